@@ -3,8 +3,8 @@
 // point where the state of its files changes, and can keep what was written and when it was synced, to build the files
 // that a loss of power could have left.
 //
-// It uses ptrace, on Linux on x86-64, and needs nothing installed. Some sandboxes forbid it; [Need] ends a
-// test there. It serves the tests of this module alone.
+// It uses ptrace and seccomp, on Linux on x86-64, and needs nothing installed. Some sandboxes forbid it; [Need] ends a
+// test there. A process that is traced must start no others: they could make none of the calls that are seen. It serves the tests of this module alone.
 package trace
 
 import (

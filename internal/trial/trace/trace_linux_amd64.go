@@ -9,7 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // supported tells whether processes can be traced here. Some sandboxes forbid it.
@@ -21,13 +24,11 @@ func supported() bool {
 	if cmd.Start() != nil {
 		return false
 	}
+	err := begin(cmd.Process.Pid)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	return true
+	return err == nil
 }
-
-// Options of ptrace that package syscall has no names for: the process must not outlive its tracer.
-const exitKill = 0x100000
 
 // noCall stands for a call that is not carried out.
 const noCall = ^uint64(0)
@@ -55,27 +56,29 @@ func Run(cmd *exec.Cmd, w Watcher) (syscall.WaitStatus, error) {
 type tracer struct {
 	pid     int
 	watcher Watcher
+	mem     *os.File // what the process has in its memory
 	threads map[int]*thread
 }
 
 // thread is a thread that may be in a system call.
 type thread struct {
-	inside bool
-	call   *Call         // that it is in, unless it does not matter
-	fail   syscall.Errno // that the call is to return
+	call *Call         // that it is in, unless it does not matter
+	fail syscall.Errno // that the call is to return
 }
 
 func (t *tracer) run() (status syscall.WaitStatus, err error) {
-	if _, err := syscall.Wait4(t.pid, &status, syscall.WALL, nil); err != nil || !status.Stopped() {
-		return status, fmt.Errorf("%w: the process did not stop: %w", ErrUnsupported, err)
+	if err := begin(t.pid); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	options := syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACESYSGOOD | exitKill
-	if err := syscall.PtraceSetOptions(t.pid, options); err != nil {
-		return status, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	if err := syscall.PtraceCont(t.pid, 0); err != nil {
+		return 0, err
 	}
-	if err := syscall.PtraceSyscall(t.pid, 0); err != nil {
-		return status, err
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
+	if err != nil {
+		return 0, err
 	}
+	defer mem.Close()
+	t.mem = mem
 	for {
 		tid, err := syscall.Wait4(-1, &status, syscall.WALL|syscall.WNOTHREAD, nil)
 		switch {
@@ -90,13 +93,30 @@ func (t *tracer) run() (status syscall.WaitStatus, err error) {
 			continue
 		}
 		signal, err := t.stopped(tid, status)
-		if err == nil {
+		switch {
+		case err != nil:
+		case t.threads[tid].call != nil: // to see it return
 			err = syscall.PtraceSyscall(tid, int(signal))
+		default:
+			err = syscall.PtraceCont(tid, int(signal))
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) { // it was killed meanwhile
 			return status, err
 		}
 	}
+}
+
+// begin waits for the stop with which a process begins, and lets it stop at the calls of interest.
+func begin(pid int) error {
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, syscall.WALL, nil); err != nil || !status.Stopped() {
+		return fmt.Errorf("the process did not stop: %w", err)
+	}
+	options := syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
+	if err := syscall.PtraceSetOptions(pid, options); err != nil {
+		return err
+	}
+	return stopOnlyAt(pid, slices.Concat(followed, unfollowed))
 }
 
 // stopped deals with a thread that has stopped, and returns the signal that it is to get.
@@ -109,19 +129,21 @@ func (t *tracer) stopped(tid int, status syscall.WaitStatus) (syscall.Signal, er
 			return 0, nil // a new thread begins so
 		}
 	}
+	var regs syscall.PtraceRegs
 	switch status.StopSignal() {
-	case syscall.SIGTRAP | 0x80:
-		th.inside = !th.inside
-		var regs syscall.PtraceRegs
+	case syscall.SIGTRAP | 0x80: // a call returns
 		if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
 			return 0, err
 		}
-		if th.inside {
-			return 0, t.enter(tid, th, &regs)
-		}
 		return 0, t.leave(tid, th, &regs)
-	case syscall.SIGTRAP: // a thread was made
-		return 0, nil
+	case syscall.SIGTRAP:
+		if status.TrapCause() != unix.PTRACE_EVENT_SECCOMP {
+			return 0, nil // a thread was made
+		}
+		if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
+			return 0, err
+		}
+		return 0, t.enter(tid, th, &regs)
 	case syscall.SIGSTOP:
 		return 0, nil
 	}
@@ -170,46 +192,50 @@ func (t *tracer) leave(tid int, th *thread, regs *syscall.PtraceRegs) error {
 // decode returns the call that a thread is about to make, or nil if it changes no files.
 func (t *tracer) decode(r *syscall.PtraceRegs) (*Call, error) {
 	switch r.Orig_rax {
-	case syscall.SYS_WRITE:
+	case unix.SYS_WRITE:
 		return t.write(int(r.Rdi), r.Rsi, r.Rdx, -1)
-	case syscall.SYS_PWRITE64:
+	case unix.SYS_PWRITE64:
 		return t.write(int(r.Rdi), r.Rsi, r.Rdx, int64(r.R10))
-	case syscall.SYS_FSYNC, syscall.SYS_FDATASYNC:
+	case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
 		c, err := t.onFile(Sync, r.Rdi, 0)
-		c.Content = r.Orig_rax == syscall.SYS_FDATASYNC
+		c.Content = r.Orig_rax == unix.SYS_FDATASYNC
 		return c, err
-	case syscall.SYS_FTRUNCATE:
+	case unix.SYS_FTRUNCATE:
 		return t.onFile(Truncate, r.Rdi, int64(r.Rsi))
-	case syscall.SYS_FALLOCATE:
+	case unix.SYS_FALLOCATE:
 		return t.onFile(Allocate, r.Rdi, int64(r.Rdx)+int64(r.R10))
-	case syscall.SYS_OPENAT:
+	case unix.SYS_OPENAT:
 		if r.Rdx&syscall.O_CREAT == 0 {
 			return nil, nil
 		}
 		return t.named(Create, r.Rdi, r.Rsi, 0, 0)
-	case syscall.SYS_LINKAT:
+	case unix.SYS_LINKAT:
 		return t.named(Link, r.Rdi, r.Rsi, r.Rdx, r.R10)
-	case syscall.SYS_RENAMEAT, sysRenameat2:
+	case unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2:
 		return t.named(Rename, r.Rdi, r.Rsi, r.Rdx, r.R10)
-	case syscall.SYS_MKDIRAT:
+	case unix.SYS_MKDIRAT:
 		return t.named(Mkdir, r.Rdi, r.Rsi, 0, 0)
-	case syscall.SYS_UNLINKAT:
+	case unix.SYS_UNLINKAT:
 		return t.named(Remove, r.Rdi, r.Rsi, 0, 0)
-	case syscall.SYS_WRITEV, syscall.SYS_PWRITEV, sysPwritev2, syscall.SYS_CREAT, syscall.SYS_OPEN, syscall.SYS_RENAME, syscall.SYS_LINK,
-		syscall.SYS_UNLINK, syscall.SYS_MKDIR, syscall.SYS_RMDIR, syscall.SYS_TRUNCATE, syscall.SYS_SENDFILE, syscall.SYS_SPLICE, sysCopyFileRange, syscall.SYS_MSYNC, syscall.SYS_SYNC_FILE_RANGE:
-		if r.Orig_rax == syscall.SYS_OPEN && r.Rsi&syscall.O_CREAT == 0 {
+	case unix.SYS_OPEN:
+		if r.Rsi&syscall.O_CREAT == 0 {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("system call %d, which changes files in a way that is not followed", r.Orig_rax)
 	}
-	return nil, nil
+	return nil, fmt.Errorf("system call %d, which changes files in a way that is not followed", r.Orig_rax)
 }
 
-// Calls that package syscall has no names for.
-const (
-	sysRenameat2     = 316
-	sysCopyFileRange = 326
-	sysPwritev2      = 328
+// Calls by which a process may change files: decode knows the first, and a process that makes one of the others is not followed.
+var (
+	followed = []uint32{
+		unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_OPENAT,
+		unix.SYS_LINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,
+	}
+	unfollowed = []uint32{
+		unix.SYS_WRITEV, unix.SYS_PWRITEV, unix.SYS_PWRITEV2, unix.SYS_CREAT, unix.SYS_OPEN, unix.SYS_RENAME, unix.SYS_LINK, unix.SYS_UNLINK,
+		unix.SYS_MKDIR, unix.SYS_RMDIR, unix.SYS_TRUNCATE, unix.SYS_SENDFILE, unix.SYS_SPLICE, unix.SYS_COPY_FILE_RANGE, unix.SYS_MSYNC,
+		unix.SYS_SYNC_FILE_RANGE,
+	}
 )
 
 func (t *tracer) write(fd int, address, length uint64, offset int64) (*Call, error) {
@@ -283,13 +309,8 @@ const atWorkingDir = -100
 // callers follows the frame pointers that programs in Go keep, as far as they lead.
 func (t *tracer) callers(r *syscall.PtraceRegs) (all []uintptr) {
 	const deep, wide = 64, 1 << 20
-	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
-	if err != nil {
-		return nil
-	}
-	defer mem.Close()
 	for at, frame := r.Rbp, make([]byte, 16); len(all) < deep; {
-		if _, err := mem.ReadAt(frame, int64(at)); err != nil {
+		if _, err := t.mem.ReadAt(frame, int64(at)); err != nil {
 			break
 		}
 		next := binary.LittleEndian.Uint64(frame)
@@ -304,12 +325,7 @@ func (t *tracer) callers(r *syscall.PtraceRegs) (all []uintptr) {
 
 // memory reads what the process has in its memory.
 func (t *tracer) memory(address, length uint64) ([]byte, error) {
-	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
-	if err != nil {
-		return nil, err
-	}
-	defer mem.Close()
 	data := make([]byte, length)
-	_, err = mem.ReadAt(data, int64(address))
+	_, err := t.mem.ReadAt(data, int64(address))
 	return data, err
 }
