@@ -4,7 +4,8 @@
 // that a loss of power could have left.
 //
 // It uses ptrace and seccomp, on Linux on x86-64, and needs nothing installed. Some sandboxes forbid it; [Need] ends a
-// test there. A process that is traced must start no others: they could make none of the calls that are seen. It serves the tests of this module alone.
+// test there. A process that is traced must start no others: they could make none of the calls that are seen. It serves
+// the tests of this module alone.
 package trace
 
 import (
@@ -51,7 +52,7 @@ type Verdict int
 
 const (
 	Proceed  Verdict = iota // the call is carried out
-	Kill                    // the process ends, by SIGKILL, and the call is not carried out
+	Kill                    // the process ends, by SIGKILL, and the call is not carried out; others that had begun are, and are seen
 	FailIO                  // the call is not carried out, and fails with EIO
 	FailFull                // the call is not carried out, and fails with ENOSPC
 )

@@ -58,6 +58,7 @@ type tracer struct {
 	watcher Watcher
 	mem     *os.File // what the process has in its memory
 	threads map[int]*thread
+	dying   bool // the process is killed as soon as the calls that have begun are over
 }
 
 // thread is a thread that may be in a system call.
@@ -97,13 +98,27 @@ func (t *tracer) run() (status syscall.WaitStatus, err error) {
 		case err != nil:
 		case t.threads[tid].call != nil: // to see it return
 			err = syscall.PtraceSyscall(tid, int(signal))
+		case t.dying: // it stays where it is
 		default:
 			err = syscall.PtraceCont(tid, int(signal))
+		}
+		if err == nil && t.dying && !t.calling() {
+			err = syscall.Kill(t.pid, syscall.SIGKILL)
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) { // it was killed meanwhile
 			return status, err
 		}
 	}
+}
+
+// calling tells whether a call has begun that changes files. Were the process killed within it, nobody would know whether it was carried out.
+func (t *tracer) calling() bool {
+	for _, th := range t.threads {
+		if th.call != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // begin waits for the stop with which a process begins, and lets it stop at the calls of interest.
@@ -137,8 +152,8 @@ func (t *tracer) stopped(tid int, status syscall.WaitStatus) (syscall.Signal, er
 		}
 		return 0, t.leave(tid, th, &regs)
 	case syscall.SIGTRAP:
-		if status.TrapCause() != unix.PTRACE_EVENT_SECCOMP {
-			return 0, nil // a thread was made
+		if status.TrapCause() != unix.PTRACE_EVENT_SECCOMP || t.dying {
+			return 0, nil // a thread was made, or makes no calls any more
 		}
 		if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
 			return 0, err
@@ -156,10 +171,13 @@ func (t *tracer) enter(tid int, th *thread, regs *syscall.PtraceRegs) error {
 		return err
 	}
 	call.callers = t.callers(regs)
+	verdict := t.watcher.Before(call)
+	if verdict == Kill {
+		t.dying = true
+		return nil
+	}
 	th.call = call
-	switch t.watcher.Before(call) {
-	case Kill:
-		return syscall.Kill(t.pid, syscall.SIGKILL)
+	switch verdict {
 	case FailIO:
 		th.fail = syscall.EIO
 	case FailFull:

@@ -15,7 +15,11 @@ import (
 // TestMain is also the process that is traced: what it does then is all that these tests are about.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("SLUICE_TRACED"); dir != "" {
-		if err := script(dir); err != nil {
+		run := script
+		if os.Getenv("SLUICE_STORM") != "" {
+			run = storm
+		}
+		if err := run(dir); err != nil {
 			fmt.Println("failed:", err)
 			os.Exit(3)
 		}
@@ -60,6 +64,27 @@ func script(dir string) error {
 		}
 	}
 	return nil
+}
+
+// storm renames files, from several threads, without end.
+func storm(dir string) error {
+	faults := make(chan error)
+	for i := range 8 {
+		go func() {
+			name := filepath.Join(dir, fmt.Sprint(i))
+			err := os.WriteFile(name, nil, 0o600)
+			for err == nil {
+				err = os.Rename(name, name+"+")
+				name += "+"
+				if len(name) > len(dir)+100 {
+					err = os.Rename(name, filepath.Join(dir, fmt.Sprint(i)))
+					name = filepath.Join(dir, fmt.Sprint(i))
+				}
+			}
+			faults <- err
+		}()
+	}
+	return <-faults
 }
 
 // seen keeps the calls, and gives one of them a verdict. It looks at nothing but a directory and standard output: a program that
@@ -192,6 +217,42 @@ func TestEveryCallCanBeStopped(t *testing.T) {
 			}) {
 				t.Errorf("call %d, %s, was to fail and was carried out", at, failed.Kind)
 			}
+		}
+	}
+}
+
+// What a process had begun to do when another of its threads was killed is seen, if it was done.
+func TestNothingIsDoneUnseen(t *testing.T) {
+	Need(t)
+	t.Setenv("SLUICE_STORM", "1")
+	for round := range 20 {
+		dir := t.TempDir()
+		s := &seen{dir: dir, at: 100 + round, verdict: Kill}
+		if status, out := traced(t, dir, s); status.Signal() != syscall.SIGKILL {
+			t.Fatalf("status %x: %s", status, out)
+		}
+		names := map[string]bool{}
+		for _, c := range s.after {
+			switch c.Kind {
+			case Create:
+				names[filepath.Base(c.Path)] = true
+			case Rename:
+				delete(names, filepath.Base(c.Path))
+				names[filepath.Base(c.To)] = true
+			}
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if !names[e.Name()] {
+				t.Errorf("round %d: nobody saw %q come", round, e.Name())
+			}
+			delete(names, e.Name())
+		}
+		if len(names) > 0 {
+			t.Errorf("round %d: nobody saw %v go", round, names)
 		}
 	}
 }
