@@ -29,7 +29,7 @@ func higher(p, q Policy, from time.Time, buyers uint64) bool {
 func TestCeilingsAreComparedExactly(t *testing.T) {
 	g := newGenerator(t)
 	not, proven := 0, 0
-	for range pace.Tries(600, 5000, 600) {
+	for range pace.Tries(600, 2000, 600) {
 		p, q := g.policy(2), g.policy(2)
 		switch g.IntN(4) {
 		case 0:
@@ -211,7 +211,7 @@ func TestMarketsAreCompared(t *testing.T) {
 		return closed || q.holders != 0 && (p.holders == 0 || p.holders > q.holders)
 	}
 	proven, more, unknown := 0, 0, 0
-	for range pace.Tries(700, 10000, 500) {
+	for range pace.Tries(700, 3000, 500) {
 		stride := nanos([]int64{0, 1, 10_000, 20_000}[g.IntN(4)])
 		p, q := sale(stride), sale(nanos([]int64{stride.Nano(), 10_000}[g.IntN(2)]))
 		if g.IntN(2) == 0 { // prices of which each is at least the other's
