@@ -29,7 +29,8 @@ func higher(p, q Policy, from time.Time, buyers uint64) bool {
 func TestCeilingsAreComparedExactly(t *testing.T) {
 	g := newGenerator(t)
 	not, proven := 0, 0
-	for range pace.Tries(600, 2000, 600) {
+	tries := pace.Tries(600, 2000, 20000) / pace.Step(10)
+	for range tries {
 		p, q := g.policy(2), g.policy(2)
 		switch g.IntN(4) {
 		case 0:
@@ -49,7 +50,7 @@ func TestCeilingsAreComparedExactly(t *testing.T) {
 		}
 		not, proven = not+count(want), proven+count(!want)
 	}
-	if min(not, proven) < 40 {
+	if min(not, proven) < tries/20 {
 		t.Errorf("%d were higher, %d not", not, proven)
 	}
 }
@@ -211,7 +212,8 @@ func TestMarketsAreCompared(t *testing.T) {
 		return closed || q.holders != 0 && (p.holders == 0 || p.holders > q.holders)
 	}
 	proven, more, unknown := 0, 0, 0
-	for range pace.Tries(700, 3000, 500) {
+	tries := pace.Tries(700, 3000, 30000) / pace.Step(10)
+	for range tries {
 		stride := nanos([]int64{0, 1, 10_000, 20_000}[g.IntN(4)])
 		p, q := sale(stride), sale(nanos([]int64{stride.Nano(), 10_000}[g.IntN(2)]))
 		if g.IntN(2) == 0 { // prices of which each is at least the other's
@@ -235,7 +237,7 @@ func TestMarketsAreCompared(t *testing.T) {
 			unknown++
 		}
 	}
-	if min(proven, more) < 60 || unknown > proven {
+	if min(proven, more) < tries/20 || unknown > proven {
 		t.Errorf("%d proven, %d were more, %d unknown", proven, more, unknown)
 	}
 }
