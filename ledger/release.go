@@ -111,7 +111,7 @@ func (x *raiseOfOne) askTruth(ctx context.Context) error {
 	return x.refuse(batch.RefusalList{Listed: refused})
 }
 
-// decide returns the changes that the release comes to, and that settle it.
+// decide records the response, if there is none, and returns the change that settles the release.
 func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	st, err := batch.StandingOf(s, x.request.Key, x.id)
 	if err != nil {
@@ -120,11 +120,12 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	if st.Last != 0 {
 		return nil, batch.ErrOvertaken
 	}
+	first := s.Counters.Events + 1
 	p, err := x.Decide(s, x.panel.Names)
 	if err != nil {
 		return nil, err
 	}
-	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true, Alone: true, Object: x.object()}
+	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, First: first, Through: x.through, Final: true, Alone: true, Object: x.object()}
 	return p.Settle(end), nil
 }
 

@@ -17,8 +17,9 @@ import (
 // timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
 // each decision sees the ones before it.
 
-// Decision reads the state and returns the changes to make, or the error by which to refuse. It
-// must not write, and what it returns besides may leave the ledger only once submit has returned nil.
+// Decision reads the state and returns the changes to make, or the error by which to refuse. It may record some by itself before
+// (package fold). What it returns besides may leave the ledger only once Submit has returned nil; it may be called again, on
+// another state, before that.
 type Decision func(*state.State) ([]event.Change, error)
 
 // about is what a request is in the log.
@@ -35,6 +36,7 @@ type Proposal struct {
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
 	err         error
+	refused     bool      // after it has recorded something
 	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
 }
 

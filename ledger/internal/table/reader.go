@@ -42,11 +42,12 @@ func (r *reader) end() error {
 
 // Get implements [kv.Reader].
 func (r *reader) Get(bucket string, key []byte) ([]byte, error) {
-	if value, known := r.layers.active.get(bucket, key, r.at); known {
+	hash := r.table.hash(key)
+	if value, known := r.layers.active.get(bucket, key, hash, r.at); known {
 		return value, nil
 	}
 	if frozen := r.layers.frozen; frozen != nil {
-		if value, known := frozen.get(bucket, key, r.at); known {
+		if value, known := frozen.get(bucket, key, hash, r.at); known {
 			return value, nil
 		}
 	}
@@ -134,7 +135,7 @@ func (w *writer) Delete(bucket string, key []byte) error {
 }
 
 func (w *writer) put(bucket string, key, value []byte) {
-	if i, first := w.layers.active.put(bucket, key, value, w.at); first {
+	if i, first := w.layers.active.put(bucket, key, value, w.table.hash(key), w.at); first {
 		w.touched = append(w.touched, i)
 	}
 }

@@ -11,6 +11,7 @@ package table
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,7 @@ type Table struct {
 	base    kv.Store
 	look    func(func(kv.Reader) error) error // the base's View, as a value that is made once
 	options Options
+	seed    maphash.Seed // of the hashes of keys
 
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
@@ -77,6 +79,7 @@ type Table struct {
 	failed   error  // of the last checkpoint, if it can be made again
 	failedAt time.Time
 	ended    sync.Cond // a checkpoint has, or the table is stopped
+	spare    *layer    // an empty one, with memory; nil if there is none
 }
 
 // layers are what lies over the base. They stand until a checkpoint begins or ends.
@@ -95,7 +98,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, look: base.View, options: o}, &layers{active: newLayer()}
+	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed()}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
@@ -137,8 +140,12 @@ func (t *Table) try(base func(func(kv.Reader) error) error, r *reader, fn func(k
 	if r.layers, r.at, err = t.enter(); err != nil {
 		return false, err
 	}
-	at := r.at
-	defer r.layers.active.leave(at)
+	c, at := r.layers, r.at
+	defer func() {
+		if stopped := t.leave(c, at); stopped != nil && !again {
+			err = stopped // what was read from the base may not be durable
+		}
+	}()
 	err = base(func(below kv.Reader) error {
 		if again = t.current.Load() != r.layers; again {
 			return nil
@@ -153,9 +160,6 @@ func (t *Table) try(base func(func(kv.Reader) error) error, r *reader, fn func(k
 		}
 		return err
 	})
-	if stopped := t.stopped(); stopped != nil && !again {
-		return false, stopped // what was read from the base may not be durable
-	}
 	return again && err == nil, err
 }
 
@@ -167,8 +171,57 @@ func (t *Table) enter() (c *layers, at uint64, err error) {
 		return nil, 0, t.failure
 	}
 	c = t.current.Load()
+	c.active.users++
+	if c.frozen != nil {
+		c.frozen.users++
+	}
 	c.active.enter(t.number)
 	return c, t.number, nil
+}
+
+// leave lets a reader go. It returns why nothing is read any more, if that is so.
+func (t *Table) leave(c *layers, at uint64) error {
+	c.active.leave(at)
+	t.mu.Lock()
+	c.active.users--
+	if c.frozen != nil {
+		c.frozen.users--
+	}
+	stopped := t.failure
+	t.mu.Unlock()
+	t.reuse(c.active)
+	if c.frozen != nil {
+		t.reuse(c.frozen)
+	}
+	return stopped
+}
+
+// reuse empties a layer that was written, once nobody looks at it any more.
+func (t *Table) reuse(l *layer) {
+	t.mu.Lock()
+	idle := l.written && l.users == 0
+	if idle {
+		l.written = false // nobody else does it
+	}
+	t.mu.Unlock()
+	if !idle {
+		return
+	}
+	l.reset()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spare = l
+}
+
+// emptyLayer returns a layer to write to.
+func (t *Table) emptyLayer() *layer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.spare
+	if t.spare = nil; l == nil {
+		l = &layer{}
+	}
+	return l
 }
 
 // Update implements [kv.Store], but for durability. Others see what fn wrote when fn has returned nil, all at once; it may keep it
@@ -252,6 +305,8 @@ func (t *Table) Size() (int64, error) {
 	size, err := t.base.Size()
 	return size + t.Bytes(), err
 }
+
+func (t *Table) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
 
 // Bytes returns how many bytes the table takes in memory, about.
 func (t *Table) Bytes() int64 {
