@@ -107,9 +107,9 @@ func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 		d.giveBack(first, &err)
 		ended <- err
 	}()
-	must(t, <-ended)
-	<-held
+	<-held // bbolt goes on when the first reader has ended
 	mapped.Unlock()
+	must(t, <-ended)
 	must(t, <-begun)
 	must(t, d.unshare(false))
 }
