@@ -85,7 +85,7 @@ func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 	must(t, d.unshare(true)) // as in a commit
 	first, err := d.borrow()
 	must(t, err)
-	_, mapped := bboltLocks(d.db)
+	meta, mapped := bboltLocks(d.db)
 	held, begun := make(chan struct{}), make(chan error)
 	go func() {
 		mapped.Lock()
@@ -101,6 +101,9 @@ func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 		}
 		begun <- err
 	}()
+	for meta.TryLock() { // until the second one is about to begin
+		meta.Unlock()
+	}
 	ended := make(chan error)
 	go func() {
 		var err error
