@@ -92,34 +92,41 @@ type raise struct {
 	looked   *prechecked // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
 	changed  rules.ChangedTruths
-	rest     string         // the first object whose truth was not kept, or ""
-	given    state.Level    // the response that the last object got or had
-	released event.Released // the last response, as it is recorded
+	rest     string          // the first object whose truth was not kept, or ""
+	given    state.Level     // the response that the last object got or had
+	released event.Released  // the last response, as it is recorded
+	recorded [2]event.Change // memory for it, and for what binds the chain
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
-	if l.engine.ReadOnly {
-		return nil, ErrReadOnly
+	x := &raise{}
+	sorted, err := names.CheckAsked(r.Objects, r.All, math.MaxInt)
+	if err == nil {
+		err = x.begin(ctx, l, r, sorted)
 	}
-	if err := names.Check("idempotency key", r.Key); err != nil {
-		return nil, err
-	}
-	names, err := names.CheckAsked(r.Objects, r.All, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.admitObjects(ctx, names); err != nil {
-		return nil, err
-	}
-	x := &raise{ledger: l, request: r}
-	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
-		return nil, err
-	}
-	if err := x.question.CheckLevel(r.Epsilon); err != nil {
-		return nil, err
-	}
-	x.panel = batch.Panel{Names: names, All: r.All, Question: x.question.Number}
 	return x, nil
+}
+
+// begin looks at a request for some objects, whose names rise, or for all.
+func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []string) (err error) {
+	if l.engine.ReadOnly {
+		return ErrReadOnly
+	}
+	if err := names.Check("idempotency key", r.Key); err != nil {
+		return err
+	}
+	if err := l.admitObjects(ctx, objects); err != nil {
+		return err
+	}
+	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
+		return err
+	}
+	x.ledger, x.request = l, r
+	x.panel = batch.Panel{Names: objects, All: r.All, Question: x.question.Number}
+	return x.question.CheckLevel(r.Epsilon)
 }
 
 func (x *raise) form() event.Identity {
@@ -267,7 +274,7 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 		return nil, err
 	}
 	x.released = event.Released{Object: name, Question: x.question.Number, Epsilon: x.request.Epsilon, Response: r}
-	_, last, err := fold.Record(s, append(first, &x.released))
+	_, last, err := fold.Record(s, append(append(x.recorded[:0], first...), &x.released))
 	x.given = state.NewLevel(x.request.Epsilon, r.Value, last)
 	return nil, err
 }

@@ -50,6 +50,7 @@ type Queue struct {
 	failure error         // no more work is done
 	Durable uint64        // the last event known to be on disk
 	changed chan struct{} // closed when what somebody may wait for changes; nil if nobody waits
+	turns   sync.Pool     // of chan bool, for the next who waits
 }
 
 // update changes the committer and wakes whoever waits for a change.
@@ -134,7 +135,9 @@ func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 		return false, err
 	}
 	if lead = !c.leading; !lead {
-		p.turn = make(chan bool, 1)
+		if p.turn, _ = c.turns.Get().(chan bool); p.turn == nil {
+			p.turn = make(chan bool, 1)
+		}
 	}
 	c.queue = append(c.queue, p)
 	c.leading = true
@@ -221,8 +224,12 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	}
 	if lead {
 		l.lead()
-	} else if !l.await(ctx, p) {
-		return 0, 0, ctx.Err()
+	} else {
+		settled := l.await(ctx, p)
+		l.Queue.turns.Put(p.turn)
+		if !settled {
+			return 0, 0, ctx.Err()
+		}
 	}
 	return p.first, p.last, p.err
 }
@@ -234,6 +241,7 @@ func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	case lead := <-p.turn:
 		if lead {
 			l.lead()
+			<-p.turn // that it is settled
 		}
 		return true
 	case <-ctx.Done():

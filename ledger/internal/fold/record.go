@@ -35,7 +35,8 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 func nextSalt(s *state.State, needed int) event.Salt {
 	if len(s.Salted) == 0 {
 		n := min(max(needed, s.Coming), saltsAtOnce) * len(event.Salt{})
-		s.Salted = slices.Grow(s.Salted, n)[:n]
+		s.Salting = slices.Grow(s.Salting[:0], n)
+		s.Salted = s.Salting[:n]
 		s.Salts(s.Salted)
 	}
 	salt := event.Salt(s.Salted)

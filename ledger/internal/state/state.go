@@ -35,7 +35,8 @@ type State struct {
 	Edge      *merkle.Edge        // of the tree; nil until it is needed
 	Chances   Chances             // what is drawn from
 	Salts     func([]byte)        // fills memory for some salts with random bytes
-	Salted    []byte              // such memory, for the next events
+	Salting   []byte              // such memory
+	Salted    []byte              // what of it is not used yet
 	Coming    int                 // how many events are to be recorded, about, besides those that are known; 0 if nobody has said
 	Keyed     TruthKeyState       // whether the ledger has a truth key
 	Linked    Linked              // of the event applied last

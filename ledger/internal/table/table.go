@@ -80,6 +80,8 @@ type Table struct {
 	failedAt time.Time
 	ended    sync.Cond // a checkpoint has, or the table is stopped
 	spare    *layer    // an empty one, with memory; nil if there is none
+
+	readers sync.Pool // of *reader, for the next
 }
 
 // layers are what lies over the base. They stand until a checkpoint begins or ends.
@@ -122,45 +124,43 @@ func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 // View implements [kv.Store]. It shows no update that is not published. If the base is not what this table knows, the error wraps
 // [kv.ErrOverwritten], whatever fn has met, and nothing is read or written any more.
 func (t *Table) View(fn func(kv.Reader) error) error {
-	return t.view(t.look, &reader{table: t}, fn)
+	r, _ := t.readers.Get().(*reader)
+	if r == nil {
+		r = newReader(t)
+	}
+	r.fn = fn
+	err := t.view(t.look, r)
+	r.forget()
+	t.readers.Put(r)
+	return err
 }
 
-// view runs fn on the newest layers and on a snapshot of the base that goes with them.
-func (t *Table) view(base func(func(kv.Reader) error) error, r *reader, fn func(kv.Reader) error) error {
+// view has a reader read the newest layers and a snapshot of the base that goes with them.
+func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	for {
-		again, err := t.try(base, r, fn)
-		if !again {
+		err := t.try(base, r)
+		if !r.again {
 			return err
 		}
 	}
 }
 
-// try tells to try again if a checkpoint began or ended before there was a snapshot of the base.
-func (t *Table) try(base func(func(kv.Reader) error) error, r *reader, fn func(kv.Reader) error) (again bool, err error) {
+// try has a reader read, or try again if a checkpoint began or ended before there was a snapshot of the base.
+func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err error) {
+	r.again = false
 	if r.layers, r.at, err = t.enter(); err != nil {
-		return false, err
+		return err
 	}
 	c, at := r.layers, r.at
 	defer func() {
-		if stopped := t.leave(c, at); stopped != nil && !again {
+		if stopped := t.leave(c, at); stopped != nil && !r.again {
 			err = stopped // what was read from the base may not be durable
 		}
 	}()
-	err = base(func(below kv.Reader) error {
-		if again = t.current.Load() != r.layers; again {
-			return nil
-		}
-		r.base = below
-		if err := r.begin(); err != nil {
-			return err
-		}
-		err := fn(r)
-		if changed := r.end(); changed != nil {
-			return changed // whatever fn has met
-		}
-		return err
-	})
-	return again && err == nil, err
+	if err = base(r.run); err != nil {
+		r.again = false
+	}
+	return err
 }
 
 // enter returns the newest layers, and the number of the last update published, for a reader who leaves the active layer when done.
@@ -235,7 +235,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	if err := t.makeRoom(); err != nil {
 		return err
 	}
-	w := &writer{reader: &reader{table: t}}
+	w := &writer{reader: newReader(t)}
 	published := false
 	defer func() {
 		if !published {
@@ -243,13 +243,13 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		}
 	}()
 	kept := false
-	err := t.view(t.look, w.reader, func(kv.Reader) error {
+	w.fn = func(kv.Reader) error {
 		w.at++ // it sees its own writes
 		err := fn(w)
 		kept = err == nil
 		return err
-	})
-	if err != nil {
+	}
+	if err := t.view(t.look, w.reader); err != nil {
 		if kept {
 			err = t.stop(err) // it may be kept elsewhere, and is not here
 		}
