@@ -141,17 +141,24 @@ func (x *sweep) Truths(ctx context.Context, behind string) error {
 		if err != nil || len(needs) == 0 {
 			return err
 		}
+		var later rules.Later
 		for _, need := range needs {
 			number := need.question.Number
 			if x.changed[number] == nil {
 				x.changed[number] = &rules.ChangedTruths{}
 			}
 			values, err := x.ledger.rules.Ask(ctx, need.question, x.request.Truth, need.Needy, x.changed[number])
+			if later.Is(err) {
+				continue
+			}
 			if err != nil {
 				return err
 			}
 			x.told(need.question.Number, need.Names, values)
 			clear(values)
+		}
+		if later.Err != nil {
+			return later.Err
 		}
 	}
 }

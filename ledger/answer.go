@@ -413,8 +413,12 @@ func (x *inquiry) refuse(refused []Refusal) error {
 // ask fetches the truths of those who can be charged, in batches.
 func (x *inquiry) ask(ctx context.Context) error {
 	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.Names)), nil
+	var later rules.Later
 	for batch := range x.able.Batches() {
 		values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, batch, &x.changed)
+		if later.Is(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -426,6 +430,9 @@ func (x *inquiry) ask(ctx context.Context) error {
 			x.members, x.truths = append(x.members, batch.Names[i]), append(x.truths, value)
 		}
 		clear(values)
+	}
+	if later.Err != nil {
+		return later.Err
 	}
 	return x.refuse(x.leftOut())
 }

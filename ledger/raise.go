@@ -166,6 +166,7 @@ func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (tot
 		x.at = time.Time{}
 	}
 	var refused batch.RefusalList // of a request that must be whole; another one finds them again, part by part
+	var later rules.Later
 	for last := false; !last; {
 		p, err := x.precheck(ctx, behind)
 		if err != nil {
@@ -180,6 +181,9 @@ func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (tot
 		}
 		total += p.objects
 		missing, err := x.ask(ctx, p)
+		if later.Is(err) {
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -190,7 +194,7 @@ func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (tot
 	if len(refused.Listed) > 0 {
 		return 0, x.refuse(refused)
 	}
-	return total, nil
+	return total, later.Err
 }
 
 // holdBudget keeps others from taking budget that a request counts on, from before it looks until it

@@ -197,12 +197,19 @@ func soldBy(s *state.State, number uint64) (uint64, error) {
 
 // ask fetches the truths that draws will need, in batches.
 func (x *selling) ask(ctx context.Context) error {
+	var later rules.Later
 	for batch := range x.needy.Batches() {
 		values, err := x.ledger.rules.Ask(ctx, x.Question, x.truth, batch, &x.changed)
+		if later.Is(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		x.truths.Add(batch.Names, values)
+	}
+	if later.Err != nil {
+		return later.Err
 	}
 	x.needy = rules.Needy{}
 	if err := x.ledger.engine.View(ctx, x.dropUntold); err != nil {

@@ -11,6 +11,7 @@ import (
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
+	ErrTruthLater  = errors.New("true values are told later")
 	ErrNoCap       = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
 	ErrUnknown     = errors.New("unknown")
 	ErrKeyConflict = errors.New("idempotency key was used for another request")

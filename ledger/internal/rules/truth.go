@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -46,6 +47,20 @@ func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, w
 		}
 	}
 	return numbers, nil
+}
+
+// Later notes that a source will tell what it was asked for another time, and is asked on for now.
+type Later struct {
+	Err error // the first such error, or nil
+}
+
+// Is tells whether an error is of that kind.
+func (l *Later) Is(err error) bool {
+	later := errors.Is(err, errs.ErrTruthLater)
+	if later && l.Err == nil {
+		l.Err = err
+	}
+	return later
 }
 
 // Needy are objects whose true values are needed, with what their chains are bound to.

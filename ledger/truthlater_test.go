@@ -1,0 +1,135 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/policy"
+)
+
+// later is a source of true values that tells none before it has heard whom it is asked about.
+type later struct {
+	told  map[string]string // by question and object
+	asked []string          // anew, in order
+	calls int
+}
+
+func (s *later) ask(_ context.Context, question string, objects []string) (values []string, err error) {
+	s.calls++
+	for _, object := range objects {
+		value, told := s.told[question+" "+object]
+		if !told {
+			s.asked = append(s.asked, question+" "+object)
+			err = fmt.Errorf("asked for: %w", ErrTruthLater)
+		}
+		values = append(values, value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// tell has a source tell what it was asked, the next time.
+func (s *later) tell() {
+	for _, at := range s.asked {
+		s.told[at] = "yes"
+	}
+	s.asked, s.calls = nil, 0
+}
+
+// A source that tells later hears in one round of everybody whom a request will ask about, in more batches than one, and nothing is
+// carried out before. The same request with the same key then is.
+func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
+	people := crowd(4100) // more than a batch
+	key := "r"
+	for name, request := range map[string]func(*Ledger, TruthFunc) error{
+		"raise": func(l *Ledger, truth TruthFunc) error {
+			r := order(t, key, "1")
+			r.Truth = truth
+			_, err := l.Raise(t.Context(), r)
+			return err
+		},
+		"partial raise": func(l *Ledger, truth TruthFunc) error {
+			r := order(t, key, "1")
+			r.Truth, r.Partial = truth, true
+			_, err := l.Raise(t.Context(), r)
+			return err
+		},
+		"sell": func(l *Ledger, truth TruthFunc) error {
+			r := purchase(t, key, "acme", "1", people...)
+			r.Truth = truth
+			_, err := l.Sell(t.Context(), r)
+			return err
+		},
+		"answer": func(l *Ledger, truth TruthFunc) error {
+			_, err := l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := inMemory(t, Options{})
+			define(t, l, vote())
+			enrollUnder(t, l, "vote", market(t, "2"), "9", people...)
+			before := stats(t, l)
+			s := &later{told: map[string]string{}}
+			wantErr(t, request(l, s.ask), ErrTruthLater)
+			if after := stats(t, l); after != before {
+				t.Errorf("something was carried out: %+v, before it was %+v", after, before)
+			}
+			if slices.Sort(s.asked); len(s.asked) != len(people) || s.asked[0] != "vote "+people[0] || s.calls < 2 {
+				t.Fatalf("asked about %d of %d people, in %d batches", len(s.asked), len(people), s.calls)
+			}
+			s.tell()
+			must(t, request(l, s.ask))
+			if len(s.asked) > 0 {
+				t.Errorf("asked about others the second time: %.3q", s.asked)
+			}
+		})
+	}
+}
+
+// A sweep asks a source that tells later about all questions of its part.
+func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
+	l := inMemory(t, Options{Now: func() time.Time { return epoch().Add(2 * time.Hour) }})
+	under, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")})
+	must(t, err)
+	for _, name := range []string{"vote", "other"} {
+		q := vote()
+		q.Name = name
+		define(t, l, q)
+		enrollUnder(t, l, name, under, "9", "ann", "bob")
+	}
+	s := &later{told: map[string]string{}}
+	r := AdvanceRequest{Key: "a", Truth: s.ask}
+	_, err = l.Advance(t.Context(), r)
+	wantErr(t, err, ErrTruthLater)
+	slices.Sort(s.asked)
+	if got := strings.Join(s.asked, ", "); got != "other ann, other bob, vote ann, vote bob" {
+		t.Fatalf("asked about %s", got)
+	}
+	s.tell()
+	done, err := l.Advance(t.Context(), r)
+	must(t, err)
+	if done.Questions[0].Raised != 2 || done.Questions[1].Raised != 2 {
+		t.Errorf("%+v", done)
+	}
+}
+
+// A request that must be whole is refused at once, whoever would have told later.
+func TestARefusalComesBeforeATruthThatIsToldLater(t *testing.T) {
+	l := inMemory(t, Options{})
+	voters(t, l, "0.5", "ann")
+	enroll(t, l, "vote", "9", "bob")
+	s := &later{told: map[string]string{}}
+	r := order(t, "r", "1")
+	r.Truth = s.ask
+	_, err := l.Raise(t.Context(), r)
+	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "ann" {
+		t.Errorf("%v", err)
+	}
+}
