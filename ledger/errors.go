@@ -18,11 +18,6 @@ var (
 	// ErrTruthSource says that the host's source of true values returned what cannot be right. It is an
 	// ErrInvalid that is not the request's fault. What the source itself returns as an error is passed on.
 	ErrTruthSource = errs.ErrTruthSource
-	// ErrTruthLater is for a [TruthFunc] to return, wrapped, if it must fetch what it is asked for, or hear it from somebody: the
-	// ledger goes on to ask of whom else the request needs a true value, as far as that does not hang on those not told, and fails
-	// with the error then. Nothing is carried out; of a sweep, and of what of a raise comes behind its first million objects, nothing
-	// more than the parts before. So the source knows whom it will be asked about when the request is repeated with its key.
-	ErrTruthLater = errs.ErrTruthLater
 	// ErrNoCap says that an enrolment gives no cap, and that somebody in it is new to the ledger. It is an ErrInvalid.
 	// Whoever means to protect nobody says so, by [privacy.MaxEpsilon].
 	ErrNoCap = errs.ErrNoCap

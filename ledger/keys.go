@@ -7,6 +7,7 @@ import "context"
 // outside of any transaction, so it may be slow, and it should stop when ctx ends, which has a deadline
 // if [Options.TruthTimeout] sets one; if it fails or is late, what it was asked for is not carried out: the whole request,
 // or of a long one the part whose turn it is, and those behind it. A value is kept no longer than the call that asked for it.
+// A source that must know first whom it will be asked about fails with [vocabulary.ErrTruthLater].
 //
 // One object's value must not change within an epoch of its chain; see [Options.TruthKey] and [Ledger.BeginEpoch].
 type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)

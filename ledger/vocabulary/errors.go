@@ -7,6 +7,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
+// ErrTruthLater is for a source of true values (ledger.TruthFunc) to return, wrapped, if it must fetch what it is asked for, or hear it
+// from somebody: the ledger goes on to ask of whom else the request needs a true value, as far as that does not hang on those not told,
+// and fails with the error then. Nothing is carried out; of a sweep, and of what of a raise comes behind its first million objects,
+// nothing more than the parts before. So the source knows whom it will be asked about when the request is repeated with its key.
+var ErrTruthLater = errs.ErrTruthLater
+
 // KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an
 // [ErrKeyConflict].
 type KeyConflictError struct {

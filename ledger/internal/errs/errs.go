@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// The errors that package ledger exports, and documents, under the same names. ErrTruthSource and ErrNoCap are sorts of ErrInvalid.
+// The errors that package ledger (ErrTruthLater: package vocabulary) exports, and documents, under the same names. ErrTruthSource and ErrNoCap are sorts of ErrInvalid.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
