@@ -62,6 +62,8 @@ type Told struct {
 	One struct { Nothing int } // a comment
 	hidden int
 	Told2
+	Tagged int "json:\"tagged\" doc:\"a comment that others read\""
+	Found7 int "json:\"doc\""
 }
 type Found2 interface {
 	// Do is a comment.
@@ -91,7 +93,7 @@ type Single struct { Nothing int }
 	for _, name := range silent(file, contracts(file)) {
 		got[name.Name] = true
 	}
-	want := strings.Fields("Field Found Inner Deep Deeper Deepest Found2 Found3 Found4 Found5 Found6")
+	want := strings.Fields("Field Found Inner Deep Deeper Deepest Found2 Found3 Found4 Found5 Found6 Found7")
 	for _, name := range want {
 		if !got[name] {
 			t.Errorf("%s is not found", name)
@@ -172,13 +174,16 @@ func receiver(of ast.Expr) *ast.Ident {
 	}
 }
 
+// tagged tells whether the tag of a field says what it is, for the document of an API.
+func tagged(field *ast.Field) bool { return field.Tag != nil && strings.Contains(strings.ReplaceAll(field.Tag.Value, `\"`, `"`), ` doc:"`) }
+
 // members returns the fields and methods in a type that have no comment.
 func members(of ast.Expr) (all []*ast.Ident) {
 	ast.Inspect(of, func(n ast.Node) bool {
 		if of, is := n.(*ast.StructType); is && len(of.Fields.List) == 1 {
 			return false
 		}
-		if field, is := n.(*ast.Field); is && field.Doc == nil && field.Comment == nil {
+		if field, is := n.(*ast.Field); is && field.Doc == nil && field.Comment == nil && !tagged(field) {
 			all = append(all, field.Names...)
 		}
 		_, is := n.(*ast.FuncType)

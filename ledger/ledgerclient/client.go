@@ -1,0 +1,224 @@
+package ledgerclient
+
+import (
+	"bytes"
+	"context"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// Options say how a server is spoken to. The zero value is ready for use.
+type Options struct {
+	Token string // is sent as a bearer; "" sends none
+	// HTTP does the requests, such as one that has a client certificate; nil is one of its own. Of an address of a Unix socket its
+	// transport is not used.
+	HTTP *http.Client
+}
+
+// Client is a ledger that another process has open. Its methods may be called concurrently.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+	about ledger.About
+}
+
+// Dial returns a client of the server at an address: https://…, http://… on this machine, or unix:PATH. It asks what ledger that is, so that an
+// address or a token that is wrong is known at once.
+func Dial(ctx context.Context, address string, o Options) (*Client, error) {
+	c := &Client{token: o.Token, http: &http.Client{}}
+	if o.HTTP != nil {
+		copied := *o.HTTP
+		c.http = &copied
+	}
+	// A token is for this address only.
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if err := c.locate(address); err != nil {
+		return nil, err
+	}
+	return c, c.get(ctx, "/v1/about", nil, &c.about)
+}
+
+// locate takes an address.
+func (c *Client) locate(address string) error {
+	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+		c.base = "http://localhost"
+		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}
+		return nil
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%w: an address is https://…, http://… on this machine, or unix:PATH", ledger.ErrInvalid)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%w: an address has no user, query or fragment", ledger.ErrInvalid)
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://", ledger.ErrInvalid)
+	}
+	c.base = strings.TrimSuffix(address, "/")
+	return nil
+}
+
+// isLoopback tells whether a host is this machine.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Close drops idle connections. The ledger stays open where it is.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// About returns what the ledger was created with, as [ledger.Ledger.About] does.
+func (c *Client) About() ledger.About { return c.about }
+
+// message is a request to the server.
+type message struct {
+	method, path string
+	query        url.Values
+	keyed        bool
+	key          string
+	body         any // nil for none
+	accept       string
+}
+
+// do sends a request, and returns what is answered if that is no problem. The caller closes it.
+func (c *Client) do(ctx context.Context, m message) (*http.Response, error) {
+	request, err := c.request(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, unreachable(ctx, err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	return nil, problemOf(ctx, response)
+}
+
+func (c *Client) request(ctx context.Context, m message) (*http.Request, error) {
+	at := c.base + m.path
+	if len(m.query) > 0 {
+		at += "?" + m.query.Encode()
+	}
+	var body io.Reader
+	if m.body != nil {
+		text, err := json.Marshal(m.body) // which refuses what is no UTF-8, rather than to change it
+		if err != nil {
+			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", ledger.ErrInvalid)
+		}
+		body = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, m.method, at, body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+	}
+	if m.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if m.keyed {
+		if m.key == "" {
+			return nil, fmt.Errorf("%w: idempotency key: is empty", ledger.ErrInvalid)
+		}
+		request.Header.Set(api.KeyHeader, api.QuotedKey(m.key))
+	}
+	if m.accept != "" {
+		request.Header.Set("Accept", m.accept)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return request, nil
+}
+
+// unreachable says that a server did not answer, or not to the end.
+func unreachable(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil {
+		return cause
+	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err // without the address, which names people
+	}
+	return problem.New(problem.Unreachable, "the server: %v", err)
+}
+
+// maxProblem is more than any problem has, in bytes.
+const maxProblem = 512 << 20
+
+// problemOf returns the problem that a server answers with.
+func problemOf(ctx context.Context, response *http.Response) error {
+	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	p := &problem.Problem{}
+	err := stdjson.NewDecoder(io.LimitReader(response.Body, maxProblem)).Decode(p)
+	if media != problem.ContentType || err != nil || p.Kind == "" {
+		if cause := ctx.Err(); cause != nil {
+			return cause
+		}
+		return problem.New(problem.Unreachable, "status %d, and no word of a ledger: is this its address?", response.StatusCode)
+	}
+	return p
+}
+
+// call sends a request, and reads the answer into what out points to.
+func (c *Client) call(ctx context.Context, m message, out any) error {
+	response, err := c.do(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := stdjson.NewDecoder(response.Body).Decode(out); err != nil {
+		return unreachable(ctx, fmt.Errorf("the answer is broken: %w", err))
+	}
+	return nil
+}
+
+func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.call(ctx, message{method: http.MethodGet, path: path, query: query}, out)
+}
+
+func (c *Client) post(ctx context.Context, path string, in, out any) error {
+	return c.call(ctx, message{method: http.MethodPost, path: path, body: in}, out)
+}
+
+// change sends a request with an idempotency key.
+func (c *Client) change(ctx context.Context, path, key string, in, out any) error {
+	return c.call(ctx, message{method: http.MethodPost, path: path, keyed: true, key: key, body: in}, out)
+}
+
+// whole reads an answer that is a document.
+func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
+	response, err := c.do(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.ContentLength >= 0 && int64(len(text)) != response.ContentLength {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, unreachable(ctx, err)
+	}
+	return text, nil
+}

@@ -1,0 +1,165 @@
+package ledgerclient
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+)
+
+// What is proven, and copied.
+
+// Receipt is [ledger.Ledger.Receipt].
+func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
+	text, err := c.whole(ctx, message{method: http.MethodGet, path: numbered("sales", sale, "/receipt")})
+	if err != nil {
+		return evidence.Receipt{}, err
+	}
+	return evidence.ReadReceipt(text)
+}
+
+// Statement is [ledger.Ledger.Statement].
+func (c *Client) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
+	text, err := c.whole(ctx, message{method: http.MethodPost, path: "/v1/statements", keyed: true, key: key, body: api.Object{Object: object}})
+	if err != nil {
+		return evidence.Statement{}, err
+	}
+	return evidence.ReadStatement(text)
+}
+
+// Checkpoint is [ledger.Ledger.Checkpoint].
+func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
+	return c.whole(ctx, message{method: http.MethodGet, path: "/v1/checkpoint"})
+}
+
+// Head is [ledger.Ledger.Head].
+func (c *Client) Head(ctx context.Context, events uint64) (h evidence.Head, err error) {
+	err = c.get(ctx, "/v1/head", url.Values{"events": {strconv.FormatUint(events, 10)}}, &h)
+	return h, err
+}
+
+// Consistency is [ledger.Ledger.Consistency].
+func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
+	var out api.Consistency
+	if err := c.get(ctx, "/v1/consistency", url.Values{"from": {strconv.FormatUint(from, 10)}, "to": {strconv.FormatUint(to, 10)}}, &out); err != nil {
+		return nil, err
+	}
+	proof := make(tlog.TreeProof, len(out.Proof))
+	for i, text := range out.Proof {
+		hash, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || len(hash) != tlog.HashSize {
+			return nil, fmt.Errorf("%w: the server's proof has something else than hashes", ledger.ErrInvalid)
+		}
+		copy(proof[i][:], hash)
+	}
+	return proof, nil
+}
+
+// Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. Its progress is not told.
+func (c *Client) Backup(ctx context.Context, path string, _ ledger.Progress) (ledger.Copied, error) {
+	return c.copyTo(ctx, path, nil)
+}
+
+// CompactTo is [ledger.Ledger.CompactTo], as [Client.Backup].
+func (c *Client) CompactTo(ctx context.Context, path string, _ ledger.Progress) (ledger.Copied, error) {
+	return c.copyTo(ctx, path, url.Values{"compact": {"true"}})
+}
+
+func (c *Client) copyTo(ctx context.Context, path string, query url.Values) (done ledger.Copied, err error) {
+	for _, there := range []string{path, path + ".journal"} {
+		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) {
+			return done, errors.Join(err, fmt.Errorf("%q: %w", there, fs.ErrExist))
+		}
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".sluice-fetched-")
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	at := filepath.Join(dir, "copy.db")
+	if err := c.fetch(ctx, at, query); err != nil {
+		return done, err
+	}
+	found, problems, err := verified(ctx, at, ledger.VerifyRequest{})
+	if err != nil {
+		return done, err
+	}
+	if len(problems) > 0 {
+		return done, fmt.Errorf("%w: the copy does not verify: %s", ledger.ErrCorrupt, problems[0].Text)
+	}
+	info, err := os.Stat(at)
+	if err != nil {
+		return done, err
+	}
+	// A link, unlike a renaming, never replaces what has come there meanwhile.
+	return ledger.Copied{Bytes: info.Size(), Events: found.Events}, os.Link(at, path)
+}
+
+// fetch writes the server's file, as it is at one instant, to a new one.
+func (c *Client) fetch(ctx context.Context, path string, query url.Values) error {
+	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(file, response.Body)
+	if err == nil && n != response.ContentLength {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return errors.Join(unreachable(ctx, err), file.Close())
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// verified verifies a fetched file here. Events of the future are no fault of a copy.
+func verified(ctx context.Context, path string, r ledger.VerifyRequest) (found ledger.Verification, problems []ledger.Problem, err error) {
+	l, err := ledger.Open(path, ledger.Options{ReadOnly: true})
+	if err != nil {
+		return found, nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	report := r.Report
+	r.Report = func(p ledger.Problem) {
+		if p.Kind != "clock" {
+			problems = append(problems, p)
+		}
+		if report != nil {
+			report(p)
+		}
+	}
+	found, err = l.Verify(ctx, r)
+	return found, problems, err
+}
+
+// Verify is [ledger.Ledger.Verify]. It fetches the whole ledger, and verifies that here: the server's word proves nothing.
+func (c *Client) Verify(ctx context.Context, r ledger.VerifyRequest) (found ledger.Verification, err error) {
+	dir, err := os.MkdirTemp("", "sluice-verify-")
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	at := filepath.Join(dir, "fetched.db")
+	if err := c.fetch(ctx, at, nil); err != nil {
+		return found, err
+	}
+	found, _, err = verified(ctx, at, r)
+	return found, err
+}

@@ -1,0 +1,164 @@
+package ledgerclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+)
+
+// What the host asks.
+
+// Stats is [ledger.Ledger.Stats].
+func (c *Client) Stats(ctx context.Context) (s ledger.Stats, err error) {
+	err = c.get(ctx, "/v1/stats", nil, &s)
+	return s, err
+}
+
+// Questions is [ledger.Ledger.Questions].
+func (c *Client) Questions(ctx context.Context) ([]ledger.Question, error) {
+	var out api.Questions
+	err := c.get(ctx, "/v1/questions", nil, &out)
+	return listed(out.Questions), err
+}
+
+// listed returns a list as the ledger does: nil if it is empty.
+func listed[T any](all []T) []T {
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// DefineQuestion is [ledger.Ledger.DefineQuestion].
+func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Question) error {
+	return c.change(ctx, "/v1/questions", key, q, &api.Done{})
+}
+
+// Enroll is [ledger.Ledger.Enroll].
+func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
+	var out api.Enrolled
+	err := c.change(ctx, "/v1/enrolments", r.Key, api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap}, &out)
+	return ledger.EnrollResult(out), err
+}
+
+// Release is [ledger.Ledger.Release].
+func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledger.Response, err error) {
+	err = telling{truth: r.Truth, send: func(truths map[string]api.Truths) error {
+		return c.change(ctx, "/v1/releases", r.Key, api.Release{Question: r.Question, Object: r.Object, Epsilon: r.Epsilon, Truths: one(truths)}, &out)
+	}}.run(ctx)
+	return out, err
+}
+
+// Raise is [ledger.Ledger.Raise], but for its progress.
+func (c *Client) Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error) {
+	var out api.Raised
+	err := telling{truth: r.Truth, send: func(truths map[string]api.Truths) error {
+		return c.change(ctx, "/v1/raises", r.Key, api.Raise{
+			Question: r.Question, Epsilon: r.Epsilon, Panel: api.Panel{Objects: r.Objects, All: r.All, Partial: r.Partial}, Truths: one(truths),
+		}, &out)
+	}}.run(ctx)
+	return ledger.RaiseResult{
+		Drawn: out.Drawn, Reused: out.Reused, Derived: out.Derived, Refused: listed(out.Refused), Unlisted: out.Unlisted,
+		TruthChanged: out.TruthChanged, First: out.First, Last: out.Last,
+	}, err
+}
+
+// Advance is [ledger.Ledger.Advance], but for its progress.
+func (c *Client) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error) {
+	all, err := c.Questions(ctx)
+	if err != nil {
+		return ledger.AdvanceResult{}, err
+	}
+	var out api.Advanced
+	// A sweep goes on part by part, and asks about each at most once for each question: what is older is carried out, and not sent again.
+	err = telling{truth: r.Truth, keep: len(all) + 1, send: func(truths map[string]api.Truths) error {
+		return c.change(ctx, "/v1/advances", r.Key, api.Advance{Question: r.Question, Truths: truths}, &out)
+	}}.run(ctx)
+	done := ledger.AdvanceResult{First: out.First, Last: out.Last}
+	for _, one := range out.Questions {
+		one.Advanced.Refused, one.Advanced.TruthChanged = listed(one.Advanced.Refused), one.TruthChanged
+		done.Questions = append(done.Questions, one.Advanced)
+	}
+	return done, err
+}
+
+func inquiry(r ledger.AnswerRequest) api.Inquiry {
+	return api.Inquiry{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: api.Panel{Objects: r.Objects, All: r.All, Partial: r.Partial}}
+}
+
+// Answer is [ledger.Ledger.Answer].
+func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error) {
+	var out api.Answered
+	err := telling{truth: r.Truth, send: func(truths map[string]api.Truths) error {
+		in := inquiry(r)
+		in.Truths = one(truths)
+		return c.change(ctx, "/v1/answers", r.Key, in, &out)
+	}}.run(ctx)
+	out.AnswerResult.Refused, out.AnswerResult.TruthChanged = listed(out.Refused), out.TruthChanged
+	return out.AnswerResult, err
+}
+
+// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is told in words.
+func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
+	var out api.AnswerQuote
+	err := c.post(ctx, "/v1/answers/quotes", inquiry(r), &out)
+	q := ledger.AnswerQuote{Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Refused: listed(out.Refused)}
+	if out.NotRaised != "" {
+		q.NotRaised = errors.New(out.NotRaised)
+	}
+	return q, err
+}
+
+// BeginEpoch is [ledger.Ledger.BeginEpoch].
+func (c *Client) BeginEpoch(ctx context.Context, key, question, object string) error {
+	return c.change(ctx, "/v1/epochs", key, api.Epoch{Object: object, Question: question}, &api.Done{})
+}
+
+// Withdraw is [ledger.Ledger.Withdraw].
+func (c *Client) Withdraw(ctx context.Context, key, object string) error {
+	return c.change(ctx, "/v1/withdrawals", key, api.Object{Object: object}, &api.Done{})
+}
+
+// Forget is [ledger.Ledger.Forget].
+func (c *Client) Forget(ctx context.Context, key, object string) error {
+	return c.change(ctx, "/v1/forgettings", key, api.Object{Object: object}, &api.Done{})
+}
+
+// Compact is [ledger.Ledger.Compact], but for its progress.
+func (c *Client) Compact(ctx context.Context, _ ledger.Progress) error {
+	return c.post(ctx, "/v1/compactions", api.Done{}, &api.Compacted{})
+}
+
+// Object is [ledger.Ledger.Object].
+func (c *Client) Object(ctx context.Context, name string) (o ledger.ObjectState, err error) {
+	err = c.get(ctx, "/v1/object", url.Values{"object": {name}}, &o)
+	return o, err
+}
+
+// Estimate is [ledger.Ledger.Estimate]. Include is not possible.
+func (c *Client) Estimate(ctx context.Context, r ledger.EstimateRequest) (e ledger.Estimate, err error) {
+	if r.Include != nil {
+		return e, fmt.Errorf("%w: an estimate of a ledger elsewhere cannot be limited by a function", ledger.ErrInvalid)
+	}
+	query := url.Values{"question": {r.Question}}
+	if !r.Epsilon.IsZero() {
+		query.Set("epsilon", r.Epsilon.String())
+	}
+	if r.Confidence != 0 {
+		query.Set("confidence", strconv.FormatFloat(r.Confidence, 'g', -1, 64))
+	}
+	err = c.get(ctx, "/v1/estimate", query, &e)
+	return e, err
+}
+
+// Levels is [ledger.Ledger.Levels].
+func (c *Client) Levels(ctx context.Context, question string) ([]ledger.LevelCount, error) {
+	var out api.Levels
+	err := c.get(ctx, "/v1/levels", url.Values{"question": {question}}, &out)
+	return listed(out.Levels), err
+}

@@ -1,0 +1,149 @@
+package ledgerclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// list yields the items of a list. Each range over it asks anew.
+func list[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query})
+		if err == nil {
+			defer func() { _ = response.Body.Close() }()
+			err = items(bufio.NewReader(response.Body), func(item T) bool { return yield(item, nil) })
+		}
+		if err != nil && !errors.Is(err, errBroken) {
+			var none T
+			yield(none, ended(ctx, err))
+		}
+	}
+}
+
+// errBroken says that the consumer wants no more.
+var errBroken = errors.New("no more")
+
+// ended returns the error that a list ends with.
+func ended(ctx context.Context, err error) error {
+	var p *problem.Problem
+	if errors.As(err, &p) || errors.Is(err, ledger.ErrInvalid) {
+		return err
+	}
+	return unreachable(ctx, err)
+}
+
+// items reads a list to its end, without which something is missing.
+func items[T any](in *bufio.Reader, each func(T) bool) error {
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if bytes.HasPrefix(line, []byte(`{"end":`)) {
+			return nil
+		}
+		if bytes.HasPrefix(line, []byte(`{"problem":`)) {
+			p := &problem.Problem{}
+			if err := json.Unmarshal(line, &api.End{Problem: p}); err != nil {
+				return err
+			}
+			return p
+		}
+		var item T
+		if err := json.Unmarshal(line, &item); err != nil {
+			return err
+		}
+		if !each(item) {
+			return errBroken
+		}
+	}
+}
+
+func since(from uint64) url.Values { return url.Values{"from": {strconv.FormatUint(from, 10)}} }
+
+// Events is [ledger.Ledger.Events].
+func (c *Client) Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error] {
+	return list[ledger.Event](ctx, c, "/v1/events", since(from))
+}
+
+// Refusals is [ledger.Ledger.Refusals].
+func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error] {
+	query := since(from)
+	query.Set("key", key)
+	return list[ledger.Event](ctx, c, "/v1/refusals", query)
+}
+
+// silence is how long a server may say nothing in a stream before it is taken for dead: it gives a sign of life more often.
+const silence = time.Minute
+
+// Watch is [ledger.Ledger.Watch]. If the connection breaks it ends with a [problem.Unreachable]: watch again from the next number.
+func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error] {
+	return func(yield func(ledger.Event, error) bool) {
+		within, cancel := context.WithCancel(ctx)
+		defer cancel()
+		response, err := c.do(within, message{method: http.MethodGet, path: "/v1/events", query: since(from), accept: api.Stream})
+		if err == nil {
+			defer func() { _ = response.Body.Close() }()
+			alarm := time.AfterFunc(silence, cancel)
+			defer alarm.Stop()
+			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(silence) }, func(e ledger.Event) bool {
+				alarm.Stop() // the consumer may take its time
+				return yield(e, nil)
+			})
+		}
+		if !errors.Is(err, errBroken) {
+			yield(ledger.Event{}, ended(ctx, err))
+		}
+	}
+}
+
+// follow reads server-sent events. It ends with an error.
+func follow(in *bufio.Reader, alive func(), each func(ledger.Event) bool) error {
+	kind := ""
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		alive()
+		name, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(": "))
+		switch string(name) {
+		case "event":
+			kind = string(value)
+		case "data":
+			if kind == "problem" {
+				p := &problem.Problem{}
+				if err := json.Unmarshal(value, p); err != nil {
+					return err
+				}
+				return p
+			}
+			var event ledger.Event
+			if err := json.Unmarshal(value, &event); err != nil {
+				return err
+			}
+			if !each(event) {
+				return errBroken
+			}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package ledgerclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// telling is a request whose draws may need true values. It is sent again with what the server asks for, until it asks for no more.
+type telling struct {
+	truth ledger.TruthFunc
+	send  func(truths map[string]api.Truths) error // by question
+	keep  int                                      // how many rounds of values are sent on: 0 for all
+}
+
+func (t telling) run(ctx context.Context) error {
+	var rounds []map[string]api.Truths
+	for {
+		err := t.send(merge(rounds))
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Kind != problem.TruthNeeded {
+			return err
+		}
+		if t.truth == nil {
+			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them", ledger.ErrInvalid)
+		}
+		known := merge(rounds)
+		told, err := t.ask(ctx, p.Needs, known)
+		if err != nil {
+			return err
+		}
+		if len(told) == 0 {
+			return problem.New(problem.Unexpected, "the server asks for true values that it was told")
+		}
+		rounds = append(rounds, told)
+		if t.keep > 0 && len(rounds) > t.keep {
+			rounds = slices.Delete(rounds, 0, len(rounds)-t.keep)
+		}
+	}
+}
+
+// merge puts what was told in several rounds together.
+func merge(rounds []map[string]api.Truths) map[string]api.Truths {
+	all := map[string]api.Truths{}
+	for _, round := range rounds {
+		for question, truths := range round {
+			if all[question] == nil {
+				all[question] = api.Truths{}
+			}
+			for object, value := range truths {
+				all[question][object] = value
+			}
+		}
+	}
+	return all
+}
+
+// atATime is how many values a source is asked for at once, as [ledger.AdvanceRequest] says.
+const atATime = 4096
+
+// ask asks the source for what is needed and not known.
+func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string]api.Truths) (map[string]api.Truths, error) {
+	told := map[string]api.Truths{}
+	for _, need := range needs {
+		for objects := range slices.Chunk(need.Objects, atATime) {
+			objects = slices.DeleteFunc(slices.Clone(objects), func(object string) bool {
+				_, is := known[need.Question][object]
+				return is
+			})
+			if len(objects) == 0 {
+				continue
+			}
+			values, err := t.truth(ctx, need.Question, slices.Clone(objects))
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return nil, fmt.Errorf("question %q: source of true values: %w", need.Question, err)
+			}
+			if len(values) != len(objects) {
+				return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", need.Question, ledger.ErrTruthSource, len(values), len(objects))
+			}
+			if told[need.Question] == nil {
+				told[need.Question] = api.Truths{}
+			}
+			for i, object := range objects {
+				told[need.Question][object] = values[i]
+			}
+		}
+	}
+	return told, nil
+}
+
+// telling of one question sends its values alone.
+func one(truths map[string]api.Truths) api.Truths {
+	for _, only := range truths {
+		return only
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package ledgerhttp
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// decode reads the body of a request into a struct. The body is one JSON object in UTF-8, with no key twice, none in other letters,
+// none that the struct does not have, and all those that it needs. No error says what a value is: it may be a true one.
+func decode(body io.Reader, into any) *problem.Problem {
+	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return undecoded(err)
+	}
+	if name := missing(reflect.ValueOf(into).Elem()); name != "" {
+		return problem.New(problem.Invalid, "the field %q is missing, or empty", name).At(name)
+	}
+	return nil
+}
+
+// undecoded says what is wrong with a body, and where.
+func undecoded(err error) *problem.Problem {
+	var busy *problem.Problem
+	var large *http.MaxBytesError
+	var syntax *jsontext.SyntacticError
+	var meaning *json.SemanticError
+	switch {
+	case errors.As(err, &busy):
+		return busy
+	case errors.As(err, &large):
+		return problem.New(problem.TooLarge, "the body has more than %d bytes", large.Limit)
+	case errors.As(err, &syntax):
+		return badField(string(syntax.JSONPointer), "is no JSON as it must be: in UTF-8, and with no name twice")
+	case errors.As(err, &meaning):
+		why := "cannot be that"
+		switch {
+		case errors.Is(err, json.ErrUnknownName):
+			why = "is unknown"
+		case meaning.GoType != nil:
+			why = "cannot be that: want " + wanted(meaning.GoType)
+		}
+		return badField(string(meaning.JSONPointer), why)
+	}
+	return problem.New(problem.Invalid, "the body could not be read to its end")
+}
+
+// badField says what is wrong with a field, which may be the whole body.
+func badField(pointer, why string) *problem.Problem {
+	field := strings.TrimPrefix(pointer, "/")
+	if field == "" {
+		return problem.New(problem.Invalid, "the body %s", why)
+	}
+	const most = 300
+	if len(field) > most {
+		field = strings.ToValidUTF8(field[:most], "") + "…"
+	}
+	return problem.New(problem.Invalid, "the field %q %s", field, why).At(field)
+}
+
+// wanted says what a type looks like in JSON.
+func wanted(t reflect.Type) string {
+	switch t.Name() {
+	case "Epsilon":
+		return `a decimal in a string, such as "0.5", with at most 9 digits behind the point`
+	case "Duration":
+		return `a duration in a string, such as "15m"`
+	case "Policy":
+		return "a policy, as docs/reference/json.md describes them"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return "an integer"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// missing returns the name of a field that a struct needs and does not have, or "".
+func missing(of reflect.Value) string {
+	for i := range of.NumField() {
+		field := of.Type().Field(i)
+		if field.Anonymous {
+			if name := missing(of.Field(i)); name != "" {
+				return name
+			}
+			continue
+		}
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if options == "" && of.Field(i).IsZero() {
+			return name
+		}
+	}
+	return ""
+}
+
+// isJSON tells whether a request says that its body is JSON.
+func isJSON(h http.Header) bool {
+	media, parameters, err := mime.ParseMediaType(h.Get("Content-Type"))
+	charset := parameters["charset"]
+	return err == nil && media == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}

@@ -1,0 +1,25 @@
+// Package ledgerhttp serves a ledger to other programs: an [http.Handler] that a host mounts beside its own, or the whole of a server.
+//
+//	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: tokens})
+//	server := ledgerhttp.Server(handler)
+//
+// What can be asked is what package ledger has: a route for each call, with its JSON. The document of the API, at /openapi.json, is made
+// of the same table as the routes, and of the same types as are read and written. Errors are problems by RFC 9457 (package problem). Requests
+// that change something take their idempotency key in the header Idempotency-Key. Package ledgerclient is the other end, for Go.
+//
+// # Who may do what
+//
+// A [Gate] says who asks, and each route which roles may. There is no gate unless one is chosen. [Tokens] is one by a file of hashed
+// tokens.
+//
+// # True values
+//
+// They come with a request, or from [Options.Truth]. A request that needs some that are neither here nor there changes nothing, and is
+// answered with whose they are; repeated with its key, and their values, it is carried out. So nobody's value is sent that no draw needs. They
+// are in no log line, trace, cache or answer.
+//
+// # What it costs
+//
+// [Limits] bound what requests take: bytes, time, places. Answers are written part by part, each with a deadline, so that whoever does not
+// read holds up nobody. A request that panics is answered with the status 500, and the ledger lives.
+package ledgerhttp

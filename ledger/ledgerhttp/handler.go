@@ -1,0 +1,210 @@
+package ledgerhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// Options say how a ledger is served.
+type Options struct {
+	// Gate tells who asks. It must be set: nothing is open without a choice.
+	Gate Gate
+	// Truth is asked for the true values that draws need and requests do not bring; see [TruthAt]. nil asks nobody: such requests are
+	// answered with whose values they need.
+	Truth ledger.TruthFunc
+	// Limits bound what requests may take. The zero value of each has a default.
+	Limits Limits
+	// Scratch is a directory for copies of the file that are being sent; "" is that of [os.TempDir]. They are readable to their owner only,
+	// and have no name while they are sent.
+	Scratch string
+	// Logger gets a line for each request: who asked, by name and role, for which route, and how it ended. No line has a name of a person, a
+	// query or a body. The zero value is silent.
+	Logger zerolog.Logger
+}
+
+// Handler serves a ledger. It is an [http.Handler] that a host mounts beside its own, with [http.StripPrefix] where it is not to be at the root.
+type Handler struct {
+	ledger  *ledger.Ledger
+	options Options
+	limits  Limits
+	mux     *http.ServeMux
+	gates   gates
+	openAPI []byte
+}
+
+// New returns the handler of a ledger, which stays the caller's to close, after the server.
+func New(l *ledger.Ledger, o Options) (*Handler, error) {
+	if o.Gate == nil {
+		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
+	}
+	h := &Handler{ledger: l, options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux()}
+	h.gates.init(h.limits)
+	all := routes()
+	document, err := openAPI(all)
+	if err != nil {
+		return nil, err
+	}
+	h.openAPI = document
+	methods := map[string][]string{}
+	for _, r := range all {
+		h.mux.Handle(r.method+" "+r.path, h.guarded(&r))
+		methods[r.path] = append(methods[r.path], r.method)
+	}
+	for at, allowed := range methods {
+		h.mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			h.fail(newWriter(w, h.limits), Operator, problem.New(problem.Method, "only %s", strings.Join(allowed, ", ")))
+		})
+	}
+	h.mux.HandleFunc("GET /healthz", h.healthy)
+	return h, nil
+}
+
+// healthy answers whoever asks: it says that there is a server, and nothing else.
+func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
+	if _, err := h.ledger.Stats(r.Context()); err != nil {
+		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.Stopped, "the ledger does not answer"))
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	// No path of this API has anything to be cleaned or escaped. Whoever sends one means to be mistaken for another.
+	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) {
+		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.NoRoute, "there is nothing at this path"))
+		return
+	}
+	if _, pattern := h.mux.Handler(r); pattern == "" {
+		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.NoRoute, "there is nothing at this path"))
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// guarded returns the handler of a route: who asks, whether they may, whether there is room, and then the call.
+func (h *Handler) guarded(r *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		begun := time.Now()
+		out := newWriter(w, h.limits)
+		holder, err := h.admit(r, request)
+		if err == nil {
+			var leave func()
+			if leave, err = h.gates.enter(holder, r); err == nil {
+				defer leave()
+				err = h.safely(&call{handler: h, route: r, holder: holder, request: request, out: out})
+			}
+		}
+		if err != nil {
+			h.fail(out, holder.Role, err)
+		}
+		h.options.Logger.Info().Str("route", r.id).Str("holder", holder.Name).Str("role", string(holder.Role)).
+			Int("status", out.status).Dur("took", time.Since(begun)).Msg("request")
+		if out.broken {
+			panic(http.ErrAbortHandler) // what was sent is not whole: the connection says so
+		}
+	})
+}
+
+// admit finds out who asks, and whether they may.
+func (h *Handler) admit(r *route, request *http.Request) (Holder, error) {
+	holder, known := h.options.Gate.Admit(request)
+	if !known || !holder.valid() {
+		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
+	}
+	if !r.allows(holder.Role) {
+		return holder, problem.New(problem.Forbidden, "the role %s may not do this: %s", holder.Role, r.summary)
+	}
+	return holder, nil
+}
+
+// safely runs a call. One that panics is an error; the ledger, and other calls, go on.
+func (h *Handler) safely(c *call) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			// What a panic says may be anything, a true value among it: only where it happened is told.
+			h.options.Logger.Error().Str("route", c.route.id).Type("panic", reason).Bytes("stack", debug.Stack()).Msg("a request panicked")
+			err = problem.New(problem.Unexpected, "this request failed for a reason that only the server's log has")
+		}
+		c.bearer.forget()
+		c.large.leave()
+	}()
+	if err := c.read(); err != nil {
+		return err
+	}
+	if !c.route.long {
+		ctx, cancel := context.WithTimeout(c.request.Context(), h.limits.Time)
+		defer cancel()
+		c.request = c.request.WithContext(ctx)
+	}
+	result, err := c.route.serve(c)
+	if err != nil {
+		return c.bearer.explain(problem.Of(err))
+	}
+	return c.out.send(c.ctx(), result)
+}
+
+// read reads what comes with a request: the query, the idempotency key, the body.
+func (c *call) read() (err error) {
+	var bad *problem.Problem
+	if c.params, bad = query(c.request.URL.RawQuery, c.route.params); bad != nil {
+		return bad
+	}
+	if c.route.keyed {
+		if c.key, bad = keyOf(c.request.Header); bad != nil {
+			return bad
+		}
+	}
+	if c.route.in == nil {
+		return nil
+	}
+	if !isJSON(c.request.Header) {
+		return problem.New(problem.MediaType, "the body must be application/json").At("Content-Type")
+	}
+	c.body = reflect.New(c.route.in).Interface()
+	c.out.expect(c.handler.limits.Read)
+	defer c.out.expect(0)
+	c.large = &sized{ReadCloser: http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, c.handler.limits.Body), places: c.handler.gates.large}
+	if bad := decode(c.large, c.body); bad != nil {
+		return bad
+	}
+	return nil
+}
+
+// fail answers with a problem.
+func (h *Handler) fail(out *writer, role Role, err error) {
+	p := *problem.Of(err)
+	if role != Operator {
+		p.TruthChanged = nil
+		if p.Kind == problem.Unexpected || p.Exit == exitIntegrity {
+			p.Detail = p.Title // the text may speak of files
+		}
+	}
+	switch p.Kind {
+	case problem.Unauthorized:
+		out.Header().Set("WWW-Authenticate", "Bearer")
+	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late:
+		out.Header().Set("Retry-After", "1")
+	}
+	if p.Status >= http.StatusInternalServerError {
+		h.options.Logger.Error().Err(err).Msg("a request failed")
+	}
+	out.problem(&p)
+}
+
+// exitIntegrity is the exit code of what is damaged.
+const exitIntegrity = 4

@@ -1,0 +1,232 @@
+package ledgerhttp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eps(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	must(t, err)
+	return e
+}
+
+// secretValue is a true value that nothing but a request may have. The question has it among its values, so a test that searches for it
+// leaves out what lists them.
+const secretValue = "tr\u00fcth-of-17"
+
+// fixture is a ledger in a file with people, a sale and a reservation, and its handler.
+type fixture struct {
+	*Handler
+	t      testing.TB
+	ledger *ledger.Ledger
+	log    *strings.Builder
+}
+
+// byHeader is a gate that believes whatever a request says of itself.
+type byHeader struct{}
+
+func (byHeader) Admit(r *http.Request) (Holder, bool) {
+	role, whom, _ := strings.Cut(r.Header.Get("Test-Role"), " ")
+	return Holder{Name: "test " + role, Role: Role(role), Whom: whom}, role != ""
+}
+
+// marketLedger is a ledger with the question vote, the people 17, 18 and 19, who are for sale, sale 1 of 17 to acme, and reservation 2 of 18
+// for acme.
+func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
+	t.Helper()
+	signer := signerOf(t)
+	var l *ledger.Ledger
+	if onDisk {
+		path := filepath.Join(pace.Scratch(t), "ledger.db")
+		must(t, ledgertest.NewFile(path, ledgertest.Origin{LogKey: signer.public}))
+		var err error
+		l, err = ledger.Open(path, ledger.Options{Signer: signer, Now: ledgertest.NewClock(ledgertest.Begin()).Now})
+		must(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+	} else {
+		l = ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{LogKey: signer.public}, Options: ledger.Options{Signer: signer}}).Ledger
+	}
+	ctx := context.Background()
+	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no", secretValue}}))
+	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	must(t, err)
+	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Policy: terms, Cap: eps(t, "9")})
+	must(t, err)
+	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
+	_, err = l.Sell(ctx, ledger.SellRequest{Key: "sell", Order: order, Truth: ledger.TruthOf("yes")})
+	must(t, err)
+	order.Objects = []string{"18"}
+	_, err = l.Reserve(ctx, ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+	must(t, err)
+	return l
+}
+
+// logSigner signs the log of tests.
+type logSigner struct {
+	note.Signer
+	public string
+}
+
+func signerOf(t testing.TB) logSigner {
+	t.Helper()
+	secret, public, err := note.GenerateKey(zeros{}, "example.com/log")
+	must(t, err)
+	signer, err := note.NewSigner(secret)
+	must(t, err)
+	return logSigner{signer, public}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// serving returns the handler of a ledger in memory, whose gate believes everything.
+func serving(t testing.TB, o Options) *fixture {
+	t.Helper()
+	return servingOf(t, marketLedger(t, false), o)
+}
+
+func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
+	t.Helper()
+	if o.Gate == nil {
+		o.Gate = byHeader{}
+	}
+	h, err := New(l, o)
+	must(t, err)
+	return &fixture{Handler: h, t: t, ledger: l}
+}
+
+// asked is a request of a test.
+type asked struct {
+	method, target, body, key, role string
+	header                          map[string]string
+}
+
+// ask sends a request to the handler, and returns the answer.
+func (f *fixture) ask(a asked) (status int, header http.Header, body string) {
+	f.t.Helper()
+	r := httptest.NewRequest(a.method, "http://ledger.test/", strings.NewReader(a.body))
+	u, err := r.URL.Parse(a.target)
+	must(f.t, err)
+	r.URL = u
+	r.Header.Set("Test-Role", a.role)
+	if a.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if a.key != "" {
+		r.Header.Set("Idempotency-Key", a.key)
+	}
+	for name, value := range a.header {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	func() {
+		defer func() {
+			if reason := recover(); reason != nil && reason != http.ErrAbortHandler {
+				panic(reason)
+			}
+		}()
+		f.ServeHTTP(w, r)
+	}()
+	text, err := io.ReadAll(w.Result().Body)
+	must(f.t, err)
+	return w.Code, w.Header(), string(text)
+}
+
+// wantProblem checks that an answer is a problem of a kind, in the form of RFC 9457.
+func wantProblem(t testing.TB, status int, header http.Header, body string, kind problem.Kind) problem.Problem {
+	t.Helper()
+	var p problem.Problem
+	if err := json.Unmarshal([]byte(body), &p); err != nil || header.Get("Content-Type") != problem.ContentType {
+		t.Fatalf("status %d, no problem: %v, %q", status, err, body)
+	}
+	if p.Kind != kind || p.Status != status || p.Type != problem.Base+string(kind) || p.Title == "" || p.Detail == "" || p.Exit == 0 {
+		t.Errorf("status %d, want the kind %s: %s", status, kind, body)
+	}
+	return p
+}
+
+// sample is a request to a route that succeeds for an operator.
+type sample struct{ target, body string }
+
+// samples returns one for each route, by its id.
+func samples() map[string]sample {
+	const order = `"buyer":"acme","question":"vote","epsilon":"1.5","objects":["19"]`
+	return map[string]sample{
+		"openAPI":        {"/openapi.json", ""},
+		"about":          {"/v1/about", ""},
+		"stats":          {"/v1/stats", ""},
+		"questions":      {"/v1/questions", ""},
+		"defineQuestion": {"/v1/questions", `{"question":"age","values":["old","young"],"encoding":"direct"}`},
+		"enroll":         {"/v1/enrolments", `{"question":"vote","objects":["20"],"policy":{"kind":"fixed","ceiling":"2"},"cap":"3"}`},
+		"release":        {"/v1/releases", `{"question":"vote","object":"19","epsilon":"0.25","truths":{"19":"no"}}`},
+		"raise":          {"/v1/raises", `{"question":"vote","epsilon":"0.5","objects":["19"],"truths":{"19":"no"}}`},
+		"advance":        {"/v1/advances", `{"question":"vote"}`},
+		"answer":         {"/v1/answers", `{"question":"vote","query":"majority:yes","epsilon":"0.1","objects":["19"],"truths":{"19":"no"}}`},
+		"quoteAnswer":    {"/v1/answers/quotes", `{"question":"vote","query":"majority:yes","epsilon":"0.2","objects":["19"]}`},
+		"beginEpoch":     {"/v1/epochs", `{"object":"19","question":"vote"}`},
+		"withdraw":       {"/v1/withdrawals", `{"object":"19"}`},
+		"forget":         {"/v1/forgettings", `{"object":"19"}`},
+		"compact":        {"/v1/compactions", `{}`},
+		"object":         {"/v1/object?object=17", ""},
+		"estimate":       {"/v1/estimate?question=vote&confidence=0.9", ""},
+		"levels":         {"/v1/levels?question=vote", ""},
+		"responses":      {"/v1/responses?question=vote&epsilon=1", ""},
+		"quote":          {"/v1/quotes", `{` + order + `}`},
+		"sell":           {"/v1/sales", `{` + order + `,"max_price":300,"truths":{"19":"no"}}`},
+		"sales":          {"/v1/sales?buyer=acme", ""},
+		"sale":           {"/v1/sales/1", ""},
+		"deliveries":     {"/v1/sales/1/deliveries", ""},
+		"receipt":        {"/v1/sales/1/receipt", ""},
+		"reserve":        {"/v1/reservations", `{` + order + `,"for":"15m","partial":true}`},
+		"reservations":   {"/v1/reservations?buyer=acme", ""},
+		"reservation":    {"/v1/reservations/2", ""},
+		"capture":        {"/v1/reservations/2/capture", `{"truths":{"18":"no"}}`},
+		"cancel":         {"/v1/reservations/2/cancel", `{}`},
+		"buyers":         {"/v1/buyers", ""},
+		"statement":      {"/v1/statements", `{"object":"17"}`},
+		"checkpoint":     {"/v1/checkpoint", ""},
+		"head":           {"/v1/head?events=3", ""},
+		"consistency":    {"/v1/consistency?from=3&to=5", ""},
+		"events":         {"/v1/events?from=2", ""},
+		"refusals":       {"/v1/refusals?key=sell", ""},
+		"verify":         {"/v1/verifications", `{}`},
+		"backup":         {"/v1/backup?compact=true", ""},
+	}
+}
+
+// request is the sample of a route, with a key if it takes one.
+func (r *route) request(role string) asked {
+	s := samples()[r.id]
+	a := asked{method: r.method, target: s.target, body: s.body, role: role}
+	if r.keyed {
+		a.key = fmt.Sprintf("%q", "test of "+r.id)
+	}
+	return a
+}

@@ -1,0 +1,187 @@
+package ledgerhttp
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// Who may do what, route by route. This is the table of docs/howto/serve.md, which a test compares with it.
+const mayTable = `
+openAPI         operator desk buyer person auditor metrics
+about           operator desk buyer person auditor metrics
+stats           operator desk - - auditor metrics
+questions       operator desk buyer person auditor -
+defineQuestion  operator - - - - -
+enroll          operator - - - - -
+release         operator - - - - -
+raise           operator - - - - -
+advance         operator - - - - -
+answer          operator - - - - -
+quoteAnswer     operator - - - - -
+beginEpoch      operator - - - - -
+withdraw        operator - - - - -
+forget          operator - - - - -
+compact         operator - - - - -
+object          operator - - - auditor -
+estimate        operator desk - - auditor -
+levels          operator desk - - auditor -
+responses       operator - - - auditor -
+quote           operator desk buyer - - -
+sell            operator desk - - - -
+sales           operator desk buyer - auditor -
+sale            operator desk buyer - auditor -
+deliveries      operator desk buyer - auditor -
+receipt         operator desk buyer - - -
+reserve         operator desk - - - -
+reservations    operator desk buyer - auditor -
+reservation     operator desk buyer - auditor -
+capture         operator desk - - - -
+cancel          operator desk - - - -
+buyers          operator desk - - auditor -
+statement       operator - - person - -
+checkpoint      operator desk buyer person auditor metrics
+head            operator desk buyer person auditor metrics
+consistency     operator desk buyer person auditor metrics
+events          operator - - - auditor -
+refusals        operator - - - auditor -
+verify          operator - - - auditor -
+backup          operator - - - auditor -
+`
+
+// may reads the table.
+func may(t *testing.T) map[string]map[Role]bool {
+	t.Helper()
+	out := map[string]map[Role]bool{}
+	for line := range strings.Lines(strings.TrimSpace(mayTable)) {
+		words := strings.Fields(line)
+		if len(words) != 1+len(Roles()) {
+			t.Fatalf("%q", line)
+		}
+		out[words[0]] = map[Role]bool{}
+		for i, role := range Roles() {
+			out[words[0]][role] = words[i+1] == string(role)
+		}
+	}
+	return out
+}
+
+// Each route × each role: whoever may gets the answer, others the problem forbidden, and whoever is not known unauthorized. What is not let in
+// changes nothing.
+func TestEachRouteForEachRole(t *testing.T) {
+	table, whose := may(t), map[Role]string{Buyer: " acme", Person: " 17"}
+	all := routes()
+	if len(table) != len(all) || len(samples()) != len(all) {
+		t.Fatalf("%d routes, %d in the table, %d samples", len(all), len(table), len(samples()))
+	}
+	for _, r := range all {
+		t.Run(r.id, func(t *testing.T) {
+			var f *fixture
+			for _, role := range append(Roles(), "") {
+				if f == nil || r.keyed && table[r.id][role] {
+					f = servingOf(t, marketLedger(t, r.copies), Options{})
+				}
+				before, err := f.ledger.Stats(t.Context())
+				must(t, err)
+				status, header, body := f.ask(r.request(string(role) + whose[role]))
+				after, err := f.ledger.Stats(t.Context())
+				must(t, err)
+				switch {
+				case role == "":
+					wantProblem(t, status, header, body, problem.Unauthorized)
+				case !table[r.id][role]:
+					wantProblem(t, status, header, body, problem.Forbidden)
+				case status != http.StatusOK || body == "":
+					t.Errorf("%s: status %d, %s", role, status, body)
+				}
+				if status != http.StatusOK && before.Events != after.Events {
+					t.Errorf("%s was refused, and yet %d events were recorded", role, after.Events-before.Events)
+				}
+			}
+		})
+	}
+}
+
+// A buyer sees nothing of another one, and a person of nobody else; where nothing can be seen, it is as if there were nothing.
+func TestNobodySeesWhatIsAnothers(t *testing.T) {
+	f := serving(t, Options{})
+	for _, c := range []struct {
+		ask  asked
+		kind problem.Kind
+	}{
+		{asked{"POST", "/v1/quotes", samples()["quote"].body, "", "buyer bolt", nil}, problem.Forbidden},
+		{asked{"GET", "/v1/sales?buyer=acme", "", "", "buyer bolt", nil}, problem.Forbidden},
+		{asked{"GET", "/v1/reservations?buyer=acme", "", "", "buyer bolt", nil}, problem.Forbidden},
+		{asked{"GET", "/v1/sales/1", "", "", "buyer bolt", nil}, problem.Unknown},
+		{asked{"GET", "/v1/sales/1/deliveries", "", "", "buyer bolt", nil}, problem.Unknown},
+		{asked{"GET", "/v1/sales/1/receipt", "", "", "buyer bolt", nil}, problem.Unknown},
+		{asked{"GET", "/v1/reservations/2", "", "", "buyer bolt", nil}, problem.Unknown},
+		{asked{"POST", "/v1/statements", `{"object":"18"}`, "k", "person 17", nil}, problem.Forbidden},
+		{asked{"POST", "/v1/statements", `{"object":"nobody"}`, "k", "person 17", nil}, problem.Forbidden},
+		{asked{"GET", "/v1/about", "", "", "buyer", nil}, problem.Unauthorized}, // of nobody
+		{asked{"GET", "/v1/about", "", "", "operator acme", nil}, problem.Unauthorized},
+		{asked{"GET", "/v1/about", "", "", "king", nil}, problem.Unauthorized},
+	} {
+		status, header, body := f.ask(c.ask)
+		wantProblem(t, status, header, body, c.kind)
+		if path, found := strings.CutPrefix(c.ask.target, "/v1/sales/1"); found {
+			c.ask.target = "/v1/sales/7" + path
+			_, _, other := f.ask(c.ask)
+			if strings.ReplaceAll(other, "7", "1") != body {
+				t.Errorf("a sale of another buyer is told from one that there is not: %s, %s", body, other)
+			}
+		}
+	}
+	for _, target := range []string{"/v1/sales", "/v1/reservations"} {
+		status, _, body := f.ask(asked{method: "GET", target: target, role: "buyer bolt"})
+		if status != http.StatusOK || body != "{\"end\":true}\n" {
+			t.Errorf("%s of a buyer who has none: %d, %s", target, status, body)
+		}
+		if _, _, body := f.ask(asked{method: "GET", target: target, role: "buyer acme"}); !strings.Contains(body, `"buyer":"acme"`) {
+			t.Errorf("%s of acme: %s", target, body)
+		}
+	}
+}
+
+// A quote tells a buyer whom it would refuse and why, and not what they have spent with others. An operator is told.
+func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
+	f := serving(t, Options{})
+	order := `{"buyer":"acme","question":"vote","epsilon":"5","objects":["17"]}`
+	_, _, told := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "operator"})
+	_, _, bare := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "buyer acme"})
+	for _, spent := range []string{`"ceiling":"2"`, `"largest":"2"`} {
+		if !strings.Contains(told, spent) || strings.Contains(bare, spent) {
+			t.Errorf("%s: an operator reads %s, a buyer %s", spent, told, bare)
+		}
+	}
+	if !strings.Contains(bare, `"reason":"not-on-offer"`) {
+		t.Errorf("a buyer reads %s", bare)
+	}
+}
+
+// A person cannot use up a key that the host is going to use, nor find out which it has used.
+func TestAPersonsKeysAreApart(t *testing.T) {
+	f := serving(t, Options{})
+	for range 2 {
+		status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"17"}`, "sell", "person 17", nil})
+		if status != http.StatusOK {
+			t.Fatalf("%d: %s", status, body)
+		}
+	}
+	status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"17"}`, "order-1", "person 17", nil})
+	if status != http.StatusOK {
+		t.Fatalf("%d: %s", status, body)
+	}
+	if status, _, body := f.ask(asked{"POST", "/v1/withdrawals", `{"object":"18"}`, "order-1", "operator", nil}); status != http.StatusOK {
+		t.Errorf("a person has used up the host's key: %d, %s", status, body)
+	}
+}
+
+// Nothing is open without a choice.
+func TestThereIsNoHandlerWithoutAGate(t *testing.T) {
+	if h, err := New(marketLedger(t, false), Options{}); err == nil || h != nil {
+		t.Error("a handler lets in whoever comes, and nobody said so")
+	}
+}

@@ -1,0 +1,130 @@
+package ledgerhttp
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// route is something that can be asked of the handler. The document of the API is made of the same.
+type route struct {
+	method, path string
+	id, summary  string
+	roles        []Role // who may
+	params       []param
+	keyed        bool         // it takes an idempotency key
+	in           reflect.Type // of the body, nil if there is none
+	out          reflect.Type // of the result, nil if it is no JSON object
+	media        []string     // of the result
+	copies       bool         // it copies the whole file, or reads it
+	long         bool         // it may take any time: it is a stream, or as long as the ledger
+	serve        func(c *call) (any, error)
+}
+
+// call is a request that has been let in.
+type call struct {
+	handler *Handler
+	route   *route
+	holder  Holder
+	key     string            // the idempotency key
+	params  map[string]string // of the query
+	body    any               // points to what was decoded
+	request *http.Request
+	out     *writer
+	bearer  *bearer // of the request's true values, or nil
+	large   *sized  // its body, or nil
+}
+
+func (c *call) ctx() context.Context   { return c.request.Context() }
+func (c *call) ledger() *ledger.Ledger { return c.handler.ledger }
+
+// text, number, epsilon and flag return parameters of the query, which are known to be readable.
+func (c *call) text(name string) string { return c.params[name] }
+
+func (c *call) number(name string) uint64 {
+	n, _ := strconv.ParseUint(c.params[name], 10, 64)
+	return n
+}
+
+func (c *call) epsilon(name string) privacy.Epsilon {
+	e, _ := privacy.ParseEpsilon(c.params[name])
+	return e
+}
+
+func (c *call) flag(name string) bool { return c.params[name] == "true" }
+
+// place returns a number in the path.
+func (c *call) place(name string) (uint64, error) {
+	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)
+	if err != nil {
+		return 0, problem.New(problem.Invalid, "%s in the path is no number", name).At(name)
+	}
+	return n, nil
+}
+
+// get is a route that reads one thing.
+func get[Out any](id, path, summary string, roles []Role, params []param, serve func(c *call) (Out, error)) route {
+	return route{
+		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: params, out: reflect.TypeFor[Out](), media: []string{"application/json"},
+		serve: func(c *call) (any, error) { return serve(c) },
+	}
+}
+
+// post is a route with a body.
+func post[In, Out any](id, path, summary string, roles []Role, serve func(c *call, in In) (Out, error)) route {
+	return route{
+		method: http.MethodPost, path: path, id: id, summary: summary, roles: roles, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), media: []string{"application/json"},
+		serve: func(c *call) (any, error) { return serve(c, *c.body.(*In)) },
+	}
+}
+
+// change is a post with an idempotency key.
+func change[In, Out any](id, path, summary string, roles []Role, serve func(c *call, in In) (Out, error)) route {
+	r := post(id, path, summary, roles, serve)
+	r.keyed = true
+	return r
+}
+
+// list is a route that reads many things, one a line.
+func list[Item any](id, path, summary string, roles []Role, params []param, serve func(c *call) (iter.Seq2[Item, error], error)) route {
+	return route{
+		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: params, out: reflect.TypeFor[Item](), media: []string{api.Lines}, long: true,
+		serve: func(c *call) (any, error) {
+			items, err := serve(c)
+			if err != nil {
+				return nil, err
+			}
+			return lines(func(yield func(any, error) bool) {
+				for item, err := range items {
+					if !yield(item, err) {
+						return
+					}
+				}
+			}), nil
+		},
+	}
+}
+
+// lines are the items of a list.
+type lines iter.Seq2[any, error]
+
+// everyRole are all who may anything.
+func everyRole() []Role { return Roles() }
+
+func (r *route) allows(role Role) bool { return slices.Contains(r.roles, role) }
+
+// own refuses whoever is a buyer and asks about another one.
+func (c *call) own(buyer string) error {
+	if c.holder.Role == Buyer && buyer != c.holder.Whom {
+		return problem.New(problem.Forbidden, "this token is of another buyer").At("buyer")
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package ledgerhttp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// What is proven, and copied.
+
+// proof returns a receipt or a statement in the one form that its reader accepts.
+func proof(d any, err error) (document, error) {
+	if err != nil {
+		return document{}, err
+	}
+	text, err := json.Marshal(d)
+	return document{"application/json", text}, err
+}
+
+func receipt(c *call) (document, error) {
+	s, err := c.saleOf()
+	if err != nil {
+		return document{}, err
+	}
+	r, err := c.ledger().Receipt(c.ctx(), s.Number)
+	return proof(r, err)
+}
+
+func statement(c *call, in api.Object) (document, error) {
+	if c.holder.Role == Person && in.Object != c.holder.Whom {
+		return document{}, problem.New(problem.Forbidden, "this token is of another object").At("object")
+	}
+	s, err := c.ledger().Statement(c.ctx(), c.scoped(), in.Object)
+	return proof(s, err)
+}
+
+// scoped returns the idempotency key as the ledger gets it. Keys of persons are put apart from those of the host: nobody can use up a key
+// that the host is going to use, or find out which it has used.
+func (c *call) scoped() string {
+	if c.holder.Role != Person {
+		return c.key
+	}
+	sum := sha256.Sum256([]byte(c.holder.Whom + "\x00" + c.key))
+	return "person/" + hex.EncodeToString(sum[:])
+}
+
+func checkpoint(c *call) (document, error) {
+	text, err := c.ledger().Checkpoint(c.ctx())
+	return document{"text/plain; charset=utf-8", text}, err
+}
+
+func head(c *call) (evidence.Head, error) { return c.ledger().Head(c.ctx(), c.number("events")) }
+
+func consistency(c *call) (api.Consistency, error) {
+	hashes, err := c.ledger().Consistency(c.ctx(), c.number("from"), c.number("to"))
+	out := api.Consistency{Proof: []string{}}
+	for _, h := range hashes {
+		out.Proof = append(out.Proof, base64.StdEncoding.EncodeToString(h[:]))
+	}
+	return out, err
+}
+
+// events returns a list of events that can also be followed.
+func events(r route) route {
+	listed := r.serve
+	r.media = append(r.media, api.Stream)
+	r.serve = func(c *call) (any, error) {
+		if !c.wantsFeed() {
+			return listed(c)
+		}
+		next := c.number("from")
+		if last := c.request.Header.Get("Last-Event-ID"); last != "" {
+			n, err := strconv.ParseUint(last, 10, 63)
+			if err != nil {
+				return nil, problem.New(problem.Invalid, "the header Last-Event-ID is no number of an event").At("Last-Event-ID")
+			}
+			next = n + 1
+		}
+		return &feed{c, next}, nil
+	}
+	return r
+}
+
+// mostProblems is how many problems of a verification are told.
+const mostProblems = 1000
+
+func verify(c *call, in api.Verify) (api.Verified, error) {
+	request := ledger.VerifyRequest{}
+	var keys []note.Verifier
+	for _, text := range in.Keys {
+		key, err := note.NewVerifier(text)
+		if err != nil {
+			return api.Verified{}, problem.New(problem.Invalid, "%.100q is no verifier key", text).At("keys")
+		}
+		keys = append(keys, key)
+	}
+	request.Verifiers = note.VerifierList(keys...)
+	for _, signed := range in.Checkpoints {
+		request.Checkpoints = append(request.Checkpoints, []byte(signed))
+	}
+	out := api.Verified{Problems: []ledger.Problem{}}
+	request.Report = func(p ledger.Problem) {
+		if len(out.Problems) < mostProblems {
+			out.Problems = append(out.Problems, p)
+		}
+	}
+	found, err := c.ledger().Verify(c.ctx(), request)
+	out.Head, out.Objects, out.Count, out.OK = found.Head, found.Objects, found.Problems, found.Problems == 0
+	return out, err
+}
+
+// backup makes a copy beside, and sends it.
+func backup(c *call) (*copied, error) {
+	dir, err := os.MkdirTemp(c.handler.options.Scratch, "sluice-backup-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what is open is sent all the same
+	at, write := filepath.Join(dir, "copy.db"), c.ledger().Backup
+	if c.flag("compact") {
+		write = c.ledger().CompactTo
+	}
+	if _, err := write(c.ctx(), at, nil); err != nil {
+		return nil, err
+	}
+	file, err := os.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	return &copied{file}, nil
+}
+
+// copied is a file that is sent, and closed.
+type copied struct{ file *os.File }
+
+func (f *copied) sendTo(_ context.Context, w *writer) error {
+	defer func() { _ = f.file.Close() }()
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	out := w.parts()
+	if _, err := io.Copy(struct{ io.Writer }{out}, f.file); err != nil {
+		return err
+	}
+	return out.Flush()
+}

@@ -1,0 +1,112 @@
+package ledgerhttp
+
+import (
+	"strconv"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+)
+
+// What the host asks.
+
+func questions(c *call) (api.Questions, error) {
+	all, err := c.ledger().Questions(c.ctx())
+	return api.Questions{Questions: orNone(all)}, err
+}
+
+func defineQuestion(c *call, in ledger.Question) (api.Done, error) {
+	return api.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, in)
+}
+
+func enroll(c *call, in api.Enrolment) (api.Enrolled, error) {
+	done, err := c.ledger().Enroll(c.ctx(), ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap})
+	return api.Enrolled(done), err
+}
+
+func release(c *call, in api.Release) (ledger.Response, error) {
+	return c.ledger().Release(c.ctx(), ledger.ReleaseRequest{
+		Key: c.key, Question: in.Question, Object: in.Object, Epsilon: in.Epsilon, Truth: c.truths(in.Truths).tell,
+	})
+}
+
+func raise(c *call, in api.Raise) (api.Raised, error) {
+	done, err := c.ledger().Raise(c.ctx(), ledger.RaiseRequest{
+		Key: c.key, Question: in.Question, Epsilon: in.Epsilon, Objects: in.Objects, All: in.All, Partial: in.Partial, Truth: c.truths(in.Truths).tell,
+	})
+	return api.Raised{
+		Drawn: done.Drawn, Reused: done.Reused, Derived: done.Derived, Refused: orNone(done.Refused), Unlisted: done.Unlisted,
+		TruthChanged: c.aside(done.TruthChanged), First: done.First, Last: done.Last,
+	}, err
+}
+
+// aside returns what only an operator is told: whose true value has changed says something of the values.
+func (c *call) aside(changed []string) []string {
+	if c.holder.Role != Operator {
+		return nil
+	}
+	return changed
+}
+
+func advance(c *call, in api.Advance) (api.Advanced, error) {
+	done, err := c.ledger().Advance(c.ctx(), ledger.AdvanceRequest{Key: c.key, Question: in.Question, Truth: c.truthsOf(in.Truths).tell})
+	out := api.Advanced{Questions: []api.AdvancedQuestion{}, First: done.First, Last: done.Last}
+	for _, one := range done.Questions {
+		one.Refused = orNone(one.Refused)
+		out.Questions = append(out.Questions, api.AdvancedQuestion{Advanced: one, TruthChanged: c.aside(one.TruthChanged)})
+	}
+	return out, err
+}
+
+func (c *call) inquiry(in api.Inquiry) ledger.AnswerRequest {
+	return ledger.AnswerRequest{
+		Key: c.key, Question: in.Question, Query: in.Query, Epsilon: in.Epsilon, Objects: in.Objects, All: in.All, Partial: in.Partial,
+		Truth: c.truths(in.Truths).tell,
+	}
+}
+
+func answer(c *call, in api.Inquiry) (api.Answered, error) {
+	done, err := c.ledger().Answer(c.ctx(), c.inquiry(in))
+	done.Refused = orNone(done.Refused)
+	return api.Answered{AnswerResult: done, TruthChanged: c.aside(done.TruthChanged)}, err
+}
+
+func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {
+	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
+	out := api.AnswerQuote{Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Refused: orNone(q.Refused)}
+	if q.NotRaised != nil {
+		out.NotRaised = q.NotRaised.Error()
+	}
+	return out, err
+}
+
+func beginEpoch(c *call, in api.Epoch) (api.Done, error) {
+	return api.Done{}, c.ledger().BeginEpoch(c.ctx(), c.key, in.Question, in.Object)
+}
+
+func withdraw(c *call, in api.Object) (api.Done, error) {
+	return api.Done{}, c.ledger().Withdraw(c.ctx(), c.key, in.Object)
+}
+
+func forget(c *call, in api.Object) (api.Done, error) {
+	return api.Done{}, c.ledger().Forget(c.ctx(), c.key, in.Object)
+}
+
+func compact(c *call, _ api.Done) (api.Compacted, error) {
+	if err := c.ledger().Compact(c.ctx(), nil); err != nil {
+		return api.Compacted{}, err
+	}
+	stats, err := c.ledger().Stats(c.ctx())
+	return api.Compacted{Bytes: stats.Bytes}, err
+}
+
+func object(c *call) (ledger.ObjectState, error) { return c.ledger().Object(c.ctx(), c.text("object")) }
+
+func estimate(c *call) (ledger.Estimate, error) {
+	confidence, _ := strconv.ParseFloat(c.text("confidence"), 64)
+	return c.ledger().Estimate(c.ctx(), ledger.EstimateRequest{Question: c.text("question"), Epsilon: c.epsilon("epsilon"), Confidence: confidence})
+}
+
+func levels(c *call) (api.Levels, error) {
+	all, err := c.ledger().Levels(c.ctx(), c.text("question"))
+	return api.Levels{Levels: orNone(all)}, err
+}

@@ -1,0 +1,102 @@
+package ledgerhttp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// feed sends events as they happen, as server-sent events: the id of each is its number, so that whoever comes back with the header
+// Last-Event-ID goes on behind it.
+type feed struct {
+	call *call
+	next uint64
+}
+
+// wantsFeed tells whether a request asks for events as they happen.
+func (c *call) wantsFeed() bool {
+	return strings.Contains(c.request.Header.Get("Accept"), api.Stream)
+}
+
+// sendTo implements [body]. It goes on until the reader leaves, does not read, or may not any more, or the ledger is closed.
+func (f *feed) sendTo(ctx context.Context, w *writer) error {
+	w.Header().Set("Content-Type", api.Stream)
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(200)
+	for ctx.Err() == nil {
+		if err := f.beat(ctx, w); err != nil {
+			return err
+		}
+		holder, known := f.call.handler.options.Gate.Admit(f.call.request)
+		if !known || holder != f.call.holder {
+			return f.end(w, problem.New(problem.Unauthorized, "the token is not valid any more"))
+		}
+	}
+	return ctx.Err()
+}
+
+// beat sends the events of some seconds and, if there are none, a sign of life.
+func (f *feed) beat(ctx context.Context, w *writer) error {
+	if _, err := fmt.Fprint(w, ":\n\n"); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, f.call.handler.limits.Beat)
+	defer cancel()
+	out := bufio.NewWriterSize(w, 4<<10)
+	for event, err := range f.call.ledger().Watch(within, f.next) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		if err != nil {
+			return f.end(w, err)
+		}
+		f.next = event.Number + 1
+		if _, err := fmt.Fprintf(out, "id: %d\ndata: ", event.Number); err != nil {
+			return err
+		}
+		if err := encode(out, event); err != nil {
+			return err
+		}
+		if err := out.WriteByte('\n'); err != nil {
+			return err
+		}
+		if err := f.catchUp(ctx, w, out); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// catchUp sends what was written once there is nothing more to write.
+func (f *feed) catchUp(ctx context.Context, w *writer, out *bufio.Writer) error {
+	stats, err := f.call.ledger().Stats(ctx)
+	if err != nil || f.next <= stats.Events {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// end says in the stream why it ends.
+func (f *feed) end(w *writer, reason error) error {
+	if _, err := fmt.Fprint(w, "event: problem\ndata: "); err != nil {
+		return err
+	}
+	if err := encode(w, problem.Of(reason)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(w, "\n"); err != nil {
+		return err
+	}
+	return errors.Join(w.flush(), reason)
+}

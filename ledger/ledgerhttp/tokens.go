@@ -1,0 +1,149 @@
+package ledgerhttp
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+)
+
+// tokenPrefix begins every token, so that one is recognized where it should not be.
+const tokenPrefix = "sluice_"
+
+// maxTokens is more than any file of tokens has, in bytes.
+const maxTokens = 4 << 20
+
+// NewToken returns a new token: 256 random bits in text. Files hold its hash ([HashToken]); itself it is told once.
+func NewToken() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
+}
+
+// HashToken returns what a file of tokens holds of a token. A token has 256 random bits, so nobody finds one by its hash, and no salt or
+// slow hash is needed.
+func HashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// Token is what a file of tokens says of one.
+type Token struct {
+	Name   string `json:"name"`           // for people: each once
+	Role   Role   `json:"role"`           // what whoever has it may do
+	Whom   string `json:"whom,omitempty"` // the buyer, or the object, of roles that are of one
+	SHA256 string `json:"sha256"`         // by [HashToken]
+}
+
+// TokenFile is a file of tokens, in JSON.
+type TokenFile struct {
+	Tokens []Token `json:"tokens"` // in any order
+}
+
+// ReadTokens reads a file of tokens. What is none, or could let in somebody by mistake, is an error: unknown roles, a
+// role of somebody without a name, a name twice, a hash that is none.
+func ReadTokens(text []byte) (TokenFile, error) {
+	var file TokenFile
+	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
+		return file, fmt.Errorf("a file of tokens: %w", err)
+	}
+	names, hashes := map[string]bool{}, map[string]bool{}
+	for _, t := range file.Tokens {
+		hash, err := hex.DecodeString(t.SHA256)
+		switch {
+		case t.Name == "" || names[t.Name]:
+			return file, fmt.Errorf("a file of tokens: the name %q is empty, or is there twice", t.Name)
+		case !Holder{t.Name, t.Role, t.Whom}.valid():
+			return file, fmt.Errorf("a file of tokens: %q: the role %q and %q do not go together", t.Name, t.Role, t.Whom)
+		case err != nil || len(hash) != sha256.Size || t.SHA256 != strings.ToLower(t.SHA256) || hashes[t.SHA256]:
+			return file, fmt.Errorf("a file of tokens: %q: not a SHA-256 in lower-case hexadecimal digits, or there twice", t.Name)
+		}
+		names[t.Name], hashes[t.SHA256] = true, true
+	}
+	return file, nil
+}
+
+// Tokens is a [Gate] that knows tokens by a file. The file is read again for each request, so that what is added or taken away counts at
+// once. While it cannot be read, nobody is admitted.
+type Tokens struct {
+	path  string
+	fault func(error) // is told once of each state in which the file cannot be read
+
+	mu    sync.Mutex
+	text  []byte // as it was read last
+	said  string // the fault that was told last
+	known map[string]Holder
+}
+
+// OpenTokens returns the gate of a file, which must be readable now. fault is called when it is not any more, from any goroutine; it
+// may be nil.
+func OpenTokens(path string, fault func(error)) (*Tokens, error) {
+	if fault == nil {
+		fault = func(error) {}
+	}
+	t := &Tokens{path: path, fault: fault}
+	return t, t.refresh()
+}
+
+// Admit implements [Gate].
+func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || len(r.Header.Values("Authorization")) != 1 {
+		return Holder{}, false
+	}
+	hash := HashToken(strings.TrimSpace(token))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.refresh()
+	if text := fmt.Sprint(err); err != nil && text != t.said {
+		t.said = text
+		t.fault(err)
+	}
+	// Which hash is looked up says nothing of any token.
+	holder, known := t.known[hash]
+	return holder, known
+}
+
+// refresh reads the file again. If that fails, nobody is known.
+func (t *Tokens) refresh() error {
+	text, err := readAtMost(t.path, maxTokens)
+	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
+		return nil
+	}
+	t.known, t.text = nil, text
+	if err != nil {
+		return err
+	}
+	file, err := ReadTokens(text)
+	if err != nil {
+		return fmt.Errorf("%q: %w", t.path, err)
+	}
+	t.known, t.said = make(map[string]Holder, len(file.Tokens)), ""
+	for _, one := range file.Tokens {
+		t.known[one.SHA256] = Holder{one.Name, one.Role, one.Whom}
+	}
+	return nil
+}
+
+// readAtMost reads a file that is not larger than it may be.
+func readAtMost(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%q is too large", path)
+	}
+	return text, err
+}

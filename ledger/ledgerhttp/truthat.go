@@ -1,0 +1,86 @@
+package ledgerhttp
+
+import (
+	"bytes"
+	"context"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// maxTold is how much a source of true values may answer for each value, in bytes: a value has at most 256.
+const maxTold = 2 << 10
+
+// TruthAt returns a source of true values at a URL of the host's, which is fixed here and never comes in a request: https, or http on this
+// machine. It is posted {"question":"vote","objects":["17","18"]}, up to 4,096 of them, and answers with {"values":["yes",""]}, in the same order,
+// "" for whom it has none. A token, unless "", is sent as a bearer. Redirections are not followed. No error says what was answered.
+func TruthAt(at, token string, client *http.Client) (ledger.TruthFunc, error) {
+	u, err := url.Parse(at)
+	switch {
+	case err != nil:
+		return nil, errors.New("the URL of the true values is none")
+	case u.User != nil || u.Fragment != "" || u.Host == "":
+		return nil, errors.New("the URL of the true values must have a host, and neither a user nor a fragment")
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+		return nil, errors.New("the URL of the true values must be https://, or http:// on this machine")
+	}
+	if client == nil {
+		client = http.DefaultClient
+	}
+	one := *client
+	one.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return func(ctx context.Context, question string, objects []string) ([]string, error) {
+		body, err := stdjson.Marshal(struct {
+			Question string   `json:"question"`
+			Objects  []string `json:"objects"`
+		}{question, objects})
+		if err != nil {
+			return nil, err
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		return told(&one, request, len(objects))
+	}, nil
+}
+
+// told asks for n values.
+func told(client *http.Client, request *http.Request, n int) ([]string, error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("the source of true values does not answer: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the source of true values answers with status %d", response.StatusCode)
+	}
+	var answer struct {
+		Values []string `json:"values"`
+	}
+	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxTold)
+	if err := json.UnmarshalRead(body, &answer, json.RejectUnknownMembers(true)); err != nil {
+		return nil, errors.New("the source of true values answers with something else") // the error could have a value in it
+	}
+	if len(answer.Values) != n {
+		return nil, fmt.Errorf("the source of true values answers with %d values for %d objects", len(answer.Values), n)
+	}
+	return answer.Values, nil
+}
+
+// isLoopback tells whether a host is this machine.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,100 @@
+package ledgerhttp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// bearer tells the true values that a request brings, and asks the host's source about others if there is one. Otherwise it notes
+// whom it was asked about, so that the request can be repeated with their values. It is a [ledger.TruthFunc] by its method tell.
+type bearer struct {
+	brought map[string]api.Truths // by question; "" for whatever question the request is about
+	source  ledger.TruthFunc      // nil if there is none
+	needs   []problem.Need
+	asked   bool // the source was
+	failed  bool // the source did not tell
+}
+
+// truths returns what tells the true values of a request about one question.
+func (c *call) truths(brought api.Truths) *bearer {
+	return c.truthsOf(map[string]api.Truths{"": brought})
+}
+
+func (c *call) truthsOf(brought map[string]api.Truths) *bearer {
+	c.bearer = &bearer{brought: brought, source: c.handler.options.Truth}
+	return c.bearer
+}
+
+// tell implements [ledger.TruthFunc].
+func (b *bearer) tell(ctx context.Context, question string, objects []string) ([]string, error) {
+	known, named := b.brought[question]
+	if !named {
+		known = b.brought[""]
+	}
+	values := make([]string, len(objects))
+	var others []string // whose values the request does not bring
+	var places []int
+	for i, object := range objects {
+		value, brought := known[object]
+		if !brought {
+			others, places = append(others, object), append(places, i)
+		}
+		values[i] = value
+	}
+	if len(others) == 0 {
+		return values, nil
+	}
+	if b.source == nil {
+		b.need(question, others)
+		return nil, vocabulary.ErrTruthLater
+	}
+	b.asked = true
+	told, err := b.source(ctx, question, others)
+	if b.failed = err != nil; b.failed {
+		return nil, err
+	}
+	if len(told) != len(others) {
+		return nil, fmt.Errorf("%w returned %d values for %d objects", ledger.ErrTruthSource, len(told), len(others))
+	}
+	for i, at := range places {
+		values[at] = told[i]
+	}
+	clear(told)
+	return values, nil
+}
+
+func (b *bearer) need(question string, objects []string) {
+	if last := len(b.needs) - 1; last >= 0 && b.needs[last].Question == question {
+		b.needs[last].Objects = append(b.needs[last].Objects, objects...)
+		return
+	}
+	b.needs = append(b.needs, problem.Need{Question: question, Objects: objects})
+}
+
+// forget drops the values.
+func (b *bearer) forget() {
+	if b == nil {
+		return
+	}
+	for _, brought := range b.brought {
+		clear(brought)
+	}
+}
+
+// explain adds to the problem of a request what its truths have to do with it.
+func (b *bearer) explain(p *problem.Problem) *problem.Problem {
+	switch {
+	case b == nil:
+	case p.Kind == problem.TruthNeeded:
+		p.Needs = b.needs
+	case b.failed || b.asked && p.Kind == problem.Invalid && p.Field == "truths":
+		// What the source says may be anything, a true value among it: it is not passed on.
+		return problem.New(problem.TruthFailed, "the source of true values failed, so nothing was drawn that needs it")
+	}
+	return p
+}

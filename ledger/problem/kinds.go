@@ -1,0 +1,158 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// Kind is what went wrong in a word. None is ever given a second meaning.
+type Kind string
+
+// The kinds of errors that a ledger has. docs/reference/errors.md says what each means, and what to do about it.
+const (
+	Unexpected  Kind = "unexpected"
+	Interrupted Kind = "interrupted"
+	Late        Kind = "late"
+	Journal     Kind = "journal"
+	Corrupt     Kind = "corrupt"
+	Version     Kind = "version"
+	Replaced    Kind = "replaced"
+	Checkpoint  Kind = "checkpoint"
+	InUse       Kind = "in-use"
+	KeyConflict Kind = "key-conflict"
+	Refused     Kind = "refused"
+	Price       Kind = "price"
+	// QuoteChanged: an order is not what was quoted.
+	QuoteChanged Kind = "quote-changed"
+	NotReserved  Kind = "not-reserved"
+	Forgotten    Kind = "forgotten"
+	WrongClock   Kind = "clock"
+	TruthKey     Kind = "truth-key"
+	NoiseKey     Kind = "noise-key"
+	Usage        Kind = "usage"
+	NoResponses  Kind = "no-responses"
+	Unknown      Kind = "unknown"
+	NoCap        Kind = "no-cap"
+	Invalid      Kind = "invalid"
+	ReadOnly     Kind = "read-only"
+	Closed       Kind = "closed"
+	Stopped      Kind = "stopped"
+)
+
+// The kinds of errors that only a ledger behind a handler has.
+const (
+	TruthNeeded  Kind = "truth-needed"
+	TruthFailed  Kind = "truth-failed"
+	Unauthorized Kind = "unauthorized"
+	Forbidden    Kind = "forbidden"
+	NoRoute      Kind = "no-route"
+	Method       Kind = "method"
+	TooLarge     Kind = "too-large"
+	MediaType    Kind = "media-type"
+	TooMany      Kind = "too-many"
+	Busy         Kind = "busy"
+	Unreachable  Kind = "unreachable" // the client alone says so
+)
+
+// Exit codes of the command.
+const (
+	unexpected = 1
+	misuse     = 2
+	refusal    = 3
+	integrity  = 4
+	conflict   = 5
+	inUse      = 6
+)
+
+// class is what goes with a kind.
+type class struct {
+	kind   Kind
+	exit   int
+	status int
+	title  string
+	target error // what [errors.Is] says of it, or nil
+	hint   string
+}
+
+// classes lists the kinds. Of an error the first counts whose target it wraps.
+func classes() []class {
+	const again = "repeat the request with its key"
+	return []class{
+		{Unexpected, unexpected, http.StatusInternalServerError, "unexpected", nil, again},
+		{Interrupted, unexpected, http.StatusServiceUnavailable, "interrupted", context.Canceled, again},
+		{Late, unexpected, http.StatusServiceUnavailable, "it took too long", context.DeadlineExceeded, again + ": what is done stays done"},
+		{Journal, integrity, http.StatusInternalServerError, "file and journal do not belong together", ledger.ErrJournal, ""},
+		{Corrupt, integrity, http.StatusInternalServerError, "damaged", ledger.ErrCorrupt, ""},
+		{Version, integrity, http.StatusInternalServerError, "another version", ledger.ErrVersion, ""},
+		{Replaced, integrity, http.StatusInternalServerError, "the file was replaced", ledger.ErrReplaced, ""},
+		{Checkpoint, integrity, http.StatusBadRequest, "no checkpoint of a known key", ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
+		{InUse, inUse, http.StatusServiceUnavailable, "in use", ledger.ErrInUse, ""},
+		{KeyConflict, conflict, http.StatusUnprocessableEntity, "the idempotency key was used for another request", ledger.ErrKeyConflict, "use another key, or the request that it was first used for"},
+		{Refused, refusal, http.StatusConflict, "refused", nil, "\"partial\": true leaves them out"},
+		{Price, refusal, http.StatusConflict, "too dear", nil, "raise max_price, or lower epsilon"},
+		{QuoteChanged, refusal, http.StatusConflict, "not what was quoted", nil, "quote again, and ask the buyer"},
+		{NotReserved, refusal, http.StatusConflict, "not reserved", ledger.ErrNotReserved, "reserve again"},
+		{Forgotten, refusal, http.StatusGone, "forgotten", ledger.ErrForgotten, "its responses were destroyed, for good"},
+		{WrongClock, misuse, http.StatusServiceUnavailable, "the server's clock is wrong", ledger.ErrClock, "set the server's clock, or confirm it when the ledger is opened"},
+		{TruthKey, misuse, http.StatusConflict, "no truth key", ledger.ErrTruthKey, "the server must open the ledger with its truth key"},
+		{NoiseKey, misuse, http.StatusConflict, "no noise key", ledger.ErrNoiseKey, "the server must open the ledger with all its noise keys"},
+		{Usage, misuse, http.StatusNotImplemented, "nothing is signed here", ledger.ErrNoSigner, "the server must be started with the signing key"},
+		{NoResponses, misuse, http.StatusNotFound, "no responses", ledger.ErrNoResponses, "raise first"},
+		{Unknown, misuse, http.StatusNotFound, "unknown", ledger.ErrUnknown, ""},
+		{NoCap, misuse, http.StatusBadRequest, "no cap", ledger.ErrNoCap, "cap is the largest ε of each person over all questions"},
+		{Invalid, misuse, http.StatusBadRequest, "invalid", ledger.ErrInvalid, ""},
+		{ReadOnly, misuse, http.StatusConflict, "open for reading only", ledger.ErrReadOnly, ""},
+		{Closed, unexpected, http.StatusServiceUnavailable, "closed", ledger.ErrClosed, again},
+		{Stopped, unexpected, http.StatusServiceUnavailable, "stopped after a failed commit", ledger.ErrStopped, "the ledger must be opened again; then " + again},
+		{TruthNeeded, misuse, http.StatusConflict, "true values are needed", vocabulary.ErrTruthLater, `repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
+		{TruthFailed, unexpected, http.StatusBadGateway, "the source of true values failed", nil, again},
+		{Unauthorized, misuse, http.StatusUnauthorized, "no valid token", nil, "send Authorization: Bearer and a token"},
+		{Forbidden, misuse, http.StatusForbidden, "not for this role", nil, ""},
+		{NoRoute, misuse, http.StatusNotFound, "nothing is here", nil, "/openapi.json says what is where"},
+		{Method, misuse, http.StatusMethodNotAllowed, "no such method here", nil, "/openapi.json says what is where"},
+		{TooLarge, misuse, http.StatusRequestEntityTooLarge, "too large", nil, ""},
+		{MediaType, misuse, http.StatusUnsupportedMediaType, "no JSON", nil, "send Content-Type: application/json"},
+		{TooMany, unexpected, http.StatusTooManyRequests, "too many requests", nil, "wait as Retry-After says"},
+		{Busy, unexpected, http.StatusServiceUnavailable, "busy", nil, "wait as Retry-After says"},
+		{Unreachable, unexpected, http.StatusBadGateway, "the server cannot be reached", nil, again},
+	}
+}
+
+// classOf returns the class of a kind. A kind of a later version is unexpected.
+func classOf(kind Kind) class {
+	all := classes()
+	for _, c := range all {
+		if c.kind == kind {
+			return c
+		}
+	}
+	return all[0]
+}
+
+// kindOf returns the kind of an error by what it wraps.
+func kindOf(err error) Kind {
+	for _, c := range classes() {
+		if c.target != nil && errors.Is(err, c.target) {
+			return c.kind
+		}
+	}
+	var number *privacy.ParseError
+	if errors.As(err, &number) {
+		return Invalid
+	}
+	for _, invalid := range []error{policy.ErrInvalid, rrchain.ErrInvalid, finite.ErrInvalid, mechanism.ErrInvalid} {
+		if errors.Is(err, invalid) {
+			return Invalid
+		}
+	}
+	return Unexpected
+}

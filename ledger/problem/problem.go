@@ -1,0 +1,203 @@
+// Package problem puts the errors of a ledger in the form of RFC 9457, for other programs, and reads them back: with the kinds and exit
+// codes of the command, and with everything that a caller branches on. A handler writes what [Of] returns; who reads it has an error of which
+// [errors.Is] and [errors.As] say what they would have said of the first one.
+package problem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// Base begins the type of each problem: behind it stands the kind. The page says what each means.
+const Base = "https://github.com/sluicedp/sluice/blob/main/docs/reference/errors.md#"
+
+// ContentType is the media type of a problem in JSON.
+const ContentType = "application/problem+json"
+
+// Problem is an error as other programs read it. It is an error itself, whose text is Detail.
+type Problem struct {
+	Type   string `json:"type" doc:"a URI that names the kind, and leads to what it means"`
+	Title  string `json:"title" doc:"the kind in words"`
+	Status int    `json:"status" doc:"the HTTP status"`
+	Detail string `json:"detail" doc:"what went wrong, for people"`
+	Kind   Kind   `json:"kind" doc:"what went wrong, for programs; ledgerctl prints the same word"`
+	Exit   int    `json:"exit" doc:"the exit code that ledgerctl ends with for it"`
+	Hint   string `json:"hint,omitempty" doc:"what may help"`
+	Field  string `json:"field,omitempty" doc:"the field, parameter or header that is wrong"`
+
+	Key      string           `json:"key,omitempty" doc:"the idempotency key that another request had before"`
+	Question string           `json:"question,omitempty" doc:"whose objects were refused"`
+	Refused  []ledger.Refusal `json:"refused,omitempty" doc:"who was refused, and why"`
+	Unlisted int              `json:"unlisted,omitempty" doc:"how many more were refused"`
+	Partly   bool             `json:"partly_done,omitempty" doc:"the first parts of the request were carried out, and stay"`
+	// TruthChanged is as in [ledger.RefusedError]; handlers tell it to an operator only.
+	TruthChanged []string `json:"truth_changed,omitempty" doc:"of the refused, those whose true value is not the one drawn from before"`
+
+	Quote    *ledger.Quote `json:"quote,omitempty" doc:"what the order is now"`
+	Expected string        `json:"expected,omitempty" doc:"the ID of the quote that it was to be"`
+	MaxPrice *int64        `json:"max_price,omitempty" doc:"the most that was to be paid"`
+	Helps    ledger.Remedy `json:"helps,omitempty" doc:"what would help against it"`
+
+	Needs []Need `json:"needs,omitempty" doc:"whose true values the request needs"`
+	Name  *Name  `json:"name,omitempty" doc:"what is wrong with a new name"`
+	Clock *Clock `json:"clock,omitempty" doc:"a clock that is far ahead of the log"`
+
+	cause error // what it was made of, if it was made here
+}
+
+// Need names the objects whose true values a request needs, and did not bring: draws are about them, so it is for the host alone.
+type Need struct {
+	Question string   `json:"question"` // by its name
+	Objects  []string `json:"objects"`  // as the ledger asks for them
+}
+
+// Name is a [ledger.NameError].
+type Name struct {
+	What   string `json:"what"`   // "object", "buyer" or "question"
+	Name   string `json:"name"`   // as it was given
+	Offset int    `json:"offset"` // of the first byte at fault
+	Fault  string `json:"fault"`  // what is there
+}
+
+// Clock is a [ledger.ClockError].
+type Clock struct {
+	Clock time.Time     `json:"clock"` // what it says
+	Last  time.Time     `json:"last"`  // of the log's last event
+	Leap  time.Duration `json:"leap"`  // how far ahead it may be, in nanoseconds
+}
+
+// New returns a problem of a kind that has no error of its own. The format is that of [fmt.Sprintf].
+func New(kind Kind, format string, args ...any) *Problem {
+	c := classOf(kind)
+	return &Problem{Type: Base + string(kind), Title: c.title, Status: c.status, Kind: kind, Exit: c.exit, Hint: c.hint, Detail: fmt.Sprintf(format, args...)}
+}
+
+// At returns the problem with the field that it is about.
+func (p *Problem) At(field string) *Problem {
+	p.Field = field
+	return p
+}
+
+// Error implements error: it is the detail.
+func (p *Problem) Error() string { return p.Detail }
+
+// Of puts an error in this form. One that is a [*Problem] already is returned as it is.
+func Of(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	kind, _, _ := Classify(err)
+	p = New(kind, "%s", err.Error())
+	p.cause = err
+	p.refused(err)
+	p.quoted(err)
+	p.smaller(err)
+	return p
+}
+
+// refused notes who was refused.
+func (p *Problem) refused(err error) {
+	var refused *ledger.RefusedError
+	if errors.As(err, &refused) {
+		p.Question, p.Refused, p.Unlisted, p.TruthChanged = refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged
+		p.Partly = errors.Is(err, ledger.ErrPartlyDone)
+	}
+}
+
+// quoted notes what an order would be instead.
+func (p *Problem) quoted(err error) {
+	var quote *ledger.QuoteError
+	if errors.As(err, &quote) {
+		p.Quote, p.Expected, p.MaxPrice, p.Helps = &quote.Quote, quote.Expected, quote.MaxPrice, quote.Remedy
+	}
+}
+
+// smaller notes what other errors have to say.
+func (p *Problem) smaller(err error) {
+	var conflict *ledger.KeyConflictError
+	var name *ledger.NameError
+	var clock *ledger.ClockError
+	switch {
+	case errors.As(err, &conflict):
+		p.Key, p.Field = conflict.Key, conflict.Field
+	case errors.As(err, &name):
+		p.Field, p.Name = name.What, &Name{name.What, name.Name, name.Offset, name.Fault}
+	case errors.As(err, &clock):
+		p.Clock = &Clock{clock.Clock, clock.Last, clock.Leap}
+	case errors.Is(err, ledger.ErrTruthSource):
+		p.Field = truths
+	}
+}
+
+// truths is the field of requests that holds true values.
+const truths = "truths"
+
+// Unwrap returns what the problem says, as errors to branch on.
+func (p *Problem) Unwrap() []error {
+	if p.cause != nil {
+		return []error{p.cause}
+	}
+	if err := p.typed(); err != nil {
+		return []error{err}
+	}
+	var all []error
+	if p.Kind == Invalid && p.Field == truths {
+		all = append(all, ledger.ErrTruthSource)
+	}
+	if target := classOf(p.Kind).target; target != nil {
+		all = append(all, target)
+	}
+	return all
+}
+
+// typed returns an error that carries what the problem does, or nil if it carries nothing but words.
+func (p *Problem) typed() error {
+	switch {
+	case p.Kind == Refused:
+		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, TruthChanged: p.TruthChanged}
+		if p.Partly {
+			return fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused)
+		}
+		return refused
+	case p.Quote != nil:
+		return &ledger.QuoteError{Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps}
+	case p.Kind == KeyConflict:
+		return &ledger.KeyConflictError{Key: p.Key, Field: p.Field}
+	case p.Name != nil:
+		return &ledger.NameError{What: p.Name.What, Name: p.Name.Name, Offset: p.Name.Offset, Fault: p.Name.Fault}
+	case p.Clock != nil:
+		return &ledger.ClockError{Clock: p.Clock.Clock, Last: p.Clock.Last, Leap: p.Clock.Leap}
+	}
+	return nil
+}
+
+// Classify tells the kind of an error, and the exit code and the HTTP status that go with it. Of an error that it does not know it is
+// [Unexpected].
+func Classify(err error) (kind Kind, exit, status int) {
+	var p *Problem
+	var refused *ledger.RefusedError
+	var quote *ledger.QuoteError
+	switch {
+	case errors.As(err, &p):
+		kind = p.Kind
+	case errors.Is(err, context.Canceled):
+		kind = Interrupted
+	case errors.As(err, &refused):
+		kind = Refused
+	case errors.As(err, &quote):
+		kind = QuoteChanged
+		if quote.Remedy == vocabulary.RemedyPaying {
+			kind = Price
+		}
+	default:
+		kind = kindOf(err)
+	}
+	c := classOf(kind)
+	return kind, c.exit, c.status
+}
