@@ -62,7 +62,7 @@ func (a *app) advance(cmd *cobra.Command, f *advanceFlags) error {
 	}
 	a.warnAhead()
 	var done ledger.AdvanceResult
-	err = a.with(writing, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), writing, func(l book) error {
 		done, err = a.sweep(cmd, l, key, f)
 		return fault.WithKey(key, err)
 	})
@@ -72,7 +72,7 @@ func (a *app) advance(cmd *cobra.Command, f *advanceFlags) error {
 	return a.PrintDone("the sweep is done", key, newAdvanceResult(key, done))
 }
 
-func (a *app) sweep(cmd *cobra.Command, l *ledger.Ledger, key string, f *advanceFlags) (ledger.AdvanceResult, error) {
+func (a *app) sweep(cmd *cobra.Command, l book, key string, f *advanceFlags) (ledger.AdvanceResult, error) {
 	truth := f.Source(a.Files, l)
 	if f.question == "" {
 		all, err := l.Questions(cmd.Context())

@@ -93,7 +93,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 		return a.quoteAnswer(cmd.Context(), request)
 	}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
-	err = a.with(writing, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), writing, func(l book) error {
 		request.Truth = f.Source(a.Files, l).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
 		a.WarnChanged(out.TruthChanged)
@@ -128,7 +128,7 @@ func (r answerResult) Table(w io.Writer) {
 // quoteAnswer says what an answer would cost.
 func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
 	out := answerQuoteResult{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, partial: r.Partial}
-	err := a.with(reading, func(l *ledger.Ledger) error {
+	err := a.with(ctx, reading, func(l book) error {
 		quote, err := l.QuoteAnswer(ctx, r)
 		out.Objects, out.Charge, out.Anew, out.Held = quote.Objects, quote.Charge, quote.Anew, quote.Held
 		out.Refused = append([]ledger.Refusal{}, quote.Refused...)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
@@ -45,7 +47,7 @@ otherwise the ledger was rolled back, the file stays as it is, and the exit code
 }
 
 func (a *app) auditCheckpoint(cmd *cobra.Command, f *keys.Signer, path string) error {
-	signer, err := f.Load(a.Files, a.db)
+	signer, err := a.signerOf(f)
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, f *keys.Signer, path string) e
 	}
 	defer file.Discard()
 	out := checkpointResult{Out: path}
-	err = a.withSigner(reading, signer, func(l *ledger.Ledger) error {
+	err = a.withSigner(cmd.Context(), reading, signer, func(l book) error {
 		if err := a.checkReplaced(cmd.Context(), l, path); err != nil {
 			return err
 		}
@@ -80,7 +82,7 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, f *keys.Signer, path string) e
 
 // checkReplaced refuses to replace a file by a checkpoint of a log that does not go on from it: it may be
 // the only evidence of a rollback.
-func (a *app) checkReplaced(ctx context.Context, l *ledger.Ledger, path string) error {
+func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
@@ -103,7 +105,7 @@ func (a *app) checkReplaced(ctx context.Context, l *ledger.Ledger, path string) 
 }
 
 // goesOn returns a RollbackError unless the log begins with the events of a checkpoint.
-func goesOn(ctx context.Context, l *ledger.Ledger, before evidence.Head) error {
+func goesOn(ctx context.Context, l book, before evidence.Head) error {
 	now, err := l.Head(ctx, 0)
 	if err != nil {
 		return err
@@ -128,13 +130,18 @@ type checkpointResult struct {
 	Out string `json:"out,omitempty"`
 }
 
-func (r *checkpointResult) sign(ctx context.Context, l *ledger.Ledger) (err error) {
+func (r *checkpointResult) sign(ctx context.Context, l book) (err error) {
 	signed, err := l.Checkpoint(ctx)
 	if err != nil {
 		return err
 	}
 	r.Checkpoint = string(signed)
-	r.Head, err = l.Head(ctx, 0) // nobody writes as long as the file is open for reading
+	lines := strings.SplitN(r.Checkpoint, "\n", 3) // the origin, the number of events, and what else there is
+	events, err := strconv.ParseUint(lines[min(1, len(lines)-1)], 10, 64)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ledger.ErrCheckpoint, err)
+	}
+	r.Head, err = l.Head(ctx, events) // the log may have grown since
 	return err
 }
 

@@ -66,7 +66,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 		a.Warn("--vkey is not used: it checks what --checkpoint gives, which is nothing")
 	}
 	out := auditResult{Problems: []ledger.Problem{}, Checkpoints: len(checkpoints)}
-	err = a.with(reading, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), reading, func(l book) error {
 		keys, err := a.auditKeys(l.About(), key, len(checkpoints))
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 }
 
 // audit verifies the ledger, and collects what it finds.
-func (a *app) audit(ctx context.Context, l *ledger.Ledger, request ledger.VerifyRequest, out *auditResult) (err error) {
+func (a *app) audit(ctx context.Context, l book, request ledger.VerifyRequest, out *auditResult) (err error) {
 	shown, progress := a.progress("verifying")
 	defer shown.Clear()
 	if progress != nil {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-
-	"github.com/sluicedp/sluice/ledger"
 )
 
 func (a *app) backupCommand() *cobra.Command {
@@ -20,5 +18,5 @@ newest checkpoint first ("ledgerctl audit verify --checkpoint").
 The copy is made page by page, so that what was forgotten may still be in its unused pages if it still is in those
 of the original; "ledgerctl compact" leaves that out.`,
 		Example: `  ledgerctl backup "/mnt/backup/ledger-$(date +%F).db"`,
-	}, "copying", (*ledger.Ledger).Backup)
+	}, "copying", book.Backup)
 }

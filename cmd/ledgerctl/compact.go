@@ -2,8 +2,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-
-	"github.com/sluicedp/sluice/ledger"
 )
 
 func (a *app) compactCommand() *cobra.Command {
@@ -16,5 +14,5 @@ pages, nothing that was forgotten or replaced is in it, and it is as small as it
 ledger itself stays as it is: to go on with the copy, put it in the place of the ledger while nothing has that open.
 "ledgerctl forget" rewrites the ledger itself.`,
 		Example: `  ledgerctl compact small.db && mv small.db ledger.db`,
-	}, "compacting", (*ledger.Ledger).CompactTo)
+	}, "compacting", book.CompactTo)
 }

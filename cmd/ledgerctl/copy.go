@@ -15,7 +15,7 @@ import (
 )
 
 // copyCommand completes a command that copies the ledger.
-func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(*ledger.Ledger, context.Context, string, ledger.Progress) (ledger.Copied, error)) *cobra.Command {
+func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, context.Context, string, ledger.Progress) (ledger.Copied, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = oneFile
 	files.MarkArguments(cmd, files.Writes)
@@ -24,7 +24,7 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(*ledger.L
 		if out.File == "" {
 			return fault.Usage("", "FILE is empty")
 		}
-		err := a.with(reading, func(l *ledger.Ledger) (err error) {
+		err := a.with(cmd.Context(), reading, func(l book) (err error) {
 			shown, progress := a.progress(doing)
 			defer shown.Clear()
 			out.Copied, err = write(l, cmd.Context(), out.File, progress)

@@ -81,7 +81,7 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	err = a.with(writing, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), writing, func(l book) error {
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
 		done, err := l.Enroll(cmd.Context(), ledger.EnrollRequest{

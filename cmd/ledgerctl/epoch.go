@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
-	"github.com/sluicedp/sluice/ledger"
 )
 
 func (a *app) epochCommand() *cobra.Command {
@@ -41,7 +40,7 @@ func (a *app) epoch(cmd *cobra.Command, object string, out epochResult) (err err
 	if out.Key, err = keyOr(cmd, out.Key); err != nil {
 		return err
 	}
-	err = a.with(writing, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), writing, func(l book) error {
 		err := l.BeginEpoch(cmd.Context(), out.Key, out.Question, object)
 		if err == nil {
 			err = out.read(cmd, l)
@@ -62,7 +61,7 @@ type epochResult struct {
 }
 
 // read looks up which epoch it is.
-func (r *epochResult) read(cmd *cobra.Command, l *ledger.Ledger) error {
+func (r *epochResult) read(cmd *cobra.Command, l book) error {
 	o, err := l.Object(cmd.Context(), r.Object)
 	for _, c := range o.Chains {
 		if c.Question == r.Question {

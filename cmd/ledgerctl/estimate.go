@@ -56,7 +56,7 @@ func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string
 	}
 	defer drawn.Discard()
 	var out estimateResult
-	err = a.with(reading, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), reading, func(l book) error {
 		e, err := l.Estimate(cmd.Context(), r)
 		if err != nil {
 			return err

@@ -50,7 +50,7 @@ func (a *app) forget(cmd *cobra.Command, object string, f *forgetFlags) error {
 		return err
 	}
 	out := forgetResult{Object: object, Key: key, Compacted: !f.keepPages}
-	err = a.with(writing, func(l *ledger.Ledger) error { return fault.WithKey(key, out.forget(cmd.Context(), a, l)) })
+	err = a.with(cmd.Context(), writing, func(l book) error { return fault.WithKey(key, out.forget(cmd.Context(), a, l)) })
 	if err = unknownPerson(err); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ type forgetResult struct {
 	Bytes     int64  `json:"bytes"`     // of the file
 }
 
-func (r *forgetResult) forget(ctx context.Context, a *app, l *ledger.Ledger) error {
+func (r *forgetResult) forget(ctx context.Context, a *app, l book) error {
 	if err := l.Forget(ctx, r.Key, r.Object); err != nil {
 		return err
 	}

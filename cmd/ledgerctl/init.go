@@ -33,7 +33,10 @@ signing key signs, buyers and auditors, since whoever can rewrite the ledger can
 		Example: `  ledgerctl init
   ledgerctl --db panel.db init --currency EUR --signer /run/secrets/panel.key`,
 		Args: cobra.NoArgs,
-		RunE: action(func(*cobra.Command, []string) error {
+		RunE: action(func(cmd *cobra.Command, _ []string) error {
+			if err := a.file(cmd); err != nil {
+				return err
+			}
 			if signer == "" {
 				signer = a.db + ".key"
 			}

@@ -32,7 +32,7 @@ func levelsOf(m *ledger.Mechanism) []string {
 }
 
 // atLevels adds to the error of a request at an ε what may help if the question has responses at other ε only.
-func atLevels(ctx context.Context, l *ledger.Ledger, question string, epsilon privacy.Epsilon, err error) error {
+func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsilon, err error) error {
 	if !errors.Is(err, ledger.ErrInvalid) {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -25,7 +26,7 @@ Prices are in minor units of the ledger's currency. Of events about a person who
 marked erased, there is left of what kind they were, when, and what was paid.
 
 With --follow, go on with events as they are recorded, until interrupted. The file is not kept open
-meanwhile, so that others can write to it.`,
+meanwhile, so that others can write to it. With --addr they come as they happen.`,
 		Example: `  ledgerctl log --since 100
   ledgerctl log --object 17 --json
   ledgerctl log --refused-by 2026-05-01
@@ -69,7 +70,11 @@ func (t *tail) run(ctx context.Context) error {
 		return fault.Usage("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
 	}
 	t.next = max(t.next, 1)
-	err := t.loop(ctx)
+	read := t.loop
+	if t.follow && t.app.remote.Address != "" {
+		read = t.watch
+	}
+	err := read(ctx)
 	if t.follow && errors.Is(err, context.Canceled) {
 		return nil // it is how following ends
 	}
@@ -100,6 +105,32 @@ func (t *tail) loop(ctx context.Context) error {
 	}
 }
 
+// watch prints events of a ledger behind an address as they happen. When the connection breaks, it comes back.
+func (t *tail) watch(ctx context.Context) error {
+	for {
+		err := t.app.with(ctx, reading, func(l book) error {
+			if err := t.checkSame(ctx, l); err != nil {
+				return err
+			}
+			for ev, err := range l.Watch(ctx, t.next) {
+				if err != nil {
+					return err
+				}
+				if err := t.print([]ledger.Event{ev}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if kind, _, _ := problem.Classify(err); kind != problem.Unreachable || t.ledger == "" {
+			return err
+		}
+		if err := sleep(ctx, pollEvery); err != nil {
+			return err
+		}
+	}
+}
+
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -111,7 +142,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // read returns the next events, at most a batch of them.
 func (t *tail) read(ctx context.Context) (events []ledger.Event, err error) {
-	err = t.app.with(reading, func(l *ledger.Ledger) error {
+	err = t.app.with(ctx, reading, func(l book) error {
 		if err := t.checkSame(ctx, l); err != nil {
 			return err
 		}
@@ -128,7 +159,7 @@ func (t *tail) read(ctx context.Context) (events []ledger.Event, err error) {
 	return events, err
 }
 
-func (t *tail) events(ctx context.Context, l *ledger.Ledger) iter.Seq2[ledger.Event, error] {
+func (t *tail) events(ctx context.Context, l book) iter.Seq2[ledger.Event, error] {
 	if t.request != "" {
 		return l.Refusals(ctx, t.request, t.next)
 	}
@@ -136,7 +167,7 @@ func (t *tail) events(ctx context.Context, l *ledger.Ledger) iter.Seq2[ledger.Ev
 }
 
 // checkSame notices that the file is not the one that was read so far, or is an older copy of it.
-func (t *tail) checkSame(ctx context.Context, l *ledger.Ledger) error {
+func (t *tail) checkSame(ctx context.Context, l book) error {
 	id := l.About().ID
 	if t.ledger == "" {
 		t.ledger = id
@@ -177,7 +208,7 @@ func (t *tail) checkFound(ctx context.Context) error {
 	if t.found || t.object == "" {
 		return nil
 	}
-	return t.app.with(reading, func(l *ledger.Ledger) error {
+	return t.app.with(ctx, reading, func(l book) error {
 		_, err := l.Object(ctx, t.object)
 		return err
 	})

@@ -79,7 +79,7 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) err
 			return err
 		}
 	}
-	err = a.with(writing, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), writing, func(l book) error {
 		if err := l.DefineQuestion(cmd.Context(), key.String(), q); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (a *app) questionListCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: action(func(cmd *cobra.Command, _ []string) error {
 			out := questionsResult{Questions: []ledger.Question{}}
-			err := a.with(reading, func(l *ledger.Ledger) error {
+			err := a.with(cmd.Context(), reading, func(l book) error {
 				all, err := l.Questions(cmd.Context())
 				out.Questions = append(out.Questions, all...)
 				return err

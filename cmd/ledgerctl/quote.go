@@ -72,7 +72,7 @@ func (a *app) quote(cmd *cobra.Command, f *orderFlags, c csv.Columns) error {
 		return err
 	}
 	out := quoteResult{Skipped: skipped}
-	err = a.with(reading, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), reading, func(l book) error {
 		out.Quote, err = l.Quote(cmd.Context(), order)
 		return atLevels(cmd.Context(), l, order.Question, order.Epsilon, err)
 	})

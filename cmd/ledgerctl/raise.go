@@ -68,7 +68,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	}
 	defer file.Discard()
 	var out raiseResult
-	err = a.with(writing, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), writing, func(l book) error {
 		done, err := a.draw(cmd.Context(), l, key, f)
 		if err == nil {
 			err = fault.Unfinished("the raise is done, but its file is not", 0, csv.Save(file, f.Columns.Raw, func(out csv.Writer) error { return f.write(cmd.Context(), l, done.Last, out) }))
@@ -93,7 +93,7 @@ func (r raiseResult) refusal() error {
 	return &ledger.RefusedError{Question: r.Question, Refused: r.Refused, Unlisted: r.Unlisted}
 }
 
-func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFlags) (ledger.RaiseResult, error) {
+func (a *app) draw(ctx context.Context, l book, key string, f *raiseFlags) (ledger.RaiseResult, error) {
 	shown, progress := a.progress("raising")
 	defer shown.Clear()
 	done, err := l.Raise(ctx, ledger.RaiseRequest{
@@ -105,7 +105,7 @@ func (a *app) draw(ctx context.Context, l *ledger.Ledger, key string, f *raiseFl
 }
 
 // write writes the responses that a raise brought about or found.
-func (f *raiseFlags) write(ctx context.Context, l *ledger.Ledger, last uint64, out csv.Writer) error {
+func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out csv.Writer) error {
 	wanted := make(map[string]bool, len(f.objects))
 	for _, object := range f.objects {
 		wanted[object] = true

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,7 +29,7 @@ func (a *app) receiptCommand() *cobra.Command {
 }
 
 // writeReceipt makes the receipt of a sale, and writes it to a file.
-func writeReceipt(ctx context.Context, l *ledger.Ledger, sale uint64, file *files.Output) (evidence.Receipt, error) {
+func writeReceipt(ctx context.Context, l book, sale uint64, file *files.Output) (evidence.Receipt, error) {
 	r, err := l.Receipt(ctx, sale)
 	if err == nil {
 		err = writeDocument(file, r)

@@ -45,7 +45,7 @@ func (a *app) receiptMake(cmd *cobra.Command, number string, f *keys.Signer, pat
 	if err != nil {
 		return fault.Usage(salesHint, "%q is not the number of a sale", number)
 	}
-	signer, err := f.Load(a.Files, a.db)
+	signer, err := a.signerOf(f)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (a *app) receiptMake(cmd *cobra.Command, number string, f *keys.Signer, pat
 	}
 	defer file.Discard()
 	var receipt evidence.Receipt
-	err = a.withSigner(reading, signer, func(l *ledger.Ledger) (err error) {
+	err = a.withSigner(cmd.Context(), reading, signer, func(l book) (err error) {
 		receipt, err = writeReceipt(cmd.Context(), l, sale, file)
 		return err
 	})

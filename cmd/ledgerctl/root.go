@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
@@ -19,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/progress"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -29,6 +30,8 @@ type app struct {
 	db         string
 	trust      keys.Trust
 	keys       keys.Host
+	remote     keys.Remote      // in place of db
+	unclear    error            // it is not clear which of them is meant
 	clock      func() time.Time // nil for the machine's
 	clockAhead string           // the flag --clock-ahead
 }
@@ -105,6 +108,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
 	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock is right up to `TIME`, where it is more than 366 days ahead of the log: nothing is written before; needed once")
+	a.remote.Flags(flags)
 	a.trust.Flags(flags)
 	a.keys.Flags(root)
 	root.SetHelpCommand(helpCommand())
@@ -114,6 +118,10 @@ func (a *app) rootCommand() *cobra.Command {
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
 		a.kernelCommand(), a.mechanismCommand(), a.simulateCommand(), a.completionCommand(),
 	)
+	for _, cmd := range (&serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open}).Commands() {
+		asAction(cmd)
+		root.AddCommand(cmd)
+	}
 	return root
 }
 
@@ -126,17 +134,12 @@ func version() string {
 	return info.Main.Version
 }
 
-// settle finds the ledger's file from the flag, the environment or the default.
+// settle finds the ledger, and what else the flags and the environment say of all commands.
 func (a *app) settle(cmd *cobra.Command, args []string) error {
 	if err := files.CheckFlags(cmd.Flags()); err != nil {
 		return err
 	}
-	if a.db == "" {
-		a.db = os.Getenv("LEDGER_DB")
-	}
-	if a.db == "" {
-		a.db = "ledger.db"
-	}
+	a.place(cmd)
 	a.trust.Settle()
 	if err := a.keys.Settle(cmd); err != nil {
 		return err
@@ -154,41 +157,56 @@ const (
 )
 
 // with opens the ledger for as long as use runs.
-func (a *app) with(mode access, use func(*ledger.Ledger) error) error {
-	return a.withOptions(ledger.Options{ReadOnly: bool(mode)}, use)
+func (a *app) with(ctx context.Context, mode access, use func(book) error) error {
+	return a.withOptions(ctx, ledger.Options{ReadOnly: bool(mode)}, use)
 }
 
-func (a *app) withOptions(options ledger.Options, use func(*ledger.Ledger) error) error {
-	options.Now = a.clock
-	if a.clockAhead != "" {
-		at, err := parseTime("--clock-ahead", a.clockAhead)
-		if err != nil {
-			return err
-		}
-		options.ClockAhead = at
+func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(book) error) error {
+	switch {
+	case a.unclear != nil:
+		return a.unclear
+	case a.remote.Address != "":
+		return a.withRemote(ctx, use)
 	}
-	if err := a.trust.Set(a.Files, &options); err != nil {
-		return err
-	}
-	if err := a.keys.Set(a.Files, &options); err != nil {
-		return err
-	}
-	l, err := ledger.Open(a.db, options)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &fault.Fault{
-			Kind: "not-found", Code: fault.Misuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
-			Err: fmt.Errorf("there is no ledger at %q", a.db),
-		}
-	}
+	l, err := a.open(options)
 	if err != nil {
 		return err
 	}
-	keys.WarnWritable(a.Printer, a.db)
 	if !options.ReadOnly {
 		// What is done for good must be told even if nobody reads standard output any more.
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	return errors.Join(use(l), l.Close())
+}
+
+// open opens the ledger's file.
+func (a *app) open(options ledger.Options) (*ledger.Ledger, error) {
+	options.Now = a.clock
+	if a.clockAhead != "" {
+		at, err := parseTime("--clock-ahead", a.clockAhead)
+		if err != nil {
+			return nil, err
+		}
+		options.ClockAhead = at
+	}
+	if err := a.trust.Set(a.Files, &options); err != nil {
+		return nil, err
+	}
+	if err := a.keys.Set(a.Files, &options); err != nil {
+		return nil, err
+	}
+	l, err := ledger.Open(a.db, options)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &fault.Fault{
+			Kind: "not-found", Code: fault.Misuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
+			Err: fmt.Errorf("there is no ledger at %q", a.db),
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys.WarnWritable(a.Printer, a.db)
+	return l, nil
 }
 
 // require marks flags without which a command makes no sense.

@@ -80,7 +80,7 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	}
 	defer work.discard()
 	a.warnAhead()
-	err = work.open(a, func(l *ledger.Ledger) error {
+	err = work.open(cmd.Context(), a, func(l book) error {
 		request.Truth = f.Source(a.Files, l).Ask
 		err := work.sell(cmd.Context(), a, l, request)
 		a.WarnChanged(work.sale.TruthChanged)
@@ -112,7 +112,7 @@ func (a *app) newSelling(cmd *cobra.Command, f *sellFlags) (*selling, error) {
 	w := &selling{raw: f.Columns.Raw}
 	var err error
 	if f.receipt != "" {
-		if w.signer, err = f.signer.Load(a.Files, a.db); err != nil {
+		if w.signer, err = a.signerOf(&f.signer); err != nil {
 			return nil, err
 		}
 	}
@@ -131,14 +131,14 @@ func (w *selling) discard() {
 	w.receipt.Discard()
 }
 
-func (w *selling) open(a *app, use func(*ledger.Ledger) error) error {
+func (w *selling) open(ctx context.Context, a *app, use func(book) error) error {
 	if w.signer == nil {
-		return a.with(writing, use)
+		return a.with(ctx, writing, use)
 	}
-	return a.withSigner(writing, w.signer, use)
+	return a.withSigner(ctx, writing, w.signer, use)
 }
 
-func (w *selling) sell(ctx context.Context, a *app, l *ledger.Ledger, request ledger.SellRequest) (err error) {
+func (w *selling) sell(ctx context.Context, a *app, l book, request ledger.SellRequest) (err error) {
 	shown, progress := a.progress("selling")
 	defer shown.Clear()
 	request.Progress = progress
@@ -149,7 +149,7 @@ func (w *selling) sell(ctx context.Context, a *app, l *ledger.Ledger, request le
 }
 
 // write writes the files of a sale.
-func (w *selling) write(ctx context.Context, l *ledger.Ledger) error {
+func (w *selling) write(ctx context.Context, l book) error {
 	err := csv.Save(w.out, w.raw, func(out csv.Writer) (err error) {
 		w.erased, err = writeDeliveries(ctx, l, w.sale.Number, out)
 		return err
@@ -196,7 +196,7 @@ func (f *sellFlags) check(cmd *cobra.Command) error {
 }
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
-func writeDeliveries(ctx context.Context, l *ledger.Ledger, sale uint64, out csv.Writer) (erased int, err error) {
+func writeDeliveries(ctx context.Context, l book, sale uint64, out csv.Writer) (erased int, err error) {
 	if err := out.Row("object", "response", "price"); err != nil {
 		return 0, err
 	}

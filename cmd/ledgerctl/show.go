@@ -24,7 +24,7 @@ that is what answers to queries cost, and what was destroyed when the person was
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
 			var out objectResult
-			err := a.with(reading, func(l *ledger.Ledger) (err error) {
+			err := a.with(cmd.Context(), reading, func(l book) (err error) {
 				out.ObjectState, err = l.Object(cmd.Context(), args[0])
 				return err
 			})

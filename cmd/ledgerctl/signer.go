@@ -1,44 +1,31 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"fmt"
 
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// withSigner opens the ledger together with the key that signs its log.
-func (a *app) withSigner(mode access, signer note.Signer, use func(*ledger.Ledger) error) error {
+// withSigner opens the ledger together with the key that signs its log. A ledger behind an address has that itself.
+func (a *app) withSigner(ctx context.Context, mode access, signer note.Signer, use func(book) error) error {
+	if signer == nil {
+		return a.with(ctx, mode, use)
+	}
 	opened := false
-	err := a.withOptions(ledger.Options{ReadOnly: bool(mode), Signer: signer}, func(l *ledger.Ledger) error {
+	err := a.withOptions(ctx, ledger.Options{ReadOnly: bool(mode), Signer: signer}, func(l book) error {
 		opened = true
-		if err := checkSigner(signer, l.About().LogKey); err != nil {
+		if err := keys.CheckSigner(signer, l.About().LogKey); err != nil {
 			return err
 		}
 		return use(l)
 	})
 	if !opened && errors.Is(err, ledger.ErrInvalid) {
-		return &fault.Fault{Kind: "usage", Code: fault.Misuse, Hint: otherSigner, Err: err}
+		return &fault.Fault{Kind: "usage", Code: fault.Misuse, Hint: keys.OtherSigner, Err: err}
 	}
 	return err
 }
-
-const otherSigner = `--signer FILE names the key that "ledgerctl init" wrote for this ledger`
-
-// checkSigner refuses a key whose signatures nobody could check who has the ledger's log key.
-func checkSigner(signer note.Signer, logKey string) error {
-	ours, err := note.NewVerifier(logKey)
-	if err != nil {
-		return nil // the ledger names no key
-	}
-	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
-		return fault.Usage(otherSigner, "the signing key %s is not the one of this ledger's log key, %s", keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
-	}
-	return nil
-}
-
-// keyID is the beginning of a verifier key, by which people know it.
-func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -51,7 +50,7 @@ func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags
 	if err != nil {
 		return err
 	}
-	signer, err := f.signer.Load(a.Files, a.db)
+	signer, err := a.signerOf(&f.signer)
 	if err != nil {
 		return err
 	}
@@ -61,7 +60,7 @@ func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags
 	}
 	defer file.Discard()
 	var statement evidence.Statement
-	err = a.withSigner(writing, signer, func(l *ledger.Ledger) (err error) {
+	err = a.withSigner(cmd.Context(), writing, signer, func(l book) (err error) {
 		if statement, err = l.Statement(cmd.Context(), key, object); err == nil {
 			err = fault.Unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
 		}

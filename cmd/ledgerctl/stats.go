@@ -19,7 +19,7 @@ func (a *app) statsCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: action(func(cmd *cobra.Command, _ []string) error {
 			var out statsResult
-			err := a.with(reading, func(l *ledger.Ledger) (err error) {
+			err := a.with(cmd.Context(), reading, func(l book) (err error) {
 				out.About = l.About()
 				out.Stats, err = l.Stats(cmd.Context())
 				return err

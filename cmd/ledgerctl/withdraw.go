@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
-	"github.com/sluicedp/sluice/ledger"
 )
 
 func (a *app) withdrawCommand() *cobra.Command {
@@ -34,7 +33,7 @@ if somebody has been enrolled again meanwhile.`,
 			if out.Key, err = keyOr(cmd, key); err != nil {
 				return err
 			}
-			err = a.with(writing, func(l *ledger.Ledger) error { return fault.WithKey(out.Key, withdraw(cmd.Context(), l, out)) })
+			err = a.with(cmd.Context(), writing, func(l book) error { return fault.WithKey(out.Key, withdraw(cmd.Context(), l, out)) })
 			if err != nil {
 				return err
 			}
@@ -50,7 +49,7 @@ type withdrawResult struct {
 	Key       string   `json:"key"`
 }
 
-func withdraw(ctx context.Context, l *ledger.Ledger, r withdrawResult) error {
+func withdraw(ctx context.Context, l book, r withdrawResult) error {
 	for i, object := range r.Withdrawn {
 		if slices.Contains(r.Withdrawn[:i], object) {
 			return fault.Usage("", "object %q is given twice", object)

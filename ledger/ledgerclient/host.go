@@ -36,7 +36,7 @@ func listed[T any](all []T) []T {
 
 // DefineQuestion is [ledger.Ledger.DefineQuestion].
 func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Question) error {
-	return c.change(ctx, "/v1/questions", key, q, &api.Done{})
+	return c.change(ctx, "/v1/questions", key, api.NewQuestion(q), &api.Done{})
 }
 
 // Enroll is [ledger.Ledger.Enroll].

@@ -41,6 +41,9 @@ type Handler struct {
 	mux     *http.ServeMux
 	gates   gates
 	openAPI []byte
+
+	streaming  context.Context // until streams are to end
+	endStreams context.CancelFunc
 }
 
 // New returns the handler of a ledger, which stays the caller's to close, after the server.
@@ -49,6 +52,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
 	}
 	h := &Handler{ledger: l, options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux()}
+	h.streaming, h.endStreams = context.WithCancel(context.Background())
 	h.gates.init(h.limits)
 	all := routes()
 	document, err := openAPI(all)
@@ -70,6 +74,10 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	h.mux.HandleFunc("GET /healthz", h.healthy)
 	return h, nil
 }
+
+// EndStreams ends all streams of events and lists, now and from now on, so that a server can be shut down: call it before
+// [http.Server.Shutdown].
+func (h *Handler) EndStreams() { h.endStreams() }
 
 // healthy answers whoever asks: it says that there is a server, and nothing else.
 func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
@@ -146,11 +154,14 @@ func (h *Handler) safely(c *call) (err error) {
 	if err := c.read(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(c.request.Context())
 	if !c.route.long {
-		ctx, cancel := context.WithTimeout(c.request.Context(), h.limits.Time)
-		defer cancel()
-		c.request = c.request.WithContext(ctx)
+		ctx, cancel = context.WithTimeout(c.request.Context(), h.limits.Time)
+	} else {
+		defer context.AfterFunc(h.streaming, cancel)()
 	}
+	defer cancel()
+	c.request = c.request.WithContext(ctx)
 	result, err := c.route.serve(c)
 	if err != nil {
 		return c.bearer.explain(problem.Of(err))

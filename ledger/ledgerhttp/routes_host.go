@@ -14,8 +14,8 @@ func questions(c *call) (api.Questions, error) {
 	return api.Questions{Questions: orNone(all)}, err
 }
 
-func defineQuestion(c *call, in ledger.Question) (api.Done, error) {
-	return api.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, in)
+func defineQuestion(c *call, in api.NewQuestion) (api.Done, error) {
+	return api.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, ledger.Question(in))
 }
 
 func enroll(c *call, in api.Enrolment) (api.Enrolled, error) {

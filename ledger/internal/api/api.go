@@ -34,6 +34,14 @@ type Questions struct {
 	Questions []ledger.Question `json:"questions" doc:"in the order of their definition"`
 }
 
+// NewQuestion is a [ledger.Question] to be defined.
+type NewQuestion struct {
+	Name      string            `json:"question" doc:"its name"`
+	Values    []string          `json:"values" doc:"the labels, at least two"`
+	Encoding  ledger.Encoding   `json:"encoding,omitempty" doc:"direct, unary or finite; without it, the one that estimates better"`
+	Mechanism *ledger.Mechanism `json:"mechanism,omitempty" doc:"how it is answered, in finite encoding"`
+}
+
 // Enrolment is a [ledger.EnrollRequest].
 type Enrolment struct {
 	Question string          `json:"question" doc:"by its name"`

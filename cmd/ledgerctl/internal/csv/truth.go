@@ -54,15 +54,21 @@ func (f *TruthFlags) Flags(flags *pflag.FlagSet) {
 }
 
 // Source returns the true values that the flags name, for a ledger.
-func (f *TruthFlags) Source(s *files.Files, l *ledger.Ledger) *Truths {
+func (f *TruthFlags) Source(s *files.Files, l Ledger) *Truths {
 	return &Truths{files: s, ledger: l, path: f.Truth, columns: f.Columns}
+}
+
+// Ledger is what has questions.
+type Ledger interface {
+	// Questions is as [ledger.Ledger] has it.
+	Questions(ctx context.Context) ([]ledger.Question, error)
 }
 
 // Truths reads true values from a CSV file when the ledger first asks for one. It is a
 // [ledger.TruthFunc] by its method Ask.
 type Truths struct {
 	files   *files.Files
-	ledger  *ledger.Ledger
+	ledger  Ledger
 	path    string // "" if there is no file
 	columns Columns
 	// Several tells that the ledger may ask about more than one question. Then a column counts only for

@@ -13,12 +13,9 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
-	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
-	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -98,37 +95,60 @@ func Unfinished(done string, sale uint64, err error) error {
 	return err
 }
 
-// classes tells the kind, code and hint of errors by what they wrap. The first that fits counts.
-func classes() []Fault {
+// hint is what may help against an error.
+type hint struct {
+	against error
+	text    string
+}
+
+// hints lists what may help. The first that fits counts.
+func hints() []hint {
+	return []hint{
+		{ledger.ErrJournal, "what was committed last is in the journal, a directory NAME.journal beside the file while it is open and after a crash; keep, move and copy both together"},
+		{ledger.ErrVersion, "use the ledgerctl of that version"},
+		{ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
+		{ledger.ErrInUse, `another process has it open: if that serves it, as a host or "ledgerctl serve" does, give --addr ADDRESS in place of --db; else try again when it is done`},
+		{ledger.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
+		{ledger.ErrForgotten, "its responses were destroyed, for good"},
+		{ledger.ErrClock, "set the clock of this machine"},
+		{ledger.ErrTruthKey, "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"},
+		{ledger.ErrNoiseKey, "responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former ones too"},
+		{ledger.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
+		{ledger.ErrNoResponses, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
+		{ledger.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
+		{ledger.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
+	}
+}
+
+// others are the classes of errors that no ledger has.
+func others() []Fault {
 	return []Fault{
-		{"interrupted", Unexpected, "", context.Canceled},
-		{"journal", Integrity, "what was committed last is in the journal, a directory NAME.journal beside the file while it is open and after a crash; keep, move and copy both together", ledger.ErrJournal},
-		{"corrupt", Integrity, "", ledger.ErrCorrupt},
-		{"version", Integrity, "use the ledgerctl of that version", ledger.ErrVersion},
-		{"replaced", Integrity, "", ledger.ErrReplaced},
-		{"checkpoint", Integrity, "it may be damaged, or signed by another key than the log key", ledger.ErrCheckpoint},
-		{"in-use", InUse, "another process has it open, such as a host; try again when that is done", ledger.ErrInUse},
-		{"key-conflict", KeyConflict, "give another --key, or the arguments it was first used with", ledger.ErrKeyConflict},
-		{"not-reserved", Refused, "", ledger.ErrNotReserved},
-		{"forgotten", Refused, "its responses were destroyed, for good", ledger.ErrForgotten},
-		{"clock", Misuse, "set the clock of this machine", ledger.ErrClock},
-		{"truth-key", Misuse, "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does", ledger.ErrTruthKey},
-		{"noise-key", Misuse, "responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former ones too", ledger.ErrNoiseKey},
-		{"usage", Misuse, "--signer FILE gives the signing key", ledger.ErrNoSigner},
-		{"no-responses", Misuse, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`, ledger.ErrNoResponses},
-		{"unknown", Misuse, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`, ledger.ErrUnknown},
-		{"no-cap", Misuse, "--cap E is the largest ε of each person over all questions", ledger.ErrNoCap},
-		{"invalid", Misuse, "", ledger.ErrInvalid},
-		{"invalid", Misuse, "", policy.ErrInvalid},
-		{"invalid", Misuse, "", rrchain.ErrInvalid},
-		{"invalid", Misuse, "", finite.ErrInvalid},
 		{"no-certificate", Misuse, "fewer outputs", finite.ErrNoCertificate},
-		{"invalid", Misuse, "", mechanism.ErrInvalid},
 		{"invalid", Misuse, "", graph.ErrInvalid},
 		{"not-found", Misuse, "", fs.ErrNotExist},
 		{"exists", Misuse, "", fs.ErrExist},
-		{"stopped", Unexpected, "", ledger.ErrStopped},
 	}
+}
+
+// ofLedger returns the class of an error of a ledger, which may be behind an address. Others are unexpected.
+func ofLedger(err error) Fault {
+	kind, exit, _ := problem.Classify(err)
+	class := Fault{string(kind), Code(exit), "", err}
+	for _, h := range hints() {
+		if errors.Is(err, h.against) {
+			class.Hint = h.text
+			return class
+		}
+	}
+	var told *problem.Problem
+	switch errors.As(err, &told); {
+	case told == nil:
+	case kind == problem.Unauthorized || kind == problem.Forbidden:
+		class.Hint = "$LEDGER_TOKEN, or --token FILE, is the token of whoever may"
+	default:
+		class.Hint = told.Hint
+	}
+	return class
 }
 
 // classify returns the class of an error; it always finds one.
@@ -136,7 +156,6 @@ func classify(err error) Fault {
 	var classed *Fault
 	var refused *ledger.RefusedError
 	var quote *ledger.QuoteError
-	var number *privacy.ParseError
 	var rollback *evidence.RollbackError
 	var clock *ledger.ClockError
 	switch {
@@ -152,15 +171,17 @@ func classify(err error) Fault {
 		return classifyQuote(quote, err)
 	case errors.As(err, &clock):
 		return Fault{"clock", Misuse, clockHint(clock), err}
-	case errors.As(err, &number):
-		return Fault{"invalid", Misuse, "", err}
 	}
-	for _, class := range classes() {
-		if errors.Is(err, class.Err) {
-			return class
+	class := ofLedger(err)
+	if class.Kind != string(problem.Unexpected) {
+		return class
+	}
+	for _, other := range others() {
+		if errors.Is(err, other.Err) {
+			return other
 		}
 	}
-	return Fault{"unexpected", Unexpected, "", err}
+	return class
 }
 
 // RollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of another log.

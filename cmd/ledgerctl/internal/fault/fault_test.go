@@ -28,7 +28,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{errors.New("anything else"), "unexpected", 1},
 		{context.Canceled, "interrupted", 1},
 		{ledger.ErrStopped, "stopped", 1},
-		{ledger.ErrClosed, "unexpected", 1},
+		{ledger.ErrClosed, "closed", 1},
 		{Usage("", "typed wrong"), "usage", 2},
 		{Input("", "bad file"), "input", 2},
 		{ledger.ErrInvalid, "invalid", 2},

@@ -58,6 +58,9 @@ ledger. A file holds 32 random bytes, as they are or as 64 hexadecimal digits (a
   ledgerctl --truth-key truth.key --noise-key 2027=noise.key enroll --question vote --objects people.csv
   ledgerctl --truth-key truth.key --noise-key 2027=noise.key raise --question vote --to 1 --truth people.csv`
 
+// Given tells whether any key is given.
+func (k *Host) Given() bool { return k.truthGiven || k.currentGiven || len(k.noise) > 0 }
+
 // Settle notes which flags are given, and refuses those without a file.
 func (k *Host) Settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")

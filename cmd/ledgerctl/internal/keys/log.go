@@ -60,6 +60,24 @@ func (f *Signer) Load(s *files.Files, db string) (note.Signer, error) {
 	return nil, fault.Input(`a signing key is one line that begins with `+secretPrefix+`, as "ledgerctl init" wrote it`, "%q %s", path, what)
 }
 
+// OtherSigner is the hint against a key that is not the ledger's.
+const OtherSigner = `--signer FILE names the key that "ledgerctl init" wrote for this ledger`
+
+// CheckSigner refuses a key whose signatures nobody could check who has the ledger's log key.
+func CheckSigner(signer note.Signer, logKey string) error {
+	ours, err := note.NewVerifier(logKey)
+	if err != nil {
+		return nil // the ledger names no key
+	}
+	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
+		return fault.Usage(OtherSigner, "the signing key %s is not the one of this ledger's log key, %s", keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
+	}
+	return nil
+}
+
+// keyID is the beginning of a verifier key, by which people know it.
+func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
+
 // Verifier is the flag --vkey.
 type Verifier struct{ text string }
 

@@ -35,9 +35,17 @@ type bars struct {
 	confidence float64
 }
 
+// Ledger is what has estimates.
+type Ledger interface {
+	// Estimate is as [ledger.Ledger] has it.
+	Estimate(ctx context.Context, r ledger.EstimateRequest) (ledger.Estimate, error)
+	// Levels is as [ledger.Ledger] has it.
+	Levels(ctx context.Context, question string) ([]ledger.LevelCount, error)
+}
+
 // SaveEstimate draws the answer to a request, and besides it the estimates at each ε that were asked for together, unless there is no
 // file to draw them into.
-func (f File) SaveEstimate(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate) error {
+func (f File) SaveEstimate(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledger.Estimate) error {
 	if f.out == nil {
 		return nil
 	}
@@ -51,9 +59,9 @@ func (f File) SaveEstimate(ctx context.Context, l *ledger.Ledger, r ledger.Estim
 	return f.out.Save(func(w io.Writer) error { return picture.write(w, f.format) })
 }
 
-// newBars reads what the picture of an estimate shows besides it. All is of one instant, because
-// nobody writes as long as the file is open for reading.
-func newBars(ctx context.Context, l *ledger.Ledger, r ledger.EstimateRequest, whole ledger.Estimate) (*bars, error) {
+// newBars reads what the picture of an estimate shows besides it. Of a file all is of one instant, because nobody writes as long as it is
+// open for reading; behind an address somebody may raise meanwhile.
+func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledger.Estimate) (*bars, error) {
 	p := &bars{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
 		p.levels = []ledger.Estimate{whole}

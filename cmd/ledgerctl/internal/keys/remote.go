@@ -1,0 +1,106 @@
+package keys
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/ledger/ledgerclient"
+)
+
+// Remote are the flags for a ledger that another process has open and serves.
+type Remote struct {
+	Address              string // "" for none
+	token, ca, cert, key string
+}
+
+// Flags adds the flags to all commands.
+func (r *Remote) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&r.Address, "addr", "", "the `ADDRESS` of a ledger that another process has open and serves, in place of --db: https://…, http://… on this machine, or unix:PATH (default $LEDGER_ADDR)")
+	flags.StringVar(&r.token, "token", "", "a `FILE` with the token for --addr (default: the token in $LEDGER_TOKEN)")
+	flags.StringVar(&r.ca, "addr-ca", "", "a `FILE` with the certificates, in PEM, that the server's must be signed by (default: those of this system)")
+	flags.StringVar(&r.cert, "addr-cert", "", "a `FILE` with a certificate to show the server, in PEM")
+	flags.StringVar(&r.key, "addr-key", "", "a `FILE` with the key of --addr-cert, in PEM")
+	files.Mark(flags, files.Reads, files.ByName, "token", "addr-ca", "addr-cert", "addr-key")
+}
+
+// Dial returns the ledger behind the address.
+func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client, error) {
+	token, err := r.secret(s)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.tls(s)
+	if err != nil {
+		return nil, err
+	}
+	// No proxy: of what stands between, nobody may read.
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token, HTTP: &http.Client{Transport: transport}})
+}
+
+// secret returns the token.
+func (r *Remote) secret(s *files.Files) (string, error) {
+	if r.token == "" {
+		return os.Getenv("LEDGER_TOKEN"), nil
+	}
+	if r.token == "-" {
+		return "", fault.Usage("", "--token cannot be standard input")
+	}
+	text, err := s.TextOrFile("@"+r.token, maxKey)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, " \r\n\t") {
+		return "", fault.Input(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.token)
+	}
+	warnExposed(s.Out, r.token)
+	return token, nil
+}
+
+func (r *Remote) tls(s *files.Files) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS13}
+	if r.ca != "" {
+		pool, err := Pool(s, "--addr-ca", r.ca)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = pool
+	}
+	switch {
+	case (r.cert == "") != (r.key == ""):
+		return nil, fault.Usage("", "--addr-cert and --addr-key go together")
+	case r.cert != "":
+		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
+		if err != nil {
+			return nil, fault.Input("", "--addr-cert, --addr-key: %v", err)
+		}
+		warnExposed(s.Out, r.key)
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// Pool reads the certificates of a file that a flag names.
+func Pool(s *files.Files, flag, path string) (*x509.CertPool, error) {
+	text, err := s.TextOrFile("@"+path, maxCertificates)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fault.Input("", "%s: %q holds no certificates in PEM", flag, path)
+	}
+	return pool, nil
+}
+
+// maxCertificates is more than any file of certificates has, in bytes.
+const maxCertificates = 4 << 20

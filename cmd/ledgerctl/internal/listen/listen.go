@@ -1,0 +1,198 @@
+// Package listen opens what a server listens on, and sees to it that nothing is open that nobody chose.
+package listen
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+)
+
+// Secrets are files for TLS. The zero value is none.
+type Secrets struct {
+	Cert, Key string // the server's certificate and its key, in PEM; they are read for each connection, so that they can be renewed
+	ClientCA  string // the certificates that a client's must be signed by; "" asks clients for none
+}
+
+// most is how many connections are open at a time. Others wait.
+const most = 12000
+
+// On listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT. Without TLS the host must be this machine.
+func On(address string, s Secrets, f *files.Files) (net.Listener, error) {
+	config, err := s.config(f)
+	if err != nil {
+		return nil, err
+	}
+	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+		if config != nil {
+			return nil, fault.Usage("leave out --tls-cert, --tls-key and --client-ca", "a Unix socket has no TLS: only its owner may connect to it")
+		}
+		l, err := Unix(path)
+		if err != nil {
+			return nil, err
+		}
+		return limited(l), nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fault.Usage("", "--listen is neither unix:PATH nor HOST:PORT")
+	}
+	if config == nil && !loopback(host) {
+		return nil, fault.Usage("give --tls-cert and --tls-key, or listen on 127.0.0.1", "without TLS only this machine may be listened to, and %q is more", host)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	l = limited(l)
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	return l, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// config returns what TLS needs, or nil if there is to be none.
+func (s Secrets) config(f *files.Files) (*tls.Config, error) {
+	switch {
+	case s == Secrets{}:
+		return nil, nil
+	case s.Cert == "" || s.Key == "":
+		return nil, fault.Usage("", "--tls-cert and --tls-key go together, and --client-ca needs them")
+	}
+	load := func() (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+		return &pair, err
+	}
+	if _, err := load(); err != nil {
+		return nil, fault.Input("", "--tls-cert, --tls-key: %v", err)
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() },
+	}
+	if s.ClientCA != "" {
+		pool, err := keys.Pool(f, "--client-ca", s.ClientCA)
+		if err != nil {
+			return nil, err
+		}
+		config.ClientCAs, config.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	}
+	return config, nil
+}
+
+// Unix listens on a Unix socket that only its owner may connect to, from the first moment on: it is made in a directory that nobody else can
+// enter, and then put in its place. What is left there of a server that has died is replaced; another that answers is an error.
+func Unix(path string) (net.Listener, error) {
+	if err := abandoned(path); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	made := filepath.Join(dir, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w (a Unix socket's path has at most about 100 bytes)", path, err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := errors.Join(os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &unixListener{UnixListener: l, path: path}, nil
+}
+
+// abandoned returns an error unless nothing is at a path but, perhaps, the socket of a server that has died.
+func abandoned(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSocket == 0 {
+		return &fault.Fault{Kind: "exists", Code: fault.Misuse, Hint: "give --listen another path", Err: fmt.Errorf("%q exists already, and is no socket", path)}
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		return nil
+	}
+	_ = c.Close()
+	return &fault.Fault{Kind: "in-use", Code: fault.InUse, Hint: "another server listens there", Err: fmt.Errorf("%q is in use", path)}
+}
+
+// unixListener removes its socket when it is closed.
+type unixListener struct {
+	*net.UnixListener
+	path string
+	once sync.Once
+}
+
+// Close implements [net.Listener].
+func (l *unixListener) Close() error {
+	l.once.Do(func() { _ = os.Remove(l.path) })
+	return l.UnixListener.Close()
+}
+
+// bounded is a listener with a bound on how many of its connections are open.
+type bounded struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	close  func()
+}
+
+// limited returns a listener that accepts no more connections than may be open.
+func limited(l net.Listener) net.Listener {
+	closed := make(chan struct{})
+	return &bounded{l, make(chan struct{}, most), closed, sync.OnceFunc(func() { close(closed) })}
+}
+
+// Close implements [net.Listener].
+func (b *bounded) Close() error {
+	b.close()
+	return b.Listener.Close()
+}
+
+// Accept implements [net.Listener].
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.places <- struct{}{}:
+	case <-b.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.places
+		return nil, err
+	}
+	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-b.places })}, nil
+}
+
+// placed is a connection that has a place until it is closed.
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements [net.Conn].
+func (p *placed) Close() error {
+	p.leave()
+	return p.Conn.Close()
+}

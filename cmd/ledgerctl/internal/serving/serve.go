@@ -1,0 +1,243 @@
+// Package serving holds the commands by which a ledger is served, and by which is said who may do what of it.
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/listen"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+)
+
+// Host is what the commands have from the program.
+type Host struct {
+	*output.Printer
+	*files.Files
+	DB    *string                                              // the ledger's file, when a command runs
+	Check func(cmd *cobra.Command) error                       // refuses a command where no file is meant
+	Open  func(options ledger.Options) (*ledger.Ledger, error) // opens the file
+}
+
+// Commands returns the commands.
+func (h *Host) Commands() []*cobra.Command {
+	return []*cobra.Command{h.serveCommand(), h.tokenCommand()}
+}
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	listen, tokens, truthURL, truthToken string
+	truthTimeout                         time.Duration
+	tls                                  listen.Secrets
+	signer                               keys.Signer
+}
+
+func (h *Host) serveCommand() *cobra.Command {
+	f := &serveFlags{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the ledger to other processes, which name it by --addr",
+		Long: `Open the ledger, and serve it until interrupted: to commands that are given --addr in place of --db, and to programs
+in any language, by the API that /openapi.json describes. Only one process can have a ledger's file open; so this is
+how to work on it from several.
+
+It listens on a Unix socket beside the file, which only its owner may connect to, and whoever can connect may do
+everything. With --tokens, there as well, and always on HOST:PORT, each request needs a token, which "ledgerctl token
+add" makes, and each token has a role. The file of tokens is read again for each request. On HOST:PORT without TLS
+only this machine can be served. With --client-ca, clients must show a certificate besides their token.
+
+True values come with requests; or, with --truth-url, from there: it is posted {"question":"…","objects":["…"]} and answers
+{"values":["…"]}, in the same order, "" where there is none. They are written nowhere.
+
+The keys for the ledger, --truth-key, --noise-key and --signer, are given here, not to those who call. Without --signer, the
+key beside the ledger is taken if it is there. Standard error has a line of JSON for each request, which names no person.`,
+		Example: `  ledgerctl serve
+  ledgerctl --addr unix:ledger.db.sock stats
+  ledgerctl serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return h.serve(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "", "the `ADDRESS` to listen on, unix:PATH or HOST:PORT (default: unix: and the ledger's name and .sock)")
+	flags.StringVar(&f.tokens, "tokens", "", "the `FILE` with the tokens (default on HOST:PORT: the ledger's name and .tokens)")
+	flags.StringVar(&f.tls.Cert, "tls-cert", "", "a `FILE` with the server's certificate, in PEM; it may be renewed meanwhile")
+	flags.StringVar(&f.tls.Key, "tls-key", "", "a `FILE` with the key of --tls-cert, in PEM")
+	flags.StringVar(&f.tls.ClientCA, "client-ca", "", "a `FILE` with the certificates, in PEM, that a client's must be signed by (default: clients need none)")
+	flags.StringVar(&f.truthURL, "truth-url", "", "the `URL` that is asked for true values which draws need and requests do not bring")
+	flags.StringVar(&f.truthToken, "truth-token", "", "a `FILE` with the token for --truth-url")
+	flags.DurationVar(&f.truthTimeout, "truth-timeout", time.Minute, "how long one answer of --truth-url may take")
+	f.signer.Flag(cmd)
+	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token")
+	return cmd
+}
+
+// tokensFile is where the tokens of a ledger are unless told otherwise.
+func (h *Host) tokensFile() string { return *h.DB + ".tokens" }
+
+func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
+	if err := h.Check(cmd); err != nil {
+		return err
+	}
+	if f.listen == "" {
+		f.listen = "unix:" + *h.DB + ".sock"
+	}
+	options, err := h.serveOptions(f)
+	if err != nil {
+		return err
+	}
+	signer, err := h.serveSigner(f)
+	if err != nil {
+		return err
+	}
+	l, err := h.Open(ledger.Options{Signer: signer, TruthTimeout: f.truthTimeout})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if signer != nil {
+		if err := keys.CheckSigner(signer, l.About().LogKey); err != nil {
+			return err
+		}
+	}
+	at, err := listen.On(f.listen, f.tls, h.Files)
+	if err != nil {
+		return err
+	}
+	handler, err := ledgerhttp.New(l, options)
+	if err != nil {
+		return errors.Join(err, at.Close())
+	}
+	if err := h.Print(serveResult{DB: *h.DB, Address: f.address(at), LogKey: l.About().LogKey}); err != nil {
+		return errors.Join(err, at.Close())
+	}
+	return until(cmd.Context(), handler, at)
+}
+
+// address is what commands give as --addr.
+func (f *serveFlags) address(at net.Listener) string {
+	switch {
+	case strings.HasPrefix(f.listen, "unix:"):
+		return f.listen
+	case f.tls.Cert != "":
+		return "https://" + at.Addr().String()
+	}
+	return "http://" + at.Addr().String()
+}
+
+// grace is how long requests under way may go on when the server is told to end.
+const grace = 20 * time.Second
+
+// serveUntil serves until ctx ends, and then until what is under way is done. What is not done by then goes on when it is asked for again, by
+// its key.
+func until(ctx context.Context, handler *ledgerhttp.Handler, at net.Listener) error {
+	server := ledgerhttp.Server(handler)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(at) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	handler.EndStreams()
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := server.Shutdown(within)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// serveOptions says who may do what, and where true values come from.
+func (h *Host) serveOptions(f *serveFlags) (o ledgerhttp.Options, err error) {
+	level := zerolog.InfoLevel
+	if h.Quiet {
+		level = zerolog.ErrorLevel
+	}
+	o.Logger = zerolog.New(h.Stderr).Level(level).With().Timestamp().Logger()
+	if o.Gate, err = h.gate(f, o.Logger); err != nil {
+		return o, err
+	}
+	if f.truthURL == "" && f.truthToken != "" {
+		return o, fault.Usage("", "--truth-token is for --truth-url")
+	}
+	if f.truthURL == "" {
+		return o, nil
+	}
+	token := ""
+	if f.truthToken != "" {
+		text, err := h.TextOrFile("@"+f.truthToken, maxToken)
+		if err != nil {
+			return o, err
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	if o.Truth, err = ledgerhttp.TruthAt(f.truthURL, token, nil); err != nil {
+		return o, fault.Usage("", "--truth-url: %v", err)
+	}
+	return o, nil
+}
+
+// maxToken is more than any token has, in bytes.
+const maxToken = 64 << 10
+
+// gate says who may come. On a Unix socket that is its owner, unless tokens are asked for.
+func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) {
+	path := f.tokens
+	switch {
+	case path == "" && strings.HasPrefix(f.listen, "unix:"):
+		return ledgerhttp.Everybody{Name: "owner", Role: ledgerhttp.Operator}, nil
+	case path == "":
+		path = h.tokensFile()
+	}
+	tokens, err := ledgerhttp.OpenTokens(path, func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl token add" makes it`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+	}
+	if err != nil {
+		return nil, fault.Input("", "%v", err)
+	}
+	return tokens, nil
+}
+
+// serveSigner returns the key that signs, or nil if none is there and none is asked for.
+func (h *Host) serveSigner(f *serveFlags) (note.Signer, error) {
+	if f.signer.Path == "" {
+		if _, err := os.Stat(keys.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
+			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is", keys.SignerFile(*h.DB)))
+			return nil, nil
+		}
+	}
+	return f.signer.Load(h.Files, *h.DB)
+}
+
+// serveResult says where a ledger is served.
+type serveResult struct {
+	DB      string `json:"db"`
+	Address string `json:"addr"` // for --addr
+	LogKey  string `json:"log_key"`
+}
+
+func (r serveResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "ledger\t%s\nserved at\t%s\nlog key\t%s\n", r.DB, r.Address, r.LogKey)
+}

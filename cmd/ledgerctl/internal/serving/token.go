@@ -1,0 +1,199 @@
+package serving
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+)
+
+func (h *Host) tokenCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Say who may do what of a ledger that is served",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return fault.Usage(`run "ledgerctl token --help"`, "say whether to add, to remove or to list tokens")
+		},
+	}
+	// The file is read and written, by these commands alone, so it is not marked as one that must not be.
+	cmd.PersistentFlags().StringVar(&path, "tokens", "", "the `FILE` with the tokens (default: the ledger's name and .tokens)")
+	cmd.AddCommand(h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
+	return cmd
+}
+
+func (h *Host) tokenAddCommand(path *string) *cobra.Command {
+	var role, whom string
+	cmd := &cobra.Command{
+		Use:   "add NAME --role ROLE",
+		Short: "Make a token, and print it once",
+		Long: `Make a token for a ledger that "ledgerctl serve" serves, and print it. The file keeps its hash only: whoever loses the
+token needs another one. It counts at once, without a restart. The roles are
+
+  operator   does everything
+  desk       quotes, sells, reserves and hands out, in the name of any buyer
+  buyer      of one buyer, --name: quotes, and reads what that one bought
+  person     of one person, --name: has statements made
+  auditor    reads everything, and copies the file
+  metrics    reads counts
+
+To rotate a token, add another one under a new name, hand it out, and remove the old one.`,
+		Example: `  ledgerctl token add shop --role desk
+  ledgerctl token add acme-2027 --role buyer --name acme`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return h.tokenAdd(h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", "", "what whoever has it may do: a `ROLE`")
+	cmd.Flags().StringVar(&whom, "name", "", "the buyer or the person, `WHOM`, of a token that is of one")
+	var roles []cobra.Completion
+	for _, r := range ledgerhttp.Roles() {
+		roles = append(roles, string(r))
+	}
+	// These fail only for a flag that was not defined.
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.MarkFlagRequired("role")
+	return cmd
+}
+
+func (h *Host) orTokens(path string) string {
+	if path == "" {
+		return h.tokensFile()
+	}
+	return path
+}
+
+func (h *Host) tokenAdd(path string, t ledgerhttp.Token) error {
+	file, err := h.readTokens(path, true)
+	if err != nil {
+		return err
+	}
+	token := ledgerhttp.NewToken()
+	t.SHA256 = ledgerhttp.HashToken(token)
+	file.Tokens = append(file.Tokens, t)
+	if err := h.writeTokens(path, file); err != nil {
+		return err
+	}
+	return h.Print(tokenResult{t.Name, t.Role, t.Whom, token, path})
+}
+
+// readTokens reads a file of tokens, which may be missing if one is to be made.
+func (h *Host) readTokens(path string, orNone bool) (file ledgerhttp.TokenFile, err error) {
+	text, err := h.TextOrFile("@"+path, maxTokens)
+	if errors.Is(err, fs.ErrNotExist) && orNone {
+		return file, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return file, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+	}
+	if err != nil {
+		return file, err
+	}
+	if file, err = ledgerhttp.ReadTokens(text); err != nil {
+		return file, fault.Input("", "%q: %v", path, err)
+	}
+	return file, nil
+}
+
+// maxTokens is more than any file of tokens has, in bytes.
+const maxTokens = 4 << 20
+
+// writeTokens replaces a file of tokens, if whoever reads it will take it.
+func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
+	text, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return err
+	}
+	if _, err := ledgerhttp.ReadTokens(text); err != nil {
+		return fault.Usage("", "%v", err)
+	}
+	out, err := h.NewOutput("--tokens", path)
+	if err != nil {
+		return err
+	}
+	defer out.Discard()
+	return out.Save(func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
+}
+
+type tokenResult struct {
+	Name  string          `json:"name"`
+	Role  ledgerhttp.Role `json:"role"`
+	Whom  string          `json:"whom,omitempty"`
+	Token string          `json:"token"`
+	File  string          `json:"file"`
+}
+
+func (r tokenResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "name\t%s\nrole\t%s\n", words.OneLine(r.Name), r.Role)
+	if r.Whom != "" {
+		fmt.Fprintf(w, "of\t%s\n", words.OneLine(r.Whom))
+	}
+	fmt.Fprintf(w, "token\t%s (secret: it is shown this once)\nfile\t%s\n", r.Token, r.File)
+}
+
+func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove NAME",
+		Short:             "Take a token away: it does not count any more, at once",
+		Example:           "  ledgerctl token remove acme-2026",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(_ *cobra.Command, args []string) error {
+			at := h.orTokens(*path)
+			file, err := h.readTokens(at, false)
+			if err != nil {
+				return err
+			}
+			left := slices.DeleteFunc(slices.Clone(file.Tokens), func(t ledgerhttp.Token) bool { return t.Name == args[0] })
+			if len(left) == len(file.Tokens) {
+				return fault.Usage(`"ledgerctl token list" shows their names`, "there is no token of the name %q", args[0])
+			}
+			if err := h.writeTokens(at, ledgerhttp.TokenFile{Tokens: left}); err != nil {
+				return err
+			}
+			return h.Print(tokensResult{left})
+		},
+	}
+}
+
+func (h *Host) tokenListCommand(path *string) *cobra.Command {
+	return &cobra.Command{
+		Use:               "list",
+		Short:             "List who may do what",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			file, err := h.readTokens(h.orTokens(*path), false)
+			if err != nil {
+				return err
+			}
+			return h.Print(tokensResult{append([]ledgerhttp.Token{}, file.Tokens...)})
+		},
+	}
+}
+
+// tokensResult lists tokens, by their hashes.
+type tokensResult struct {
+	Tokens []ledgerhttp.Token `json:"tokens"`
+}
+
+func (r tokensResult) Table(w io.Writer) {
+	fmt.Fprintln(w, "NAME\tROLE\tOF")
+	for _, t := range r.Tokens {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", words.OneLine(t.Name), t.Role, words.OneLine(t.Whom))
+	}
+}
