@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ledgerctl":  main,
+		"ledgerctl":  func() { os.Exit(runHere(os.Args[1:], os.Stdout)) },
 		"exits":      exits,
 		"onterminal": onTerminal,
 	})
@@ -41,7 +41,7 @@ func exits() {
 		fmt.Fprintln(os.Stderr, "usage: exits CODE ledgerctl ARGS")
 		os.Exit(1)
 	}
-	if got := run(args[1:], os.Stdin, stdout, os.Stderr); got != want {
+	if got := runHere(args[1:], stdout); got != want {
 		fmt.Fprintf(os.Stderr, "exit code %d, want %d\n", got, want)
 		os.Exit(1)
 	}
@@ -62,13 +62,37 @@ func onTerminal() {
 // quickExit keeps the race detector from waiting for a second at the end of every process.
 const quickExit = "atexit_sleep_ms=10"
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "", "testdata/script/*.txtar") }
+
+// What scripts do with a file they do with a ledger that is served, too: each command is run with --addr, on a server of its own.
+func TestScriptsOnAServedLedger(t *testing.T) {
+	names := []string{"raise", "sell", "forget"}
+	if pace.Deep() {
+		names = append(names, "enroll", "estimate", "finite", "flow", "ids", "log", "question", "quote", "show", "stats", "withdraw")
+	}
+	var paths []string
+	for _, name := range names {
+		paths = append(paths, "testdata/script/"+name+".txtar")
+	}
+	runScripts(t, "1", paths...)
+}
+
+func runScripts(t *testing.T, served string, patterns ...string) {
+	t.Helper()
+	var paths []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		paths = append(paths, found...)
+	}
 	data, err := filepath.Abs("../../testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               paths,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		WorkdirRoot:         pace.Scratch(t),
@@ -77,13 +101,14 @@ func TestScripts(t *testing.T) {
 			env.Setenv("KARATE", "--nodes="+filepath.Join(data, "karate_nodes.csv"))
 			env.Setenv("KARATE_EDGES", "--edges="+filepath.Join(data, "karate_edges.csv"))
 			env.Setenv("LEDGER_DB", "")
+			env.Setenv(servedName, served)
 			env.Setenv("GORACE", quickExit)
 			env.Values["open"] = map[string]*ledger.Ledger{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people, "setfrom": setFrom,
-			"replace": replace, "write": write,
+			"replace": replace, "write": write, "await": await,
 		},
 	})
 }
@@ -171,6 +196,20 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s does not contain %q", args[0], args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
+}
+
+// await waits for a file that a command in the background makes: "await FILE".
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: await FILE")
+	}
+	for range 6000 {
+		if _, err := os.Lstat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s does not come", args[0])
 }
 
 // write writes a line to a file: "write FILE TEXT".

@@ -123,7 +123,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	}
 	var body io.Reader
 	if m.body != nil {
-		text, err := json.Marshal(m.body) // which refuses what is no UTF-8, rather than to change it
+		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true)) // which refuses what is no UTF-8, rather than to change it
 		if err != nil {
 			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", ledger.ErrInvalid)
 		}

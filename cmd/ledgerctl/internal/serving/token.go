@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
@@ -25,8 +26,8 @@ func (h *Host) tokenCommand() *cobra.Command {
 			return fault.Usage(`run "ledgerctl token --help"`, "say whether to add, to remove or to list tokens")
 		},
 	}
-	// The file is read and written, by these commands alone, so it is not marked as one that must not be.
 	cmd.PersistentFlags().StringVar(&path, "tokens", "", "the `FILE` with the tokens (default: the ledger's name and .tokens)")
+	files.Mark(cmd.PersistentFlags(), files.Writes, files.ByName, "tokens")
 	cmd.AddCommand(h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
 	return cmd
 }

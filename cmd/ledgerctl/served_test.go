@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/listen"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+)
+
+// servedName is a variable of the environment: where it is set, command lines of scripts are run on a ledger that is served.
+const servedName = "SLUICE_TEST_SERVED"
+
+// runHere runs a command line in this process, and returns the exit code: on the file, or on a server that has it open.
+func runHere(args []string, stdout io.Writer) int {
+	if os.Getenv(servedName) == "" || !needsLedger(args) {
+		return run(args, os.Stdin, stdout, os.Stderr)
+	}
+	code, err := runServed(args, stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "serve:", err)
+		return 99
+	}
+	return code
+}
+
+// needsLedger tells whether a command line is one that uses the ledger ledger.db, which is there.
+func needsLedger(args []string) bool {
+	if _, err := os.Stat("ledger.db"); err != nil || len(args) == 0 {
+		return false
+	}
+	command := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	return command >= 0 && args[command] != "init" && !slices.Contains(args, "verify") && !slices.Contains(args, "--help")
+}
+
+// runServed serves the ledger while a command line runs.
+func runServed(args []string, stdout io.Writer) (code int, err error) {
+	var options ledger.Options
+	if text, err := os.ReadFile("ledger.db.key"); err == nil {
+		if options.Signer, err = note.NewSigner(strings.TrimSpace(string(text))); err != nil {
+			return 0, err
+		}
+	}
+	l, err := ledger.Open("ledger.db", options)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}})
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "sl")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	at, err := listen.Unix(filepath.Join(dir, "s"))
+	if err != nil {
+		return 0, err
+	}
+	server := ledgerhttp.Server(handler)
+	go func() { _ = server.Serve(at) }()
+	defer func() { _ = server.Shutdown(context.Background()) }()
+	return run(append([]string{"--addr", "unix:" + filepath.Join(dir, "s")}, args...), os.Stdin, stdout, os.Stderr), nil
+}
