@@ -92,6 +92,10 @@ func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.ContentLength != 0 {
+		// Also of what is refused unread: the server reads on to find the next request behind it.
+		newWriter(w, h.limits).expect(h.limits.Read)
+	}
 	// No path of this API has anything to be cleaned or escaped. Whoever sends one means to be mistaken for another.
 	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) {
 		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.NoRoute, "there is nothing at this path"))
@@ -187,12 +191,11 @@ func (c *call) read() (err error) {
 		return problem.New(problem.MediaType, "the body must be application/json").At("Content-Type")
 	}
 	c.body = reflect.New(c.route.in).Interface()
-	c.out.expect(c.handler.limits.Read)
-	defer c.out.expect(0)
 	c.large = &sized{ReadCloser: http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, c.handler.limits.Body), places: c.handler.gates.large}
 	if bad := decode(c.large, c.body); bad != nil {
 		return bad
 	}
+	c.out.expect(0) // it is here: from now on the connection is only watched
 	return nil
 }
 

@@ -1,0 +1,349 @@
+package ledgerhttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// A path is that of a route, or nothing: none is cleaned into another, and none is redirected.
+func TestPathsAreNotCleaned(t *testing.T) {
+	f := serving(t, Options{})
+	for _, target := range []string{
+		"/", "/v1", "/v1/", "/v2/stats", "/v1/stats/", "//v1/stats", "/v1//stats", "/v1/./stats", "/v1/x/../stats", "/v1/%2e/stats", "/v1/%73tats", "/v1/stats%2f", "/v1/stats%00",
+		"/v1/sales/1/../2", "/v1/sales/1%2freceipt", "/V1/stats", "/v1/stats;x", "/openapi.json/", "/..", "/v1/sales/",
+	} {
+		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
+		wantProblem(t, status, header, body, problem.NoRoute)
+	}
+	for _, target := range []string{"/v1/sales/x", "/v1/sales/-1", "/v1/sales/1e3", "/v1/sales/18446744073709551616", "/v1/sales/0x1"} {
+		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
+		if p := wantProblem(t, status, header, body, problem.Invalid); p.Field != "sale" {
+			t.Errorf("%s: the field is %q", target, p.Field)
+		}
+	}
+	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "GET"} {
+		status, header, body := f.ask(asked{method: method, target: "/v1/raises", role: "operator"})
+		wantProblem(t, status, header, body, problem.Method)
+		if header.Get("Allow") != "POST" {
+			t.Errorf("%s: Allow %q", method, header.Get("Allow"))
+		}
+	}
+}
+
+// A query has the parameters of its route, each once and readable; else the problem names the one at fault.
+func TestQueriesAreRead(t *testing.T) {
+	f := serving(t, Options{})
+	for target, field := range map[string]string{
+		"/v1/object":                                       "object",
+		"/v1/object?object=":                               "object",
+		"/v1/object?object=17&object=18":                   "object",
+		"/v1/object?object=17&x=1":                         "x",
+		"/v1/object?Object=17":                             "object",
+		"/v1/object?object=%ff":                            "object",
+		"/v1/estimate?question=vote&epsilon=-1":            "epsilon",
+		"/v1/estimate?question=vote&epsilon=1,5":           "epsilon",
+		"/v1/estimate?question=vote&epsilon=0.0000000001":  "epsilon",
+		"/v1/estimate?question=vote&confidence=many":       "confidence",
+		"/v1/events?from=-1":                               "from",
+		"/v1/events?from=1.5":                              "from",
+		"/v1/events?from=18446744073709551616":             "from",
+		"/v1/backup?compact=yes":                           "compact",
+		"/v1/consistency?from=1":                           "to",
+		"/v1/stats?object=17":                              "object",
+		"/v1/responses?question=vote":                      "epsilon",
+		"/v1/responses?question=vote&epsilon=1&epsilon=2":  "epsilon",
+		"/v1/verifications?x":                              "", // no GET there
+		"/v1/estimate?question=vote&confidence=NaN&;=":     "",
+		"/v1/estimate?question=vote&confidence=1.5":        "",
+		"/v1/estimate?question=vote&confidence=NaN":        "",
+		"/v1/consistency?from=5&to=3":                      "",
+		"/v1/consistency?from=0&to=18446744073709551615":   "",
+		"/v1/head?events=18446744073709551615":             "",
+		"/v1/object?object=" + strings.Repeat("x", 300):    "",
+		"/v1/refusals?key=" + strings.Repeat("x", 300):     "",
+		"/v1/responses?epsilon=1&question=no%20such%20one": "",
+		"/v1/sales?buyer=%00":                              "",
+	} {
+		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
+		if target == "/v1/sales?buyer=%00" && status == http.StatusOK {
+			continue // nobody of that name has bought anything
+		}
+		var p problem.Problem
+		if json.Unmarshal([]byte(body), &p) != nil || status < 400 || status >= 500 || p.Status != status || header.Get("Content-Type") != problem.ContentType {
+			t.Errorf("%s: status %d, %s", target, status, body)
+		}
+		if field != "" && (p.Field != field || p.Kind != problem.Invalid) {
+			t.Errorf("%s: the field is %q, want %q: %s", target, p.Field, field, body)
+		}
+	}
+}
+
+// A body is one JSON object as its route wants it; else the problem names the field, and nothing happens. None is a 500.
+func TestBodiesAreRead(t *testing.T) {
+	f := serving(t, Options{})
+	before, err := f.ledger.Stats(t.Context())
+	must(t, err)
+	deep := strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000)
+	for body, field := range map[string]string{
+		`{}`:                                                                                        "question",
+		`{"question":"vote"}`:                                                                       "epsilon",
+		`{"question":"vote","epsilon":"0"}`:                                                         "epsilon",
+		`{"question":"","epsilon":"1"}`:                                                             "question",
+		`{"question":5,"epsilon":"1"}`:                                                              "question",
+		`{"question":"vote","epsilon":1}`:                                                           "epsilon",
+		`{"question":"vote","epsilon":"one"}`:                                                       "epsilon",
+		`{"question":"vote","epsilon":"NaN"}`:                                                       "epsilon",
+		`{"question":"vote","epsilon":"-1"}`:                                                        "epsilon",
+		`{"question":"vote","epsilon":"99999999999999999999"}`:                                      "epsilon",
+		`{"question":"vote","epsilon":"1","objects":"17"}`:                                          "objects",
+		`{"question":"vote","epsilon":"1","objects":[17]}`:                                          "objects/0",
+		`{"question":"vote","epsilon":"1","objects":["17",null,{}]}`:                                "objects/2",
+		`{"question":"vote","epsilon":"1","all":"yes"}`:                                             "all",
+		`{"question":"vote","epsilon":"1","all":true,"truths":["yes"]}`:                             "truths",
+		`{"question":"vote","epsilon":"1","all":true,"truths":{"17":5}}`:                            "truths/17",
+		`{"question":"vote","epsilon":"1","all":true,"truths":{"17":"yes","17":"no"}}`:              "truths/17",
+		`{"question":"vote","epsilon":"1","epsilon":"2","all":true}`:                                "epsilon",
+		`{"question":"vote","Epsilon":"1","all":true}`:                                              "Epsilon",
+		`{"question":"vote","epsilon":"1","truth":{"17":"yes"}}`:                                    "truth",
+		`{"question":"vote","epsilon":"1","key":"k"}`:                                               "key",
+		"{\"question\":\"vote\",\"epsilon\":\"1\",\"objects\":[\"\xff\"]}":                          "objects/0",
+		`{"question":"vote","epsilon":"1","objects":["\ud800"]}`:                                    "objects/0",
+		`{"question":"vote","epsilon":"1","objects":["18"],"truths":{"18":"` + secretValue + `s"}}`: "truths",
+		`{"question":"vote","epsilon":"1","objects":["` + "\u200b" + `17"]}`:                        "",
+		`{"question":"vote","epsilon":"1"}`:                                                         "",
+		`{"question":"vote","epsilon":"1","objects":["17"],"all":true}`:                             "",
+		`{"question":"vote","epsilon":"1","objects":["17","17"]}`:                                   "",
+		`{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 300) + `"]}`:          "",
+		`{"question":"nothing","epsilon":"1","all":true}`:                                           "",
+		`{"question":"vote","epsilon":"1","all":true} {}`:                                           "",
+		`{"question":"vote","epsilon":"1","all":true`:                                               "",
+		`[]`: "", `null`: "", `5`: "", `"x"`: "", `x`: "", ``: "", "\x00": "", "\xef\xbb\xbf{}": "", deep: "", "[" + strings.Repeat("[", 1<<20): "",
+	} {
+		status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": "application/json"}})
+		var p problem.Problem
+		if json.Unmarshal([]byte(text), &p) != nil || status < 400 || status >= 500 || header.Get("Content-Type") != problem.ContentType {
+			t.Errorf("%.100q: status %d, %.200s", body, status, text)
+		}
+		if field != "" && p.Field != field {
+			t.Errorf("%.100q: the field is %q, want %q: %.200s", body, p.Field, field, text)
+		}
+		if strings.Contains(text, secretValue) {
+			t.Errorf("a true value is repeated: %s", text)
+		}
+	}
+	after, err := f.ledger.Stats(t.Context())
+	must(t, err)
+	if before != after {
+		t.Errorf("something was carried out: %+v, before it was %+v", after, before)
+	}
+}
+
+// A body is JSON by its header, too, and no larger than it may be. What has no body is not asked for one.
+func TestBodiesAreBounded(t *testing.T) {
+	f := serving(t, Options{Limits: Limits{Body: 1000}})
+	const body = `{"question":"vote","epsilon":"1","all":true}`
+	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=latin1", "", "application/json, text/plain"} {
+		status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": media}})
+		wantProblem(t, status, header, text, problem.MediaType)
+	}
+	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 1000) + `"]}`
+	status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
+	wantProblem(t, status, header, text, problem.TooLarge)
+	// Whoever may not is refused before anything is read.
+	status, header, text = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "metrics"})
+	wantProblem(t, status, header, text, problem.Forbidden)
+}
+
+// The idempotency key is a string of RFC 9651, or stands as it is; what is neither is refused, and so is none.
+func TestKeysAreRead(t *testing.T) {
+	for given, want := range map[string]string{
+		"order-1": "order-1", `"order-1"`: "order-1", `"a \"b\" \\"`: `a "b" \`, `%"f%c3%bcr%25"`: "für%", `%"a b"`: "a b", "a,b;c": "a,b;c", `""`: "",
+	} {
+		if got, bad := keyOf(http.Header{api.KeyHeader: {given}}); bad != nil || got != want {
+			t.Errorf("%s: %q, %v", given, got, bad)
+		}
+		if want != "" {
+			if got, bad := keyOf(http.Header{api.KeyHeader: {api.QuotedKey(want)}}); bad != nil || got != want {
+				t.Errorf("%q is written %s, and read %q, %v", want, api.QuotedKey(want), got, bad)
+			}
+		}
+	}
+	for _, given := range [][]string{nil, {""}, {"a", "b"}, {`"`}, {`"a`}, {`"a"b"`}, {`"\x"`}, {`"a\"`}, {`%"`}, {`%"%g"`}, {`%"a"b"`}, {"\"\xff\""}} {
+		if got, bad := keyOf(http.Header{api.KeyHeader: given}); bad == nil || bad.Field != api.KeyHeader {
+			t.Errorf("%q is read as %q, %v", given, got, bad)
+		}
+	}
+	f := serving(t, Options{})
+	for _, key := range []string{"", `""`, strings.Repeat("x", 257), `%"%00"`, `%"%ff"`} {
+		status, header, body := f.ask(asked{method: "POST", target: "/v1/withdrawals", body: `{"object":"17"}`, key: key, role: "operator"})
+		wantProblem(t, status, header, body, problem.Invalid)
+	}
+}
+
+// FuzzKey holds that each key is read as it was written.
+func FuzzKey(f *testing.F) {
+	for _, key := range []string{"a", "ü", `"`, "%", "\x00", "\xff", `\"`, " "} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		if key == "" {
+			return
+		}
+		if got, bad := keyOf(http.Header{api.KeyHeader: {api.QuotedKey(key)}}); bad != nil || got != key {
+			t.Fatalf("%q is written %s, and read %q, %v", key, api.QuotedKey(key), got, bad)
+		}
+	})
+}
+
+// FuzzDecode holds, for the body of each route, that what is read is what is written again, and that no error repeats a value.
+func FuzzDecode(f *testing.F) {
+	all := routes()
+	for i, r := range all {
+		if r.in != nil {
+			f.Add(uint8(i), []byte(samples()[r.id].body))
+		}
+	}
+	f.Add(uint8(5), []byte(`{"question":"vote","epsilon":"1","truths":{"17":"`+secretValue+`","18":5}}`))
+	f.Add(uint8(5), []byte(`{"question":"vote","epsilon":"1","truths":{"17":"\ud800"}}`))
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		r := all[int(which)%len(all)]
+		if r.in == nil {
+			return
+		}
+		in := reflect.New(r.in).Interface()
+		if bad := decode(bytes.NewReader(body), in); bad != nil {
+			if bad.Kind != problem.Invalid || bad.Detail == "" || strings.Contains(bad.Detail, secretValue) && !strings.Contains(bad.Field, secretValue) {
+				t.Fatalf("%+v", bad)
+			}
+			return
+		}
+		text, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := reflect.New(r.in).Interface()
+		if bad := decode(bytes.NewReader(text), again); bad != nil {
+			t.Fatalf("%s became %s: %v", body, text, bad)
+		}
+		if other, err := json.Marshal(again); err != nil || string(other) != string(text) {
+			t.Fatalf("%s became %s, and then %s", body, text, other)
+		}
+	})
+}
+
+// True values are in no answer, log line or error, whether they come with the request or from the source, and whatever goes wrong.
+func TestTrueValuesAreToldToNobody(t *testing.T) {
+	var log bytes.Buffer
+	var source ledger.TruthFunc
+	f := serving(t, Options{Logger: zerolog.New(&log), Truth: func(ctx context.Context, question string, objects []string) ([]string, error) {
+		return source(ctx, question, objects)
+	}})
+	ask := func(key, truths string) (int, problem.Problem) {
+		status, _, body := f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"2","objects":["19"]` + truths + `}`, key: key, role: "operator"})
+		var p problem.Problem
+		_ = json.Unmarshal([]byte(body), &p)
+		if strings.Contains(body+log.String(), secretValue) || strings.Contains(body+log.String(), "eleven") {
+			t.Errorf("a true value is told: %s\n%s", body, log.String())
+		}
+		return status, p
+	}
+	for name, told := range map[string]func() ([]string, error){
+		"an error with it":  func() ([]string, error) { return nil, errors.New("no such thing as " + secretValue) },
+		"none of its":       func() ([]string, error) { return []string{"eleven"}, nil },
+		"too many":          func() ([]string, error) { return []string{secretValue, secretValue}, nil },
+		"too few":           func() ([]string, error) { return nil, nil },
+		"it panics with it": func() ([]string, error) { panic(secretValue) },
+		"its own deadline":  func() ([]string, error) { return nil, context.DeadlineExceeded },
+	} {
+		source = func(context.Context, string, []string) ([]string, error) { return told() }
+		if status, p := ask("k", ""); status < 500 || p.Kind != problem.TruthFailed && name != "it panics with it" {
+			t.Errorf("%s: status %d, %+v", name, status, p)
+		}
+	}
+	source = func(context.Context, string, []string) ([]string, error) {
+		t.Error("the source is asked for what the request brings")
+		return nil, nil
+	}
+	if status, p := ask("k", `,"truths":{"19":"eleven"}`); status != http.StatusBadRequest || p.Field != "truths" {
+		t.Errorf("status %d, %+v", status, p)
+	}
+	if status, p := ask("k", `,"truths":{"19":""}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != ledger.NoTruth {
+		t.Errorf("status %d, %+v", status, p)
+	}
+	if status, p := ask("k", `,"truths":{"19":"`+secretValue+`"}`); status != http.StatusOK {
+		t.Errorf("status %d, %+v", status, p)
+	}
+	if log.Len() == 0 || strings.Contains(log.String(), `"19"`) {
+		t.Errorf("the log is %s", log.String())
+	}
+}
+
+// Without a source, a request that needs true values says whose, of all of them, and only to those who may know.
+func TestARequestSaysWhoseTruthsItNeeds(t *testing.T) {
+	f := serving(t, Options{})
+	ask := func(truths string) (int, problem.Problem) {
+		status, _, body := f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","all":true` + truths + `}`, key: "k", role: "operator"})
+		var p problem.Problem
+		_ = json.Unmarshal([]byte(body), &p)
+		return status, p
+	}
+	status, p := ask("")
+	if status != http.StatusConflict || p.Kind != problem.TruthNeeded || fmt.Sprint(p.Needs) != "[{vote [18 19]}]" {
+		t.Fatalf("status %d, %+v", status, p) // 17 has been drawn from before
+	}
+	if status, p = ask(`,"truths":{"18":"no"}`); fmt.Sprint(p.Needs) != "[{vote [19]}]" {
+		t.Fatalf("status %d, %+v", status, p)
+	}
+	if status, p = ask(`,"truths":{"18":"no","19":"yes"}`); status != http.StatusOK {
+		t.Fatalf("status %d, %+v", status, p)
+	}
+}
+
+// A request that panics is answered with 500, and the ledger lives: it is asked again, and answers.
+func TestAPanicIsAnAnswer(t *testing.T) {
+	var log bytes.Buffer
+	calls := 0
+	f := serving(t, Options{Logger: zerolog.New(&log), Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+		if calls++; calls == 1 {
+			panic("of " + secretValue)
+		}
+		return []string{"no", "no", "no"}[:len(objects)], nil
+	}})
+	for _, one := range []string{"raise", "sell", "answer", "advance", "release"} {
+		calls = 0
+		f := servingOf(t, marketLedger(t, false), f.options)
+		body := samples()[one].body
+		if at := strings.Index(body, `,"truths"`); at > 0 {
+			body = body[:at] + "}"
+		}
+		target := samples()[one].target
+		status, header, text := f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"})
+		if one == "advance" {
+			continue // nothing is released by time here, so nobody is asked
+		}
+		wantProblem(t, status, header, text, problem.Unexpected)
+		if status, _, text := f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"}); status != http.StatusOK {
+			t.Errorf("%s: then it is %d, %s", one, status, text)
+		}
+		found, err := f.ledger.Verify(t.Context(), ledger.VerifyRequest{})
+		if err != nil || found.Problems != 0 {
+			t.Errorf("%s: %+v, %v", one, found, err)
+		}
+	}
+	if !strings.Contains(log.String(), "a request panicked") || strings.Contains(log.String(), secretValue) {
+		t.Errorf("the log is %s", log.String())
+	}
+}

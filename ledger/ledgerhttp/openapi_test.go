@@ -1,0 +1,134 @@
+package ledgerhttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// described is what the document says of the API, as a reader of OpenAPI has it.
+type described struct {
+	OpenAPI string `json:"openapi"`
+	Paths   map[string]map[string]struct {
+		ID         string `json:"operationId"`
+		Parameters []struct {
+			Name     string `json:"name"`
+			In       string `json:"in"`
+			Required bool   `json:"required"`
+		} `json:"parameters"`
+		Roles []Role `json:"x-roles"`
+	} `json:"paths"`
+}
+
+// The document that is served has each route, with its parameters and roles, and nothing else.
+func TestTheDocumentHasEachRoute(t *testing.T) {
+	_, _, body := serving(t, Options{}).ask(asked{method: "GET", target: "/openapi.json", role: "metrics"})
+	var doc described
+	must(t, json.Unmarshal([]byte(body), &doc))
+	if !strings.HasPrefix(doc.OpenAPI, "3.1.") {
+		t.Errorf("OpenAPI %q", doc.OpenAPI)
+	}
+	n := 0
+	for _, operations := range doc.Paths {
+		n += len(operations)
+	}
+	if n != len(routes()) {
+		t.Errorf("%d operations, %d routes", n, len(routes()))
+	}
+	for _, r := range routes() {
+		op := doc.Paths[r.path][strings.ToLower(r.method)]
+		if op.ID != r.id || len(op.Roles) != len(r.roles) {
+			t.Errorf("%s %s is described as %+v", r.method, r.path, op)
+		}
+		want := map[string]bool{}
+		for _, p := range r.params {
+			want["query "+p.name] = p.needed
+		}
+		for _, m := range placeholders.FindAllStringSubmatch(r.path, -1) {
+			want["path "+m[1]] = true
+		}
+		if r.keyed {
+			want["header "+api.KeyHeader] = true
+		}
+		for _, p := range op.Parameters {
+			if needed, known := want[p.In+" "+p.Name]; !known || needed != p.Required {
+				t.Errorf("%s: the parameter %+v", r.id, p)
+			}
+			delete(want, p.In+" "+p.Name)
+		}
+		if len(want) > 0 {
+			t.Errorf("%s: not described: %v", r.id, want)
+		}
+	}
+}
+
+// What is answered is what the document says, and so is what the samples ask: the schemas are those of the types that are written.
+func TestAnswersAreAsDescribed(t *testing.T) {
+	types := schemas()
+	for _, r := range routes() {
+		op := operation(&r, types)
+		f := servingOf(t, marketLedger(t, r.copies), Options{})
+		request := r.request("operator")
+		if op.RequestBody != nil {
+			wantValid(t, types, op.RequestBody.Content["application/json"].Schema, r.id+" asks", request.body)
+		}
+		_, header, body := f.ask(request)
+		media, _, _ := strings.Cut(header.Get("Content-Type"), ";")
+		content := op.Responses["200"].Content[media]
+		switch {
+		case content == nil:
+			t.Errorf("%s answers with %q, which is not described", r.id, media)
+		case media == "application/json":
+			wantValid(t, types, content.Schema, r.id, body)
+		case media == api.Lines:
+			lines := strings.Split(strings.TrimSpace(body), "\n")
+			if last := lines[len(lines)-1]; last != `{"end":true}` {
+				t.Errorf("%s ends with %s", r.id, last)
+			}
+			for _, line := range lines[:len(lines)-1] {
+				wantValid(t, types, content.Schema, r.id, line)
+			}
+		}
+	}
+	f := serving(t, Options{})
+	for _, a := range []asked{
+		{method: "GET", target: "/v1/about"},
+		{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"5","objects":["17","19"]}`, key: "k", role: "operator"},
+		{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"2","objects":["17","19"]}`, key: "k", role: "operator"},
+		{method: "POST", target: "/v1/sales", body: samples()["sell"].body[:len(samples()["sell"].body)-1] + `,"quote_id":"x"}`, key: "k", role: "operator"},
+	} {
+		status, _, body := f.ask(a)
+		if status == http.StatusOK {
+			t.Errorf("%s", body)
+		}
+		wantValid(t, types, operation(&routes()[0], types).Responses["default"].Content[problem.ContentType].Schema, "a problem", body)
+	}
+}
+
+// wantValid checks a text against a schema, and that an object with less is none.
+func wantValid(t *testing.T, types huma.Registry, schema *huma.Schema, what, text string) {
+	t.Helper()
+	for _, err := range invalid(t, types, schema, text) {
+		t.Errorf("%s: %v in %s", what, err, text)
+	}
+	if schema.Ref != "" && len(types.SchemaFromRef(schema.Ref).Required) > 0 && len(invalid(t, types, schema, `{}`)) == 0 {
+		t.Errorf("%s: an empty object is valid", what)
+	}
+}
+
+func invalid(t *testing.T, types huma.Registry, schema *huma.Schema, text string) []error {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return []error{err}
+	}
+	var found huma.ValidateResult
+	huma.Validate(types, schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, value, &found)
+	return found.Errors
+}

@@ -1,0 +1,369 @@
+package ledgerhttp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// pipes is a listener in memory, so that there may be more connections than files.
+type pipes struct {
+	come   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{come: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.come:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial() (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.come <- there:
+		return here, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// served runs a server of a handler, in memory, and returns how to connect and a client.
+func served(t *testing.T, h http.Handler) (*pipes, *http.Client) {
+	t.Helper()
+	p, s := newPipes(), Server(h)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(p) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	c := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial() }}}
+	t.Cleanup(c.CloseIdleConnections)
+	return p, c
+}
+
+// follow opens a stream of events.
+func follow(t *testing.T, c *http.Client, from int, last string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("http://test/v1/events?from=%d", from), nil)
+	must(t, err)
+	r.Header.Set("Accept", api.Stream)
+	r.Header.Set("Test-Role", "auditor")
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	response, err := c.Do(r)
+	must(t, err)
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// message reads the next message of a stream that is no sign of life.
+func message(t *testing.T, in *bufio.Reader) (kind, id, data string) {
+	t.Helper()
+	for {
+		line, err := in.ReadString('\n')
+		must(t, err)
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\n"), ": ")
+		switch {
+		case name == "event":
+			kind = value
+		case name == "id":
+			id = value
+		case name == "data":
+			data = value
+		case line == "\n" && data != "":
+			return kind, id, data
+		}
+	}
+}
+
+// within waits for something that is to happen soon, for as long as a slow machine may need.
+func within(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for range 60000 {
+		if happened() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal(what)
+}
+
+// Events come from any number on, those that are there and those that happen, each once and with its number; and who comes back with the
+// last number goes on behind it.
+func TestEventsAreFollowed(t *testing.T) {
+	f := serving(t, Options{Limits: Limits{Beat: 5 * time.Millisecond}}) // many signs of life
+	_, c := served(t, f)
+	stats, err := f.ledger.Stats(t.Context())
+	must(t, err)
+	in := bufio.NewReader(follow(t, c, 3, "").Body)
+	for n := uint64(3); n < stats.Events+30; n++ {
+		if n > stats.Events {
+			must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), ledger.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
+		}
+		_, id, data := message(t, in)
+		var event history.Event
+		must(t, json.Unmarshal([]byte(data), &event))
+		if id != fmt.Sprint(n) || event.Number != n {
+			t.Fatalf("event %d comes as %s: %s", n, id, data)
+		}
+		if n > stats.Events && n%2 == 0 {
+			n++ // a definition is two events
+			_, id, _ = message(t, in)
+			if id != fmt.Sprint(n) {
+				t.Fatalf("event %d comes as %s", n, id)
+			}
+		}
+	}
+	if _, id, _ := message(t, bufio.NewReader(follow(t, c, 1, "7").Body)); id != "8" {
+		t.Errorf("behind 7 comes %s", id)
+	}
+	status, header, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Stream, "Last-Event-ID": "x"}})
+	wantProblem(t, status, header, body, problem.Invalid)
+}
+
+// A token that is taken away ends its streams, and so does the end of the server; the last message says why.
+func TestStreamsEnd(t *testing.T) {
+	path := filepath.Join(pace.Scratch(t), "tokens.json")
+	write := func(text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
+	token := NewToken()
+	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, HashToken(token))
+	write(file)
+	gate, err := OpenTokens(path, nil)
+	must(t, err)
+	f := servingOf(t, marketLedger(t, false), Options{Gate: gate, Limits: Limits{Beat: time.Millisecond}})
+	_, c := served(t, f)
+	stream := func() *bufio.Reader {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://test/v1/events?from=1000000", nil)
+		must(t, err)
+		r.Header.Set("Accept", api.Stream)
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := c.Do(r)
+		must(t, err)
+		t.Cleanup(func() { _ = response.Body.Close() })
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("status %d", response.StatusCode)
+		}
+		return bufio.NewReader(response.Body)
+	}
+	in := stream()
+	write(`{"tokens":[]}`)
+	if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
+		t.Errorf("%s: %s", kind, data)
+	}
+	write(file)
+	in = stream()
+	f.EndStreams()
+	if rest, err := io.ReadAll(in); err == nil {
+		t.Errorf("the stream ended as if it were whole: %s", rest)
+	}
+	within(t, "a stream goes on", func() bool { return len(f.gates.streams) == 0 })
+}
+
+// Who does not read is dropped, and takes a place and memory for no longer than that; so is who goes away.
+func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
+	f := serving(t, Options{Limits: Limits{Write: 20 * time.Millisecond, Beat: 5 * time.Millisecond}})
+	p, _ := served(t, f)
+	for i, target := range []string{"/v1/events", "/v1/questions", "/v1/sales/1/deliveries", "/openapi.json"} {
+		for _, leaves := range []bool{false, true} {
+			c, err := p.dial()
+			must(t, err)
+			accept := ""
+			if i == 0 {
+				accept = "Accept: " + api.Stream + "\r\n"
+			}
+			_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
+			must(t, err)
+			if leaves {
+				_, err := c.Read(make([]byte, 1))
+				must(t, err)
+				must(t, c.Close())
+			}
+			// Nothing is read: a pipe has no buffer, so that nothing can be sent either.
+			within(t, target+": who does not read keeps a place", func() bool { return len(f.gates.streams)+len(f.gates.running) == 0 })
+			_ = c.Close()
+		}
+	}
+	if _, err := f.ledger.Stats(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Ten thousand streams in which nothing happens take bounded memory, and end.
+func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
+	n := pace.Tries(500, 10000, 10000)
+	f := serving(t, Options{Limits: Limits{Streams: n, Each: n, Beat: time.Hour, Burst: 2 * n}})
+	p, _ := served(t, f)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		c, err := p.dial()
+		must(t, err)
+		conns[i] = c
+		_, err = fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", api.Stream)
+		must(t, err)
+		in := make([]byte, 512) // the header, and the first sign of life
+		for text := ""; !strings.Contains(text, ":\n\n"); {
+			k, err := c.Read(in)
+			must(t, err)
+			text += string(in[:k])
+		}
+	}
+	if len(f.gates.streams) != n {
+		t.Errorf("%d streams of %d", len(f.gates.streams), n)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (int64(after.HeapInuse+after.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / int64(n)
+	t.Logf("%d streams take %d bytes each", n, each)
+	if most := int64(64 << 10); each > most {
+		t.Errorf("a stream takes %d bytes, %d are allowed", each, most)
+	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	within(t, "streams go on without readers", func() bool { return len(f.gates.streams) == 0 })
+}
+
+// One more than may be is refused, with the time after which to come again, and comes in once another one has left.
+func TestPlacesAreBounded(t *testing.T) {
+	hold, held := make(chan struct{}), make(chan struct{}, 10)
+	f := serving(t, Options{
+		Limits: Limits{Running: 1, Streams: 3, Each: 2, Large: 1, Body: 8 << 20},
+		Truth: func(ctx context.Context, _ string, _ []string) ([]string, error) {
+			held <- struct{}{}
+			<-hold
+			return nil, errors.New("never mind")
+		},
+	})
+	_, c := served(t, f)
+	go f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","objects":["18"]}`, key: "k", role: "operator"})
+	<-held
+	status, header, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
+	wantProblem(t, status, header, body, problem.Busy)
+	if header.Get("Retry-After") == "" {
+		t.Error("nobody says when to come again")
+	}
+	close(hold)
+	within(t, "a place is not free again", func() bool { return len(f.gates.running) == 0 })
+	if status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); status != http.StatusOK {
+		t.Errorf("%d: %s", status, body)
+	}
+
+	first, second := follow(t, c, 1000, ""), follow(t, c, 1000, "")
+	status, header, body = f.ask(asked{method: "GET", target: "/v1/events", role: "auditor"}) // the same holder
+	wantProblem(t, status, header, body, problem.TooMany)
+	if status, _, body := f.ask(asked{method: "GET", target: "/v1/events", role: "operator"}); status != http.StatusOK {
+		t.Errorf("another holder: %d, %s", status, body)
+	}
+	_, _ = first.Body.Close(), second.Body.Close()
+	within(t, "streams go on without readers", func() bool { return len(f.gates.streams) == 0 })
+
+	f.gates.large <- struct{}{}
+	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
+	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
+	wantProblem(t, status, header, body, problem.Busy)
+	<-f.gates.large
+	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
+	wantProblem(t, status, header, body, problem.Invalid)
+	if len(f.gates.large) != 0 {
+		t.Error("a large request keeps its place")
+	}
+}
+
+// Each holder has a rate of its own.
+func TestRatesAreBounded(t *testing.T) {
+	f := serving(t, Options{Limits: Limits{Rate: 1e-9, Burst: 3}})
+	ask := func(role string) (int, http.Header, string) {
+		return f.ask(asked{method: "GET", target: "/v1/about", role: role})
+	}
+	for range 3 {
+		if status, _, body := ask("metrics"); status != http.StatusOK {
+			t.Fatalf("%d: %s", status, body)
+		}
+	}
+	status, header, body := ask("metrics")
+	wantProblem(t, status, header, body, problem.TooMany)
+	if status, _, body := ask("auditor"); status != http.StatusOK {
+		t.Errorf("another holder: %d, %s", status, body)
+	}
+}
+
+// Whoever sends half of a request is dropped in time, and holds up nobody meanwhile.
+func TestHalfARequestIsDropped(t *testing.T) {
+	f := serving(t, Options{Limits: Limits{Read: 20 * time.Millisecond, Running: 1}})
+	p, c := served(t, f)
+	for role, want := range map[string]string{"operator": "could not be read to its end", "desk": "may not do this", "nobody": "no valid token"} {
+		half, err := p.dial()
+		must(t, err)
+		_, err = fmt.Fprintf(half, "POST /v1/raises HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"question\":", role)
+		must(t, err)
+		text, err := io.ReadAll(half) // until the server hangs up
+		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 4") || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v: %s", role, err, text)
+		}
+	}
+	within(t, "half a request keeps its place", func() bool { return len(f.gates.running) == 0 })
+	silent, err := p.dial() // not even a header
+	must(t, err)
+	defer func() { _ = silent.Close() }()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://test/healthz", nil)
+	must(t, err)
+	response, err := c.Do(r)
+	must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("status %d", response.StatusCode)
+	}
+	if s := Server(f); s.ReadHeaderTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A request that takes too long is answered with that, and goes on by its key.
+func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
+	slow := true
+	f := serving(t, Options{Limits: Limits{Time: 10 * time.Millisecond}, Truth: func(ctx context.Context, _ string, objects []string) ([]string, error) {
+		if slow {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return make([]string, len(objects)), nil
+	}})
+	raise := asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","objects":["18"],"partial":true}`, key: "k", role: "operator"}
+	status, header, body := f.ask(raise)
+	wantProblem(t, status, header, body, problem.TruthFailed)
+	slow = false
+	f.limits.Time = time.Hour
+	if status, _, body := f.ask(raise); status != http.StatusOK {
+		t.Errorf("%d: %s", status, body)
+	}
+}
