@@ -424,7 +424,8 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 func TestCompactUnderLoadLosesNothing(t *testing.T) {
 	path := newFile(t)
 	s := mustOpen(t, path)
-	const writers, compactions = 4, 12
+	const writers = 4
+	compactions := pace.Tries(5, 12, 12)
 	done := make(chan struct{})
 	var last [writers]int
 	var wg sync.WaitGroup
