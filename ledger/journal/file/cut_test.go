@@ -436,7 +436,7 @@ func TestEachFlushIsNeeded(t *testing.T) {
 		t.Fatalf("flushes only at %v", places)
 	}
 	all := slices.Sorted(maps.Keys(places))
-	step := pace.Stride(3, 4)
+	step := pace.Stride(5, 5)
 	for i := rand.IntN(step); i < len(all); i += step {
 		place, kills := all[i], places[all[i]]
 		t.Run(place, func(t *testing.T) {
@@ -481,7 +481,7 @@ func omission(r *rand.Rand, place string, kills []int, operations int) error {
 func TestKillsAndFaults(t *testing.T) {
 	operations, _ := operations()
 	r := seeded(t)
-	stride := max(pace.Stride(9, 40), pace.Tries(1, 3, 1))
+	stride := max(pace.Stride(17, 40), pace.Tries(1, 3, 1))
 	for _, fault := range []error{errKilled, syscall.EIO, syscall.ENOSPC} {
 		for at := 1 + r.IntN(stride); at <= operations; at += stride {
 			h, c := newHost(), &cuts{r: r}
