@@ -186,7 +186,7 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 // [TestNoPowerCutLosesWhatWasTold] for that.)
 func TestNothingToldIsLostByAKill(t *testing.T) {
 	const workers = 4
-	kills, callsOfAFile := tries(20, 300, 10_000), pace.Tries(150, 400, 400)
+	kills, callsOfAFile := tries(12, 300, 10_000), pace.Tries(100, 400, 400)
 	var path string
 	told, next, files, total := map[int]json.RawMessage{}, 0, 0, 0
 	for life := range kills {

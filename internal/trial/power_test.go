@@ -350,7 +350,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 				t.Errorf("%s: %d times", what, n)
 			}
 		}
-		images, seed := tries(10, 1000, 100_000), rand.Uint64()
+		images, seed := tries(6, 1000, 100_000), rand.Uint64()
 		c := &cutting{random: rand.New(rand.NewPCG(seed, 1)), depth: 2}
 		var wrong fault
 		err := c.cut(t.Context(), r, pace.Scratch(t), c.atRandom(r, images), func(f fault) bool { wrong = f; return false })

@@ -112,7 +112,7 @@ func TestAForgedLeafIsFoundBeforeItIsUsed(t *testing.T) {
 		},
 	}
 	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-	tried, stride := rand.IntN(3), pace.Tries(3, 1, 1) // the quick form tries a third of the pairs, others in each run
+	tried, stride := rand.IntN(6), pace.Tries(6, 1, 1) // the quick form tries a sixth of the pairs, others in each run
 	for forgery, forge := range forgeries(sound, root) {
 		for use, do := range uses {
 			if tried++; tried%stride != 0 {
