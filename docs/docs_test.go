@@ -198,11 +198,11 @@ func environment(bin string) []string {
 // border stands in the output between what two blocks print.
 const border = "--- the next block ---"
 
-// A stranger copies the commands of a page into a shell, in their order. In the quick form it is the README, and every third of the
+// A stranger copies the commands of a page into a shell, in their order. In the quick form it is the README, and every fifth of the
 // other pages.
 func TestCommandsRunAsTheyStand(t *testing.T) {
 	bin, pages := tools(t), pages(t)
-	step := pace.Tries(3, 1, 1)
+	step := pace.Tries(5, 1, 1)
 	next := rand.IntN(step)
 	for _, path := range slices.Sorted(maps.Keys(pages)) {
 		all, _ := blocks(pages[path])

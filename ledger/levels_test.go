@@ -19,9 +19,10 @@ import (
 func manyLevels(t *testing.T) (l *Ledger, names []string) {
 	t.Helper()
 	names = crowd((levelscan.LevelsAhead+2)*levelscan.LevelsRead + 100)
-	l = voters(t, inMemory(t, Options{}), "9", names...)
-	carryOut(t, l, order(t, "all", "0.5"))
-	return l, names
+	return filledOnce(t, "many levels", func(l *Ledger) {
+		voters(t, l, "9", names...)
+		carryOut(t, l, order(t, "all", "0.5"))
+	}), names
 }
 
 func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (Estimate, error) {
