@@ -77,12 +77,12 @@ type Options struct {
 	// background; 0 is 64 MiB. They are durable all the same, in the journal. A commit that finds twice as much there waits. After a
 	// crash Open folds so much again.
 	Memory int64
-	// Journal, if set, opens the journal of the ledger with an ID ([About]) where it is kept instead of beside the file, so that it may outlive this
-	// machine. If there is none yet it makes one that begins at a position, where the file ends. Once the ledger was opened for writing so, the file names
-	// the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
+	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file, so that it may outlive this
+	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends. Once the ledger was opened for writing so, the
+	// file names the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
 	// a second time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes of the bytes, the journal says. The ledger
-	// closes it.
-	Journal func(id string, at journal.Position) (journal.Journal, error)
+	// closes it. Package pgjournal, below ledger/journal, keeps one in PostgreSQL.
+	Journal func(journal.Wanted) (journal.Journal, error)
 }
 
 // About tells what a ledger was created with.
