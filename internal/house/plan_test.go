@@ -44,6 +44,7 @@ func plan() []room {
 		{"ledger/journal/keyholder", "keys of journals with the hosts that may go on with them", "ledger/journal"},
 		{"ledger/journal/keyholder/keyholdertest", "what any holder of keys must pass", "ledger/journal ledger/journal/keyholder"},
 		{"ledger/journal/pgjournal", "a journal in PostgreSQL", "ledger/journal ledger/journal/keyholder"},
+		{"internal/pgtest", "PostgreSQL servers, and what lies before them, for tests", "internal/pace"},
 		{"ledger/internal/kv", "ordered keys in buckets", "ledger/internal/errs"},
 		{"ledger/internal/kv/memory", "ordered keys in memory", "ledger/internal/kv"},
 		{"ledger/internal/kv/kvtest", "what any store must pass", "ledger/internal/kv ledger/internal/kv/memory"},

@@ -1,0 +1,28 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+// The journal passes what any journal must. Behind each handle there is a proxy, by which an append can be broken.
+func TestJournal(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Database(t, "journals")
+	journaltest.Run(t, journaltest.Kind{Shared: true, ReadsAhead: true, Large: 32 << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
+		p := pgtest.NewProxy(t, s)
+		h := newHosts(p.Address("journals"), "a", "b", "c")
+		h.create(t, "a", at)
+		follower := h.open(t, "b")
+		return journaltest.Medium{
+			Open:  func() (journal.Journal, error) { return h.open(t, "a"), nil },
+			Break: func(landed bool) { broken(p, landed) },
+			Fold:  func(through journal.Position) { must(t, follower.Folded(t.Context(), through)) },
+		}
+	}})
+}
