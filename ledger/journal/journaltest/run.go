@@ -21,6 +21,8 @@ type Kind struct {
 	Shared bool
 	// ReadsAhead says that Read may return groups that are trimmed after it has begun.
 	ReadsAhead bool
+	// Brief says that handles are opened slowly: less is tried of like cases.
+	Brief bool
 	// Large is how many bytes the largest group has that is tried; some tens of megabytes are good.
 	Large int
 }
@@ -49,6 +51,14 @@ func Run(t *testing.T, k Kind) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
 	}
+}
+
+// step returns how many of like cases are taken at a time.
+func (k Kind) step(brief int) int {
+	if k.Brief {
+		return brief
+	}
+	return 1
 }
 
 // game is a journal, and what must be in it.
@@ -320,7 +330,7 @@ func testLarge(t *testing.T, k Kind) {
 
 func testTrim(t *testing.T, k Kind) {
 	const groups = 7
-	for n := range groups {
+	for n := 0; n < groups; n += k.step(3) {
 		g := play(t, k)
 		g.fill(groups)
 		if g.medium.Fold != nil {
@@ -506,7 +516,7 @@ func testUncertain(t *testing.T, k Kind) {
 		t.Log("nobody says how to make an append fail")
 		return
 	}
-	for i := range 16 {
+	for i := 0; i < 16; i += k.step(3) { // each way and size
 		g.fill(i % 3)
 		g.uncertain(i%2 == 0, i%4 < 2, i%8 < 4)
 	}
@@ -608,7 +618,7 @@ func testTwo(t *testing.T, k Kind) {
 
 // testMeanwhile appends, trims and claims while somebody reads.
 func testMeanwhile(t *testing.T, k Kind) {
-	for n := range 8 {
+	for n := 0; n < 8; n += k.step(3) {
 		g := play(t, k)
 		g.fill(6)
 		at, i := g.begin, 0
@@ -742,7 +752,7 @@ func testWalk(t *testing.T, k Kind) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	g := play(t, k)
-	for range 60 {
+	for range 60 / k.step(3) {
 		switch n := random.IntN(12); {
 		case n == 0:
 			g.again()

@@ -35,7 +35,7 @@ func (Key) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte("key")) }
 
 // Segment says which part of a journal it is: the number counts within the term of whoever began it. Segments of higher terms are newer.
 type Segment struct {
-	Term   uint64 `json:"term"`
+	Term   uint64 `json:"term"`   // of the claim under which it was begun
 	Number uint64 `json:"number"` // from 1
 }
 
@@ -62,8 +62,8 @@ func ParseSegment(text string) (s Segment, err error) {
 
 // Mark says how far somebody was told: under this term, everything up to this position.
 type Mark struct {
-	Term     uint64
-	Position journal.Position
+	Term     uint64           // 0 if nobody was told anything
+	Position journal.Position // where a group ends
 }
 
 // Compare returns -1 if m says less than another mark, 0 if they say the same, 1 if it says more. A mark of a higher term says more.
@@ -73,7 +73,7 @@ func (m Mark) Compare(other Mark) int {
 
 // Seen is what a holder knows of a journal.
 type Seen struct {
-	Mark Mark
+	Mark Mark   // the one that says most
 	Term uint64 // the highest of which it has heard, by any call; 0 if it knows nothing
 }
 
@@ -98,8 +98,8 @@ type Holder interface {
 	Seen(ctx context.Context, journal string) (Seen, error)
 }
 
-// checkName says whether a journal can have a name. It becomes part of paths.
-func checkName(name string) error {
+// CheckName says whether a journal can have a name, which becomes part of paths: else it is an ErrInvalid.
+func CheckName(name string) error {
 	if !regexp.MustCompile(`^[a-z]{1,32}:[0-9a-f]{32}$`).MatchString(name) {
 		return fmt.Errorf("%w: journal %.60q", ErrInvalid, name)
 	}

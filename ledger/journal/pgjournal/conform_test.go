@@ -5,6 +5,7 @@ package pgjournal_test
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -14,7 +15,8 @@ import (
 func TestJournal(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	journaltest.Run(t, journaltest.Kind{Shared: true, ReadsAhead: true, Large: 32 << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
+	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Deep(), Large: pace.Tries(18<<20, 32<<20, 64<<20)}
+	kind.New = func(t *testing.T, at journal.Position) journaltest.Medium {
 		p := pgtest.NewProxy(t, s)
 		h := newHosts(p.Address("journals"), "a", "b", "c")
 		h.create(t, "a", at)
@@ -24,5 +26,6 @@ func TestJournal(t *testing.T) {
 			Break: func(landed bool) { broken(p, landed) },
 			Fold:  func(through journal.Position) { must(t, follower.Folded(t.Context(), through)) },
 		}
-	}})
+	}
+	journaltest.Run(t, kind)
 }

@@ -78,18 +78,20 @@ type statements struct {
 const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply') AND current_setting('client_min_messages') = 'warning'
 	AND NOT pg_is_in_recovery()`
 
-func statementsIn(schema string) statements {
-	name := pgx.Identifier{schema}.Sanitize()
-	in := func(text string) string { return strings.ReplaceAll(text, "@", name) }
-	return statements{
-		tables:  in(tables),
-		version: in(`SELECT $1::bigint, version FROM @.version`),
-		create: in(`WITH head AS (
+// The statements, with @ for the schema. Each but sweep changes at most one row that it counts.
+const (
+	// which version the tables are of
+	versionSQL = `SELECT $1::bigint, version FROM @.version`
+
+	// a journal is made, unless the ledger has one
+	createSQL = `WITH head AS (
 	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, host, claimed)
 	SELECT $2, $3, 0, $4, $5, $4, $5, $4, $5, 0, $6, now() WHERE ` + sure + `
 	ON CONFLICT (ledger) DO NOTHING RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM head)`),
-		look: in(`SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events, h.begin_root, h.erased_events, h.erased_root, h.conceded,
+SELECT $1::bigint, (SELECT count(*) FROM head)`
+
+	// what is known of the journal, and whether a group ends at $3 and $4
+	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events, h.begin_root, h.erased_events, h.erased_root, h.conceded,
 	h.host, $3 >= h.begin_events AND ((h.events, h.root) = ($3, $4) OR (h.begin_events, h.begin_root) = ($3, $4)
 		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0)),
 	ARRAY(SELECT events FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
@@ -98,14 +100,18 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`),
 	ARRAY(SELECT host FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
 	ARRAY(SELECT events FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
 	ARRAY(SELECT extract(epoch FROM now() - told)::bigint FROM @.bases b WHERE b.ledger = $2 ORDER BY host)
-FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`),
-		claim: in(`WITH head AS (
+FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
+
+	// the term is raised
+	claimSQL = `WITH head AS (
 	UPDATE @.heads SET term = greatest(term, $4) + 1, conceded = CASE WHEN $5 THEN greatest(term, $4) + 1 ELSE conceded END, host = $6, claimed = now()
 	WHERE ledger = $2 AND journal = $3 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + sure + `
 	RETURNING term, events, root), base AS (
 	DELETE FROM @.bases WHERE ledger = $2 AND host = $6 AND EXISTS (SELECT FROM head))
-SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`),
-		append: in(`WITH head AS (
+SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
+
+	// a group is appended, or the first frame of it
+	appendSQL = `WITH head AS (
 	UPDATE @.heads SET events = $7, root = $8
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND events = $5 AND root = $6
 		AND (NOT $13 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
@@ -113,55 +119,100 @@ SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN
 	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $14), frame AS (
 	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
 	SELECT ledger, $5, 0, $9, $4, $6, $7, $8, $10, $11, $12 FROM head)
-SELECT $1::bigint, (SELECT count(*) FROM head)`),
-		frame: in(`WITH frame AS (
+SELECT $1::bigint, (SELECT count(*) FROM head)`
+
+	// another frame of a group that was appended in the same transaction
+	frameSQL = `WITH frame AS (
 	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
 	SELECT ledger, $5, $13, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND events = $7 AND root = $8 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM frame)`),
-		read: in(`SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.begin_events, h.begin_root, h.events, h.root,
+SELECT $1::bigint, (SELECT count(*) FROM frame)`
+
+	// frames from one of a group on, as many as have some bytes together, and where the journal begins and ends
+	readSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.begin_events, h.begin_root, h.events, h.root,
 	f.events, f.frame, f.frames, f.term, f.root, f.after_events, f.after_root, f.segment_term, f.segment_number, f.body
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2 LEFT JOIN LATERAL (
 	SELECT * FROM (
 		SELECT *, sum(octet_length(body)) OVER (ORDER BY events, frame) - octet_length(body) AS ahead FROM (
 			SELECT * FROM @.frames WHERE ledger = $2 AND (events, frame) >= ($3, $4) AND events >= h.begin_events ORDER BY events, frame LIMIT $6) following) counted
 	WHERE ahead < $5) f ON true
-ORDER BY f.events, f.frame`),
-		cut: in(`WITH head AS (
+ORDER BY f.events, f.frame`
+
+	// the journal begins elsewhere, without some segments
+	cutSQL = `WITH head AS (
 	UPDATE @.heads SET begin_events = $5, begin_root = $6
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5 AND ` + sure + ` RETURNING 1), gone AS (
 	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($7) AND EXISTS (SELECT FROM head))
-SELECT $1::bigint, (SELECT count(*) FROM head)`),
-		split: in(`WITH segment AS (
+SELECT $1::bigint, (SELECT count(*) FROM head)`
+
+	// what is left of a segment is one of its own
+	splitSQL = `WITH segment AS (
 	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $6, $7 FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events = $5 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM segment)`),
-		reseal: in(`WITH frame AS (
+SELECT $1::bigint, (SELECT count(*) FROM segment)`
+
+	// a frame is encrypted anew
+	resealSQL = `WITH frame AS (
 	UPDATE @.frames f SET segment_term = $7, segment_number = $8, body = $9 FROM @.heads h
 	WHERE h.ledger = $2 AND h.journal = $3 AND h.term = $4 AND f.ledger = $2 AND f.events = $5 AND f.frame = $6 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM frame)`),
-		rootAt: in(`SELECT $1::bigint, (SELECT root FROM @.frames WHERE ledger = $2 AND events = $3 AND frame = 0)`),
-		sweep: in(`WITH gone AS (
+SELECT $1::bigint, (SELECT count(*) FROM frame)`
+
+	// the root with which a segment begins
+	rootAtSQL = `SELECT $1::bigint, (SELECT root FROM @.frames WHERE ledger = $2 AND events = $3 AND frame = 0)`
+
+	// rows before the begin of the journal are removed
+	sweepSQL = `WITH gone AS (
 	DELETE FROM @.frames f USING (
 		SELECT f.events, f.frame FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger AND f.events < h.begin_events
 		WHERE h.ledger = $2 ORDER BY f.events, f.frame LIMIT $3) old
 	WHERE f.ledger = $2 AND f.events = old.events AND f.frame = old.frame RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM gone)`),
-		erased: in(`WITH head AS (
+SELECT $1::bigint, (SELECT count(*) FROM gone)`
+
+	// up to where the keys are destroyed
+	erasedSQL = `WITH head AS (
 	UPDATE @.heads SET erased_events = $5, erased_root = $6
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + sure + ` RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM head)`),
-		settle: in(`WITH head AS (
+SELECT $1::bigint, (SELECT count(*) FROM head)`
+
+	// something is committed
+	settleSQL = `WITH head AS (
 	UPDATE @.heads SET host = host WHERE ledger = $2 AND journal = $3 AND ` + sure + ` RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM head)`),
-		folded: in(`WITH base AS (
+SELECT $1::bigint, (SELECT count(*) FROM head)`
+
+	// a host has a base of its own
+	foldedSQL = `WITH base AS (
 	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, $4, $5, $6, now() FROM @.heads h
 	WHERE ledger = $2 AND journal = $3 AND $5 >= begin_events AND ((events, root) = ($5, $6) OR (begin_events, begin_root) = ($5, $6)
 		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.root = $6 AND f.frame = 0)) AND ` + sure + `
 	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM base)`),
-		dismiss: in(`WITH base AS (DELETE FROM @.bases WHERE ledger = $2 AND host = $3 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM base)`),
+SELECT $1::bigint, (SELECT count(*) FROM base)`
+
+	// it has none any more
+	dismissSQL = `WITH base AS (DELETE FROM @.bases WHERE ledger = $2 AND host = $3 RETURNING 1)
+SELECT $1::bigint, (SELECT count(*) FROM base)`
+)
+
+func statementsIn(schema string) statements {
+	name := pgx.Identifier{schema}.Sanitize()
+	in := func(text string) string { return strings.ReplaceAll(text, "@", name) }
+	return statements{
+		tables:  in(tables),
+		version: in(versionSQL),
+		create:  in(createSQL),
+		look:    in(lookSQL),
+		claim:   in(claimSQL),
+		append:  in(appendSQL),
+		frame:   in(frameSQL),
+		read:    in(readSQL),
+		cut:     in(cutSQL),
+		split:   in(splitSQL),
+		reseal:  in(resealSQL),
+		rootAt:  in(rootAtSQL),
+		sweep:   in(sweepSQL),
+		erased:  in(erasedSQL),
+		settle:  in(settleSQL),
+		folded:  in(foldedSQL),
+		dismiss: in(dismissSQL),
 	}
 }
 

@@ -1,4 +1,23 @@
-package keyholder
+// Package disk keeps the keys of journals in a directory of this host.
+//
+// # The directory
+//
+//	lock                              is locked as long as somebody has the directory open
+//	JOURNAL/7.2.key                   the key of the second segment of term 7
+//	JOURNAL/kept                      below which segment all keys are destroyed, and but which
+//	JOURNAL/mark                      how far somebody was told
+//	*.new                             a file that is being made
+//
+// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian, and crc is the CRC-32C of all before it, with the
+// journal's name in front. All is written for the owner only.
+//
+//	key    "sluice key 1" term(8) number(8) key(32) crc(4)
+//	kept   "sluice kept 1" term(8) number(8), and for each that stays: term(8) number(8); crc(4)
+//	mark   two times, at 0 and at 512: "sluice mark 1" term(8) events(8) root(32) crc(4); the higher one counts
+//
+// A key gets its name when it is durable. It is overwritten with zeros, flushed and unlinked when it is destroyed. That binds no solid-state disk,
+// no file system that copies on write, and no backup: whoever needs more encrypts the disk, and keeps the directory out of backups.
+package disk
 
 import (
 	"context"
@@ -12,10 +31,11 @@ import (
 	"sync"
 
 	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// Directory is a [Holder] on the disk of this host.
-type Directory struct {
+// Holder is a [keyholder.Holder] in a directory.
+type Holder struct {
 	path string
 	lock *os.File
 
@@ -24,11 +44,11 @@ type Directory struct {
 	journals map[string]*shelf
 }
 
-var _ Holder = (*Directory)(nil)
+var _ keyholder.Holder = (*Holder)(nil)
 
-// OpenDirectory opens a directory, which it makes if there is none. Nobody else opens it before Close; on systems without flock, such as Windows, the
+// Open opens a directory, which it makes if there is none. Nobody else opens it before Close; on systems without flock, such as Windows, the
 // caller must see to that. Errors: [journal.ErrInUse], those of the disk.
-func OpenDirectory(path string) (*Directory, error) {
+func Open(path string) (*Holder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -46,7 +66,7 @@ func OpenDirectory(path string) (*Directory, error) {
 		}
 		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
 	}
-	return &Directory{path: path, lock: lock, journals: map[string]*shelf{}}, nil
+	return &Holder{path: path, lock: lock, journals: map[string]*shelf{}}, nil
 }
 
 // makeFolder makes a directory that is there after a power cut, too.
@@ -58,10 +78,10 @@ func makeFolder(path string) error {
 }
 
 // Name is the path of the directory.
-func (d *Directory) Name() string { return d.path }
+func (d *Holder) Name() string { return d.path }
 
 // Close lets go of the directory, which stays as it is. A second Close does nothing.
-func (d *Directory) Close() error {
+func (d *Holder) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -75,38 +95,38 @@ func (d *Directory) Close() error {
 	return err
 }
 
-// Put is [Holder.Put].
-func (d *Directory) Put(ctx context.Context, journal string, s Segment, k Key) error {
+// Put is [keyholder.Holder.Put].
+func (d *Holder) Put(ctx context.Context, journal string, s keyholder.Segment, k keyholder.Key) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.put(s, k) })
 }
 
-// Get is [Holder.Get].
-func (d *Directory) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
+// Get is [keyholder.Holder.Get].
+func (d *Holder) Get(ctx context.Context, journal string, s keyholder.Segment) (k keyholder.Key, err error) {
 	err = d.with(ctx, journal, func(in *shelf) (err error) { k, err = in.get(s); return err })
 	return k, err
 }
 
-// Keep is [Holder.Keep].
-func (d *Directory) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
+// Keep is [keyholder.Holder.Keep].
+func (d *Holder) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.keep(below, live) })
 }
 
-// Mark is [Holder.Mark].
-func (d *Directory) Mark(ctx context.Context, journal string, m Mark) error {
+// Mark is [keyholder.Holder.Mark].
+func (d *Holder) Mark(ctx context.Context, journal string, m keyholder.Mark) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.mark.note(m) })
 }
 
-// Seen is [Holder.Seen].
-func (d *Directory) Seen(ctx context.Context, journal string) (seen Seen, err error) {
+// Seen is [keyholder.Holder.Seen].
+func (d *Holder) Seen(ctx context.Context, journal string) (seen keyholder.Seen, err error) {
 	err = d.with(ctx, journal, func(in *shelf) (err error) { seen, err = in.seen(); return err })
 	return seen, err
 }
 
 // with does something with what there is of a journal.
-func (d *Directory) with(ctx context.Context, name string, do func(*shelf) error) error {
+func (d *Holder) with(ctx context.Context, name string, do func(*shelf) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
+	if err := errors.Join(ctx.Err(), keyholder.CheckName(name)); err != nil {
 		return err
 	}
 	if d.closed {
@@ -135,12 +155,14 @@ type shelf struct {
 
 // kept is what was said to Keep.
 type kept struct {
-	below Segment
-	live  []Segment
+	below keyholder.Segment
+	live  []keyholder.Segment
 }
 
 // dead tells whether the key of a segment is destroyed, or to be.
-func (k kept) dead(s Segment) bool { return s.Compare(k.below) < 0 && !slices.Contains(k.live, s) }
+func (k kept) dead(s keyholder.Segment) bool {
+	return s.Compare(k.below) < 0 && !slices.Contains(k.live, s)
+}
 
 // openShelf opens the directory of a journal, and destroys what a crash has left of keys there.
 func openShelf(path, journal string) (*shelf, error) {
@@ -167,30 +189,30 @@ const (
 	asNew    = ".new"
 )
 
-func (s *shelf) file(of Segment) string { return filepath.Join(s.path, of.String()+asKey) }
+func (s *shelf) file(of keyholder.Segment) string { return filepath.Join(s.path, of.String()+asKey) }
 
-func (s *shelf) put(of Segment, k Key) error {
+func (s *shelf) put(of keyholder.Segment, k keyholder.Key) error {
 	if of.Number == 0 {
-		return fmt.Errorf("%w: segment %v", ErrInvalid, of)
+		return fmt.Errorf("%w: segment %v", keyholder.ErrInvalid, of)
 	}
 	switch had, err := s.get(of); {
 	case err == nil && had == k:
 		return syncFolder(s.path) // an earlier call may have come only so far
 	case err == nil:
-		return fmt.Errorf("%w: %v", ErrConflict, of)
-	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
+		return fmt.Errorf("%w: %v", keyholder.ErrConflict, of)
+	case errors.Is(err, keyholder.ErrDestroyed) || !errors.Is(err, keyholder.ErrNoKey):
 		return err
 	}
 	return writeFile(s.file(of), keyFile(s.journal, of, k))
 }
 
-func (s *shelf) get(of Segment) (k Key, err error) {
+func (s *shelf) get(of keyholder.Segment) (k keyholder.Key, err error) {
 	if s.kept.dead(of) {
-		return k, fmt.Errorf("%w: %v", ErrDestroyed, of)
+		return k, fmt.Errorf("%w: %v", keyholder.ErrDestroyed, of)
 	}
 	text, err := os.ReadFile(s.file(of))
 	if errors.Is(err, fs.ErrNotExist) {
-		return k, fmt.Errorf("%w: %v", ErrNoKey, of)
+		return k, fmt.Errorf("%w: %v", keyholder.ErrNoKey, of)
 	}
 	if err != nil {
 		return k, err
@@ -198,7 +220,7 @@ func (s *shelf) get(of Segment) (k Key, err error) {
 	return parseKey(text, s.journal, of)
 }
 
-func (s *shelf) keep(below Segment, live []Segment) error {
+func (s *shelf) keep(below keyholder.Segment, live []keyholder.Segment) error {
 	if below.Compare(s.kept.below) < 0 {
 		return nil
 	}
@@ -234,11 +256,11 @@ func (s *shelf) sweep() error {
 }
 
 // list returns the segments of which there are keys, and the files that are being made.
-func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
+func (s *shelf) list() (segments []keyholder.Segment, unfinished []string, err error) {
 	entries, err := os.ReadDir(s.path)
 	for _, e := range entries {
 		if text, is := strings.CutSuffix(e.Name(), asKey); is {
-			of, err := ParseSegment(text)
+			of, err := keyholder.ParseSegment(text)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%w: %w", journal.ErrCorrupt, err)
 			}
@@ -250,12 +272,12 @@ func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
 	return segments, unfinished, err
 }
 
-func (s *shelf) seen() (Seen, error) {
+func (s *shelf) seen() (keyholder.Seen, error) {
 	segments, _, err := s.list()
 	m := s.mark.last
 	term := max(m.Term, s.kept.below.Term)
 	for _, of := range segments {
 		term = max(term, of.Term)
 	}
-	return Seen{Mark: m, Term: term}, err
+	return keyholder.Seen{Mark: m, Term: term}, err
 }

@@ -1,6 +1,6 @@
 //go:build !unix || solaris || aix
 
-package keyholder
+package disk
 
 import "os"
 

@@ -1,4 +1,4 @@
-package keyholder
+package disk
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 // The beginnings of files.
@@ -43,19 +44,19 @@ func opened(name, magic string, b []byte) ([]byte, error) {
 	return b[len(magic):n], nil
 }
 
-func appendSegment(b []byte, s Segment) []byte {
+func appendSegment(b []byte, s keyholder.Segment) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, s.Term), s.Number)
 }
 
-func cutSegment(b []byte) (Segment, []byte) {
-	return Segment{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}, b[16:]
+func cutSegment(b []byte) (keyholder.Segment, []byte) {
+	return keyholder.Segment{Term: binary.BigEndian.Uint64(b), Number: binary.BigEndian.Uint64(b[8:])}, b[16:]
 }
 
-func keyFile(name string, s Segment, k Key) []byte {
+func keyFile(name string, s keyholder.Segment, k keyholder.Key) []byte {
 	return sealed(name, append(appendSegment([]byte(keyMagic), s), k[:]...))
 }
 
-func parseKey(text []byte, name string, of Segment) (k Key, err error) {
+func parseKey(text []byte, name string, of keyholder.Segment) (k keyholder.Key, err error) {
 	b, err := opened(name, keyMagic, text)
 	if err != nil {
 		return k, err
@@ -95,7 +96,7 @@ func readKept(path, name string) (k kept, err error) {
 		return k, fmt.Errorf("%w: %d bytes of what is kept", journal.ErrCorrupt, len(b))
 	}
 	for k.below, b = cutSegment(b); len(b) > 0; {
-		var s Segment
+		var s keyholder.Segment
 		s, b = cutSegment(b)
 		k.live = append(k.live, s)
 	}
@@ -164,7 +165,7 @@ const (
 type markFile struct {
 	name    string // of the journal
 	file    *os.File
-	last    Mark
+	last    keyholder.Mark
 	slot    int64     // that of last
 	flushed time.Time // when it was flushed
 }
@@ -216,7 +217,7 @@ func (m *markFile) read() error {
 	return nil
 }
 
-func parseMark(text []byte, name string) (m Mark, err error) {
+func parseMark(text []byte, name string) (m keyholder.Mark, err error) {
 	b, err := opened(name, markMagic, text)
 	if err != nil {
 		return m, err
@@ -227,7 +228,7 @@ func parseMark(text []byte, name string) (m Mark, err error) {
 }
 
 // note writes a mark over the older one of the two.
-func (m *markFile) note(mark Mark) error {
+func (m *markFile) note(mark keyholder.Mark) error {
 	if mark.Compare(m.last) <= 0 {
 		return nil
 	}
