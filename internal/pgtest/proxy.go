@@ -33,6 +33,7 @@ const (
 	After         // it passes, and the connection is cut
 	Half          // half of its bytes pass, and the connection is cut
 	Twice         // it passes two times
+	Again         // it passes, and then everything of this direction since the last Sync or ReadyForQuery, itself included, another time
 	Stuck         // nothing comes through any more in this direction, and nothing is cut
 	Freeze        // nothing comes through any more in either direction, and nothing is cut
 )
@@ -137,6 +138,9 @@ type line struct {
 	over       chan struct{}
 }
 
+// end tells whether a message is the last one of a question, or of an answer.
+func (m Message) end() bool { return m.FromServer && m.Kind == 'Z' || !m.FromServer && m.Kind == 'S' }
+
 func (l *line) cut() {
 	l.once.Do(func() {
 		close(l.over)
@@ -152,6 +156,7 @@ func (l *line) cut() {
 func (l *line) pump(from, to net.Conn, fromServer bool) {
 	defer l.cut()
 	first := !fromServer
+	var since []byte
 	for {
 		m, err := read(from, first)
 		if err != nil {
@@ -159,8 +164,12 @@ func (l *line) pump(from, to net.Conn, fromServer bool) {
 		}
 		m.Connection, m.FromServer, first = l.number, fromServer, false
 		l.note(&m)
-		if !l.carry(m, to) {
+		since = append(since, m.Bytes...)
+		if !l.carry(m, since, to) {
 			return
+		}
+		if m.end() || m.Kind == 0 {
+			since = since[:0]
 		}
 	}
 }
@@ -183,7 +192,7 @@ func (l *line) note(m *Message) {
 }
 
 // carry does with a message what the rule says. It tells whether the connection goes on.
-func (l *line) carry(m Message, to net.Conn) bool {
+func (l *line) carry(m Message, since []byte, to net.Conn) bool {
 	l.proxy.mu.Lock()
 	rule := l.proxy.rule
 	l.proxy.mu.Unlock()
@@ -212,6 +221,8 @@ func (l *line) carry(m Message, to net.Conn) bool {
 		return false
 	case what == Twice:
 		return send(m.Bytes) && send(m.Bytes)
+	case what == Again:
+		return send(m.Bytes) && send(since)
 	}
 	return send(m.Bytes) && what != After
 }
