@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -47,14 +49,14 @@ type Proxy struct {
 	mu          sync.Mutex
 	rule        func(Message) Action
 	connections int
-	open        map[net.Conn]bool
+	open        map[*line]bool
 	running     sync.WaitGroup
 }
 
 // NewProxy starts a proxy on a Unix socket of its own. It ends with the test.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
-	p := &Proxy{dial: func() (net.Conn, error) { return net.Dial("unix", s.Socket()) }, open: map[net.Conn]bool{}}
+	p := &Proxy{dial: func() (net.Conn, error) { return net.Dial("unix", s.Socket()) }, open: map[*line]bool{}}
 	var err error
 	if p.dir, err = os.MkdirTemp("", "sluice-proxy-"); err == nil {
 		p.listener, err = net.Listen("unix", filepath.Join(p.dir, ".s.PGSQL.5432"))
@@ -94,9 +96,10 @@ func (p *Proxy) Rule(rule func(Message) Action) {
 // CutAll cuts all connections.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.open {
-		_ = c.Close()
+	open := slices.Collect(maps.Keys(p.open))
+	p.mu.Unlock()
+	for _, l := range open {
+		l.cut()
 	}
 }
 
@@ -118,7 +121,7 @@ func (p *Proxy) accept() {
 		p.mu.Lock()
 		p.connections++
 		l.number = p.connections
-		p.open[host], p.open[server] = true, true
+		p.open[l] = true
 		p.mu.Unlock()
 		p.running.Go(func() { l.pump(host, server, false) })
 		p.running.Go(func() { l.pump(server, host, true) })
@@ -147,8 +150,7 @@ func (l *line) cut() {
 		_, _ = l.host.Close(), l.server.Close()
 		l.proxy.mu.Lock()
 		defer l.proxy.mu.Unlock()
-		delete(l.proxy.open, l.host)
-		delete(l.proxy.open, l.server)
+		delete(l.proxy.open, l)
 	})
 }
 

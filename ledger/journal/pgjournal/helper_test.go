@@ -150,3 +150,9 @@ func (a *author) group(records ...string) journal.Group {
 func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }
 
 var _ keyholder.Holder = (*keyholdertest.Memory)(nil)
+
+// emptyRoot is the root of a log without events.
+func emptyRoot() (root [32]byte) {
+	var l journaltest.Log
+	return l.End().Root
+}

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -158,7 +157,7 @@ func (j *Journal) using(ctx context.Context, do func(*session) error) error {
 		return err
 	}
 	err = do(s)
-	if err != nil && !s.refused(err) && !errors.Is(err, fs.ErrExist) {
+	if err != nil && !s.refused(ctx, err) && !errors.Is(err, fs.ErrExist) {
 		s.close()
 		return err
 	}
@@ -182,7 +181,7 @@ func (j *Journal) borrow(ctx context.Context) (*session, error) {
 		}
 		j.mu.Unlock()
 		if s == nil {
-			return dial(ctx, j.config)
+			return j.dial(ctx)
 		}
 		if s.alive(ctx) {
 			return s, nil
@@ -330,7 +329,7 @@ func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 	}
 	j.writer.close()
 	j.writer = nil
-	s, err := dial(ctx, j.config)
+	s, err := j.dial(ctx)
 	if err == nil {
 		j.writer = s
 	}
@@ -352,27 +351,25 @@ func (j *Journal) send(ctx context.Context, g journal.Group) error {
 	if err != nil {
 		return err
 	}
-	batch, first := &pgx.Batch{}, j.writer.next()
+	var steps []step
 	for i := range frames {
 		f := &frames[i]
 		args := []any{
-			j.writer.number, j.ledger, j.id, int64(g.Term), int64(g.Before.Events), g.Before.Root[:], int64(g.After.Events), g.After.Root[:],
+			j.ledger, j.id, int64(g.Term), int64(g.Before.Events), g.Before.Root[:], int64(g.After.Events), g.After.Root[:],
 			f.of, int64(f.segment.Term), int64(f.segment.Number), f.body,
 		}
 		if i == 0 {
-			batch.Queue(j.sql.append, append(args, j.Synchronous, !j.segment.stored)...)
+			steps = append(steps, step{j.sql.append, append(args, j.Synchronous, !j.segment.stored)})
 		} else {
-			args[0] = first + int64(i)
-			batch.Queue(j.sql.frame, append(args, f.number)...)
+			steps = append(steps, step{j.sql.frame, append(args, f.number)})
 		}
 	}
-	changed, err := j.writer.batch(ctx, batch, first)
-	j.writer.number += int64(len(frames) - 1)
+	changed, err := j.writer.together(ctx, steps)
 	switch {
-	case err == nil && changed == 1:
+	case err == nil && changed:
 		j.appended(g, frames)
 		return nil
-	case err == nil || j.writer.refused(err):
+	case err == nil || j.writer.refused(ctx, err):
 		return j.rejected(ctx, g, err)
 	}
 	return j.uncertain(ctx, err)

@@ -130,6 +130,9 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 	if err := errors.Join(rows.Err(), s.warned); err != nil {
 		return nil, v, err
 	}
+	if n := rows.CommandTag().RowsAffected(); n != max(1, int64(len(found))) {
+		return nil, v, s.mixed() // some were dropped on the way
+	}
 	switch v.id {
 	case r.id:
 		return found, v, nil

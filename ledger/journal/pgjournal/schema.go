@@ -70,7 +70,7 @@ INSERT INTO @.version VALUES (1);
 // statements are those of a journal in a schema. Each answers with the number that it was sent with, so that an answer to something else is not
 // taken for its own.
 type statements struct {
-	version, create, look, claim, append, frame, read, cut, split, reseal, rootAt, sweep, erased, settle, folded, dismiss, tables string
+	version, create, look, claim, append, frame, read, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, dismiss, tables string
 }
 
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
@@ -168,6 +168,11 @@ SELECT $1::bigint, (SELECT count(*) FROM frame)`
 	WHERE f.ledger = $2 AND f.events = old.events AND f.frame = old.frame RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM gone)`
 
+	// how many frames are of segments that are not in the table of these
+	straySQL = `SELECT $1::bigint, count(*) FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger AND f.events >= h.begin_events
+WHERE f.ledger = $2 AND NOT EXISTS (
+	SELECT FROM @.segments s WHERE s.ledger = $2 AND s.term = f.segment_term AND s.number = f.segment_number)`
+
 	// up to where the keys are destroyed
 	erasedSQL = `WITH head AS (
 	UPDATE @.heads SET erased_events = $5, erased_root = $6
@@ -209,6 +214,7 @@ func statementsIn(schema string) statements {
 		reseal:  in(resealSQL),
 		rootAt:  in(rootAtSQL),
 		sweep:   in(sweepSQL),
+		stray:   in(straySQL),
 		erased:  in(erasedSQL),
 		settle:  in(settleSQL),
 		folded:  in(foldedSQL),

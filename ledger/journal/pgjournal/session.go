@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,9 +56,9 @@ type session struct {
 }
 
 // dial connects to the database, and refuses a server that will not do.
-func dial(ctx context.Context, config *pgx.ConnConfig) (*session, error) {
+func (o *settings) dial(ctx context.Context) (*session, error) {
 	s := &session{used: time.Now()}
-	c := config.Copy()
+	c := o.config.Copy()
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized != "NOTICE" && n.SeverityUnlocalized != "INFO" {
 			s.warned = fmt.Errorf("%w: %s: %s %s", errWarned, n.Severity, n.Message, n.Detail)
@@ -67,7 +68,7 @@ func dial(ctx context.Context, config *pgx.ConnConfig) (*session, error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := s.suit(ctx); err != nil {
+	if err := s.suit(ctx, o.Timeout); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -75,14 +76,17 @@ func dial(ctx context.Context, config *pgx.ConnConfig) (*session, error) {
 }
 
 // suit sets what commits of this session wait for, and says whether the server will do.
-func (s *session) suit(ctx context.Context) error {
+func (s *session) suit(ctx context.Context, timeout time.Duration) error {
 	var standby bool
 	var number int
 	var flushes, readOnly, text, ignore string
+	// Where the other side of a connection is gone without a word, the server shall notice, too: an open transaction locks the head of a journal.
 	err := s.conn.QueryRow(ctx, `SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, current_setting('fsync'),
 		current_setting('transaction_read_only'), version(), concat(set_config('client_min_messages', 'warning', false),
 		set_config('default_transaction_isolation', 'read committed', false),
-		set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false))`).
+		set_config('idle_in_transaction_session_timeout', $1, false), set_config('tcp_user_timeout', '20000', false),
+		set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
+		set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false))`, strconv.FormatInt(max(1, timeout.Milliseconds()), 10)).
 		Scan(&standby, &number, &flushes, &readOnly, &text, &ignore)
 	switch {
 	case err != nil:
@@ -152,39 +156,52 @@ func (s *session) change(ctx context.Context, sql string, args ...any) (n int64,
 	return n, err
 }
 
-// batch has several things changed in one transaction, of which each must change one row. It returns how many the first one has changed; if
-// none, the others have not changed anything either. Durable is what it has done if there is no error.
-func (s *session) batch(ctx context.Context, all *pgx.Batch, first int64) (changed int64, err error) {
-	results := s.conn.SendBatch(ctx, all)
-	for i := range all.Len() {
-		var echo, n int64
-		if err = results.QueryRow().Scan(&echo, &n); err != nil {
-			break
-		}
-		if echo != first+int64(i) {
-			err = errMixed
-			break
-		}
-		if i == 0 {
-			changed = n
-		}
-		if n != changed || n > 1 {
-			err = fmt.Errorf("a part has changed %d rows, another %d", n, changed)
-			break
-		}
-	}
-	// The transaction is over, well or not, only when all answers were read.
-	if closed := results.Close(); err == nil {
-		err = closed
-	}
-	if errors.Is(err, errMixed) {
-		s.close()
-	}
-	return changed, errors.Join(err, s.warned)
+// step is something that is to change one row.
+type step struct {
+	sql  string
+	args []any
 }
 
-// refused tells whether the server has refused something, and the session goes on: nothing was changed.
-func (s *session) refused(err error) bool {
+// together does several steps in one transaction. It tells whether the first one has changed its row; if not, nothing is changed. Any of the others
+// must. It is committed only when each has said that it did what it should: something in between may have dropped one.
+func (s *session) together(ctx context.Context, steps []step) (changed bool, err error) {
+	if len(steps) == 1 {
+		n, err := s.change(ctx, steps[0].sql, steps[0].args...)
+		return n == 1, err
+	}
+	if err := s.command(ctx, "BEGIN"); err != nil {
+		return false, err
+	}
+	for i, do := range steps {
+		n, err := s.change(ctx, do.sql, do.args...)
+		if err != nil {
+			return false, err
+		}
+		if n != 1 && i == 0 {
+			return false, s.command(ctx, "ROLLBACK")
+		}
+		if n != 1 {
+			return false, fmt.Errorf("step %d of %d has changed %d rows", i+1, len(steps), n)
+		}
+	}
+	return true, s.command(ctx, "COMMIT")
+}
+
+// command begins or ends a transaction.
+func (s *session) command(ctx context.Context, what string) error {
+	s.next()
+	tag, err := s.conn.Exec(ctx, what)
+	if err == nil && tag.String() != what {
+		err = s.mixed()
+	}
+	return errors.Join(err, s.warned)
+}
+
+// refused tells whether the server has refused something, and the session goes on: nothing was changed. A transaction that was begun is over.
+func (s *session) refused(ctx context.Context, err error) bool {
 	reason, is := errors.AsType[*pgconn.PgError](err)
-	return is && reason.SeverityUnlocalized == "ERROR" && s.warned == nil && !s.conn.IsClosed()
+	if !is || reason.SeverityUnlocalized != "ERROR" || s.warned != nil || s.conn.IsClosed() {
+		return false
+	}
+	return s.conn.PgConn().TxStatus() == 'I' || s.command(ctx, "ROLLBACK") == nil
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -223,21 +221,19 @@ func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to u
 
 // cutBy does all of a cut in one transaction.
 func (t *trim) cutBy(ctx context.Context, s *session, goal journal.Position, dead []int64, again *resealed) error {
-	batch, first := &pgx.Batch{}, s.next()
-	of := []any{t.ledger, t.Journal.id, int64(t.term)}
-	queue := func(sql string, more ...any) {
-		batch.Queue(sql, slices.Concat([]any{first + int64(batch.Len())}, of, more)...)
+	var steps []step
+	add := func(sql string, more ...any) {
+		steps = append(steps, step{sql, slices.Concat([]any{t.ledger, t.Journal.id, int64(t.term)}, more)})
 	}
-	queue(t.sql.cut, int64(goal.Events), goal.Root[:], dead)
+	add(t.sql.cut, int64(goal.Events), goal.Root[:], dead)
 	if again != nil {
-		queue(t.sql.split, int64(goal.Events), int64(again.id.Term), int64(again.id.Number))
+		add(t.sql.split, int64(goal.Events), int64(again.id.Term), int64(again.id.Number))
 		for _, f := range again.frames {
-			queue(t.sql.reseal, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number), f.body)
+			add(t.sql.reseal, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number), f.body)
 		}
 	}
-	changed, err := s.batch(ctx, batch, first)
-	s.number += int64(batch.Len() - 1)
-	if err == nil && changed != 1 {
+	changed, err := s.together(ctx, steps)
+	if err == nil && !changed {
 		err = fmt.Errorf("%w: the journal was not cut at %v", journal.ErrFenced, goal)
 	}
 	return err
@@ -252,7 +248,7 @@ func (t *trim) destroy(ctx context.Context) error {
 	if v.begin.Events <= v.erased.Events {
 		return nil
 	}
-	if err := t.using(ctx, func(s *session) error { return t.sweep(ctx, s) }); err != nil {
+	if err := t.using(ctx, func(s *session) error { return errors.Join(t.sweep(ctx, s), t.checkSegments(ctx, s)) }); err != nil {
 		return err
 	}
 	var live []keyholder.Segment
@@ -295,4 +291,13 @@ func (t *trim) sweep(ctx context.Context, s *session) error {
 			return t.settleBy(ctx, s)
 		}
 	}
+}
+
+// checkSegments says whether there is a group whose segment nobody would know of: its key is not to be destroyed.
+func (t *trim) checkSegments(ctx context.Context, s *session) error {
+	n, err := s.change(ctx, t.sql.stray, t.ledger)
+	if err == nil && n != 0 {
+		err = fmt.Errorf("%w: %d frames are of no segment", journal.ErrCorrupt, n)
+	}
+	return err
 }
