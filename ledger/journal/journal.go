@@ -146,6 +146,7 @@ type Follower interface {
 	// Await returns nil when the journal goes on behind a position. ErrLost says that it ends before it.
 	Await(ctx context.Context, after Position) error
 	// Folded says that this host has all up to a position, at which a group ends, where a power cut does not take it away: Trim may destroy it
-	// then, as far as this host is concerned. The last call counts, also one that goes back. Errors: ErrLost, ErrForked.
+	// then, as far as this host is concerned. The last call counts, also one that goes back. Errors: ErrLost, ErrForked; then it counts as a
+	// host that has nothing.
 	Folded(ctx context.Context, through Position) error
 }

@@ -2,6 +2,7 @@ package pgjournal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +45,7 @@ func (j *Journal) lookOnce(ctx context.Context, at journal.Position) (view, erro
 	return j.look(ctx, at)
 }
 
-// Folded is [journal.Follower.Folded], under the name of this host.
+// Folded is [journal.Follower.Folded], under the name of this host. Behind an ErrLost or ErrForked this host counts as one that has nothing.
 func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 	if err := j.ready(ctx); err != nil {
 		return err
@@ -63,10 +64,11 @@ func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 	}
 	v, err := j.look(ctx, through)
 	if err == nil {
-		err = v.where(through)
-	}
-	if err == nil {
-		err = fmt.Errorf("%w: it has not taken what this host has folded", ErrServer)
+		if err = v.where(through); err == nil {
+			err = fmt.Errorf("%w: it has not taken what this host has folded", ErrServer)
+		} else {
+			err = errors.Join(err, j.dismiss(ctx, j.Host)) // its base is none to go on with
+		}
 	}
 	return j.done(err)
 }
@@ -79,8 +81,12 @@ func (j *Journal) Dismiss(ctx context.Context, host string) error {
 	}
 	ctx, cancel := j.limited(ctx)
 	defer cancel()
-	return j.done(j.using(ctx, func(s *session) error {
+	return j.done(j.dismiss(ctx, host))
+}
+
+func (j *Journal) dismiss(ctx context.Context, host string) error {
+	return j.using(ctx, func(s *session) error {
 		_, err := s.change(ctx, j.sql.dismiss, j.ledger, host)
 		return err
-	}))
+	})
 }
