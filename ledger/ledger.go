@@ -182,12 +182,15 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // machine, and containers commonly have their own. Any user of the machine who knows the ID can cause it. Where a
 // process may not make a Unix socket, no copy is noticed. Against copies elsewhere, or opened one after the other,
 // there is [Options.Checkpoint].
-func Open(path string, options Options) (*Ledger, error) {
+func Open(path string, options Options) (*Ledger, error) { return openFile(path, options, false) }
+
+// openFile is Open. If the file is apart, as on another machine, copies that are open here are not noticed.
+func openFile(path string, options Options, apart bool) (*Ledger, error) {
 	s, err := bolt.Open(path, options.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	l, err := openClaimed(s, journals(path, options), options)
+	l, err := openClaimed(s, journals(path, options), options, apart)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 	}
@@ -196,9 +199,9 @@ func Open(path string, options Options) (*Ledger, error) {
 
 // openClaimed opens the ledger in a file and, if it is for writing, claims it before anything is written. What is wrong
 // with a copy is told before that another one is open.
-func openClaimed(s kv.Store, j engine.Journals, options Options) (*Ledger, error) {
+func openClaimed(s kv.Store, j engine.Journals, options Options, apart bool) (*Ledger, error) {
 	l, err := readStore(s, j, options)
-	if err == nil && !l.engine.ReadOnly {
+	if err == nil && !l.engine.ReadOnly && !apart {
 		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID)
 	}
 	if err != nil {
