@@ -3,17 +3,11 @@ package remote_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"log"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,59 +28,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// authority signs certificates.
-type authority struct {
-	*testing.T
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-func newAuthority(t *testing.T) *authority {
-	a := &authority{T: t}
-	root := a.sign("authority", nil)
-	a.cert = root.Leaf
-	return a
-}
-
-// sign makes a certificate, or that of the authority itself.
-func (a *authority) sign(name string, change func(*x509.Certificate)) tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(a.T, err)
-	number, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	must(a.T, err)
-	c := &x509.Certificate{
-		SerialNumber: number, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	parent, by := a.cert, a.key
-	if parent == nil {
-		c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign
-		a.key, parent, by = key, c, key
-	}
-	if change != nil {
-		change(c)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), by)
-	must(a.T, err)
-	leaf, err := x509.ParseCertificate(der)
-	must(a.T, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
-
-func (a *authority) pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
-}
-
 // serve shows a holder, and returns where.
-func (a *authority) serve(h http.Handler, c *tls.Config) string {
+func serve(t *testing.T, h http.Handler, c *tls.Config) string {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(bytes.NewBuffer(nil), "", 0)
 	s.TLS = c
 	s.StartTLS()
-	a.Cleanup(s.Close)
+	t.Cleanup(s.Close)
 	return s.URL
 }
 
@@ -99,41 +47,40 @@ func dial(t *testing.T, url string, c *tls.Config) *remote.Holder {
 }
 
 func TestRemote(t *testing.T) {
-	a := newAuthority(t)
-	config := remote.Mutual(a.sign("host a", nil), a.pool())
+	a := keyholdertest.NewAuthority(t)
+	config := remote.Mutual(a.Sign("host a", nil), a.Pool())
 	keyholdertest.Run(t, func(t *testing.T) func() keyholder.Holder {
 		m := keyholdertest.NewMemory("b")
-		here := &authority{T: t}
-		return func() keyholder.Holder { return dial(t, here.serve(remote.Handler(m), config), config) }
+		return func() keyholder.Holder { return dial(t, serve(t, remote.Handler(m), config), config) }
 	})
 }
 
 // Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does anybody send one to who does not.
 func TestStrangersAreRefused(t *testing.T) {
-	a, b := newAuthority(t), newAuthority(t)
-	good := remote.Mutual(a.sign("host a", nil), a.pool())
-	late := a.sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	a, b := keyholdertest.NewAuthority(t), keyholdertest.NewAuthority(t)
+	good := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
 	h := keyholdertest.NewMemory("b")
 	segment, key := keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{7}
 	must(t, h.Put(t.Context(), name, segment, key))
 	calls := 0
 	h.Inject(func(string) error { calls++; return nil })
 
-	none := &tls.Config{RootCAs: a.pool()}
+	none := &tls.Config{RootCAs: a.Pool()}
 	lax := &tls.Config{Certificates: good.Certificates} // asks nobody for a certificate
 	asking := lax.Clone()
 	asking.ClientAuth = tls.RequestClientCert // and does not verify it
 	for what, c := range map[string]struct{ server, client *tls.Config }{
 		"no certificate":                        {good, none},
-		"of another authority":                  {good, remote.Mutual(b.sign("host a", nil), a.pool())},
-		"signed by itself":                      {good, &tls.Config{RootCAs: a.pool(), Certificates: []tls.Certificate{b.sign("x", nil)}}},
-		"expired":                               {good, remote.Mutual(late, a.pool())},
-		"a server of another authority":         {remote.Mutual(b.sign("host b", nil), a.pool()), good},
-		"an expired server":                     {remote.Mutual(late, a.pool()), good},
+		"of another authority":                  {good, remote.Mutual(b.Sign("host a", nil), a.Pool())},
+		"signed by itself":                      {good, &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{b.Sign("x", nil)}}},
+		"expired":                               {good, remote.Mutual(late, a.Pool())},
+		"a server of another authority":         {remote.Mutual(b.Sign("host b", nil), a.Pool()), good},
+		"an expired server":                     {remote.Mutual(late, a.Pool()), good},
 		"a server that asks for none":           {lax, good},
 		"a server that asks, and verifies none": {asking, good},
 	} {
-		r := dial(t, a.serve(remote.Handler(h), c.server), c.client)
+		r := dial(t, serve(t, remote.Handler(h), c.server), c.client)
 		k, err := r.Get(t.Context(), name, segment)
 		if err == nil || k == key || errors.Is(err, keyholder.ErrNoKey) {
 			t.Errorf("%s: %v", what, err)
@@ -142,7 +89,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Errorf("%s: the holder was called", what)
 		}
 	}
-	if _, err := dial(t, a.serve(remote.Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
+	if _, err := dial(t, serve(t, remote.Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
 		t.Errorf("who has a certificate: %v", err)
 	}
 	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "", "https://", "file:///x"} {
@@ -165,8 +112,8 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 
 // An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is kept.
 func TestWhatIsNoHolderIsAnError(t *testing.T) {
-	a := newAuthority(t)
-	c := remote.Mutual(a.sign("host a", nil), a.pool())
+	a := keyholdertest.NewAuthority(t)
+	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "1") }
 	for what, answer := range map[string]http.HandlerFunc{
 		"another server":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") },
@@ -176,7 +123,7 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 		"a failure":        func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusInternalServerError) },
 		"an ended request": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
-		r := dial(t, a.serve(answer, c), c)
+		r := dial(t, serve(t, answer, c), c)
 		s := keyholder.Segment{Term: 1, Number: 1}
 		_, got := r.Get(t.Context(), name, s)
 		_, seen := r.Seen(t.Context(), name)
@@ -190,7 +137,7 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 		}
 	}
 	for what, text := range map[string]string{"short": "short", "long": strings.Repeat("x", 33), "empty": ""} {
-		r := dial(t, a.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { own(w); fmt.Fprint(w, text) }), c), c)
+		r := dial(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { own(w); fmt.Fprint(w, text) }), c), c)
 		if _, err := r.Get(t.Context(), name, keyholder.Segment{Term: 1, Number: 1}); !errors.Is(err, keyholder.ErrInvalid) {
 			t.Errorf("a %s key: %v", what, err)
 		}
@@ -202,11 +149,11 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 
 // What a host sends that cannot be is refused, and reaches no holder.
 func TestBadRequestsAreRefused(t *testing.T) {
-	a := newAuthority(t)
-	c := remote.Mutual(a.sign("host a", nil), a.pool())
+	a := keyholdertest.NewAuthority(t)
+	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
 	h := keyholdertest.NewMemory("b")
 	h.Inject(func(string) error { t.Error("the holder was called"); return nil })
-	url := a.serve(remote.Handler(h), c)
+	url := serve(t, remote.Handler(h), c)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: c}}
 	for what, body := range map[string]string{
 		"PUT keys/1.1":    "short",
@@ -239,10 +186,10 @@ func TestBadRequestsAreRefused(t *testing.T) {
 
 // A host that hangs holds nobody up longer than they want to wait.
 func TestAHolderThatHangs(t *testing.T) {
-	a := newAuthority(t)
-	c := remote.Mutual(a.sign("host a", nil), a.pool())
+	a := keyholdertest.NewAuthority(t)
+	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
 	over := make(chan struct{})
-	r := dial(t, a.serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)
+	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := r.Put(ctx, name, keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{}); !errors.Is(err, context.DeadlineExceeded) {
