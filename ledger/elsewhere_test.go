@@ -278,12 +278,11 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- l.Forget(t.Context(), "forget ann", "ann") }()
 	for before := asked.Load(); asked.Load() < before+2; {
-		time.Sleep(time.Millisecond)
-	}
-	select {
-	case err := <-done:
-		t.Errorf("Forget does not wait: %v", err)
-	default:
+		select {
+		case err := <-done:
+			t.Fatalf("Forget does not wait: %v", err)
+		case <-time.After(time.Millisecond):
+		}
 	}
 	h.one().Inject(nil)
 	must(t, <-done)

@@ -118,7 +118,8 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 		return nil, v, err
 	}
 	defer rows.Close()
-	for rows.Next() {
+	count := int64(0)
+	for ; rows.Next(); count++ {
 		f, end, err := scan(rows, number)
 		if err != nil {
 			return nil, v, err
@@ -130,7 +131,7 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 	if err := errors.Join(rows.Err(), s.warned); err != nil {
 		return nil, v, err
 	}
-	if n := rows.CommandTag().RowsAffected(); n != max(1, int64(len(found))) {
+	if rows.CommandTag().RowsAffected() != count || count == 0 {
 		return nil, v, s.mixed() // some were dropped on the way
 	}
 	switch v.id {

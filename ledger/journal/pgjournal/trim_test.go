@@ -353,3 +353,30 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 }
 
 var _ keyholder.Holder = (*keyholdertest.Memory)(nil)
+
+// Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
+func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
+	s := pgtest.Start(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	b := h.open(t, "b")
+	trim := func(through journal.Position, keys int) {
+		t.Helper()
+		must(t, b.Folded(t.Context(), a.log.End()))
+		must(t, a.j.Trim(t.Context(), through))
+		if n := len(h.keys["b"].Keys(a.j.Name())); n != keys {
+			t.Errorf("behind a trim to %v, of %v, there are %d keys, not %d", through, a.log.End(), n, keys)
+		}
+	}
+	a.add("old")
+	trim(a.log.End(), 0)
+	first, second := a.add("first"), a.add("second")
+	trim(first.After, 1)
+	third := a.add("third")
+	trim(first.After, 2)
+	trim(second.After, 1)
+	a.holds(second.After, third)
+	trim(a.log.End(), 0)
+	a.add("more")
+	trim(a.log.End(), 0)
+}
