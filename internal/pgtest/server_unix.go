@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ type Server struct {
 	wrap     []string // a command to run it by
 
 	running *exec.Cmd
-	stdin   io.Closer
+	stdin   io.WriteCloser
 	log     bytes.Buffer
 }
 
@@ -48,15 +49,56 @@ func Start(t testing.TB, settings ...string) *Server {
 	return StartIn(t, nil, settings...)
 }
 
+// StartLasting is Start of a server that ends with this process, and not with the test: other tests can use it, too.
+func StartLasting(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	return StartIn(lasting{t}, nil, settings...)
+}
+
+// lasting is a test behind which nothing is tidied up.
+type lasting struct{ testing.TB }
+
+func (lasting) Cleanup(func()) {}
+
 // StartIn is Start by way of a command, such as "ip netns exec name".
 func StartIn(t testing.TB, wrap []string, settings ...string) *Server {
 	t.Helper()
 	s := prepare(t, settings)
 	s.wrap = wrap
-	s.run(t, "initdb", "-D", s.Data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync", "--wal-segsize=1")
-	s.write(t, "pg_hba.conf", "local all all trust\nlocal replication all trust\nhost all all all trust\nhost replication all all trust\n")
+	made.Do(func() { made.data = s.initialize(t) })
+	if made.data == "" {
+		t.Fatal("no database could be made")
+	}
+	if out, err := exec.Command("cp", "-a", made.data, s.Data).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v: %s", err, out)
+	}
 	s.Begin(t)
 	return s
+}
+
+// made is an empty database, to be copied: it takes a second to make one.
+var made struct {
+	sync.Once
+	data string
+	open io.Closer // a pipe, as long as this process is
+}
+
+// initialize makes an empty database, which is removed when this process is gone.
+func (s *Server) initialize(t testing.TB) (data string) {
+	t.Helper()
+	empty := prepare(lasting{t}, nil)
+	c := exec.Command("sh", "-c", `read _; rm -rf "$1"`, "sh", empty.Dir)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var err error
+	if made.open, err = c.StdinPipe(); err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty.run(t, "initdb", "-D", empty.Data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync", "--wal-segsize=1")
+	empty.write(t, "pg_hba.conf", "local all all trust\nlocal replication all trust\nhost all all all trust\nhost replication all all trust\n")
+	return empty.Data
 }
 
 // prepare makes a directory for a server.
@@ -181,9 +223,9 @@ func (s *Server) Begin(t testing.TB) {
 	}, s.settings) {
 		args = append(args, "-c", setting)
 	}
-	// When this process is gone, so is the other end of the pipe, and the shell ends the server.
-	script := `"$@" </dev/null & p=$!; read _; kill -QUIT $p; wait $p`
-	c := exec.Command("sh", append([]string{"-c", script, "sh"}, args...)...)
+	// When this process is gone, so is the other end of the pipe: the shell ends the server, and removes what it had.
+	script := `dir=$1; shift; "$@" </dev/null & p=$!; read word; kill -QUIT $p; wait $p; [ "$word" = keep ] || rm -rf "$dir"`
+	c := exec.Command("sh", append([]string{"-c", script, "sh", s.Dir}, args...)...)
 	if len(s.wrap) > 0 {
 		c = exec.Command(s.wrap[0], slices.Concat(s.wrap[1:], s.demoted(), c.Args)...)
 	} else {
@@ -277,10 +319,12 @@ func (s *Server) Try(database, sql string) (rows []string, err error) {
 	return rows, err
 }
 
-// Database makes an empty database, and returns its address.
+// Database makes an empty database, in place of one that had its name, and returns its address.
 func (s *Server) Database(t testing.TB, name string) (address string) {
 	t.Helper()
-	s.Exec(t, "postgres", "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	id := pgx.Identifier{name}.Sanitize()
+	s.Exec(t, "postgres", "DROP DATABASE IF EXISTS "+id+" WITH (FORCE)")
+	s.Exec(t, "postgres", "CREATE DATABASE "+id)
 	return s.Address(name)
 }
 
@@ -330,6 +374,7 @@ func (s *Server) end(t testing.TB, by syscall.Signal) {
 // reap ends what is left of the processes.
 func (s *Server) reap() {
 	if s.running != nil {
+		_, _ = io.WriteString(s.stdin, "keep\n")
 		_ = s.stdin.Close()
 		_ = s.running.Wait() // it was killed
 		s.running = nil

@@ -82,7 +82,7 @@ func (j *Journal) claim(ctx context.Context) error {
 	for _, host := range seen {
 		highest = max(highest, host.found.Term)
 	}
-	if j.writer, err = j.dial(ctx); err != nil {
+	if j.writer, err = j.borrow(ctx); err != nil {
 		return err
 	}
 	if err := j.raise(ctx, v, highest, accept); err != nil {

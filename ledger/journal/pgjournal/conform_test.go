@@ -13,9 +13,9 @@ import (
 
 // The journal passes what any journal must. Behind each handle there is a proxy, by which an append can be broken.
 func TestJournal(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
-	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Deep(), Large: pace.Tries(18<<20, 32<<20, 64<<20)}
+	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Deep(), Large: pace.Tries(10<<20, 32<<20, 64<<20)}
 	kind.New = func(t *testing.T, at journal.Position) journaltest.Medium {
 		p := pgtest.NewProxy(t, s)
 		h := newHosts(p.Address("journals"), "a", "b", "c")

@@ -205,7 +205,7 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 
 // Who appends tells the others about every second: if its machine is lost with what the database has lost, they know nearly as much.
 func TestOthersAreToldHowFarItWent(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
 	a := started(t, h, "a")
 	h.keys["c"].Fail(errors.New("c is off"))
@@ -234,7 +234,7 @@ func TestOthersAreToldHowFarItWent(t *testing.T) {
 
 // A mark that cannot be written keeps the next append from being sent: else somebody would be told what nobody could miss.
 func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	full := errors.New("the disk is full")

@@ -52,7 +52,7 @@ func newFaulty(t *testing.T, s *pgtest.Server, patience time.Duration) *faulty {
 }
 
 // struck does something while a message of it meets with a fault, for each message and each fault, and looks then. begin makes what is needed.
-func struck(t *testing.T, s *pgtest.Server, stride int, begin func(*author, *faulty), do func(context.Context, *author) error, look func(*author, *faulty, error)) {
+func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do func(context.Context, *author) error, look func(*author, *faulty, error)) {
 	t.Helper()
 	const patience = 400 * time.Millisecond // until an answer that does not come is given up
 	messages := 0
@@ -78,6 +78,12 @@ func struck(t *testing.T, s *pgtest.Server, stride int, begin func(*author, *fau
 	if messages < 6 {
 		t.Fatalf("there are %d messages only", messages)
 	}
+	faults := int(pgtest.Freeze)
+	cases := messages * faults
+	stride := max(1, cases/pace.Tries(5, 24, cases))
+	if pace.Hurried() {
+		stride = max(1, cases/5)
+	}
 	n := int(time.Now().UnixNano()) // any of them, in time
 	for place := range messages {
 		for what := pgtest.Drop; what <= pgtest.Freeze; what++ {
@@ -97,16 +103,12 @@ func struck(t *testing.T, s *pgtest.Server, stride int, begin func(*author, *fau
 
 // Whatever happens to any message of an append: success is there, what is rejected is not, and of anything else there is all or nothing.
 func TestAnAppendThroughAFaultyNetwork(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
 	for name, records := range map[string][]string{"small": {"one", "two"}, "large": {"one", strings.Repeat("x", 5<<20)}} {
 		t.Run(name, func(t *testing.T) {
-			stride := pace.Stride(9, 11)
-			if name == "large" {
-				stride = pace.Stride(17, 23)
-			}
 			var g journal.Group
-			struck(t, s, stride, func(a *author, _ *faulty) { a.add("before") },
+			struck(t, s, func(a *author, _ *faulty) { a.add("before") },
 				func(ctx context.Context, a *author) error {
 					g = a.group(records...)
 					return a.j.Append(ctx, g)
@@ -135,9 +137,9 @@ func (a *author) log0() journal.Position { return journal.Position{Root: emptyRo
 
 // Whatever happens to any message of a claim: it is good, or it is not, and another host can claim the journal then, which holds what it did.
 func TestAClaimThroughAFaultyNetwork(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
-	struck(t, s, pace.Stride(19, 23), func(a *author, _ *faulty) { a.add("before") },
+	struck(t, s, func(a *author, _ *faulty) { a.add("before") },
 		func(ctx context.Context, a *author) error {
 			_, end, err := a.j.Claim(ctx)
 			if err == nil && end != a.log.End() {
@@ -161,13 +163,13 @@ func TestAClaimThroughAFaultyNetwork(t *testing.T) {
 
 // Whatever happens to any message of a trim: what is behind it is whole, and another trim ends it.
 func TestATrimThroughAFaultyNetwork(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
 	for _, name := range []string{"where a segment begins", "within a segment"} {
 		t.Run(name, func(t *testing.T) {
 			var through journal.Position
 			var left []journal.Group
-			struck(t, s, pace.Stride(29, 37), func(a *author, f *faulty) {
+			struck(t, s, func(a *author, f *faulty) {
 				a.add("old")
 				g := a.group("older")
 				g.Cut = name == "where a segment begins"
@@ -202,10 +204,10 @@ func TestATrimThroughAFaultyNetwork(t *testing.T) {
 
 // Whatever happens to any message of what reads: an error, or what is there.
 func TestReadingThroughAFaultyNetwork(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
 	var all []journal.Group
-	struck(t, s, pace.Stride(29, 37), func(a *author, _ *faulty) { all = []journal.Group{a.add("one"), a.add("two")} },
+	struck(t, s, func(a *author, _ *faulty) { all = []journal.Group{a.add("one"), a.add("two")} },
 		func(ctx context.Context, a *author) error {
 			f := a.j.(*pgjournal.Journal)
 			n := 0
@@ -230,7 +232,7 @@ func TestReadingThroughAFaultyNetwork(t *testing.T) {
 
 // What something in between has repeated is not the answer to the next question: neither that an append is done, nor that it is not.
 func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
 	for name, c := range map[string]struct {
 		fromServer bool
@@ -269,7 +271,7 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 
 // An append that arrives late, when somebody else has claimed the journal, changes nothing; nor does one that arrives two times.
 func TestALateAppendChangesNothing(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
 	f := newFaulty(t, s, 20*time.Second)
 	a := started(t, f.hosts, "a")
@@ -300,7 +302,7 @@ func TestALateAppendChangesNothing(t *testing.T) {
 
 // An append that is not answered is given up after a while, and then uncertain.
 func TestAnAppendTakesNoLongerThanItMay(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	s.Database(t, "journals")
 	f := newFaulty(t, s, 20*time.Second)
 	a := started(t, f.hosts, "a")

@@ -109,8 +109,8 @@ func TestADatabaseThatIsFull(t *testing.T) {
 			t.Fatal("it does not get full")
 		}
 	}
-	a.holds(begin, there...)
 	s.Exec(t, "journals", "DROP TABLE filler")
+	a.holds(begin, there...)
 	there = append(there, a.add("after"))
 	a.holds(begin, there...)
 	a.j = h.open(t, "b")

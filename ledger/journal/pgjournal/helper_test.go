@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,22 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// common is a server for tests that leave it as it is, but for the database "journals".
+var common struct {
+	once   sync.Once
+	server *pgtest.Server
+}
+
+// shared returns it.
+func shared(t *testing.T) *pgtest.Server {
+	t.Helper()
+	common.once.Do(func() { common.server = pgtest.StartLasting(t) })
+	if common.server == nil { // the test before was skipped, or failed, for this one's reason
+		return pgtest.Start(t)
+	}
+	return common.server
 }
 
 // hosts are those that share a journal. Each has the keys of the others, in memory.

@@ -329,7 +329,7 @@ func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 	}
 	j.writer.close()
 	j.writer = nil
-	s, err := j.dial(ctx)
+	s, err := j.borrow(ctx)
 	if err == nil {
 		j.writer = s
 	}

@@ -19,7 +19,7 @@ import (
 
 // Nothing is encrypted under a key that does not lie with this host and with as many others as it should: nothing is sent then.
 func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b", "c", "d")
 	h.change = func(o *pgjournal.Options) { o.Copies = 2 }
 	a := started(t, h, "a")
@@ -108,7 +108,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 
 // A host that has the key of a segment from nobody cannot claim the journal, says so, and takes it from nobody. One that gets it from another can.
 func TestWhoHasNoKeyCannotClaim(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
 	a := started(t, h, "a")
 	off := errors.New("it is off")
@@ -157,7 +157,7 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 
 // What two hosts encrypt is under different keys, also when a term comes again; and a host that brings another key for a segment is not believed.
 func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
@@ -178,7 +178,7 @@ func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 
 // A segment ends with its term, with a group that says so, and when it is large.
 func TestSegments(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	segments := func(want int) {
@@ -216,7 +216,7 @@ func TestSegments(t *testing.T) {
 
 // A holder that hangs is waited for a while, and then done without, where that is possible.
 func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
 	a := started(t, h, "a")
 	a.add("before")

@@ -53,7 +53,7 @@ func (a *author) held(wanted journal.Position, words ...string) journal.Position
 
 // Trim goes as far as every host that follows has folded, and says for whom it waits. One that is gone for good is dismissed.
 func TestTrimWaitsForWhoFollows(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
 	h.change = func(o *pgjournal.Options) { o.Bases = 2 }
 	a := started(t, h, "a")
@@ -125,7 +125,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 // Trim is done when all holders have destroyed the keys. If it is cut short, the next one ends it, whoever makes it; and what nobody can use any
 // more is destroyed as well.
 func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
 	a := started(t, h, "a")
 	begin := a.log.End()
@@ -183,7 +183,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 
 // Groups that are appended while others are trimmed stay, with their keys, wherever it is trimmed to.
 func TestTrimBesideAppends(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	b := h.open(t, "b")
@@ -228,7 +228,7 @@ func TestTrimBesideAppends(t *testing.T) {
 
 // A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim from destroying keys.
 func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	a.add("old")
@@ -356,7 +356,7 @@ var _ keyholder.Holder = (*keyholdertest.Memory)(nil)
 
 // Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
 func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
-	s := pgtest.Start(t)
+	s := shared(t)
 	h := newHosts(s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	b := h.open(t, "b")
