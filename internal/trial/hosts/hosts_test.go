@@ -3,6 +3,7 @@
 package hosts
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -18,7 +19,10 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
@@ -239,6 +243,49 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	p.b.do(command{Do: "open"})
 	p.b.do(release(9, "1"))
 	p.b.do(command{Do: "verify"})
+}
+
+// A file has what its database has lost. It is refused, until somebody has the journal made anew behind it: then nothing that was told is lost.
+func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Database(t, "journals")
+	path := filepath.Join(pace.Scratch(t), "panel.db")
+	newFile(t, path)
+	o := pgjournal.Options{
+		Database: s.Address("journals"), Host: "a", Keys: keyholdertest.NewMemory("a"), Others: []keyholder.Holder{keyholdertest.NewMemory("b")},
+	}
+	open := func(how func(pgjournal.Options) func(journal.Wanted) (journal.Journal, error)) (*ledger.Ledger, error) {
+		return ledger.Open(path, ledger.Options{Journal: how(o)})
+	}
+	l, err := open(pgjournal.For)
+	must(t, err)
+	var all []ledger.Response
+	call := func(n int) ledger.Response {
+		return kit.Release(t, l, kit.ReleaseOf(t, fmt.Sprint("call ", n), fmt.Sprint("person ", n), "1"))
+	}
+	all = append(all, call(0), call(1))
+	backup := s.Backup(t)
+	all = append(all, call(2), call(3))
+	must(t, l.Close()) // all is in the file
+	s.Stop(t)
+	backup.Begin(t)
+	o.Database = backup.Address("journals")
+	if _, err := open(pgjournal.For); !errors.Is(err, ledger.ErrJournal) && !errors.Is(err, journal.ErrLost) {
+		t.Errorf("a database that has less: %v", err)
+	}
+	l, err = open(pgjournal.Restore)
+	must(t, err)
+	all = append(all, call(4))
+	must(t, l.Close())
+	l, err = open(pgjournal.For)
+	must(t, err)
+	for n, was := range all {
+		if again := call(n); again != was {
+			t.Errorf("%v was told, and now %v", was, again)
+		}
+	}
+	kit.WantClean(t, l, ledger.VerifyRequest{})
+	must(t, l.Close())
 }
 
 // keys returns the bytes of all keys of both hosts, by file.

@@ -307,3 +307,86 @@ func TestNoTermComesTwice(t *testing.T) {
 		t.Errorf("term %d after %d", term, a.term)
 	}
 }
+
+// restored opens what Restore makes of a database for a file that ends somewhere.
+func (h *hosts) restored(t testing.TB, host, name string, at journal.Position) (*pgjournal.Journal, error) {
+	t.Helper()
+	j, err := pgjournal.Restore(h.options(host))(journal.Wanted{Ledger: h.ledger, Name: name, At: at})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { j.Close() })
+	return j.(*pgjournal.Journal), nil
+}
+
+// Where a file has what the database has lost, the journal begins anew behind it, under its name: but not without what somebody was told, nor in the
+// place of a journal that has more.
+func TestAJournalIsRestoredBehindAFile(t *testing.T) {
+	l := failedOver(t, "a", "b", "c")
+	name := l.j.Name()
+	must(t, l.j.Close())
+	for _, at := range []journal.Position{l.end(), l.lost[1].After, {Events: l.told().Events}} {
+		_, err := l.restored(t, "b", name, at)
+		if lost, is := errors.AsType[*pgjournal.LostError](err); at != l.end() && (!is || lost.Told != l.told() || lost.End != at) {
+			t.Errorf("a file that has less than was told: %v", err)
+		}
+		if found, err := read(t, l.open(t, "b"), l.begin); err != nil || len(found) != 3 {
+			t.Errorf("then the database has %d groups: %v", len(found), err)
+		}
+	}
+	j, err := l.restored(t, "b", name, l.told())
+	must(t, err)
+	b := &author{TB: t, j: j, log: l.log.Clone()}
+	b.claim()
+	if b.term <= l.author.term || j.Name() != name {
+		t.Errorf("%s, term %d after %d", j.Name(), b.term, l.author.term)
+	}
+	there := []journal.Group{b.add("goes on")}
+	b.holds(l.told(), there...)
+	must(t, l.open(t, "a").Folded(t.Context(), b.log.End()))
+	must(t, b.j.Trim(t.Context(), l.told()))
+	for _, keys := range l.keys {
+		if n := len(keys.Keys(name)); n != 1 {
+			t.Errorf("%d keys are left", n)
+		}
+	}
+	// A file that is not ahead opens what is there, as ever.
+	j, err = l.restored(t, "c", name, l.told())
+	must(t, err)
+	b.j = j
+	b.claim()
+	b.holds(l.told(), there...)
+
+	// The database is gone altogether.
+	l.is.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
+	if _, err := l.restored(t, "c", name, l.told()); err == nil {
+		t.Error("a file that has less than was told")
+	}
+	j, err = l.restored(t, "c", name, b.log.End())
+	must(t, err)
+	b.j = j
+	b.claim()
+	b.add("in a new database")
+
+	// Less is there, for good, and a person accepts that.
+	l.is.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
+	told := l.told()
+	l.change = func(o *pgjournal.Options) { o.AcceptLoss = &told }
+	j, err = l.restored(t, "a", name, told)
+	must(t, err)
+	l.change = nil
+	claimed(t, j, told)
+	must(t, j.Close())
+	claimed(t, l.open(t, "b"), told) // whose mark says more
+	for _, bad := range []string{"postgres:", "file:00112233445566778899aabbccddeeff", "postgres:0011", "postgres:" + strings.Repeat("x", 32)} {
+		if _, err := l.restored(t, "a", bad, told); !errors.Is(err, journal.ErrForeign) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if _, err := l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", told); !errors.Is(err, journal.ErrForeign) {
+		t.Errorf("another journal's name: %v", err)
+	}
+	if j, err = l.restored(t, "a", "", told); err != nil || j.Name() != name {
+		t.Errorf("a file that names none: %v", err)
+	}
+}

@@ -71,6 +71,7 @@ INSERT INTO @.version VALUES (1);
 // taken for its own.
 type statements struct {
 	version, create, look, claim, append, frame, read, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, dismiss, tables string
+	drop, clearFrames, clearSegments, clearBases, restore                                                                                string
 }
 
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
@@ -78,7 +79,7 @@ type statements struct {
 const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply') AND current_setting('client_min_messages') = 'warning'
 	AND NOT pg_is_in_recovery()`
 
-// The statements, with @ for the schema. Each but sweep changes at most one row that it counts.
+// The statements, with @ for the schema. Those without "clear" or "sweep" in their names change at most one row, which they count.
 const (
 	// which version the tables are of
 	versionSQL = `SELECT $1::bigint, version FROM @.version`
@@ -192,6 +193,26 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM base)`
 
+	// a journal that ends before an event is none any more. There may be none: then it counts as one, too
+	dropSQL = `WITH head AS (
+	DELETE FROM @.heads WHERE ledger = $2 AND journal = $3 AND events < $4 RETURNING 1)
+SELECT $1::bigint, CASE WHEN EXISTS (SELECT FROM head) OR NOT EXISTS (SELECT FROM @.heads WHERE ledger = $2) THEN 1 ELSE 0 END::bigint`
+
+	// what a journal that is none any more has left
+	clearFramesSQL = `WITH gone AS (DELETE FROM @.frames WHERE ledger = $2 RETURNING 1)
+SELECT $1::bigint, (SELECT count(*) FROM gone)`
+	clearSegmentsSQL = `WITH gone AS (DELETE FROM @.segments WHERE ledger = $2 RETURNING 1)
+SELECT $1::bigint, (SELECT count(*) FROM gone)`
+	clearBasesSQL = `WITH gone AS (DELETE FROM @.bases WHERE ledger = $2 RETURNING 1)
+SELECT $1::bigint, (SELECT count(*) FROM gone)`
+
+	// a journal is made anew
+	restoreSQL = `WITH head AS (
+	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, host, claimed)
+	SELECT $2, $3, $7::bigint, $4, $5, $4, $5, 0, '', CASE WHEN $8 THEN $7::bigint + 1 ELSE 0 END, $6, now() WHERE ` + sure + `
+	ON CONFLICT (ledger) DO NOTHING RETURNING 1)
+SELECT $1::bigint, (SELECT count(*) FROM head)`
+
 	// it has none any more
 	dismissSQL = `WITH base AS (DELETE FROM @.bases WHERE ledger = $2 AND host = $3 RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM base)`
@@ -219,6 +240,7 @@ func statementsIn(schema string) statements {
 		settle:  in(settleSQL),
 		folded:  in(foldedSQL),
 		dismiss: in(dismissSQL),
+		drop:    in(dropSQL), clearFrames: in(clearFramesSQL), clearSegments: in(clearSegmentsSQL), clearBases: in(clearBasesSQL), restore: in(restoreSQL),
 	}
 }
 
