@@ -52,7 +52,8 @@
 //
 // One that fails over to a standby that lagged, or is restored from a backup, has less than somebody was told. Every append leaves a mark with this
 // host's [keyholder.Holder], and about every second with the others. Claim holds the marks of all that it can reach against the
-// journal, and refuses one that has less ([*LostError]): it says which events are lost. A base that is ahead of the journal is refused by the ledger.
+// journal, and refuses one that has less ([*LostError]): it says which events are lost. A base that is ahead of the journal is refused by the ledger, until
+// [Restore] makes the journal anew behind it.
 //
 // # Tables
 //
