@@ -98,7 +98,7 @@ func farApart(t *testing.T, trip time.Duration) {
 	setting := func(name, listen, database string, peers map[string]string) setting {
 		x := setting{
 			Dir: filepath.Join(dir, name), Name: name, Database: database + " user=postgres dbname=journals sslmode=disable", Listen: listen,
-			Peers: peers, Timeout: 5 * time.Second,
+			Peers: peers, Timeout: 2*time.Second + 50*trip,
 		}
 		must(t, os.Mkdir(x.Dir, 0o700))
 		authority.Files(x.Dir, name, net.ParseIP(here.ip), net.ParseIP(there.ip))
@@ -151,7 +151,7 @@ func farApart(t *testing.T, trip time.Duration) {
 	b.fails(release(1, "851"), "stopped")
 	all.check(a)
 	b.do(command{Do: "close"})
-	b.do(command{Do: "open"})
+	await(t, "the far host comes through again", func() bool { return (<-b.ask(command{Do: "open"})).Kind == "" })
 	calls(b, 25*people, 5)
 	all.check(b)
 	b.do(command{Do: "verify"})

@@ -15,7 +15,7 @@ import (
 func TestJournal(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
-	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Deep(), Large: pace.Tries(10<<20, 32<<20, 64<<20)}
+	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Long(), Large: pace.Tries(10<<20, 18<<20, 64<<20)}
 	kind.New = func(t *testing.T, at journal.Position) journaltest.Medium {
 		p := pgtest.NewProxy(t, s)
 		h := newHosts(p.Address("journals"), "a", "b", "c")

@@ -80,7 +80,7 @@ func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do fun
 	}
 	faults := int(pgtest.Freeze)
 	cases := messages * faults
-	stride := max(1, cases/pace.Tries(5, 24, cases))
+	stride := max(1, cases/pace.Tries(5, 16, cases))
 	if pace.Hurried() {
 		stride = max(1, cases/5)
 	}
