@@ -384,7 +384,9 @@ func (j *Journal) appended(g journal.Group, frames []frame) {
 	for _, f := range frames {
 		s.bytes += len(f.body)
 	}
-	_ = j.say(j.life) // else the next append says it, or is none
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // also if the handle is being closed: somebody will be told
+	defer cancel()
+	_ = j.say(ctx) // else the next append says it, or is none
 	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
 }
 
