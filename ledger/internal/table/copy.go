@@ -35,7 +35,9 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 }
 
 // WriteTo writes what is published and not in the base, which is open for reading only, to a copy of it.
-func (t *Table) WriteTo(copied kv.Writer) error { return t.current.Load().active.writeTo(copied) }
+func (t *Table) WriteTo(copied kv.Writer) error {
+	return t.current.Load().active.writeTo(copied, func(int) {})
+}
 
 // empty makes a checkpoint unless there is nothing for one.
 func (t *Table) empty() error {
@@ -52,5 +54,7 @@ func (t *Table) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 		return t.View(fn)
 	}
 	inspect := func(fn func(kv.Reader) error) error { return base.Inspect(fault, fn) }
-	return t.view(inspect, &reader{table: t, careless: true}, fn)
+	r := newReader(t)
+	r.careless, r.fn = true, fn
+	return t.view(inspect, r)
 }
