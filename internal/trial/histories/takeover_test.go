@@ -314,12 +314,13 @@ func (unknowing) Mark(context.Context, string, keyholder.Mark) error { return ni
 // loses has the database lose the last groups, as one that fails over to a standby that lagged.
 func (p *pair) loses(groups int) {
 	id := uuid.UUID(mustID(p.t, p.real))
-	p.server.Exec(p.t, "journals", fmt.Sprintf(`
+	// The head is locked first: what somebody appends meanwhile is seen, or comes too late.
+	p.server.Exec(p.t, "journals", fmt.Sprintf(`BEGIN; SELECT 1 FROM sluice.heads WHERE ledger = '%[1]s' FOR UPDATE;
 		WITH last AS (SELECT events, root FROM sluice.frames WHERE ledger = '%[1]s' AND frame = 0 ORDER BY events DESC LIMIT %[2]d),
 			first AS (SELECT * FROM last ORDER BY events LIMIT 1),
 			head AS (UPDATE sluice.heads h SET events = first.events, root = first.root FROM first WHERE ledger = '%[1]s'),
 			segments AS (DELETE FROM sluice.segments s USING first WHERE s.ledger = '%[1]s' AND s.events >= first.events)
-		DELETE FROM sluice.frames f USING last WHERE f.ledger = '%[1]s' AND f.events = last.events`, id, groups))
+		DELETE FROM sluice.frames f USING last WHERE f.ledger = '%[1]s' AND f.events = last.events; COMMIT`, id, groups))
 }
 
 func mustID(t testing.TB, l *ledger.Ledger) uuid.UUID {

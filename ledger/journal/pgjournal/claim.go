@@ -65,6 +65,31 @@ func (j *Journal) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for tries := 1; ; tries++ {
+		err := j.take(ctx, seen)
+		if err == nil {
+			break
+		}
+		if tries == mostTries || !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	j.number = 0
+	if j.teller == nil {
+		j.startTelling()
+	}
+	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
+	return j.say(ctx)
+}
+
+// mostTries is how often a claim begins again because whoever has the journal goes on meanwhile.
+const mostTries = 20
+
+// errMoved says that the term was not raised, and nothing else has happened.
+var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those that it was given")
+
+// take takes the journal, if this host can go on with what is there. A segment that is begun meanwhile is errMoved: its key may not lie here.
+func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) error {
 	v, err := j.look(ctx, journal.Position{})
 	if err != nil {
 		return err
@@ -90,12 +115,7 @@ func (j *Journal) claim(ctx context.Context) error {
 		j.writer = nil
 		return err
 	}
-	j.number = 0
-	if j.teller == nil {
-		j.startTelling()
-	}
-	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
-	return j.say(ctx)
+	return nil
 }
 
 // seen asks all hosts what they know of the journal: this one must know, the others may be gone.
@@ -138,9 +158,9 @@ func (j *Journal) missed(ctx context.Context, v view, seen []answer[keyholder.Se
 func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool) error {
 	var term, events *int64
 	var root []byte
-	err := j.writer.ask(ctx, j.sql.claim, []any{j.ledger, j.id, int64(highest), accept, j.Host, int64(v.end.Events), v.end.Root[:]}, &term, &events, &root)
+	err := j.writer.ask(ctx, j.sql.claim, []any{j.ledger, j.id, int64(highest), accept, j.Host, int64(v.end.Events), v.end.Root[:], int64(v.begun)}, &term, &events, &root)
 	if err == nil && term == nil {
-		err = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those that it was given")
+		err = errMoved
 	}
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@
 //
 //	version   the version: 1
 //	heads     a row for each ledger: its journal, the term, where it ends (events, root) and begins (begin_…), up to where keys are destroyed
-//	          (erased_…), the term below which marks do not count (conceded), who has claimed it and when
+//	          (erased_…), the term below which marks do not count (conceded), a number that grows with each segment (begun), who has claimed it and when
 //	segments  where each begins (events), and its name: the term of its claim, and a number within
 //	frames    the groups: where one begins (events, root) and ends (after_…), its term, its segment; the body, in frames of up to 4 MiB before
 //	          they are sealed, from 0 to frames − 1

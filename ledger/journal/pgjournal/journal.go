@@ -198,6 +198,7 @@ type view struct {
 	begin    journal.Position
 	erased   journal.Position // up to here the keys are destroyed, too
 	conceded uint64           // marks of lower terms do not count
+	begun    uint64           // changes with each segment that is begun
 	host     string           // that has claimed it
 	known    bool             // a group ends at the position that was asked for, or the journal begins there
 	segments []span           // those that are not trimmed, in order
@@ -231,15 +232,15 @@ func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err er
 
 // row are the columns of a look.
 type row struct {
-	standby                                     bool
-	id                                          *uuid.UUID
-	term, events, begin, erased, conceded       *int64
-	root, beginRoot, erasedRoot                 []byte
-	host                                        *string
-	known                                       *bool
-	segmentEvents, segmentTerms, segmentNumbers []int64
-	baseHosts                                   []string
-	baseEvents, baseSeconds                     []int64
+	standby                                      bool
+	id                                           *uuid.UUID
+	term, events, begin, erased, conceded, begun *int64
+	root, beginRoot, erasedRoot                  []byte
+	host                                         *string
+	known                                        *bool
+	segmentEvents, segmentTerms, segmentNumbers  []int64
+	baseHosts                                    []string
+	baseEvents, baseSeconds                      []int64
 }
 
 func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
@@ -248,7 +249,7 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 	}
 	var r row
 	err = s.ask(ctx, j.sql.look, []any{j.ledger, int64(at.Events), at.Root[:]},
-		&r.standby, &r.id, &r.term, &r.events, &r.root, &r.begin, &r.beginRoot, &r.erased, &r.erasedRoot, &r.conceded, &r.host, &r.known,
+		&r.standby, &r.id, &r.term, &r.events, &r.root, &r.begin, &r.beginRoot, &r.erased, &r.erasedRoot, &r.conceded, &r.begun, &r.host, &r.known,
 		&r.segmentEvents, &r.segmentTerms, &r.segmentNumbers, &r.baseHosts, &r.baseEvents, &r.baseSeconds)
 	switch {
 	case err != nil:
@@ -259,7 +260,7 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 		return v, fmt.Errorf("%w: there is no journal of ledger %v in schema %s", fs.ErrNotExist, uuid.UUID(j.ledger), j.Schema)
 	}
 	v = view{
-		id: *r.id, term: uint64(*r.term), conceded: uint64(*r.conceded), host: *r.host, known: *r.known,
+		id: *r.id, term: uint64(*r.term), conceded: uint64(*r.conceded), begun: uint64(*r.begun), host: *r.host, known: *r.known,
 		end: position(*r.events, r.root), begin: position(*r.begin, r.beginRoot), erased: position(*r.erased, r.erasedRoot),
 	}
 	for i, events := range r.segmentEvents {

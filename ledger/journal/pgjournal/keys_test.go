@@ -155,6 +155,50 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 	b.holds(first.Before, first, second)
 }
 
+// A segment that is begun while a host claims counts, too: it has the key of that as well, or has taken the journal from nobody.
+func TestASegmentIsBegunDuringAClaim(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	a := started(t, h, "a")
+	first := a.add("c has the key of this")
+	pgtest.Until(t, "c has the key", func() error {
+		_, err := h.keys["c"].Get(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1})
+		return err
+	})
+	off, begin := errors.New("it is off"), true
+	var second journal.Group
+	h.keys["c"].Inject(func(call string) error {
+		switch {
+		case call == "Put":
+			return off
+		case call == "Get" && begin:
+			begin = false
+			second = a.group("but not of this")
+			second.Cut = true
+			must(t, a.j.Append(context.Background(), second))
+			h.keys["b"].Fail(off)
+			h.keys["a"].Inject(func(call string) error {
+				if call == "Get" {
+					return off
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	c := h.open(t, "c")
+	if _, _, err := c.Claim(t.Context()); !errors.Is(err, keyholder.ErrNoKey) || begin {
+		t.Errorf("without the key of what was begun meanwhile: %v", err)
+	}
+	third := a.add("a was not fenced")
+	for _, keys := range h.keys {
+		keys.Fail(nil)
+	}
+	b := &author{TB: t, j: c, log: a.log.Clone()}
+	b.claim()
+	b.holds(first.Before, first, second, third)
+}
+
 // What two hosts encrypt is under different keys, also when a term comes again; and a host that brings another key for a segment is not believed.
 func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 	s := shared(t)

@@ -31,6 +31,7 @@ CREATE TABLE @.heads (
 	erased_events bigint NOT NULL,
 	erased_root   bytea NOT NULL,
 	conceded      bigint NOT NULL,
+	begun         bigint NOT NULL,
 	host          text NOT NULL,
 	claimed       timestamptz NOT NULL
 ) WITH (fillfactor = 50);
@@ -86,14 +87,14 @@ const (
 
 	// a journal is made, unless the ledger has one
 	createSQL = `WITH head AS (
-	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, host, claimed)
-	SELECT $2, $3, 0, $4, $5, $4, $5, $4, $5, 0, $6, now() WHERE ` + sure + `
+	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, begun, host, claimed)
+	SELECT $2, $3, 0, $4, $5, $4, $5, $4, $5, 0, 0, $6, now() WHERE ` + sure + `
 	ON CONFLICT (ledger) DO NOTHING RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
 	// what is known of the journal, and whether a group ends at $3 and $4
 	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events, h.begin_root, h.erased_events, h.erased_root, h.conceded,
-	h.host, $3 >= h.begin_events AND ((h.events, h.root) = ($3, $4) OR (h.begin_events, h.begin_root) = ($3, $4)
+	h.begun, h.host, $3 >= h.begin_events AND ((h.events, h.root) = ($3, $4) OR (h.begin_events, h.begin_root) = ($3, $4)
 		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0)),
 	ARRAY(SELECT events FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
 	ARRAY(SELECT term FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
@@ -103,17 +104,17 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	ARRAY(SELECT extract(epoch FROM now() - told)::bigint FROM @.bases b WHERE b.ledger = $2 ORDER BY host)
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 
-	// the term is raised
+	// the term is raised, if no segment was begun since $9 were
 	claimSQL = `WITH head AS (
 	UPDATE @.heads SET term = greatest(term, $4) + 1, conceded = CASE WHEN $5 THEN greatest(term, $4) + 1 ELSE conceded END, host = $6, claimed = now()
-	WHERE ledger = $2 AND journal = $3 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + sure + `
+	WHERE ledger = $2 AND journal = $3 AND begun = $9 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + sure + `
 	RETURNING term, events, root), base AS (
 	DELETE FROM @.bases WHERE ledger = $2 AND host = $6 AND EXISTS (SELECT FROM head))
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
 	// a group is appended, or the first frame of it
 	appendSQL = `WITH head AS (
-	UPDATE @.heads SET events = $7, root = $8
+	UPDATE @.heads SET events = $7, root = $8, begun = begun + CASE WHEN $14 THEN 1 ELSE 0 END
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND events = $5 AND root = $6
 		AND (NOT $13 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
 	RETURNING ledger), segment AS (
@@ -139,9 +140,9 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2 LEFT JOIN LATERAL (
 	WHERE ahead < $5) f ON true
 ORDER BY f.events, f.frame`
 
-	// the journal begins elsewhere, without some segments
+	// the journal begins elsewhere, without some segments, and maybe with another one
 	cutSQL = `WITH head AS (
-	UPDATE @.heads SET begin_events = $5, begin_root = $6
+	UPDATE @.heads SET begin_events = $5, begin_root = $6, begun = begun + 1
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5 AND ` + sure + ` RETURNING 1), gone AS (
 	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($7) AND EXISTS (SELECT FROM head))
 SELECT $1::bigint, (SELECT count(*) FROM head)`
@@ -180,10 +181,8 @@ WHERE f.ledger = $2 AND NOT EXISTS (
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + sure + ` RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
-	// something is committed
-	settleSQL = `WITH head AS (
-	UPDATE @.heads SET host = host WHERE ledger = $2 AND journal = $3 AND ` + sure + ` RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM head)`
+	// something is committed, which stands in nobody's way
+	settleSQL = `SELECT $1::bigint, (SELECT count(pg_logical_emit_message(true, 'sluice', '')) FROM @.heads WHERE ledger = $2 AND journal = $3 AND ` + sure + `)`
 
 	// a host has a base of its own
 	foldedSQL = `WITH base AS (
@@ -208,8 +207,8 @@ SELECT $1::bigint, (SELECT count(*) FROM gone)`
 
 	// a journal is made anew
 	restoreSQL = `WITH head AS (
-	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, host, claimed)
-	SELECT $2, $3, $7::bigint, $4, $5, $4, $5, 0, '', CASE WHEN $8 THEN $7::bigint + 1 ELSE 0 END, $6, now() WHERE ` + sure + `
+	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, begun, host, claimed)
+	SELECT $2, $3, $7::bigint, $4, $5, $4, $5, 0, '', CASE WHEN $8 THEN $7::bigint + 1 ELSE 0 END, 0, $6, now() WHERE ` + sure + `
 	ON CONFLICT (ledger) DO NOTHING RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
