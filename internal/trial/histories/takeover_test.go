@@ -72,7 +72,7 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	text, err := os.ReadFile(p.files[0]) // which names its journal, and nobody writes to it
 	must(t, err)
 	must(t, os.WriteFile(p.files[1], text, 0o600))
-	x.real, x.host = p.now, p
+	x.real, x.host, x.tidy = p.now, p, p.compactAny
 	x.define(t)
 	t.Cleanup(func() { must(t, p.now.Close()) })
 	return p
@@ -115,6 +115,15 @@ func (p *pair) follows(host int) error {
 		return err
 	}
 	return errors.Join(j.Folded(context.Background(), w.At), j.Close())
+}
+
+// compactAny compacts the file of who serves. It may be taken over from meanwhile.
+func (p *pair) compactAny(ctx context.Context) error {
+	l, _, _ := p.serving()
+	if err := l.Compact(ctx, nil); !errors.Is(err, ledger.ErrStopped) && !errors.Is(err, ledger.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // serving returns who serves, and what is closed when that is another one.
