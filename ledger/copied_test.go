@@ -63,8 +63,8 @@ func (f *film) Update(fn func(kv.Writer) error) error {
 	return f.Store.Update(fn)
 }
 
-func (f *film) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
-	j, err := f.besideFile.Make(ledger, at)
+func (f *film) Make(w journal.Wanted) (journal.Journal, error) {
+	j, err := f.besideFile.Make(w)
 	f.shoot("journal made")
 	return filmed{j, f}, err
 }
