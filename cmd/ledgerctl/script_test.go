@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ledgerctl":  func() { os.Exit(runHere(os.Args[1:], os.Stdout)) },
+		"ledgerctl":  func() { os.Exit(runHere(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"exits":      exits,
 		"onterminal": onTerminal,
 	})
@@ -28,23 +30,30 @@ func TestMain(m *testing.M) {
 // panic, whose code would be that of wrong usage, is a failure. With "exits 3 withfull ledgerctl …", standard output is
 // a full disk.
 func exits() {
-	args, stdout := os.Args[2:], os.Stdout
-	if args[0] == "withfull" {
-		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		if err != nil {
-			panic(err)
-		}
-		args, stdout = args[1:], full
-	}
-	want, err := strconv.Atoi(os.Args[1])
-	if err != nil || args[0] != "ledgerctl" {
-		fmt.Fprintln(os.Stderr, "usage: exits CODE ledgerctl ARGS")
+	want, args, stdout, err := expected(os.Args[1:], os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if got := runHere(args[1:], stdout); got != want {
+	if got := runHere(args, os.Stdin, stdout, os.Stderr); got != want {
 		fmt.Fprintf(os.Stderr, "exit code %d, want %d\n", got, want)
 		os.Exit(1)
 	}
+}
+
+// expected reads what stands behind "exits".
+func expected(words []string, stdout io.Writer) (code int, args []string, out io.Writer, err error) {
+	if len(words) > 1 && words[1] == "withfull" {
+		if stdout, err = os.OpenFile("/dev/full", os.O_WRONLY, 0); err != nil {
+			return 0, nil, nil, err
+		}
+		words = slices.Delete(slices.Clone(words), 1, 2)
+	}
+	if len(words) < 2 || words[1] != "ledgerctl" {
+		return 0, nil, nil, fmt.Errorf("usage: exits CODE [withfull] ledgerctl ARGS")
+	}
+	code, err = strconv.Atoi(words[0])
+	return code, words[2:], stdout, err
 }
 
 // onTerminal runs a command line whose stderr is the terminal that ttyin set up.
@@ -62,7 +71,7 @@ func onTerminal() {
 // quickExit keeps the race detector from waiting for a second at the end of every process.
 const quickExit = "atexit_sleep_ms=10"
 
-func TestScripts(t *testing.T) { runScripts(t, "", "testdata/script/*.txtar") }
+func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")) }
 
 // What scripts do with a file they do with a ledger that is served, too: each command is run with --addr, on a server of its own.
 func TestScriptsOnAServedLedger(t *testing.T) {
@@ -70,29 +79,28 @@ func TestScriptsOnAServedLedger(t *testing.T) {
 	if pace.Deep() {
 		names = append(names, "enroll", "estimate", "finite", "flow", "ids", "log", "question", "quote", "show", "stats", "withdraw")
 	}
-	var paths []string
+	dir := pace.Scratch(t)
 	for _, name := range names {
-		paths = append(paths, "testdata/script/"+name+".txtar")
+		text, err := os.ReadFile(filepath.Join("testdata/script", name+".txtar"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".txtar"), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	runScripts(t, "1", paths...)
+	runScripts(t, scripts(t, dir, "1"))
 }
 
-func runScripts(t *testing.T, served string, patterns ...string) {
+// scripts says how the scripts of a folder are run: on a file or, where served is set, on a server.
+func scripts(t *testing.T, dir, served string) testscript.Params {
 	t.Helper()
-	var paths []string
-	for _, pattern := range patterns {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
-		}
-		paths = append(paths, found...)
-	}
 	data, err := filepath.Abs("../../testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Files:               paths,
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		WorkdirRoot:         pace.Scratch(t),
@@ -110,7 +118,7 @@ func runScripts(t *testing.T, served string, patterns ...string) {
 			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people, "setfrom": setFrom,
 			"replace": replace, "write": write, "await": await,
 		},
-	})
+	}
 }
 
 // hold opens a ledger in this process, so that others find it in use, until letgo.

@@ -20,13 +20,13 @@ import (
 const servedName = "SLUICE_TEST_SERVED"
 
 // runHere runs a command line in this process, and returns the exit code: on the file, or on a server that has it open.
-func runHere(args []string, stdout io.Writer) int {
+func runHere(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if os.Getenv(servedName) == "" || !needsLedger(args) {
-		return run(args, os.Stdin, stdout, os.Stderr)
+		return run(args, stdin, stdout, stderr)
 	}
-	code, err := runServed(args, stdout)
+	code, err := runServed(args, stdin, stdout, stderr)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "serve:", err)
+		fmt.Fprintln(stderr, "serve:", err)
 		return 99
 	}
 	return code
@@ -42,7 +42,7 @@ func needsLedger(args []string) bool {
 }
 
 // runServed serves the ledger while a command line runs.
-func runServed(args []string, stdout io.Writer) (code int, err error) {
+func runServed(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, err error) {
 	var options ledger.Options
 	if text, err := os.ReadFile("ledger.db.key"); err == nil {
 		if options.Signer, err = note.NewSigner(strings.TrimSpace(string(text))); err != nil {
@@ -70,5 +70,5 @@ func runServed(args []string, stdout io.Writer) (code int, err error) {
 	server := ledgerhttp.Server(handler)
 	go func() { _ = server.Serve(at) }()
 	defer func() { _ = server.Shutdown(context.Background()) }()
-	return run(append([]string{"--addr", "unix:" + filepath.Join(dir, "s")}, args...), os.Stdin, stdout, os.Stderr), nil
+	return run(append([]string{"--addr", "unix:" + filepath.Join(dir, "s")}, args...), stdin, stdout, stderr), nil
 }
