@@ -175,7 +175,9 @@ func receiver(of ast.Expr) *ast.Ident {
 }
 
 // tagged tells whether the tag of a field says what it is, for the document of an API.
-func tagged(field *ast.Field) bool { return field.Tag != nil && strings.Contains(strings.ReplaceAll(field.Tag.Value, `\"`, `"`), ` doc:"`) }
+func tagged(field *ast.Field) bool {
+	return field.Tag != nil && strings.Contains(strings.ReplaceAll(field.Tag.Value, `\"`, `"`), ` doc:"`)
+}
 
 // members returns the fields and methods in a type that have no comment.
 func members(of ast.Expr) (all []*ast.Ident) {

@@ -2,7 +2,6 @@ package ledgerclient
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -103,13 +102,13 @@ func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.Ans
 	return out.AnswerResult, err
 }
 
-// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is told in words.
+// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is a [*problem.Problem], which wraps what the ledger says.
 func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
 	var out api.AnswerQuote
 	err := c.post(ctx, "/v1/answers/quotes", inquiry(r), &out)
 	q := ledger.AnswerQuote{Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Refused: listed(out.Refused)}
-	if out.NotRaised != "" {
-		q.NotRaised = errors.New(out.NotRaised)
+	if out.NotRaised != nil {
+		q.NotRaised = out.NotRaised
 	}
 	return q, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // What the host asks.
@@ -74,7 +75,7 @@ func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {
 	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
 	out := api.AnswerQuote{Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Refused: orNone(q.Refused)}
 	if q.NotRaised != nil {
-		out.NotRaised = q.NotRaised.Error()
+		out.NotRaised = problem.Of(q.NotRaised)
 	}
 	return out, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/mechanism"
 )
 
 // Base begins the type of each problem: behind it stands the kind. The page says what each means.
@@ -43,9 +44,10 @@ type Problem struct {
 	MaxPrice *int64        `json:"max_price,omitempty" doc:"the most that was to be paid"`
 	Helps    ledger.Remedy `json:"helps,omitempty" doc:"what would help against it"`
 
-	Needs []Need `json:"needs,omitempty" doc:"whose true values the request needs"`
-	Name  *Name  `json:"name,omitempty" doc:"what is wrong with a new name"`
-	Clock *Clock `json:"clock,omitempty" doc:"a clock that is far ahead of the log"`
+	Needs   []Need `json:"needs,omitempty" doc:"whose true values the request needs"`
+	Name    *Name  `json:"name,omitempty" doc:"what is wrong with a new name"`
+	Outputs int    `json:"outputs,omitempty" doc:"how many outputs a query has that has no score"`
+	Clock   *Clock `json:"clock,omitempty" doc:"a clock that is far ahead of the log"`
 
 	cause error // what it was made of, if it was made here
 }
@@ -123,7 +125,10 @@ func (p *Problem) smaller(err error) {
 	var conflict *ledger.KeyConflictError
 	var name *ledger.NameError
 	var clock *ledger.ClockError
+	var score *mechanism.ScoreError
 	switch {
+	case errors.As(err, &score):
+		p.Outputs = score.Outputs
 	case errors.As(err, &conflict):
 		p.Key, p.Field = conflict.Key, conflict.Field
 	case errors.As(err, &name):
@@ -171,6 +176,8 @@ func (p *Problem) typed() error {
 		return &ledger.KeyConflictError{Key: p.Key, Field: p.Field}
 	case p.Name != nil:
 		return &ledger.NameError{What: p.Name.What, Name: p.Name.Name, Offset: p.Name.Offset, Fault: p.Name.Fault}
+	case p.Outputs > 0:
+		return &mechanism.ScoreError{Outputs: p.Outputs}
 	case p.Clock != nil:
 		return &ledger.ClockError{Clock: p.Clock.Clock, Last: p.Clock.Last, Leap: p.Clock.Leap}
 	}

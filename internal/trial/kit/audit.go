@@ -41,7 +41,7 @@ type books struct {
 // (invariants 3, 4 and 9): each response is the one recorded at its ε; each buyer has paid for each object
 // the price of the highest level held; and earnings, payments and revenue are the same money. Of what is erased
 // only the money can be checked.
-func AuditMarket(t testing.TB, l *ledger.Ledger) {
+func AuditMarket(t testing.TB, l Book) {
 	t.Helper()
 	b := books{t, map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}, map[uint64]int64{}, map[uint64]int64{}, map[chain]uint64{}, map[chain]uint64{}}
 	for i, ev := range Events(t, l) {
@@ -109,7 +109,7 @@ func (b books) enterSold(number uint64, d history.Sold) {
 }
 
 // auditMoney checks that what was paid, and earned, is as the prices say.
-func auditMoney(t testing.TB, l *ledger.Ledger, paid map[holding]int64, top map[holding]privacy.Epsilon) {
+func auditMoney(t testing.TB, l Book, paid map[holding]int64, top map[holding]privacy.Epsilon) {
 	t.Helper()
 	terms, earned, objects, invoices, revenue := map[[2]string]*policy.Terms{}, map[string]int64{}, map[string]ledger.ObjectState{}, map[string]int64{}, int64(0)
 	forgotten, gone := map[string]bool{}, int64(0) // what no event says who earned it

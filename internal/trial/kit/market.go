@@ -74,7 +74,7 @@ func Reserve(t testing.TB, l *ledger.Ledger, r ledger.ReserveRequest) ledger.Res
 }
 
 // Delivered returns what a sale delivered, by object.
-func Delivered(t testing.TB, l *ledger.Ledger, number uint64) map[string]ledger.Delivery {
+func Delivered(t testing.TB, l Book, number uint64) map[string]ledger.Delivery {
 	t.Helper()
 	all, last := map[string]ledger.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
@@ -88,7 +88,7 @@ func Delivered(t testing.TB, l *ledger.Ledger, number uint64) map[string]ledger.
 }
 
 // BuyersOf returns all buyers by name.
-func BuyersOf(t testing.TB, l *ledger.Ledger) map[string]ledger.BuyerState {
+func BuyersOf(t testing.TB, l Book) map[string]ledger.BuyerState {
 	t.Helper()
 	list, err := l.Buyers(t.Context())
 	Must(t, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // ObjectOf returns what the ledger says of an object.
-func ObjectOf(t testing.TB, l *ledger.Ledger, name string) ledger.ObjectState {
+func ObjectOf(t testing.TB, l Book, name string) ledger.ObjectState {
 	t.Helper()
 	o, err := l.Object(t.Context(), name)
 	Must(t, err)
@@ -22,7 +22,7 @@ func ObjectOf(t testing.TB, l *ledger.Ledger, name string) ledger.ObjectState {
 }
 
 // Stats returns the sum of all.
-func Stats(t testing.TB, l *ledger.Ledger) ledger.Stats {
+func Stats(t testing.TB, l Book) ledger.Stats {
 	t.Helper()
 	s, err := l.Stats(t.Context())
 	Must(t, err)
@@ -30,7 +30,7 @@ func Stats(t testing.TB, l *ledger.Ledger) ledger.Stats {
 }
 
 // Responses returns the recorded responses at one ε, by object. They come in order, each once.
-func Responses(t testing.TB, l *ledger.Ledger, question string, epsilon privacy.Epsilon) map[string]ledger.Response {
+func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) map[string]ledger.Response {
 	t.Helper()
 	found, last := map[string]ledger.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
@@ -44,7 +44,7 @@ func Responses(t testing.TB, l *ledger.Ledger, question string, epsilon privacy.
 }
 
 // Events returns the log in words.
-func Events(t testing.TB, l *ledger.Ledger) []ledger.Event {
+func Events(t testing.TB, l Book) []ledger.Event {
 	t.Helper()
 	var all []ledger.Event
 	for ev, err := range l.Events(t.Context(), 1) {
@@ -111,7 +111,7 @@ func LogKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 }
 
 // WantSpent checks what objects have spent, all of it for answers about one question.
-func WantSpent(t *testing.T, l *ledger.Ledger, epsilon string, names ...string) {
+func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if o := ObjectOf(t, l, name); o.Spent != Eps(t, epsilon) || o.Chains[0].Answered != o.Spent {

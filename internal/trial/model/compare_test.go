@@ -187,7 +187,7 @@ func (g *game) compareRecounts() {
 			r := ledger.EstimateRequest{Question: q.Name, Epsilon: epsilonOf(e)}
 			running, err := g.ledger.Estimate(g.Context(), r)
 			r.Include = func(string) bool { return true }
-			recount, errOfRecount := g.ledger.Estimate(g.Context(), r)
+			recount, errOfRecount := g.opened.Estimate(g.Context(), r)
 			if g.same("what is counted", running, recount); fmt.Sprint(err) != fmt.Sprint(errOfRecount) {
 				g.Fatalf("what is counted comes to %v, the recount to %v", err, errOfRecount)
 			}
@@ -266,7 +266,7 @@ func (g *game) verify() {
 	if g.trusted != nil && g.paper.extends(g.trusted) {
 		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
 	}
-	_, err := g.ledger.Verify(g.Context(), r)
+	_, err := g.opened.Verify(g.Context(), r)
 	kit.Must(g, err)
 }
 

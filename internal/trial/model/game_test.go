@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -23,7 +24,9 @@ type game struct {
 	table  *table
 	paper  *paper
 	shelf  shelf
-	ledger *ledger.Ledger
+	ledger kit.Book       // as the host calls it: open, or over HTTP
+	opened *ledger.Ledger // the one that is open
+	served bool           // it is called over HTTP
 	moves  int
 	host   host              // as it is during a move
 	asked  []string          // whose truth it was asked for
@@ -689,7 +692,11 @@ func (one moveEstimate) play(g *game) {
 	if one.But != "" {
 		r.Include = func(name string) bool { return name != one.But }
 	}
-	got, err := g.ledger.Estimate(g.Context(), r)
+	book := g.ledger
+	if r.Include != nil {
+		book = g.opened // a function cannot be sent
+	}
+	got, err := book.Estimate(g.Context(), r)
 	q, refused := g.paper.question(one.Question)
 	counts := g.paper.counts(q, one.Epsilon, one.But)
 	if refused == nil && len(counts) == 0 {

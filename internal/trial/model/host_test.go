@@ -204,9 +204,9 @@ func (s memoryShelf) open(g *game, options ledger.Options) (*ledger.Ledger, erro
 
 // copied copies what is committed: a ledger that has no file cannot be copied by itself.
 func (s memoryShelf) copied(g *game, compact bool) shelf {
-	copyTo := g.ledger.Backup
+	copyTo := g.opened.Backup
 	if compact {
-		copyTo = g.ledger.CompactTo
+		copyTo = g.opened.CompactTo
 	}
 	if _, err := copyTo(g.Context(), filepath.Join(os.DevNull, "copy"), nil); !errors.Is(err, errors.ErrUnsupported) {
 		g.Fatalf("what has no file is copied to one: %v", err)
@@ -225,9 +225,9 @@ func (s fileShelf) open(g *game, options ledger.Options) (*ledger.Ledger, error)
 
 func (s fileShelf) copied(g *game, compact bool) shelf {
 	other := s.next(g)
-	copyTo := g.ledger.Backup
+	copyTo := g.opened.Backup
 	if compact {
-		copyTo = g.ledger.CompactTo
+		copyTo = g.opened.CompactTo
 	}
 	done, err := copyTo(g.Context(), string(other), nil)
 	kit.Must(g, err)
@@ -333,7 +333,10 @@ func (g *game) open(o opening) {
 	}
 	l, err := g.shelf.open(g, options)
 	kit.Must(g, err)
-	g.ledger = l
+	g.opened, g.ledger = l, l
+	if g.served {
+		g.ledger = kit.Served(g, l)
+	}
 	g.paper.open(o, g.keyed(o))
 }
 
@@ -392,7 +395,7 @@ func (g *game) tryWrongKeys() {
 // close closes the ledger. The host has the last checkpoint then, if any are published.
 func (g *game) close() {
 	g.Helper()
-	kit.Must(g, g.ledger.Close())
+	kit.Must(g, g.opened.Close())
 	if o := g.paper.opened; o.Signing == publishing && !o.ReadOnly {
 		g.trust(g.mail.newest())
 	}
@@ -438,7 +441,7 @@ func (one moveCopy) play(g *game) {
 }
 
 func (moveCompact) play(g *game) {
-	err := g.ledger.Compact(g.Context(), nil)
+	err := g.opened.Compact(g.Context(), nil)
 	switch _, onDisk := g.shelf.(fileShelf); {
 	case g.paper.opened.ReadOnly:
 		g.wantError(err, ledger.ErrReadOnly)

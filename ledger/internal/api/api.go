@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -22,8 +23,8 @@ const Stream = "text/event-stream"
 
 // End is the last line of a list: without it, something is missing.
 type End struct {
-	End     bool `json:"end,omitempty"`     // the list is whole
-	Problem any  `json:"problem,omitempty"` // or this came between
+	End     bool             `json:"end,omitempty"`     // the list is whole
+	Problem *problem.Problem `json:"problem,omitempty"` // or this came between
 }
 
 // Truths are true values by object, for the draws of a request. Of an object that is not among them they say nothing, and "" says that there is none.
@@ -133,7 +134,7 @@ type AnswerQuote struct {
 	Charge    privacy.Epsilon  `json:"charge" doc:"to each"`
 	Held      privacy.Epsilon  `json:"held" doc:"the highest ε at which it is answered, or 0"`
 	Anew      privacy.Epsilon  `json:"anew" doc:"what it would cost to ask anew"`
-	NotRaised string           `json:"not_raised,omitempty" doc:"why the answer at held is not raised"`
+	NotRaised *problem.Problem `json:"not_raised,omitempty" doc:"why the answer at held is not raised"`
 	Refused   []ledger.Refusal `json:"refused" doc:"who would be left out, or stand in the way"`
 }
 
