@@ -14,45 +14,45 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Book is a ledger as a host calls it: an open one, or one behind a handler.
+// Book is a ledger as a host calls it: an open one, or one behind a handler. What a method does is told in package ledger.
 type Book interface {
-	About() ledger.About
-	Stats(ctx context.Context) (ledger.Stats, error)
+	About() ledger.About                             // as of [ledger.Ledger]
+	Stats(ctx context.Context) (ledger.Stats, error) // as of [ledger.Ledger]
 
-	Questions(ctx context.Context) ([]ledger.Question, error)
-	DefineQuestion(ctx context.Context, key string, q ledger.Question) error
-	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)
-	Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error)
-	Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error)
-	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)
-	Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error)
-	QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error)
-	BeginEpoch(ctx context.Context, key, question, object string) error
-	Withdraw(ctx context.Context, key, object string) error
-	Forget(ctx context.Context, key, object string) error
+	Questions(ctx context.Context) ([]ledger.Question, error)                            // as of [ledger.Ledger]
+	DefineQuestion(ctx context.Context, key string, q ledger.Question) error             // as of [ledger.Ledger]
+	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)     // as of [ledger.Ledger]
+	Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error)       // as of [ledger.Ledger]
+	Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error)        // as of [ledger.Ledger]
+	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)  // as of [ledger.Ledger]
+	Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error)     // as of [ledger.Ledger]
+	QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error) // as of [ledger.Ledger]
+	BeginEpoch(ctx context.Context, key, question, object string) error                  // as of [ledger.Ledger]
+	Withdraw(ctx context.Context, key, object string) error                              // as of [ledger.Ledger]
+	Forget(ctx context.Context, key, object string) error                                // as of [ledger.Ledger]
 
-	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)
-	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)
-	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
-	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
-	Cancel(ctx context.Context, key string, reservation uint64) error
-	Sale(ctx context.Context, number uint64) (ledger.Sale, error)
-	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
-	Reservation(ctx context.Context, number uint64) (ledger.Reservation, error)
-	Reservations(ctx context.Context, buyer string) iter.Seq2[ledger.Reservation, error]
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
-	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
+	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)                     // as of [ledger.Ledger]
+	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)                 // as of [ledger.Ledger]
+	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)    // as of [ledger.Ledger]
+	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)           // as of [ledger.Ledger]
+	Cancel(ctx context.Context, key string, reservation uint64) error                    // as of [ledger.Ledger]
+	Sale(ctx context.Context, number uint64) (ledger.Sale, error)                        // as of [ledger.Ledger]
+	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]               // as of [ledger.Ledger]
+	Reservation(ctx context.Context, number uint64) (ledger.Reservation, error)          // as of [ledger.Ledger]
+	Reservations(ctx context.Context, buyer string) iter.Seq2[ledger.Reservation, error] // as of [ledger.Ledger]
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]       // as of [ledger.Ledger]
+	Buyers(ctx context.Context) ([]ledger.BuyerState, error)                             // as of [ledger.Ledger]
 
-	Object(ctx context.Context, name string) (ledger.ObjectState, error)
-	Estimate(ctx context.Context, r ledger.EstimateRequest) (ledger.Estimate, error)
-	Levels(ctx context.Context, question string) ([]ledger.LevelCount, error)
-	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error]
-	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
-	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]
+	Object(ctx context.Context, name string) (ledger.ObjectState, error)                                       // as of [ledger.Ledger]
+	Estimate(ctx context.Context, r ledger.EstimateRequest) (ledger.Estimate, error)                           // as of [ledger.Ledger]
+	Levels(ctx context.Context, question string) ([]ledger.LevelCount, error)                                  // as of [ledger.Ledger]
+	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error] // as of [ledger.Ledger]
+	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]                                    // as of [ledger.Ledger]
+	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]                      // as of [ledger.Ledger]
 
-	Checkpoint(ctx context.Context) ([]byte, error)
-	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
-	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
+	Checkpoint(ctx context.Context) ([]byte, error)                                // as of [ledger.Ledger]
+	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)            // as of [ledger.Ledger]
+	Statement(ctx context.Context, key, object string) (evidence.Statement, error) // as of [ledger.Ledger]
 }
 
 var (
@@ -64,9 +64,9 @@ var (
 func Served(t testing.TB, l *ledger.Ledger) *ledgerclient.Client {
 	t.Helper()
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}, Limits: ledgerhttp.Limits{Rate: 1e9, Burst: 1e9}})
-	Must(t, err)
+	Must(t, err) // as of [ledger.Ledger]
 	c, err := ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}})
-	Must(t, err)
+	Must(t, err) // as of [ledger.Ledger]
 	return c
 }
 

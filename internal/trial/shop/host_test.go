@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -11,18 +12,25 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 )
 
 // host is the backend: it brings orders to their end.
 type host struct {
-	ledger *ledger.Ledger
+	ledger market
 	books  *books
 	cards  *cards
 	hold   time.Duration     // for how long a reservation waits for the card
 	hook   func(step string) // called right before and after each step; it may not return
 	log    zerolog.Logger    // silent unless set
 	hands  hands
+}
+
+// market is what the host has of the ledger: open, or over HTTP.
+type market interface {
+	kit.Book
+	Close() error
 }
 
 // open opens the host's files in a directory, and makes them if need be. The ledger comes first: its
@@ -32,14 +40,20 @@ func open(ctx context.Context, dir string, hook func(string)) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHost(ctx, dir, l, time.Now, hook)
+	var m market = l
+	if os.Getenv(servedEnv) != "" {
+		if m, err = overHTTP(ctx, l); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	h, err := newHost(ctx, dir, m, time.Now, hook)
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, m.Close())
 	}
 	return h, nil
 }
 
-func newHost(ctx context.Context, dir string, l *ledger.Ledger, now func() time.Time, hook func(string)) (*host, error) {
+func newHost(ctx context.Context, dir string, l market, now func() time.Time, hook func(string)) (*host, error) {
 	b, err := openBooks(ctx, filepath.Join(dir, "host.db"), hook)
 	if err != nil {
 		return nil, err

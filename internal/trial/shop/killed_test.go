@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 )
 
@@ -22,12 +21,14 @@ import (
 type world struct {
 	testing.TB
 	buyers
-	dir    string
-	deaths int
+	dir     string
+	sockets string // for every second life of the host, which calls its ledger over HTTP
+	lives   int
+	deaths  int
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{TB: t, dir: pace.Scratch(t), buyers: buyers{answers: map[uuid.UUID]answer{}}}
+	return &world{TB: t, dir: pace.Scratch(t), sockets: pace.Scratch(t), buyers: buyers{answers: map[uuid.UUID]answer{}}}
 }
 
 func (w *world) must(err error) {
@@ -47,6 +48,9 @@ func (w *world) run(host *exec.Cmd, orders []order) (died bool) {
 	w.Helper()
 	var complaints bytes.Buffer
 	host.Stderr = &complaints
+	if w.lives++; w.lives%2 == 0 {
+		host.Env = append(host.Environ(), servedEnv+"=1", "TMPDIR="+w.sockets)
+	}
 	died, err := w.visit(host, orders)
 	if errors.Is(err, context.DeadlineExceeded) {
 		died, err = true, nil // the kill came as it ended, or before it began
@@ -120,7 +124,7 @@ func (w *world) fate(o order) string {
 
 // salesByKey reads from the log which request made which sale, and that nobody was drawn from, or
 // delivered to a buyer, twice at an ε.
-func (w *world) salesByKey(l *ledger.Ledger) map[string]uint64 {
+func (w *world) salesByKey(l market) map[string]uint64 {
 	w.Helper()
 	saleOf, drawn, current := map[string]uint64{}, map[string]bool{}, uint64(0)
 	once := func(what string) {
