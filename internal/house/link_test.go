@@ -32,3 +32,34 @@ func TestTheLedgerDoesNotLinkPostgreSQL(t *testing.T) {
 		t.Errorf("a journal in PostgreSQL links %v only: this test sees nothing", found)
 	}
 }
+
+// Who embeds the ledger links nothing of what serves it, and who calls a ledger elsewhere nothing of what only its server needs.
+func TestTheLedgerDoesNotLinkItsServer(t *testing.T) {
+	needs := func(folder string, without ...string) (found []string) {
+		ours, others := closureOn(t, build.Default, filepath.Join("..", ".."), folder)
+		for name := range others {
+			ours[name] = true
+		}
+		for name := range ours {
+			for _, one := range without {
+				if name == one || strings.HasPrefix(name, one+"/") {
+					found = append(found, name)
+				}
+			}
+		}
+		return found
+	}
+	server := []string{"ledger/ledgerhttp", "github.com/danielgtaylor/huma", "golang.org/x/time"}
+	both := append([]string{"ledger/ledgerclient", "ledger/internal/api", "ledger/problem", "github.com/go-json-experiment", "net/http"}, server...)
+	for _, folder := range []string{"ledger", "ledger/ledgertest", "ledger/evidence", "ledger/history"} {
+		if found := needs(folder, both...); len(found) > 0 {
+			t.Errorf("%s links %v", folder, found)
+		}
+	}
+	if found := needs("ledger/ledgerclient", server...); len(found) > 0 {
+		t.Errorf("ledger/ledgerclient links %v", found)
+	}
+	if found := needs("ledger/ledgerhttp", both...); len(found) < 6 {
+		t.Errorf("ledger/ledgerhttp links %v only: this test sees nothing", found)
+	}
+}

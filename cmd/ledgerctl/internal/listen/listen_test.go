@@ -1,0 +1,183 @@
+package listen
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// issued writes a certificate that another one signed, or itself, and its key.
+func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key string, pair tls.Certificate) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IsCA: parent == nil, BasicConstraintsValid: true,
+	}
+	by, signer := template, any(private)
+	if parent != nil {
+		by, err = x509.ParseCertificate(parent.Certificate[0])
+		must(t, err)
+		signer = parent.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by, &private.PublicKey, signer)
+	must(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	must(t, err)
+	cert, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	pair, err = tls.LoadX509KeyPair(cert, key)
+	must(t, err)
+	return cert, key, pair
+}
+
+func noFiles() *files.Files { return &files.Files{Out: &output.Printer{Quiet: true}} }
+
+// With TLS, a client must know the server; with mutual TLS, the server must know the client, too. A renewed certificate counts at once.
+func TestTLS(t *testing.T) {
+	dir := pace.Scratch(t)
+	_, _, ca := issued(t, dir, "ca", nil)
+	_, _, otherCA := issued(t, dir, "other", nil)
+	cert, key, _ := issued(t, dir, "server", &ca)
+	_, _, client := issued(t, dir, "client", &ca)
+	_, _, stranger := issued(t, dir, "stranger", &otherCA)
+	pool := x509.NewCertPool()
+	root, err := x509.ParseCertificate(ca.Certificate[0])
+	must(t, err)
+	pool.AddCert(root)
+	get := func(address string, config *tls.Config) error {
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+		response, err := c.Get("https://" + address)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	serve := func(s Secrets) string {
+		l, err := On("127.0.0.1:0", s, noFiles())
+		must(t, err)
+		server := &http.Server{Handler: http.NotFoundHandler()}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() { _ = server.Close() })
+		return l.Addr().String()
+	}
+	address := serve(Secrets{Cert: cert, Key: key})
+	must(t, get(address, &tls.Config{RootCAs: pool}))
+	if get(address, &tls.Config{RootCAs: x509.NewCertPool()}) == nil || get(address, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}) == nil {
+		t.Error("a server that nobody knows, or an old TLS, is spoken to")
+	}
+	mutual := serve(Secrets{Cert: cert, Key: key, ClientCA: filepath.Join(dir, "ca.crt")})
+	must(t, get(mutual, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{client}}))
+	if get(mutual, &tls.Config{RootCAs: pool}) == nil || get(mutual, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{stranger}}) == nil {
+		t.Error("a client that nobody knows is let in")
+	}
+	issued(t, dir, "server", &otherCA)
+	if get(address, &tls.Config{RootCAs: pool}) == nil {
+		t.Error("a certificate that was replaced is still shown")
+	}
+}
+
+// Nothing is open without a choice.
+func TestWhatIsRefused(t *testing.T) {
+	dir := pace.Scratch(t)
+	cert, key, _ := issued(t, dir, "server", nil)
+	for _, c := range []struct {
+		address string
+		s       Secrets
+	}{
+		{"0.0.0.0:0", Secrets{}}, {":0", Secrets{}}, {"10.0.0.1:0", Secrets{}}, {"example.com:0", Secrets{}}, {"", Secrets{}}, {"127.0.0.1", Secrets{}},
+		{"127.0.0.1:0", Secrets{Cert: cert}}, {"127.0.0.1:0", Secrets{Key: key}}, {"127.0.0.1:0", Secrets{ClientCA: cert}}, {"127.0.0.1:0", Secrets{Cert: key, Key: cert}},
+		{"127.0.0.1:0", Secrets{Cert: cert, Key: key, ClientCA: key}}, {"unix:" + filepath.Join(dir, "s"), Secrets{Cert: cert, Key: key}}, {"unix:" + cert, Secrets{}},
+	} {
+		l, err := On(c.address, c.s, noFiles())
+		if err == nil {
+			t.Errorf("%q with %+v is open", c.address, c.s)
+			_ = l.Close()
+		}
+		if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.Misuse {
+			t.Errorf("%q with %+v: %v", c.address, c.s, err)
+		}
+	}
+}
+
+// A socket is its owner's; one in use is not taken, and what a dead server left is.
+func TestUnix(t *testing.T) {
+	dir, err := os.MkdirTemp("", "l") // a socket's path is short
+	must(t, err)
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "s")
+	l, err := Unix(path)
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket has mode %v", info.Mode())
+	}
+	if _, err := Unix(path); err == nil {
+		t.Error("a socket that is in use is taken")
+	}
+	// As a killed process leaves it: nobody listens any more, and the file is there.
+	must(t, l.(*unixListener).UnixListener.Close())
+	again, err := Unix(path)
+	must(t, err)
+	must(t, again.Close())
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// No more connections are open than may be, and a listener that is full can be closed.
+func TestConnectionsAreBounded(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	l := limited(inner).(*bounded)
+	l.places = make(chan struct{}, 1)
+	for range 3 {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		must(t, err)
+		defer func() { _ = c.Close() }()
+	}
+	first, err := l.Accept()
+	must(t, err)
+	done := make(chan error)
+	go func() { _, err := l.Accept(); done <- err }()
+	select {
+	case err := <-done:
+		t.Fatalf("a second one is accepted: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	must(t, first.Close())
+	_ = first.Close() // a second time frees no second place
+	must(t, <-done)
+	go func() { _, err := l.Accept(); done <- err }()
+	must(t, l.Close())
+	if err := <-done; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,374 @@
+package ledgerclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eps(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	must(t, err)
+	return e
+}
+
+// polled is an open ledger with the question vote and some people in it.
+func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
+	t.Helper()
+	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: people, Cap: eps(t, "9")})
+	must(t, err)
+	return l
+}
+
+// around serves a ledger behind something, and returns a client of it.
+func around(t *testing.T, l *ledger.Ledger, behind func(http.Handler) http.Handler) *Client {
+	t.Helper()
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}})
+	must(t, err)
+	server := httptest.NewServer(behind(h))
+	t.Cleanup(server.Close)
+	c, err := Dial(t.Context(), server.URL, Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func plainly(h http.Handler) http.Handler { return h }
+
+// An answer that is lost leaves open what was done: the error says so, and the same request with the same key gives it.
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	lose := false
+	l := polled(t, ledgertest.New(t).Ledger, "ann")
+	c := around(t, l, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !lose || r.Method != http.MethodPost {
+				h.ServeHTTP(w, r)
+				return
+			}
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		})
+	})
+	r := ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: ledger.TruthOf("yes")}
+	sent := r.Truth
+	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
+		lose = true // from now on: the next request is the one that draws
+		return sent(ctx, question, objects)
+	}
+	_, err := c.Release(t.Context(), r)
+	if kind, exit, _ := problem.Classify(err); kind != problem.Unreachable || exit != 1 || strings.Contains(err.Error(), "127.0.0.1:0/v1") {
+		t.Fatalf("%s: %v", kind, err)
+	}
+	lose = false
+	r.Truth = func(context.Context, string, []string) ([]string, error) {
+		t.Error("it is drawn, and somebody is asked again")
+		return nil, nil
+	}
+	got, err := c.Release(t.Context(), r)
+	must(t, err)
+	if want, err := l.Release(t.Context(), r); err != nil || got != want {
+		t.Errorf("%+v, want %+v, %v", got, want, err)
+	}
+	state, err := c.Object(t.Context(), "ann")
+	must(t, err)
+	if state.Spent != eps(t, "1") || len(state.Chains[0].Levels) != 1 {
+		t.Errorf("%+v", state)
+	}
+}
+
+// The source is asked for whom a draw needs, in batches, once for each, and their values alone are sent.
+func TestOnlyNeededTruthsAreSent(t *testing.T) {
+	var people []string
+	for i := range 4100 {
+		people = append(people, fmt.Sprintf("p%04d", i))
+	}
+	l := polled(t, ledgertest.New(t).Ledger, people...)
+	_, err := l.Release(t.Context(), ledger.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: eps(t, "1"), Truth: ledger.TruthOf("no")})
+	must(t, err)
+	rounds := 0
+	c := around(t, l, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/raises" {
+				rounds++
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	var asked []string
+	done, err := c.Raise(t.Context(), ledger.RaiseRequest{Key: "r", Question: "vote", Epsilon: eps(t, "1"), All: true, Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+		if len(objects) > 4096 {
+			t.Errorf("asked for %d at once", len(objects))
+		}
+		asked = append(asked, objects...)
+		values := slices.Repeat([]string{"yes"}, len(objects))
+		return values, nil
+	}})
+	must(t, err)
+	if done.Drawn != 4099 || done.Reused != 1 || len(asked) != 4099 || slices.Contains(asked, people[7]) || rounds != 2 {
+		t.Errorf("%+v: asked for %d, in %d rounds", done, len(asked), rounds)
+	}
+}
+
+// A sweep over many parts goes on part by part, and does not carry all values along.
+func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
+	held := ledgertest.New(t)
+	l := held.Ledger
+	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	var people []string
+	for i := range 9000 {
+		people = append(people, fmt.Sprintf("p%04d", i))
+	}
+	under, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: eps(t, "1")})
+	must(t, err)
+	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: eps(t, "9")})
+	must(t, err)
+	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
+	c := around(t, l, plainly)
+	asked := map[string]int{}
+	done, err := c.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+		for _, one := range objects {
+			asked[one]++
+		}
+		return slices.Repeat([]string{"yes"}, len(objects)), nil
+	}})
+	must(t, err)
+	if len(asked) != 9000 || done.Questions[0].Raised != 9000 {
+		t.Errorf("%+v: asked for %d", done, len(asked))
+	}
+	for name, n := range asked {
+		if n != 1 {
+			t.Fatalf("asked %d times for %s", n, name)
+		}
+	}
+}
+
+// An address is https://, http:// on this machine, or a Unix socket; a token goes nowhere else, redirected or not.
+func TestAddresses(t *testing.T) {
+	for _, address := range []string{"", "ledger.db", "ftp://x", "http://example.com", "http://10.0.0.1:80", "https://u:p@example.com", "https://example.com/?x", "https://example.com/#x", "://", "http://"} {
+		if _, err := Dial(t.Context(), address, Options{}); !errors.Is(err, ledger.ErrInvalid) || strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
+	defer elsewhere.Close()
+	for name, answer := range map[string]http.HandlerFunc{
+		"redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
+		"a page":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); _, _ = w.Write([]byte("<html>")) },
+		"no JSON":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"half":      func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"`)) },
+		"an empty problem": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", problem.ContentType)
+			w.WriteHeader(500)
+			_, _ = w.Write([]byte("{}"))
+		},
+	} {
+		server := httptest.NewServer(answer)
+		_, err := Dial(t.Context(), server.URL, Options{Token: "secret"})
+		if kind, _, _ := problem.Classify(err); kind != problem.Unreachable {
+			t.Errorf("%s: %v", name, err)
+		}
+		server.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Dial(ctx, elsewhere.URL, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A name that is no UTF-8 is refused, and does not become another one on the way.
+func TestNamesAreNotChanged(t *testing.T) {
+	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
+	if err := c.Withdraw(t.Context(), "k", "\xff"); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Object(t.Context(), "\xff"); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
+		if _, err := c.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "1")}); err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		if o, err := c.Object(t.Context(), name); err != nil || o.Object != name {
+			t.Errorf("%q: %+v, %v", name, o, err)
+		}
+	}
+}
+
+// A list that breaks off is no whole list, and a problem in it is an error.
+func TestListsAreWhole(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
+	for name, c := range map[string]struct {
+		cut  func(text string) string
+		want problem.Kind
+	}{
+		"whole":       {func(text string) string { return text }, ""},
+		"without end": {func(text string) string { return strings.Replace(text, "{\"end\":true}\n", "", 1) }, problem.Unreachable},
+		"half a line": {func(text string) string { return text[:len(text)/2] }, problem.Unreachable},
+		"a problem": {func(text string) string {
+			return strings.Replace(text, `{"end":true}`, `{"problem":{"kind":"corrupt","detail":"x"}}`, 1)
+		}, problem.Corrupt},
+		"something else": {func(text string) string { return "x\n" + text }, problem.Unreachable},
+	} {
+		client := around(t, l, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/v1/events" {
+					h.ServeHTTP(w, r)
+					return
+				}
+				rec := httptest.NewRecorder()
+				h.ServeHTTP(rec, r)
+				_, _ = w.Write([]byte(c.cut(rec.Body.String())))
+			})
+		})
+		var last error
+		n := 0
+		for _, err := range client.Events(t.Context(), 1) {
+			if last = err; err == nil {
+				n++
+			}
+		}
+		if kind, _, _ := problem.Classify(last); last == nil && c.want != "" || last != nil && kind != c.want {
+			t.Errorf("%s: %d events, %v", name, n, last)
+		}
+	}
+}
+
+// Events are followed; whoever has enough leaves, and the end of the context is the end.
+func TestWatch(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann")
+	c := around(t, l, plainly)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	next := uint64(2)
+	for event, err := range c.Watch(ctx, 2) {
+		if errors.Is(err, context.Canceled) {
+			break
+		}
+		must(t, err)
+		if event.Number != next {
+			t.Fatalf("event %d, want %d", event.Number, next)
+		}
+		next++
+		stats, err := l.Stats(t.Context())
+		must(t, err)
+		switch {
+		case next <= stats.Events:
+		case next < 12:
+			must(t, l.Withdraw(t.Context(), fmt.Sprint(next), "ann"))
+		default:
+			cancel()
+		}
+	}
+	for range c.Watch(t.Context(), 1) {
+		break
+	}
+}
+
+// A ledger is fetched and verified here: a copy that was changed on the way is found, and nothing is left of it.
+func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
+	dir := pace.Scratch(t)
+	path := filepath.Join(dir, "ledger.db")
+	must(t, ledger.Create(path, ledger.CreateOptions{}))
+	l, err := ledger.Open(path, ledger.Options{})
+	must(t, err)
+	defer func() { _ = l.Close() }()
+	polled(t, l, "ann", "bob", "cid")
+	lie := func(text []byte) []byte { return text }
+	c := around(t, l, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/backup" {
+				h.ServeHTTP(w, r)
+				return
+			}
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, r)
+			_, _ = w.Write(lie(rec.Body.Bytes()))
+		})
+	})
+	direct := around(t, l, plainly)
+	found, err := direct.Verify(t.Context(), ledger.VerifyRequest{})
+	must(t, err)
+	stats, err := l.Stats(t.Context())
+	must(t, err)
+	if found.Problems != 0 || found.Events != stats.Events || found.Objects != 3 {
+		t.Errorf("%+v", found)
+	}
+	copyAt := filepath.Join(dir, "copy.db")
+	done, err := direct.CompactTo(t.Context(), copyAt, nil)
+	must(t, err)
+	info, err := os.Stat(copyAt)
+	must(t, err)
+	if done.Events != stats.Events || done.Bytes != info.Size() || info.Mode().Perm() != 0o600 {
+		t.Errorf("%+v, %v", done, info)
+	}
+	if _, err := direct.Backup(t.Context(), copyAt, nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v", err)
+	}
+	lie = func(text []byte) []byte {
+		at := strings.Index(string(text), "bob")
+		text[at] = 'r'
+		return text
+	}
+	if _, err := c.Backup(t.Context(), filepath.Join(dir, "rob.db"), nil); err == nil {
+		t.Error("a copy that was changed on the way is taken")
+	}
+	lie = func(text []byte) []byte { return text[:len(text)/2] }
+	if _, err := c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil); err == nil {
+		t.Error("half a copy is taken")
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	must(t, err)
+	hidden, err := filepath.Glob(filepath.Join(dir, ".sluice*"))
+	must(t, err)
+	if len(hidden) != 0 || slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, "rob.db") || strings.HasSuffix(name, "half.db") }) {
+		t.Errorf("left: %v %v", left, hidden)
+	}
+}
+
+// Proofs arrive as they are made.
+func TestProofs(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
+	c := around(t, l, plainly)
+	now, err := c.Head(t.Context(), 0)
+	must(t, err)
+	then, err := c.Head(t.Context(), 2)
+	must(t, err)
+	proof, err := c.Consistency(t.Context(), 2, now.Events)
+	must(t, err)
+	must(t, tlog.CheckTree(proof, int64(now.Events), now.Root, 2, then.Root))
+	if _, err := c.Checkpoint(t.Context()); !errors.Is(err, ledger.ErrNoSigner) {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,104 @@
+package problem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// sent is an error as it arrives elsewhere.
+func sent(t *testing.T, err error) *Problem {
+	t.Helper()
+	text, failed := json.Marshal(Of(err))
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	var p Problem
+	if failed := json.Unmarshal(text, &p); failed != nil {
+		t.Fatal(failed)
+	}
+	return &p
+}
+
+// What a caller branches on arrives elsewhere as it was, and so does the text.
+func TestErrorsArriveAsTheyWere(t *testing.T) {
+	for _, err := range []error{
+		context.Canceled, context.DeadlineExceeded, ledger.ErrJournal, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrReplaced, ledger.ErrCheckpoint, ledger.ErrInUse,
+		ledger.ErrNotReserved, ledger.ErrForgotten, ledger.ErrClock, ledger.ErrTruthKey, ledger.ErrNoiseKey, ledger.ErrNoSigner, ledger.ErrNoResponses, ledger.ErrUnknown,
+		ledger.ErrNoCap, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater,
+	} {
+		got := sent(t, fmt.Errorf("the request: %w", err))
+		if !errors.Is(got, err) || got.Error() != "the request: "+err.Error() {
+			t.Errorf("%v arrives as %v (%+v)", err, errors.Unwrap(got), got)
+		}
+		for _, c := range classes() { // and as nothing else
+			if c.target != nil && errors.Is(got, c.target) != errors.Is(err, c.target) {
+				t.Errorf("%v arrives as %v", err, c.target)
+			}
+		}
+	}
+}
+
+// What errors carry arrives, too.
+func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
+	most := int64(7)
+	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
+	refused := &ledger.RefusedError{Question: "q", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.ObjectCap, Remedy: vocabulary.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"}}
+	for _, err := range []error{
+		refused,
+		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
+		&ledger.QuoteError{Quote: ledger.Quote{ID: "i"}, Expected: "x", Remedy: vocabulary.RemedyQuoting},
+		&ledger.KeyConflictError{Key: "k", Field: "Epsilon"},
+		&ledger.NameError{What: "object", Name: "a\u200bb", Offset: 1, Fault: "U+200B"},
+		&ledger.ClockError{Clock: at.Add(time.Hour), Last: at, Leap: time.Minute},
+		&mechanism.ScoreError{Outputs: 3},
+	} {
+		target := reflect.New(reflect.TypeOf(err))
+		if got := sent(t, fmt.Errorf("x: %w", err)); !errors.As(got, target.Interface()) || !reflect.DeepEqual(target.Elem().Interface(), err) {
+			t.Errorf("%#v arrives as %#v", err, target.Elem().Interface())
+		}
+	}
+	got := sent(t, fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused))
+	if !errors.Is(got, ledger.ErrPartlyDone) || errors.Is(sent(t, refused), ledger.ErrPartlyDone) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Each kind has a status, a title and an exit code, and its type leads to it; kinds of later versions are unexpected.
+func TestKinds(t *testing.T) {
+	seen := map[Kind]bool{}
+	for _, c := range classes() {
+		p := New(c.kind, "x %d", 5)
+		if p.Status < 400 || p.Exit < 1 || p.Exit > 6 || p.Title == "" || p.Type != Base+string(c.kind) || p.Detail != "x 5" || seen[c.kind] {
+			t.Errorf("%+v", p)
+		}
+		seen[c.kind] = true
+	}
+	later := &Problem{Kind: "of a later version", Detail: "x"}
+	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || len(later.Unwrap()) != 0 {
+		t.Errorf("%s, %d, %d", kind, exit, status)
+	}
+	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, finite.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &ledger.NameError{}} {
+		if kind, exit, status := Classify(err); kind != Invalid || exit != 2 || status != 400 {
+			t.Errorf("%v: %s, %d, %d", err, kind, exit, status)
+		}
+	}
+	if kind, exit, status := Classify(errors.New("x")); kind != Unexpected || exit != 1 || status != 500 {
+		t.Errorf("%s, %d, %d", kind, exit, status)
+	}
+	if p := Of(errors.Join(New(Busy, "y"))); p.Kind != Busy {
+		t.Errorf("%+v", p)
+	}
+}
