@@ -1,14 +1,16 @@
 package ledgerhttp
 
 import (
+	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// Who may do what, route by route. This is the table of docs/howto/serve.md, which a test compares with it.
+// Who may do what, route by route. It is what the table of docs/howto/serve.md says, too.
 const mayTable = `
 openAPI         operator desk buyer person auditor metrics
 about           operator desk buyer person auditor metrics
@@ -101,6 +103,20 @@ func TestEachRouteForEachRole(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The table of the how-to is that of the routes.
+func TestTheHowToHasTheTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/howto/serve.md")
+	must(t, err)
+	for _, r := range routes() {
+		if line := fmt.Sprintf("| `%s %s` | %s | %s |\n", r.method, r.path, r.summary, roleList(r.roles)); !strings.Contains(string(page), line) {
+			t.Errorf("docs/howto/serve.md lacks\n%s", line)
+		}
+	}
+	if n := strings.Count(string(page), "| `GET /") + strings.Count(string(page), "| `POST /"); n != len(routes()) {
+		t.Errorf("docs/howto/serve.md has %d routes", n)
 	}
 }
 
