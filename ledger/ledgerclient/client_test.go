@@ -151,7 +151,13 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: eps(t, "9")})
 	must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
-	c := around(t, l, plainly)
+	largest := int64(0)
+	c := around(t, l, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			largest = max(largest, r.ContentLength)
+			h.ServeHTTP(w, r)
+		})
+	})
 	asked := map[string]int{}
 	done, err := c.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
 		for _, one := range objects {
@@ -160,6 +166,9 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}})
 	must(t, err)
+	if each := int64(len(`"p0000":"yes",`)); largest > 2*4096*each+1000 {
+		t.Errorf("a request has %d bytes", largest)
+	}
 	if len(asked) != 9000 || done.Questions[0].Raised != 9000 {
 		t.Errorf("%+v: asked for %d", done, len(asked))
 	}

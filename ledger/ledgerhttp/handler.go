@@ -28,8 +28,9 @@ type Options struct {
 	// Scratch is a directory for copies of the file that are being sent; "" is that of [os.TempDir]. They are readable to their owner only,
 	// and have no name while they are sent.
 	Scratch string
-	// Logger gets a line for each request: who asked, by name and role, for which route, and how it ended. No line has a name of a person, a
-	// query or a body. The zero value is silent.
+	// Logger gets a line for each request: who asked, by name and role, for which route, and how it ended. No such line has a name of a person, a
+	// query or a body. What fails for a reason of the server's own has a line with its error, which may name somebody. No line has a true
+	// value. The zero value is silent.
 	Logger zerolog.Logger
 }
 

@@ -24,8 +24,8 @@ type Limits struct {
 	Copies  int           // copies of the file, and verifications, at a time: 1
 	Streams int           // streams of events and lists at a time: 1024
 	Each    int           // streams of one holder at a time: 64
-	Rate    float64       // requests of one holder each second, in the long run: 1,000
-	Burst   int           // requests of one holder at once, before the rate counts: 2,000
+	Rate    float64       // requests of one holder each second, in the long run: 1,000; of a person at most one in ten seconds
+	Burst   int           // requests of one holder at once, before the rate counts: 2,000; of a person at most 20
 }
 
 // small is how large a body is that needs no place of its own.
@@ -42,6 +42,12 @@ func (l Limits) orDefaults() Limits {
 
 // mostHolders is how many holders are remembered, about: the rate of those who are forgotten counts anew.
 const mostHolders = 1 << 14
+
+// personRate and personBurst bound the requests of a person instead, if they are less: each statement is an event of the log, for good.
+const (
+	personRate  = 0.1 // each second
+	personBurst = 20
+)
 
 // gates count what is under way.
 type gates struct {
@@ -100,10 +106,13 @@ func (g *gates) visit(by Holder, long bool) (*visits, error) {
 			maps.DeleteFunc(g.holders, func(_ string, v *visits) bool { return v.streams == 0 })
 		}
 		v = &visits{rate: rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)}
+		if by.Role == Person {
+			v.rate = rate.NewLimiter(personRate, min(personBurst, g.limits.Burst))
+		}
 		g.holders[at] = v
 	}
 	if !v.rate.Allow() {
-		return nil, problem.New(problem.TooMany, "more requests than %v each second", g.limits.Rate)
+		return nil, problem.New(problem.TooMany, "more requests than %v each second", float64(v.rate.Limit()))
 	}
 	if long && v.streams >= g.limits.Each {
 		return nil, problem.New(problem.TooMany, "more than %d streams at a time", g.limits.Each)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -143,6 +144,9 @@ func backup(c *call) (*copied, error) {
 	return &copied{file}, nil
 }
 
+// slowest is how fast a copy must be taken, in bytes each second.
+const slowest = 64 << 10
+
 // copied is a file that is sent, and closed.
 type copied struct{ file *os.File }
 
@@ -152,6 +156,8 @@ func (f *copied) sendTo(_ context.Context, w *writer) error {
 	if err != nil {
 		return err
 	}
+	// Whoever takes a copy has one of few places: not for longer than a slow line needs.
+	w.until = time.Now().Add(w.wait + time.Duration(info.Size()/slowest)*time.Second)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	out := w.parts()

@@ -200,9 +200,9 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 			}
 			_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
 			must(t, err)
+			_, err = c.Read(make([]byte, 1)) // it has begun
+			must(t, err)
 			if leaves {
-				_, err := c.Read(make([]byte, 1))
-				must(t, err)
 				must(t, c.Close())
 			}
 			// Nothing is read: a pipe has no buffer, so that nothing can be sent either.
@@ -315,6 +315,20 @@ func TestRatesAreBounded(t *testing.T) {
 	if status, _, body := ask("auditor"); status != http.StatusOK {
 		t.Errorf("another holder: %d, %s", status, body)
 	}
+	// A person's statements are events for good: there are few, whatever others may.
+	f = serving(t, Options{})
+	n := 0
+	for n < 100 {
+		status, _, body := f.ask(asked{method: "POST", target: "/v1/statements", body: `{"object":"17"}`, key: fmt.Sprint(n), role: "person 17"})
+		if status != http.StatusOK {
+			wantProblem(t, status, http.Header{"Content-Type": {problem.ContentType}}, body, problem.TooMany)
+			break
+		}
+		n++
+	}
+	if n < personBurst || n > personBurst+10 {
+		t.Errorf("%d statements at once", n)
+	}
 }
 
 // Whoever sends half of a request is dropped in time, and holds up nobody meanwhile.
@@ -365,5 +379,24 @@ func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
 	f.limits.Time = time.Hour
 	if status, _, body := f.ask(raise); status != http.StatusOK {
 		t.Errorf("%d: %s", status, body)
+	}
+}
+
+// A copy of the file is not taken for ever, however patiently: its place is one of few.
+func TestACopyIsTakenInTime(t *testing.T) {
+	f := servingOf(t, marketLedger(t, true), Options{Limits: Limits{Write: 20 * time.Millisecond}, Scratch: pace.Scratch(t)})
+	p, _ := served(t, f)
+	c, err := p.dial()
+	must(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = fmt.Fprint(c, "GET /v1/backup HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\n\r\n")
+	must(t, err)
+	_, err = c.Read(make([]byte, 1)) // it has begun
+	must(t, err)
+	within(t, "who does not take a copy keeps its place", func() bool { return len(f.gates.copies) == 0 })
+	left, err := os.ReadDir(f.options.Scratch)
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -18,8 +18,9 @@ type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	wait    time.Duration
-	status  int  // 0 as long as nothing was sent
-	broken  bool // it ends before its end
+	until   time.Time // by when all of it must be taken; zero is never
+	status  int       // 0 as long as nothing was sent
+	broken  bool      // it ends before its end
 }
 
 func newWriter(w http.ResponseWriter, l Limits) *writer {
@@ -46,7 +47,11 @@ func (w *writer) WriteHeader(status int) {
 // Write implements [http.ResponseWriter].
 func (w *writer) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.wait))
+	at := time.Now().Add(w.wait)
+	if !w.until.IsZero() && w.until.Before(at) {
+		at = w.until
+	}
+	_ = w.control.SetWriteDeadline(at)
 	return w.ResponseWriter.Write(p)
 }
 

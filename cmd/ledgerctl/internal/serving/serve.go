@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -174,6 +175,7 @@ func (h *Host) serveOptions(f *serveFlags) (o ledgerhttp.Options, err error) {
 	if h.Quiet {
 		level = zerolog.ErrorLevel
 	}
+	o.Scratch = filepath.Dir(*h.DB) // copies of the ledger lie where it lies
 	o.Logger = zerolog.New(h.Stderr).Level(level).With().Timestamp().Logger()
 	if o.Gate, err = h.gate(f, o.Logger); err != nil {
 		return o, err
