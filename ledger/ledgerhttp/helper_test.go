@@ -46,7 +46,6 @@ type fixture struct {
 	*Handler
 	t      testing.TB
 	ledger *ledger.Ledger
-	log    *strings.Builder
 }
 
 // byHeader is a gate that believes whatever a request says of itself.

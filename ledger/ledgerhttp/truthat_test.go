@@ -98,8 +98,10 @@ func TestTokens(t *testing.T) {
 	for _, broken := range []string{"", "x", `{"tokens":[],"x":1}`, `{"tokens":[]}{}`, strings.Replace(file, "buyer", "king", 1), strings.Replace(file, `"whom":"acme",`, "", 1), strings.ToUpper(file), strings.Replace(file, `"sha256"`, `"name":"b","sha256"`, 1)} {
 		must(t, os.WriteFile(path, []byte(broken), 0o600))
 		before := faults
-		if admit("Bearer "+token) || admit("Bearer "+token) {
-			t.Errorf("%q lets in", broken)
+		for range 2 {
+			if admit("Bearer " + token) {
+				t.Errorf("%q lets in", broken)
+			}
 		}
 		if faults != before+1 {
 			t.Errorf("%q: told %d times", broken, faults-before)
