@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,11 +66,11 @@ func plainly(h http.Handler) http.Handler { return h }
 
 // An answer that is lost leaves open what was done: the error says so, and the same request with the same key gives it.
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
-	lose := false
+	var lose atomic.Bool
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	c := around(t, l, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !lose || r.Method != http.MethodPost {
+			if !lose.Load() || r.Method != http.MethodPost {
 				h.ServeHTTP(w, r)
 				return
 			}
@@ -80,14 +81,14 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	r := ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: ledger.TruthOf("yes")}
 	sent := r.Truth
 	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
-		lose = true // from now on: the next request is the one that draws
+		lose.Store(true) // from now on: the next request is the one that draws
 		return sent(ctx, question, objects)
 	}
 	_, err := c.Release(t.Context(), r)
 	if kind, exit, _ := problem.Classify(err); kind != problem.Unreachable || exit != 1 || strings.Contains(err.Error(), "127.0.0.1:0/v1") {
 		t.Fatalf("%s: %v", kind, err)
 	}
-	lose = false
+	lose.Store(false)
 	r.Truth = func(context.Context, string, []string) ([]string, error) {
 		t.Error("it is drawn, and somebody is asked again")
 		return nil, nil
@@ -113,11 +114,11 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, people...)
 	_, err := l.Release(t.Context(), ledger.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: eps(t, "1"), Truth: ledger.TruthOf("no")})
 	must(t, err)
-	rounds := 0
+	var rounds atomic.Int64
 	c := around(t, l, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/raises" {
-				rounds++
+				rounds.Add(1)
 			}
 			h.ServeHTTP(w, r)
 		})
@@ -132,8 +133,8 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		return values, nil
 	}})
 	must(t, err)
-	if done.Drawn != 4099 || done.Reused != 1 || len(asked) != 4099 || slices.Contains(asked, people[7]) || rounds != 2 {
-		t.Errorf("%+v: asked for %d, in %d rounds", done, len(asked), rounds)
+	if done.Drawn != 4099 || done.Reused != 1 || len(asked) != 4099 || slices.Contains(asked, people[7]) || rounds.Load() != 2 {
+		t.Errorf("%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
 	}
 }
 
@@ -151,10 +152,10 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: eps(t, "9")})
 	must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
-	largest := int64(0)
+	var largest atomic.Int64
 	c := around(t, l, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			largest = max(largest, r.ContentLength)
+			largest.Store(max(largest.Load(), r.ContentLength))
 			h.ServeHTTP(w, r)
 		})
 	})
@@ -166,8 +167,8 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}})
 	must(t, err)
-	if each := int64(len(`"p0000":"yes",`)); largest > 2*4096*each+1000 {
-		t.Errorf("a request has %d bytes", largest)
+	if each := int64(len(`"p0000":"yes",`)); largest.Load() > 2*4096*each+1000 {
+		t.Errorf("a request has %d bytes", largest.Load())
 	}
 	if len(asked) != 9000 || done.Questions[0].Raised != 9000 {
 		t.Errorf("%+v: asked for %d", done, len(asked))
@@ -311,7 +312,8 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	must(t, err)
 	defer func() { _ = l.Close() }()
 	polled(t, l, "ann", "bob", "cid")
-	lie := func(text []byte) []byte { return text }
+	var lies atomic.Pointer[func([]byte) []byte]
+	tell := func(lie func(text []byte) []byte) { lies.Store(&lie) }
 	c := around(t, l, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/v1/backup" {
@@ -320,7 +322,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			}
 			rec := httptest.NewRecorder()
 			h.ServeHTTP(rec, r)
-			text := lie(rec.Body.Bytes())
+			text := (*lies.Load())(rec.Body.Bytes())
 			w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 			_, _ = w.Write(text)
 		})
@@ -346,9 +348,10 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	if _, err := direct.Backup(t.Context(), copyAt, nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("%v", err)
 	}
-	opens, refused := 0, 0
+	var opens atomic.Int64
+	refused := 0
 	for n := range strings.Count(string(whole), "bob") {
-		lie = func(text []byte) []byte {
+		tell(func(text []byte) []byte {
 			at := 0
 			for range n + 1 {
 				at += 1 + strings.Index(string(text[at:]), "bob")
@@ -357,11 +360,11 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			changed := filepath.Join(pace.Scratch(t), "changed.db")
 			must(t, os.WriteFile(changed, text, 0o600))
 			if l, err := ledger.Open(changed, ledger.Options{ReadOnly: true}); err == nil {
-				opens++ // so only verifying it tells
+				opens.Add(1) // so only verifying it tells
 				must(t, l.Close())
 			}
 			return text
-		}
+		})
 		robbed := filepath.Join(dir, "rob.db")
 		if _, err := c.CompactTo(t.Context(), robbed, nil); err != nil {
 			refused++
@@ -376,10 +379,10 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 		_, err = l.Object(t.Context(), "bob")
 		must(t, errors.Join(err, l.Close(), os.Remove(robbed)))
 	}
-	if opens == 0 || refused < 3 {
-		t.Errorf("%d copies that were changed can be opened, %d are refused", opens, refused)
+	if opens.Load() == 0 || refused < 3 {
+		t.Errorf("%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
 	}
-	lie = func(text []byte) []byte { return text[:len(text)/2] }
+	tell(func(text []byte) []byte { return text[:len(text)/2] })
 	if _, err := c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil); err == nil {
 		t.Error("half a copy is taken")
 	}
