@@ -1,4 +1,4 @@
-package ledgerhttp_test
+package ledgerclient_test
 
 import (
 	"context"
