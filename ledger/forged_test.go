@@ -199,7 +199,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return []event.Change{&event.SaleMade{Deal: d, Tally: n}, &event.Sold{Object: name, Sale: third, Price: d.Price, Response: r}}
 	}
 	hold := func(d event.Deal, name string) []event.Change {
-		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: name, Sale: third, Price: d.Price}}
+		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: name, Sale: third, Price: d.Price, Policy: map[string]uint32{"cid": 2, "eve": 3}[name]}}
 	}
 	first := g.log[indexOf(t, g.log, func(c event.Change) bool { s, ok := c.(*event.Sold); return ok && s.Sale == 1 })].Change.(*event.Sold).Response
 	again.Value = first.Value
@@ -217,7 +217,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	}
 	reserving := func(number uint64, buyer uint32, price uint64) []event.Change { // cid at 0.75
 		d := aSale(t, number, buyer, "0.75", price)
-		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: number, Price: price}}
+		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: number, Price: price, Policy: 2}}
 	}
 	taking := func(number uint64, buyer uint32, price uint64, r event.Response) []event.Change {
 		n := event.SaleTally{Draws: 1}
@@ -278,7 +278,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 	d := aSale(t, third, hooli, "1", 100)
 	for name, changes := range map[string][]event.Change{
 		"sold": {&event.SaleMade{Deal: d, Tally: event.SaleTally{Draws: 1}}, &event.Sold{Object: "cid", Sale: third, Price: 100, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}},
-		"held": {&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 100}},
+		"held": {&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 100, Policy: 2}},
 	} {
 		at := func(after time.Duration) error {
 			log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
@@ -299,7 +299,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	g := newGround(t, nil)
 	d := aSale(t, third, hooli, "0.75", 75)
-	reservation := withSettled(uint64(len(g.log))+1, []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 75}})
+	reservation := withSettled(uint64(len(g.log))+1, []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 75, Policy: 2}})
 	capture := func(price uint64) []event.Change {
 		d := d
 		d.Price = price
@@ -623,7 +623,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
 		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "leaves behind what it cannot have"},
 		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events are forgotten"},
-		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = budget.Plus(c.Cap, one) }), why: "what it has not spent"},
+		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = budget.Plus(c.Cap, one) }), why: "leaves other terms behind than it had"},
 		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "what it has not spent"},
 		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Minus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Plus(c.Spent, one) }), why: "what it has not spent"},
@@ -636,8 +636,8 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[1].Spent, c.Chains[0].Spent = one, budget.Minus(c.Chains[0].Spent, one)
 		}), why: "has not spent"},
-		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "has not spent"},
-		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "has not spent"},
+		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
+		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
 		"a chain under no known policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
 		"a chain of no known question":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "leaves a chain of question 3"},
 		"a chain of no question":         {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "leaves a chain of question 0"},

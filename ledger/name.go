@@ -55,9 +55,16 @@ func (l *Ledger) admit(ctx context.Context, what string, known func(*state.State
 
 // admitEnrolled refuses new objects, and new buyers whom their terms name.
 func (l *Ledger) admitEnrolled(ctx context.Context, objects []string, terms *policy.Terms) error {
-	err := l.admitObjects(ctx, objects)
-	if err != nil || terms == nil {
+	if err := l.admitObjects(ctx, objects); err != nil {
 		return err
+	}
+	return l.admitTerms(ctx, terms)
+}
+
+// admitTerms refuses new buyers whom terms name. nil are none.
+func (l *Ledger) admitTerms(ctx context.Context, terms *policy.Terms) error {
+	if terms == nil {
+		return nil
 	}
 	return l.admitBuyers(ctx, slices.Concat(terms.Buyers(), terms.Barred())...)
 }

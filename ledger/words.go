@@ -52,4 +52,5 @@ const (
 	NoTruthKey    = vocabulary.NoTruthKey
 	EpochBegun    = vocabulary.EpochBegun
 	HoldersFull   = vocabulary.HoldersFull
+	NeedsConsent  = vocabulary.NeedsConsent
 )

@@ -106,6 +106,10 @@ func applyWithdrawn(s *state.State, c *event.Withdrawn, number uint64) error {
 	if out, err := s.IsOut(c.Object, o); err != nil || out {
 		return errs.Corrupt(err, "object %q withdraws twice", c.Object)
 	}
+	s.Counters.Underway.Enrolled++
+	if err := followObject(&s.Counters.Underway, c.Object); err != nil {
+		return err
+	}
 	o.Withdrawn = number
 	return putObject(s, c.Object, o, number)
 }

@@ -52,6 +52,9 @@ func (w *wanted) reserved() bool { return w.order != nil && w.order.Reserved != 
 // checkRefusal checks that an object was refused for what is true of it, as far as the state tells: the log has neither
 // truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
 func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
+	if isOfTerms(&c.Refusal) {
+		return checkTermsRefusal(s, c)
+	}
 	w := wanted{at: at}
 	q, err := wantedBy(s, c, &w)
 	if err != nil {

@@ -101,7 +101,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 			return errs.Corrupt(nil, "request %q counts %v, of %d chains", c.Key, c.Counts, known)
 		}
 	}
-	want, of := c.Counts, state.OfRaise|state.OfEnrolment|state.OfChange
+	want, of := c.Counts, state.OfRaise|state.OfEnrolment|state.OfChange|state.OfTerms|state.OfWithdrawal
 	switch {
 	case c.Sale != 0:
 		return checkSaleCounts(s, c)
@@ -112,7 +112,9 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	default:
 		erased := c.Counts[event.Drawn] + c.Counts[event.Derived] - u.Enrolled - u.Raised - u.Derived
 		want = event.Counts{u.Enrolled + u.Raised, c.Counts[event.Reused], u.Derived}
-		if erased == u.Erased && c.Counts[event.Drawn] >= want[event.Drawn] && c.Counts[event.Derived] >= want[event.Derived] {
+		if single := u.Requests&state.OfChange != 0 && c.Counts == (event.Counts{}); single {
+			want = c.Counts // one that withdraws alone is not counted
+		} else if erased == u.Erased && c.Counts[event.Drawn] >= want[event.Drawn] && c.Counts[event.Derived] >= want[event.Derived] {
 			want, u.Draws = c.Counts, c.Counts[event.Drawn]-want[event.Drawn]
 		}
 	}

@@ -32,7 +32,7 @@ func FuzzDecodeChain(f *testing.F) {
 	fuzz(f, BucketChains, nil, DecodeChain, Chain.Encode, func(c Chain) int {
 		items := len(c.Levels)
 		for _, l := range c.Levels {
-			items += len(l.Buyers)
+			items += len(l.Holders)
 		}
 		return items
 	})
