@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -155,7 +156,7 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 func settledAccount(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
-		c.Counts[enrolledNow]++
+		c.Counts[roster.EnrolledNow]++
 	case *event.Released:
 		c.Counts[verdictOf(one.Method)]++
 	case *event.Sold:

@@ -118,14 +118,14 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 		return nil, err
 	}
 	t := &trade{Bid: terms.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
-	err := l.admitBuyers(ctx, o.Buyer)
+	err := l.door().Buyers(ctx, o.Buyer)
 	if err != nil {
 		return nil, err
 	}
 	if t.names, err = names.CheckAsked(o.Objects, o.All, MaxPanel); err != nil {
 		return nil, err
 	}
-	if err := l.admitObjects(ctx, t.names); err != nil {
+	if err := l.door().Objects(ctx, t.names); err != nil {
 		return nil, err
 	}
 	if t.Question, err = l.findQuestion(ctx, o.Question); err != nil {

@@ -108,7 +108,7 @@ func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.admitObjects(ctx, names); err != nil {
+	if err := l.door().Objects(ctx, names); err != nil {
 		return nil, err
 	}
 	x := &raise{ledger: l, request: r}

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sluicedp/sluice/ledger/internal/admission"
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
-	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -69,23 +68,34 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 	if err := r.check(); err != nil {
 		return ChangeTermsResult{}, err
 	}
-	x := &termsChange{ledger: l, key: r.Key, to: func(string) change { return change{r.Policy, r.Cap, r.Consent} }, partial: r.Partial}
 	if r.Policy != nil {
-		if err := l.admitTerms(ctx, r.Policy.Terms()); err != nil {
+		if err := l.door().Policy(ctx, *r.Policy); err != nil {
 			return ChangeTermsResult{}, err
 		}
 	}
-	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
+	x := roster.TermsChange{Office: l.office(), List: roster.List{Names: all, Each: []roster.Terms{{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}}}}
+	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return ChangeTermsResult{}, err
 	}
-	done, err := x.run(ctx, all, r.form(all), r.Progress)
+	x.Key, x.Id, x.Partial, x.Progress = r.Key, r.form(all), r.Partial, r.Progress
+	done, err := x.Run(ctx)
 	if err != nil {
 		return ChangeTermsResult{}, err
 	}
 	return ChangeTermsResult{
-		Changed: int(done.Counts[termsChanged]), Unchanged: int(done.Counts[termsUnchanged]),
+		Changed: int(done.Counts[roster.TermsChanged]), Unchanged: int(done.Counts[roster.TermsUnchanged]),
 		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
+}
+
+// door is where new names come in.
+func (l *Ledger) door() admission.Door { return admission.Door{Engine: &l.engine} }
+
+// office carries out the requests about who takes part, and on which terms.
+func (l *Ledger) office() roster.Office {
+	return roster.Office{Engine: &l.engine, Rules: &l.rules, Refuse: func(key string, q *event.Question, refused batch.RefusalList) error {
+		return l.refuse(asker{key: key}, q, privacy.Epsilon{}, refused, &rules.ChangedTruths{})
+	}}
 }
 
 func (r *ChangeTermsRequest) check() error {
@@ -111,175 +121,4 @@ func (r *ChangeTermsRequest) form(objects []string) event.Identity {
 	f.Objects(objects, false)
 	f.Field("Partial").Flag(r.Partial)
 	return f.Finish()
-}
-
-// The tallies of a change of terms.
-const (
-	termsChanged = iota
-	termsUnchanged
-)
-
-// change is what becomes of the terms of an object.
-type change struct {
-	policy  *policy.Policy  // nil leaves it as it is
-	cap     privacy.Epsilon // likewise 0
-	consent string          // "" for none
-}
-
-// termsChange is a change of terms being carried out.
-type termsChange struct {
-	ledger   *Ledger
-	key      string
-	question *event.Question
-	to       func(object string) change
-	partial  bool
-}
-
-// run carries the change out for objects that are in order.
-func (x *termsChange) run(ctx context.Context, objects []string, id event.Identity, progress Progress) (batch.Outcome, error) {
-	b := &batch.Bulk{
-		Engine: &x.ledger.engine, Holds: &x.ledger.rules.Holds, Work: x, Key: x.key, Id: id,
-		Panel: batch.Panel{Names: objects, Question: x.question.Number}, Progress: progress,
-	}
-	return b.Run(ctx)
-}
-
-// Precheck refuses, before anything changes, if anybody must be refused.
-func (x *termsChange) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
-	var refused batch.RefusalList
-	err = batch.EachPart(ctx, &x.ledger.engine, &p, behind, func(s *state.State, names []string) error {
-		total += len(names)
-		if x.partial {
-			return nil // the parts refuse
-		}
-		part, err := x.plan(s, names)
-		refused.Add(part.Refused...)
-		return err
-	})
-	if err == nil {
-		err = x.refuse(refused)
-	}
-	return total, err
-}
-
-// Truths has nothing to do: a change of terms takes no true values.
-func (x *termsChange) Truths(context.Context, string) error { return nil }
-
-// Decide changes the terms of a part.
-func (x *termsChange) Decide(s *state.State, names []string) (batch.Part, error) {
-	p, err := x.plan(s, names)
-	if err == nil && !x.partial {
-		err = x.refuse(batch.RefusalList{Listed: p.Refused})
-	}
-	return p, err
-}
-
-// refuse returns that the request is refused, if anybody is.
-func (x *termsChange) refuse(refused batch.RefusalList) error {
-	if len(refused.Listed) == 0 {
-		return nil
-	}
-	return x.ledger.refuse(asker{key: x.key}, x.question, privacy.Epsilon{}, refused, &rules.ChangedTruths{})
-}
-
-// plan says what to do with each object.
-func (x *termsChange) plan(s *state.State, names []string) (batch.Part, error) {
-	p := batch.Part{Question: x.question.Number}
-	numbers := policyNumbers{state: s}
-	for _, name := range names {
-		c, refusal, err := x.changeOf(s, &numbers, name)
-		switch {
-		case err != nil:
-			return p, err
-		case refusal != nil:
-			p.Refused = append(p.Refused, *refusal)
-		case c == nil:
-			p.Counts[termsUnchanged]++
-		default:
-			p.Counts[termsChanged]++
-			p.Changes = append(p.Changes, c)
-		}
-	}
-	p.Changes = append(numbers.defined, p.Changes...)
-	return p, nil
-}
-
-// changeOf returns the change of an object's terms, or nil if they are as they should be, or why they are not changed.
-func (x *termsChange) changeOf(s *state.State, numbers *policyNumbers, name string) (event.Change, *Refusal, error) {
-	c, enrolled, err := s.Chain(x.question.Number, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !enrolled {
-		return nil, &Refusal{Object: name, Reason: NotEnrolled, Remedy: vocabulary.RemedyEnrolling}, nil
-	}
-	o, known, err := s.Object(name)
-	if err != nil || !known {
-		return nil, nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
-	}
-	now := terms.Agreed{Cap: o.Cap}
-	if now.Policy, err = s.Policy(c.Policy); err != nil {
-		return nil, nil, err
-	}
-	want, to := x.to(name), now
-	if !want.cap.IsZero() {
-		to.Cap = want.cap
-	}
-	number, defined := c.Policy, true
-	if want.policy != nil {
-		to.Policy = state.PolicyOrNone(*want.policy)
-		if number, defined, err = numbers.find(*want.policy); err != nil {
-			return nil, nil, err
-		}
-	}
-	if defined && number == c.Policy && to.Cap == now.Cap {
-		return nil, nil, nil
-	}
-	if want.consent == "" {
-		if more := now.More(s.Known, to, rules.Earlier(s.Clock, s.Now)); more != nil {
-			r := now.Refuse(name, to, more)
-			return nil, &r, nil
-		}
-	}
-	if !defined {
-		number = numbers.define(*want.policy)
-	}
-	return &event.TermsChanged{Object: name, Question: x.question.Number, Policy: number, Cap: to.Cap, Consent: want.consent}, nil, nil
-}
-
-// policyNumbers finds the numbers of policies, and gives those that are new to the ledger the next ones. The zero value of one has the number 0.
-type policyNumbers struct {
-	state   *state.State
-	given   map[string]uint32 // by their texts
-	defined []event.Change    // that give them
-}
-
-// find returns the number of a policy, if it has one.
-func (n *policyNumbers) find(p policy.Policy) (number uint32, defined bool, err error) {
-	if p.IsZero() {
-		return 0, true, nil
-	}
-	if number, defined = n.given[p.String()]; defined {
-		return number, true, nil
-	}
-	number, defined, err = n.state.PolicyNumber(p)
-	if defined {
-		n.note(p, number)
-	}
-	return number, defined, err
-}
-
-// define gives a policy the next number.
-func (n *policyNumbers) define(p policy.Policy) uint32 {
-	number := n.state.Counters.Policies + uint32(len(n.defined)) + 1
-	n.defined = append(n.defined, &event.PolicyDefined{Number: number, JSON: p.String()})
-	n.note(p, number)
-	return number
-}
-
-func (n *policyNumbers) note(p policy.Policy, number uint32) {
-	if n.given == nil {
-		n.given = map[string]uint32{}
-	}
-	n.given[p.String()] = number
 }

@@ -58,8 +58,8 @@ func checkConsent(s *state.State, c *event.TermsChanged, ch state.Chain, o state
 	return nil
 }
 
-// haveTermsChanged tells whether the terms of an object changed in a question after an event.
-func haveTermsChanged(s *state.State, o state.Object, question uint32, since uint64) (bool, error) {
+// TermsChangedSince tells whether the terms of an object changed in a question after an event.
+func TermsChangedSince(s *state.State, o state.Object, question uint32, since uint64) (bool, error) {
 	for number := o.Latest; number > since; {
 		n, err := s.Entry(number)
 		if err != nil || n.Previous >= number {

@@ -14,8 +14,8 @@ import (
 
 // Agreed is what an object has agreed to: what may be released of it, on which terms, and how much over all questions.
 type Agreed struct {
-	Policy policy.Policy // of its chain; that of a chain without one is what state has under number 0
-	Cap    privacy.Epsilon
+	Policy policy.Policy   // of its chain; that of a chain without one is what state has under number 0
+	Cap    privacy.Epsilon // over all questions
 }
 
 // More says what new terms may allow, from an instant on, that those in force do not. It is nil if it is proven that there is nothing.
