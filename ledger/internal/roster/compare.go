@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -40,7 +39,7 @@ type Difference struct {
 
 // Comparison compares a table with the ledger, object by object, in short snapshots.
 type Comparison struct {
-	Engine *engine.Engine         // of the ledger
+	Office                        // of the ledger
 	Table  *Table                 // of the host
 	AsOf   uint64                 // who was enrolled by a later event may be missing in the table
 	Found  func(Difference) error // is called for each object and question, in order
@@ -170,6 +169,9 @@ func (x *Comparison) person(s *state.State, name string, o listed) error {
 	if err := checkCaps(name, x.own); err != nil {
 		return err
 	}
+	if err := x.shareConsent(s, name, o); err != nil {
+		return err
+	}
 	x.before = o.Cap
 	part, dropped := partNone, []uint32(nil)
 	rows := x.own
@@ -208,6 +210,27 @@ func (x *Comparison) person(s *state.State, name string, o listed) error {
 		}
 	}
 	return x.missing(name, part, dropped)
+}
+
+// shareConsent leaves a higher cap to the rows that have the consent of the object, if there are any: it is over all questions.
+func (x *Comparison) shareConsent(s *state.State, name string, o listed) error {
+	agreed := false
+	for _, row := range x.own {
+		if row.consent == "" || !o.Cap.Less(row.limit) || !o.found {
+			continue
+		}
+		c, found, err := s.Chain(row.question, name)
+		if err != nil {
+			return err
+		}
+		agreed = agreed || !found || !o.Withdrew(c)
+	}
+	for i := range x.own {
+		if agreed && x.own[i].consent == "" {
+			x.own[i].limit = privacy.Epsilon{}
+		}
+	}
+	return nil
 }
 
 // missing tells what an object takes part in and has no rows of.
@@ -273,8 +296,15 @@ func (x *Comparison) compare(s *state.State, name string, in bool, c state.Chain
 }
 
 // compareNew looks at the row of an object that was never enrolled in its question.
-func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) (err error) {
+func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) error {
 	d := Difference{Kind: New, Object: name, Question: row.question}
+	q, err := s.Question(row.question)
+	if err != nil {
+		return err
+	}
+	if _, err := x.Rules.Noise.Of(q); err != nil {
+		return err
+	}
 	if d.Terms, err = row.terms(s); err != nil {
 		return err
 	}

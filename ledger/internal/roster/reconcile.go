@@ -132,7 +132,7 @@ type pending struct {
 // Plan says what there is to do.
 func (x *Reconciliation) Plan(ctx context.Context) (*Report, error) {
 	r := newReport()
-	c := Comparison{Engine: x.Engine, Table: x.Table, AsOf: x.AsOf, Found: r.add, Between: func() error { return nil }}
+	c := Comparison{Office: x.Office, Table: x.Table, AsOf: x.AsOf, Found: r.add, Between: func() error { return nil }}
 	if err := c.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (x *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error)
 		return nil, fmt.Errorf("a key: %w", err)
 	}
 	x.key, x.report, x.at = "reconcile "+id.String(), newReport(), map[uint32]*pending{}
-	c := Comparison{Engine: x.Engine, Table: x.Table, AsOf: x.AsOf, Found: x.note, Between: func() error { return x.flush(ctx, state.PartSize) }}
+	c := Comparison{Office: x.Office, Table: x.Table, AsOf: x.AsOf, Found: x.note, Between: func() error { return x.flush(ctx, state.PartSize) }}
 	if err := c.Run(ctx); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,7 @@ type comparison struct {
 }
 
 // AtMost is [policy.AtMost]. It may take some hundredths of a second, and many objects are under the same few policies, so what came of it is
-// remembered: what is proven from an instant on holds from every later one, and what is more from an instant on is more from every earlier
-// one. A nil cache remembers nothing.
+// remembered: what is proven from an instant on holds from every later one. A nil cache remembers nothing.
 func (c *Cache) AtMost(newer, older policy.Policy, from time.Time) error {
 	if c == nil {
 		return policy.AtMost(newer, older, from)
@@ -26,7 +25,7 @@ func (c *Cache) AtMost(newer, older policy.Policy, from time.Time) error {
 	c.mu.Lock()
 	last, known := c.compared[key]
 	c.mu.Unlock()
-	if known && (last.more == nil && !from.Before(last.from) || last.more != nil && !from.After(last.from)) {
+	if known && (last.more == nil && !from.Before(last.from) || last.more != nil && from.Equal(last.from)) {
 		return last.more
 	}
 	now := comparison{from, policy.AtMost(newer, older, from)}
