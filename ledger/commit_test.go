@@ -125,6 +125,62 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 	auditStore(t, s)
 }
 
+// A request that is refused after it has recorded a part of what it wanted leaves nothing of it, and the others of its batch are as they
+// would be without it.
+func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
+	names := crowd(5)
+	l, s := openShim(t, votersFile(t, "1", names...), Options{})
+	define(t, l, smoker())
+	enroll(t, l, "smoker", "1", names...)
+	before := stats(t, l).Events
+	commit := s.holdCommit(t)
+	var answers []chan answer[int]
+	submit := func(do func() (int, error)) {
+		answers = append(answers, async(do))
+		if len(answers) == 1 {
+			commit.wait(t)
+		}
+		waitQueued(t, l, len(answers)-1)
+	}
+	sell := func(question, name, epsilon string) {
+		r := releaseOf(t, fmt.Sprint(question, " of ", name), name, epsilon)
+		r.Question = question
+		submit(func() (int, error) { _, err := l.Release(t.Context(), r); return 1, err })
+	}
+	raise := func(key string, names ...string) {
+		r := RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, "0.6"), Objects: names, Truth: TruthOf("yes")}
+		submit(func() (int, error) { got, err := l.Raise(t.Context(), r); return got.Drawn, err })
+	}
+	sell("vote", names[4], "0.1")
+	sell("smoker", names[1], "0.6")
+	sell("smoker", names[3], "0.6")
+	raise("refused at the second", names[0], names[1], names[2])
+	raise("refused at the last", names[2], names[3])
+	raise("granted", names[0], names[2])
+	commit.open()
+	for i, want := range []int{1, 1, 1, -1, -1, 2} {
+		a := await(t, answers[i])
+		if want >= 0 {
+			if a.err != nil || a.value != want {
+				t.Errorf("request %d: %d, %v", i, a.value, a.err)
+			}
+			continue
+		}
+		if got := refusals(t, a.err); len(got) != 1 || got[0].Reason != ObjectCap || got[0].Object != names[2*i-5] {
+			t.Errorf("request %d is refused for %+v", i, got)
+		}
+	}
+	if n := stats(t, l).Events - before; n != 3*2+3 {
+		t.Errorf("%d events, want two for each sale, and three for the raise", n)
+	}
+	for i, want := range []string{"0.6", "0.6", "0.6", "0.6", "0.1"} {
+		if o := objectOf(t, l, names[i]); o.Spent != eps(t, want) {
+			t.Errorf("%s has spent %s, want %s", names[i], o.Spent, want)
+		}
+	}
+	auditStore(t, s)
+}
+
 // A policy that was used in a batch whose commit failed must not live on in memory: its number goes to
 // the next one.
 func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {

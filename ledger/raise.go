@@ -3,11 +3,11 @@ package ledger
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -92,34 +92,41 @@ type raise struct {
 	looked   *prechecked // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
 	changed  rules.ChangedTruths
-	rest     string      // the first object whose truth was not kept, or ""
-	given    state.Level // the response that the last object got or had
-	memory   partMemory  // of the changes of one part, used again for the next
+	rest     string          // the first object whose truth was not kept, or ""
+	given    state.Level     // the response that the last object got or had
+	released event.Released  // the last response, as it is recorded
+	recorded [2]event.Change // memory for it, and for what binds the chain
 }
 
 func (l *Ledger) newRaise(ctx context.Context, r RaiseRequest) (*raise, error) {
-	if l.engine.ReadOnly {
-		return nil, ErrReadOnly
+	x := &raise{}
+	sorted, err := names.CheckAsked(r.Objects, r.All, math.MaxInt)
+	if err == nil {
+		err = x.begin(ctx, l, r, sorted)
 	}
-	if err := names.Check("idempotency key", r.Key); err != nil {
-		return nil, err
-	}
-	names, err := names.CheckAsked(r.Objects, r.All, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.door().Objects(ctx, names); err != nil {
-		return nil, err
-	}
-	x := &raise{ledger: l, request: r}
-	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
-		return nil, err
-	}
-	if err := x.question.CheckLevel(r.Epsilon); err != nil {
-		return nil, err
-	}
-	x.panel = batch.Panel{Names: names, All: r.All, Question: x.question.Number}
 	return x, nil
+}
+
+// begin looks at a request for some objects, whose names rise, or for all.
+func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []string) (err error) {
+	if l.engine.ReadOnly {
+		return ErrReadOnly
+	}
+	if err := names.Check("idempotency key", r.Key); err != nil {
+		return err
+	}
+	if err := l.door().Objects(ctx, objects); err != nil {
+		return err
+	}
+	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
+		return err
+	}
+	x.ledger, x.request = l, r
+	x.panel = batch.Panel{Names: objects, All: r.All, Question: x.question.Number}
+	return x.question.CheckLevel(r.Epsilon)
 }
 
 func (x *raise) form() event.Identity {
@@ -221,12 +228,12 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subje
 	return v, refusal, err
 }
 
-// Decide draws for one part.
+// Decide draws for one part, and records each response before it looks at the next object.
 func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
-	x.memory.clear(len(names))
-	p := batch.Part{Changes: x.memory.changes, Question: x.question.Number}
-	for _, name := range names {
-		refusal, err := x.answer(s, name, &p)
+	p := batch.Part{Question: x.question.Number}
+	for i, name := range names {
+		s.Coming = len(names) - i + 1
+		refusal, err := x.answer(s, name, &p.Counts)
 		if err != nil {
 			return p, err
 		}
@@ -240,20 +247,8 @@ func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
 	return p, nil
 }
 
-// partMemory is memory for the changes of one part.
-type partMemory struct {
-	changes []event.Change
-	page    []event.Released // what most of them are
-}
-
-// clear makes room for the responses of so many objects, and the event that settles them.
-func (m *partMemory) clear(objects int) {
-	clear(m.page)
-	m.changes, m.page = slices.Grow(m.changes[:0], objects+1), slices.Grow(m.page[:0], objects)
-}
-
-// answer adds to a part what the raise does with one object, unless it is refused. There is room on the page.
-func (x *raise) answer(s *state.State, name string, p *batch.Part) (*Refusal, error) {
+// answer records the response of one object, unless there is one or it is refused, and counts it.
+func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refusal, error) {
 	var o terms.Subject
 	v, refusal, err := x.assess(s, name, rules.Earlier(x.at, s.Clock), &o)
 	if err != nil || refusal != nil {
@@ -269,7 +264,7 @@ func (x *raise) answer(s *state.State, name string, p *batch.Part) (*Refusal, er
 	if v == event.Drawn && !x.ledger.rules.StillFits(x.question, &o.Chain, name, truth, x.asOf) {
 		return nil, batch.ErrOvertaken // it is about another one since
 	}
-	p.Counts[v]++
+	counts[v]++
 	if v == event.Reused {
 		x.given, _ = o.Chain.At(x.request.Epsilon)
 		return nil, nil
@@ -278,11 +273,10 @@ func (x *raise) answer(s *state.State, name string, p *batch.Part) (*Refusal, er
 	if err != nil {
 		return nil, err
 	}
-	page := append(x.memory.page, event.Released{Object: name, Question: x.question.Number, Epsilon: x.request.Epsilon, Response: r})
-	x.memory.page = page
-	p.Changes = append(append(p.Changes, first...), &page[len(page)-1])
-	x.given = state.NewLevel(x.request.Epsilon, r.Value, s.Counters.Events+uint64(len(p.Changes)))
-	return nil, nil
+	x.released = event.Released{Object: name, Question: x.question.Number, Epsilon: x.request.Epsilon, Response: r}
+	_, last, err := fold.Record(s, append(append(x.recorded[:0], first...), &x.released))
+	x.given = state.NewLevel(x.request.Epsilon, r.Value, last)
+	return nil, err
 }
 
 func (x *raise) refuse(refused batch.RefusalList) error {

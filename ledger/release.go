@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
@@ -30,8 +32,8 @@ type ReleaseRequest struct {
 // Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
 // the error of the Truth function, and those of any write.
 func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
-	x, err := l.newRelease(ctx, r)
-	if err != nil {
+	x := &raiseOfOne{name: [1]string{r.Object}}
+	if err := x.begin(ctx, l, r); err != nil {
 		return Response{}, err
 	}
 	return batch.UntilSettled(func() (Response, error) { return x.attempt(ctx) })
@@ -39,23 +41,28 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 
 // raiseOfOne is a ReleaseRequest being carried out: a raise of one object, in one transaction.
 type raiseOfOne struct {
-	*raise
+	raise
+	name    [1]string // the object
 	id      event.Identity
 	settled uint64        // the event that settled the request before, or 0
 	through uint64        // see event.Settled
 	verdict event.Verdict // what the release means for the object
-	bond    state.Bond    // what its chain is bound to
+	bond    [1]state.Bond // what its chain is bound to
+	end     event.Settled
+	changes [1]event.Change // that one
+	waiting engine.Proposal
 }
 
-func (l *Ledger) newRelease(ctx context.Context, r ReleaseRequest) (*raiseOfOne, error) {
-	x, err := l.newRaise(ctx, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: []string{r.Object}, Truth: r.Truth})
-	if err != nil {
-		return nil, err
+func (x *raiseOfOne) begin(ctx context.Context, l *Ledger, r ReleaseRequest) error {
+	if err := names.Check("object", r.Object); err != nil {
+		return err
 	}
-	return &raiseOfOne{raise: x, id: x.form()}, nil
+	if err := x.raise.begin(ctx, l, RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Truth: r.Truth}, x.name[:]); err != nil {
+		return err
+	}
+	x.id = x.form()
+	return nil
 }
-
-func (x *raiseOfOne) object() string { return x.panel.Names[0] }
 
 // attempt looks the request up, asks for the truth if it is needed, and then decides, commits and answers.
 func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
@@ -71,10 +78,11 @@ func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 			return Response{}, err
 		}
 	}
-	if _, _, err := x.ledger.engine.Submit(ctx, x.decide); err != nil {
+	x.waiting = engine.Proposal{Decide: x.decide}
+	if _, _, err := x.ledger.engine.Propose(ctx, &x.waiting); err != nil {
 		return Response{}, err
 	}
-	return toldResponse(x.question, x.object(), x.given)
+	return toldResponse(x.question, x.name[0], x.given)
 }
 
 // lookUp finds the event that settled the request or, if none did, what the request means for the object.
@@ -85,18 +93,18 @@ func (x *raiseOfOne) lookUp(s *state.State) error {
 	}
 	x.through, x.at, x.asOf = st.Through, s.Clock, s.Counters.Events
 	var o terms.Subject
-	v, refusal, err := x.assess(s, x.object(), x.at, &o)
+	v, refusal, err := x.assess(s, x.name[0], x.at, &o)
 	if err == nil && refusal != nil {
 		err = x.refuse(batch.RefusalList{Listed: []Refusal{*refusal}})
 	}
-	x.verdict, x.bond = v, o.Chain.Bond()
+	x.verdict, x.bond[0] = v, o.Chain.Bond()
 	return err
 }
 
 // askTruth asks for the truth, outside of any transaction.
 func (x *raiseOfOne) askTruth(ctx context.Context) error {
-	names := []string{x.object()}
-	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, rules.Needy{Names: names, Bonds: []state.Bond{x.bond}}, &x.changed)
+	names := x.name[:]
+	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, rules.Needy{Names: names, Bonds: x.bond[:]}, &x.changed)
 	if err != nil {
 		return err
 	}
@@ -111,7 +119,7 @@ func (x *raiseOfOne) askTruth(ctx context.Context) error {
 	return x.refuse(batch.RefusalList{Listed: refused})
 }
 
-// decide returns the changes that the release comes to, and that settle it.
+// decide records the response, if there is none, and returns the change that settles the release.
 func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	st, err := batch.StandingOf(s, x.request.Key, x.id)
 	if err != nil {
@@ -120,19 +128,21 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	if st.Last != 0 {
 		return nil, batch.ErrOvertaken
 	}
+	first := s.Counters.Events + 1
 	p, err := x.Decide(s, x.panel.Names)
 	if err != nil {
 		return nil, err
 	}
-	end := &event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true, Alone: true, Object: x.object()}
-	return p.Settle(end), nil
+	x.end = event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, First: first, Through: x.through, Final: true, Alone: true, Object: x.name[0], Counts: p.Counts}
+	x.changes[0] = &x.end
+	return x.changes[:], nil // nobody is refused: that would have been the error
 }
 
 // recorded returns the response to a request that an event settled before.
 func (x *raiseOfOne) recorded(ctx context.Context) (Response, error) {
 	var out Response
 	err := x.ledger.engine.View(ctx, func(s *state.State) error {
-		q, name, epsilon := x.question, x.object(), x.request.Epsilon
+		q, name, epsilon := x.question, x.name[0], x.request.Epsilon
 		o, found, err := s.Object(name)
 		if err == nil && o.Forgotten > x.settled {
 			return fmt.Errorf("object %q, ε=%s: %w", name, epsilon, ErrForgotten)

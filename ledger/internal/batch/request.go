@@ -269,52 +269,60 @@ func (p *Panel) After(s *state.State, name string, limit int) (names []string, l
 		})
 		return names, last, err
 	}
+	members, last, err := p.membersAfter(s, name, limit)
+	s.Expect(members) // they are looked at next
+	names = make([]string, len(members))
+	for i := range members {
+		names[i] = members[i].Name
+	}
+	return names, last, err
+}
+
+// membersAfter is After for a panel of all who are enrolled in a question.
+func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []state.Member, last bool, err error) {
 	for from := string(state.ObjectKey(name)); ; {
-		candidates, enrolled, end, err := p.candidates(s, from, limit+1-len(names))
+		candidates, end, err := p.candidates(s, from, limit+1-len(members))
 		if err != nil {
 			return nil, false, err
 		}
-		if names == nil {
-			names = candidates[:0] // who is left out makes room for those behind
+		if members == nil {
+			members = candidates[:0] // who is left out makes room for those behind
 		}
-		for i, name := range candidates {
-			if in, err := p.includes(s, name, enrolled[i]); err != nil || !in {
-				if err != nil {
-					return nil, false, err
-				}
-				continue
+		for i := range candidates {
+			from = candidates[i].Name
+			in, err := p.includes(s, &candidates[i])
+			if err != nil {
+				return nil, false, err
 			}
-			if len(names) == limit {
-				return names, false, nil
+			if in && len(members) == limit {
+				return members, false, nil
 			}
-			names = append(names, name)
+			if in {
+				members = append(members, candidates[i])
+			}
 		}
 		if end {
-			return names, true, nil
+			return members, true, nil
 		}
-		from = string(state.ObjectKey(candidates[len(candidates)-1])) // nobody has taken the last place, but the last one
+		from = string(state.ObjectKey(from)) // nobody has taken the last place, but the last one
 	}
 }
 
-// candidates returns whose chains of the question are the next that are old enough, up to a limit, with the events that
-// began them, and whether there are no more.
-func (p *Panel) candidates(s *state.State, from string, limit int) (names []string, enrolled []uint64, end bool, err error) {
+// candidates returns whose chains of the question are the next that are old enough, up to a limit, and whether there are no more.
+func (p *Panel) candidates(s *state.State, from string, limit int) (found []state.Member, end bool, err error) {
 	end = true
 	room := int(min(uint64(min(limit, state.PartSize+1)), s.Counters.Chains))
 	err = s.ScanChains(p.Question, from, func(name string, c state.Chain) bool {
 		if c.Enrolled <= p.Through {
-			if names == nil {
-				names, enrolled = make([]string, 0, room), make([]uint64, 0, room)
+			if found == nil {
+				found = make([]state.Member, 0, room)
 			}
-			names, enrolled = append(names, name), append(enrolled, c.Enrolled)
+			found = append(found, state.Member{Name: name, Question: p.Question, Chain: c})
 		}
-		end = len(names) < limit
+		end = len(found) < limit
 		return end
 	})
-	if err != nil {
-		return nil, nil, false, err
-	}
-	return names, enrolled, end, nil
+	return found, end, err
 }
 
 // stop notes in the event that settles a part how far the request has come: of names given only how many, since
@@ -338,13 +346,12 @@ func NamesAlone(c *event.Settled, objects []string, all bool) bool {
 	return true
 }
 
-// includes tells whether a panel of all has somebody enrolled in its question: whoever has withdrawn is out of it.
-func (p *Panel) includes(s *state.State, name string, enrolled uint64) (bool, error) {
-	o, found, err := s.Object(name)
-	if err != nil || !found {
-		return false, errs.Corrupt(err, "object %q has a chain but no budget", name)
+// includes reads the object of a chain, and tells whether a panel of all has it: whoever has withdrawn is out of it.
+func (p *Panel) includes(s *state.State, m *state.Member) (in bool, err error) {
+	if m.Known, err = s.ReadObject(m.Name, &m.Object); err != nil || !m.Known {
+		return false, errs.Corrupt(err, "object %q has a chain but no budget", m.Name)
 	}
-	return !o.Withdrew(state.Chain{Enrolled: enrolled}), nil
+	return !m.Object.Withdrew(m.Chain), nil
 }
 
 // Whole returns everybody in a panel of a question, for a request that is one transaction.
@@ -396,7 +403,8 @@ type work interface {
 	// Truths gets ready what the part behind an object needs from outside of any transaction: true values that were not
 	// asked for before, or not kept.
 	Truths(ctx context.Context, behind string) error
-	// Decide makes the changes for the objects of one part. Who belongs to it may have changed since it was looked at.
+	// Decide decides about the objects of one part. It may record changes by itself, and returns those that are not recorded yet. Who
+	// belongs to the part may have changed since it was looked at.
 	Decide(s *state.State, names []string) (Part, error)
 }
 
@@ -416,7 +424,7 @@ type Bulk struct {
 
 // Part is what one transaction does for a request.
 type Part struct {
-	Changes  []event.Change         // to be recorded, in order
+	Changes  []event.Change         // that are not recorded yet, in order
 	Counts   event.Counts           // of its objects
 	Refused  []vocabulary.Refusal   // in the question, if it is not a sweep
 	Question uint32                 // of Refused, by number
@@ -553,11 +561,12 @@ func (b *Bulk) next(s *state.State, st *Standing) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
+	first := s.Counters.Events + 1
 	p, err := b.Work.Decide(s, names)
 	if err != nil {
 		return ending{}, err
 	}
-	e := ending{n: len(names) - p.Left, end: &event.Settled{Key: b.Key, Digest: b.Id.Digest, Marks: b.Id.Marks, First: s.Counters.Events + 1, Through: b.Panel.Through}}
+	e := ending{n: len(names) - p.Left, end: &event.Settled{Key: b.Key, Digest: b.Id.Digest, Marks: b.Id.Marks, First: first, Through: b.Panel.Through}}
 	if e.n > 0 {
 		e.cursor = names[e.n-1]
 	}

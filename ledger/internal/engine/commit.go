@@ -23,10 +23,28 @@ func (l *Engine) commit(batch []*Proposal) error {
 		return err
 	}
 	began := time.Now()
-	var edge *merkle.Edge
-	var last uint64
-	err := l.startJournal()
-	if err == nil {
+	edge, last, err := l.write(batch)
+	switch {
+	case err != nil:
+		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
+		return l.stopIfUnsure(err)
+	case last > 0:
+		l.edge = edge
+		l.Queue.settled(last)
+		l.tell(batch, time.Since(began))
+	}
+	return nil
+}
+
+// errTakenBack ends a transaction in which a proposal was refused that had recorded something. It is made again without that.
+var errTakenBack = errors.New("refused after it has recorded something")
+
+// write decides, folds and appends a batch. It returns the last event, 0 if there is none, and the tree behind it.
+func (l *Engine) write(batch []*Proposal) (edge *merkle.Edge, last uint64, err error) {
+	if err := l.startJournal(); err != nil {
+		return nil, 0, err
+	}
+	for err = errTakenBack; err == errTakenBack; { // each time somebody else is refused
 		err = l.Store.Update(func(w kv.Writer) error {
 			s, err := l.carryOut(batch, w)
 			if over, can := w.(table.Checker); can && err == nil {
@@ -39,16 +57,7 @@ func (l *Engine) commit(batch []*Proposal) error {
 			return err
 		})
 	}
-	switch {
-	case err != nil:
-		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
-		return l.stopIfUnsure(err)
-	case last > 0:
-		l.edge = edge
-		l.Queue.settled(last)
-		l.tell(batch, time.Since(began))
-	}
-	return nil
+	return edge, last, err
 }
 
 // stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose the file is.
@@ -196,25 +205,32 @@ func describe(s *state.State, batch []*Proposal) error {
 	return nil
 }
 
-// carryOut decides a proposal and records its changes. The error is one of writing; that of a
+// carryOut decides a proposal and records its changes. The error is one of writing, or [errTakenBack]; that of a
 // refusal stays with the proposal.
 func (p *Proposal) carryOut(s *state.State) error {
+	if p.refused {
+		return nil
+	}
+	p.first, p.last, p.err = 0, 0, nil
+	before := s.Counters.Events
 	changes, err := p.Decide(s)
 	if err != nil {
 		p.err = err
+		if p.refused = s.Counters.Events > before; p.refused {
+			return errTakenBack
+		}
 		return nil
 	}
-	if len(changes) == 0 && p.Record == nil {
-		return nil
-	}
-	p.first = s.Counters.Events + 1
 	if p.Record != nil {
 		err = p.Record(s)
 	} else {
 		_, _, err = fold.Record(s, changes)
 	}
-	if p.last = s.Counters.Events; err != nil {
+	if s.Coming = 0; err != nil {
 		return err
+	}
+	if s.Counters.Events > before {
+		p.first, p.last = before+1, s.Counters.Events
 	}
 	return s.Counters.CheckWhole()
 }

@@ -17,8 +17,9 @@ import (
 // timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
 // each decision sees the ones before it.
 
-// Decision reads the state and returns the changes to make, or the error by which to refuse. It
-// must not write, and what it returns besides may leave the ledger only once submit has returned nil.
+// Decision reads the state and returns the changes to make, or the error by which to refuse. It may record some by itself before
+// (package fold). What it returns besides may leave the ledger only once Submit has returned nil; it may be called again, on
+// another state, before that.
 type Decision func(*state.State) ([]event.Change, error)
 
 // about is what a request is in the log.
@@ -35,6 +36,7 @@ type Proposal struct {
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
 	err         error
+	refused     bool      // after it has recorded something
 	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
 }
 
@@ -48,6 +50,7 @@ type Queue struct {
 	failure error         // no more work is done
 	Durable uint64        // the last event known to be on disk
 	changed chan struct{} // closed when what somebody may wait for changes; nil if nobody waits
+	turns   sync.Pool     // of chan bool, for the next who waits
 }
 
 // update changes the committer and wakes whoever waits for a change.
@@ -132,7 +135,9 @@ func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 		return false, err
 	}
 	if lead = !c.leading; !lead {
-		p.turn = make(chan bool, 1)
+		if p.turn, _ = c.turns.Get().(chan bool); p.turn == nil {
+			p.turn = make(chan bool, 1)
+		}
 	}
 	c.queue = append(c.queue, p)
 	c.leading = true
@@ -219,8 +224,12 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	}
 	if lead {
 		l.lead()
-	} else if !l.await(ctx, p) {
-		return 0, 0, ctx.Err()
+	} else {
+		settled := l.await(ctx, p)
+		l.Queue.turns.Put(p.turn)
+		if !settled {
+			return 0, 0, ctx.Err()
+		}
 	}
 	return p.first, p.last, p.err
 }
@@ -232,6 +241,7 @@ func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	case lead := <-p.turn:
 		if lead {
 			l.lead()
+			<-p.turn // that it is settled
 		}
 		return true
 	case <-ctx.Done():

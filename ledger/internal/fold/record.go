@@ -12,31 +12,36 @@ import (
 )
 
 // saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator takes as long as some
-// hundred bytes of it. None is kept beyond the request that it is drawn for.
+// hundred bytes of it. None is kept beyond its transaction.
 const saltsAtOnce = 64
 
 // Record appends changes to the log under the next numbers, each at the time of the state and with a salt of its own, and applies them. It
 // returns the number of the first and of the last event. After an error the transaction must not be committed.
 func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
 	first = s.Counters.Events + 1
-	var salts []byte // for the next changes
 	for i, c := range changes {
-		if len(salts) == 0 {
-			n := min(len(changes)-i, saltsAtOnce) * len(event.Salt{})
-			s.Salted = slices.Grow(s.Salted[:0], n)
-			salts = s.Salted[:n]
-			s.Salts(salts)
-		}
 		if end, is := c.(*event.Settled); is {
 			end.Spent = s.Counters.Underway.Spent
 		}
-		ev := event.Event{Number: s.Counters.Events + 1, Time: s.Now, Change: c, Salt: event.Salt(salts)}
-		salts = salts[len(ev.Salt):]
+		ev := event.Event{Number: s.Counters.Events + 1, Time: s.Now, Change: c, Salt: nextSalt(s, len(changes)-i)}
 		if err := Append(s, ev); err != nil {
 			return 0, 0, err
 		}
 	}
 	return first, s.Counters.Events, nil
+}
+
+// nextSalt returns a salt. So many are needed at least, this one among them.
+func nextSalt(s *state.State, needed int) event.Salt {
+	if len(s.Salted) == 0 {
+		n := min(max(needed, s.Coming), saltsAtOnce) * len(event.Salt{})
+		s.Salting = slices.Grow(s.Salting[:0], n)
+		s.Salted = s.Salting[:n]
+		s.Salts(s.Salted)
+	}
+	salt := event.Salt(s.Salted)
+	s.Salted = s.Salted[len(salt):]
+	return salt
 }
 
 // Append applies an event and adds it to the log, with the hashes of the tree that it completes. It erases the events that this one

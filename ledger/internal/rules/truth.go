@@ -148,8 +148,9 @@ func (c *ChangedTruths) Among(refused []vocabulary.Refusal) (names []string) {
 // Told is what the host said of the true values of some objects, batch by batch in the order of their
 // names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's truth.
 type Told struct {
-	Batches []toldBatch // in the order of the names
-	Count   int         // of objects
+	Batches []toldBatch  // in the order of the names
+	one     [1]toldBatch // memory for the first
+	Count   int          // of objects
 	// Where the last name was found: most often the next one stands behind it.
 	batch, place int
 }
@@ -165,6 +166,9 @@ type toldBatch struct {
 
 // Add puts a batch behind the others. It keeps both slices.
 func (t *Told) Add(names []string, values []int32) {
+	if t.Batches == nil {
+		t.Batches = t.one[:0]
+	}
 	t.Batches = append(t.Batches, toldBatch{names, values})
 	t.Count += len(names)
 }

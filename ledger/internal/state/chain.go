@@ -181,12 +181,24 @@ func (s *State) Chain(question uint32, name string) (c Chain, found bool, err er
 
 // ReadChain is [State.Chain] into memory that the caller has.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
+	if m := s.near.member(name); m != nil && m.Question == question && question != 0 {
+		*c = m.Chain
+		return true, nil
+	}
 	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Buffer.Lookup(), question, name), s.Levels.decodeChain)
+	if found && !s.Plain {
+		m := s.near.turnTo(name)
+		m.Question, m.Chain = question, *c
+	}
 	return found, err
 }
 
 // PutChain writes a chain.
 func (s *State) PutChain(question uint32, name string, c Chain) error {
+	if !s.Plain {
+		m := s.near.turnTo(name)
+		m.Question, m.Chain = question, c
+	}
 	k := s.Buffer.Key()
 	k.Buf = AppendChainKey(k.Buf, question, name)
 	c.encodeTo(s.Buffer.Value())

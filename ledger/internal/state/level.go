@@ -125,7 +125,7 @@ type LevelPage struct {
 	used int
 }
 
-// take returns memory for some levels. On a page there is room for one more behind them.
+// take returns memory for some levels, if any, with room for one more behind them.
 func (p *LevelPage) take(n int) []Level {
 	switch {
 	case n < len(p.Page)-p.used:
@@ -135,7 +135,7 @@ func (p *LevelPage) take(n int) []Level {
 	case n == 0:
 		return nil
 	}
-	return make([]Level, n)
+	return make([]Level, n, n+1)
 }
 
 // Clear makes the whole page free. What was taken must not be used any more.

@@ -60,12 +60,24 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if len(name) > names.MaxBytes {
 		return false, nil
 	}
+	if m := s.near.member(name); m != nil && m.Known {
+		*o = m.Object
+		return true, nil
+	}
 	*o, found, err = Lookup(s, BucketObjects, AppendObjectKey(s.Buffer.Lookup(), name), DecodeObject)
+	if found && !s.Plain {
+		m := s.near.turnTo(name)
+		m.Object, m.Known = *o, true
+	}
 	return found, err
 }
 
 // PutObject writes an object.
 func (s *State) PutObject(name string, o Object) error {
+	if !s.Plain {
+		m := s.near.turnTo(name)
+		m.Object, m.Known = o, true
+	}
 	k := s.Buffer.Key()
 	k.Buf = AppendObjectKey(k.Buf, name)
 	o.encodeTo(s.Buffer.Value())

@@ -32,11 +32,21 @@ func DecodeRequest(payload []byte) (Request, error) { return wire.Decode[Request
 
 // Request returns what an idempotency key stands for.
 func (s *State) Request(key string) (r Request, found bool, err error) {
-	return Lookup(s, BucketRequests, append(s.Buffer.Lookup(), key...), DecodeRequest)
+	if n := &s.near; n.key == key && key != "" {
+		return n.request, n.found, nil
+	}
+	r, found, err = Lookup(s, BucketRequests, append(s.Buffer.Lookup(), key...), DecodeRequest)
+	if err == nil && !s.Plain {
+		s.near.key, s.near.request, s.near.found = key, r, found
+	}
+	return r, found, err
 }
 
 // PutRequest writes a request.
 func (s *State) PutRequest(key string, r Request) error {
+	if !s.Plain {
+		s.near.key, s.near.request, s.near.found = key, r, true
+	}
 	k := s.Buffer.Key()
 	k.Buf = append(k.Buf, key...)
 	r.Fields(wire.Writing(s.Buffer.Value()))

@@ -35,9 +35,12 @@ type State struct {
 	Edge      *merkle.Edge        // of the tree; nil until it is needed
 	Chances   Chances             // what is drawn from
 	Salts     func([]byte)        // fills memory for some salts with random bytes
-	Salted    []byte              // such memory
+	Salting   []byte              // such memory
+	Salted    []byte              // what of it is not used yet
+	Coming    int                 // how many events are to be recorded, about, besides those that are known; 0 if nobody has said
 	Keyed     TruthKeyState       // whether the ledger has a truth key
 	Linked    Linked              // of the event applied last
+	near      near                // records that were read or written last, or are likely to be wanted next
 }
 
 // Snapshot returns the state that a reader shows. Nothing can be written to it.

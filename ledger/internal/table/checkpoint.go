@@ -47,11 +47,11 @@ func (t *Table) freeze() bool {
 		return false
 	}
 	mark := t.options.Mark
-	next, known := c.active.get(mark.Bucket, mark.Key, math.MaxUint64)
+	next, known := c.active.get(mark.Bucket, mark.Key, t.hash(mark.Key), math.MaxUint64)
 	if !known {
 		next = c.mark
 	}
-	t.setLayers(&layers{active: newLayer(), frozen: c.active, mark: c.mark, next: bytes.Clone(next)})
+	t.setLayers(&layers{active: t.emptyLayer(), frozen: c.active, mark: c.mark, next: bytes.Clone(next)})
 	if t.options.Begun != nil {
 		t.options.Begun(next)
 	}
@@ -74,6 +74,10 @@ func (t *Table) write() error {
 	}
 	t.at(Stored)
 	t.setLayers(&layers{active: c.active, mark: c.next})
+	t.mu.Lock()
+	c.frozen.written = true
+	t.mu.Unlock()
+	t.reuse(c.frozen)
 	t.ended.Broadcast()
 	t.at(Dropped)
 	if t.options.Written != nil {

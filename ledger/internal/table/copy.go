@@ -52,5 +52,7 @@ func (t *Table) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 		return t.View(fn)
 	}
 	inspect := func(fn func(kv.Reader) error) error { return base.Inspect(fault, fn) }
-	return t.view(inspect, &reader{table: t, careless: true}, fn)
+	r := newReader(t)
+	r.careless, r.fn = true, fn
+	return t.view(inspect, r)
 }

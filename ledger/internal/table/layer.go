@@ -3,7 +3,6 @@ package table
 import (
 	"bytes"
 	"cmp"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -14,16 +13,20 @@ import (
 // need them. One goroutine at a time writes to it; any number read.
 //
 // It is as large as the table may be, and the collector of garbage would look at every pointer in it, again and again: that took a fifth of the
-// processor's time. So records are numbers, and keys and values lie in few large pieces of memory.
+// processor's time. So records are numbers, and keys and values lie in few large pieces of memory. These are used again for the next layer: to ask
+// the system for so much takes as long as to fill it.
 type layer struct {
+	users   int  // who may look at it; guarded by the mu of the table
+	written bool // to the base, so that nobody else will; likewise
+
 	mu      sync.RWMutex
-	hash    func(key []byte) uint64
 	buckets []*bucket // few, in the order of their names
 	readers readers
 	bytes   int64
 
 	pieces  pieces
-	records [][]record // in pages, the last of which may have room for more
+	records [][]record // in pages
+	count   int        // how many there are; the pages behind them are empty
 	older   []version  // versions that are not the newest
 	unused  []uint32   // of these
 }
@@ -36,6 +39,7 @@ type bucket struct {
 	last   atomic.Int64  // where one of these was found last
 	others map[uint64]id // by the hash of the key, or behind it if that is another's
 	fresh  []id          // of the others, in no run yet
+	most   int           // how many others there have been before
 
 	sorting sync.Mutex
 	runs    [][]id // of the others, in the order of keys, each more than twice as long as the one behind it; guarded by sorting
@@ -74,33 +78,62 @@ func (l *layer) bucket(name string) *bucket {
 	return nil
 }
 
-func newLayer() *layer {
-	seed := maphash.MakeSeed()
-	return &layer{hash: func(key []byte) uint64 { return maphash.Bytes(seed, key) }}
+// reset empties a layer. It keeps the memory for as much as there was, for the next.
+func (l *layer) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range l.buckets {
+		b.reset()
+	}
+	l.records = l.records[:(l.count+pageRecords-1)/pageRecords]
+	for i := range l.records {
+		l.records[i] = l.records[i][:0]
+	}
+	l.count, l.bytes, l.older, l.unused = 0, 0, l.older[:0], l.unused[:0]
+	l.pieces.reset()
+}
+
+func (b *bucket) reset() {
+	const rest = 8 // a map keeps the room for as many as it has ever had
+	if b.most = max(b.most, len(b.others)); len(b.others)*rest < b.most {
+		b.most, b.others = 0, map[uint64]id{}
+	}
+	clear(b.others)
+	b.rising, b.fresh, b.runs = b.rising[:0], nil, nil
+	b.last.Store(0)
 }
 
 func (l *layer) record(i id) *record { return &l.records[i/pageRecords][i%pageRecords] }
 
 func (l *layer) key(i id) []byte { return l.pieces.bytes(l.record(i).key) }
 
-// find tells which record has a key, if one does, and whether the key is above all others. The caller holds mu.
-func (l *layer) find(b *bucket, key []byte) (i id, found, above bool) {
+// found is where a record is, or would be.
+type found struct {
+	id    id
+	is    bool   // there is one
+	above bool   // its key is above all others
+	hash  uint64 // of the others, where in the map it is, or may be put
+}
+
+// find tells which record has a key, which has a hash. The caller holds mu.
+func (l *layer) find(b *bucket, key []byte, hash uint64) found {
 	n := len(b.rising)
 	if n == 0 || bytes.Compare(l.key(b.rising[n-1]), key) < 0 {
-		return 0, false, true
+		return found{above: true}
 	}
-	if i, found = l.behind(b, key); found {
-		return i, true, false
+	if i, is := l.behind(b, key); is {
+		return found{id: i, is: true}
 	}
-	if i, _, found = l.hashed(b, key); found {
-		return i, true, false
+	i, hash, is := l.hashed(b, key, hash)
+	if is {
+		return found{id: i, is: true}
 	}
-	at, found := l.search(b.rising, key)
-	if !found {
-		return 0, false, false
+	at, is := l.search(b.rising, key)
+	if !is {
+		return found{hash: hash}
 	}
 	b.last.Store(int64(at))
-	return b.rising[at], true, false
+	return found{id: b.rising[at], is: true}
 }
 
 // reach is how far behind the last record found the next one is looked for: who asks for many asks for them in order.
@@ -119,8 +152,8 @@ func (l *layer) behind(b *bucket, key []byte) (i id, found bool) {
 }
 
 // hashed looks among the others of a bucket. It returns where in the map the record is, or may be put.
-func (l *layer) hashed(b *bucket, key []byte) (i id, hash uint64, found bool) {
-	for hash = l.hash(key); ; hash++ {
+func (l *layer) hashed(b *bucket, key []byte, hash uint64) (i id, at uint64, found bool) {
+	for ; ; hash++ {
 		if i, found = b.others[hash]; !found || bytes.Equal(l.key(i), key) {
 			return i, hash, found
 		}
@@ -140,12 +173,12 @@ func (l *layer) size() int64 {
 
 // get returns the version of a record that an update sees, with nil for one that was deleted. It is not known if the layer
 // has none.
-func (l *layer) get(bucket string, key []byte, at uint64) (value []byte, known bool) {
+func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if b := l.bucket(bucket); b != nil {
-		if i, found, _ := l.find(b, key); found {
-			return l.seen(i, at)
+		if f := l.find(b, key, hash); f.is {
+			return l.seen(f.id, at)
 		}
 	}
 	return nil, false
@@ -168,10 +201,10 @@ func (l *layer) before(v *version) *version { return &l.older[v.older-1] }
 
 // put writes a version by the update with this number, the next to be published. It tells which record it is, and whether that update writes it for
 // the first time.
-func (l *layer) put(bucket string, key, value []byte, at uint64) (i id, touched bool) {
+func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, touched bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i = l.add(bucket, key)
+	i = l.add(bucket, key, hash)
 	r := l.record(i)
 	if touched = r.at != at; touched && r.at != 0 {
 		l.keep(r)
@@ -184,38 +217,37 @@ func (l *layer) put(bucket string, key, value []byte, at uint64) (i id, touched 
 }
 
 // add finds a record, or adds one that has no version yet.
-func (l *layer) add(name string, key []byte) id {
+func (l *layer) add(name string, key []byte, hash uint64) id {
 	b := l.bucket(name)
 	if b == nil {
 		b = &bucket{name: name, others: map[uint64]id{}}
 		at, _ := slices.BinarySearchFunc(l.buckets, name, func(b *bucket, name string) int { return strings.Compare(b.name, name) })
 		l.buckets = slices.Insert(l.buckets, at, b)
 	}
-	i, found, above := l.find(b, key)
-	switch {
-	case found:
-	case above:
-		i = l.newRecord(key)
+	f := l.find(b, key, hash)
+	if f.is {
+		return f.id
+	}
+	i := l.newRecord(key)
+	if f.above {
 		b.rising = append(b.rising, i)
-	default:
-		i = l.newRecord(key)
-		_, hash, _ := l.hashed(b, key)
-		b.fresh, b.others[hash] = append(b.fresh, i), i
+	} else {
+		b.fresh, b.others[f.hash] = append(b.fresh, i), i
 	}
 	return i
 }
 
 // newRecord makes a record that has a key.
 func (l *layer) newRecord(key []byte) id {
-	n := len(l.records)
-	if n == 0 || len(l.records[n-1]) == pageRecords {
+	n := l.count / pageRecords
+	if n == len(l.records) {
 		l.records = append(l.records, make([]record, 0, pageRecords))
-		n++
 	}
-	page := &l.records[n-1]
+	page := &l.records[n]
 	*page = append(*page, record{key: l.pieces.put(key, false)})
 	l.bytes += recordBytes + int64(len(key))
-	return id((n-1)*pageRecords + len(*page) - 1)
+	l.count++
+	return id(l.count - 1)
 }
 
 // keep makes the newest version of a record an older one, and drops those behind it that nobody reads. The one that was

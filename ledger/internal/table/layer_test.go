@@ -12,8 +12,8 @@ import (
 // However many keys have the same hash, or hashes side by side, each is found, and no other is.
 func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 	for _, hashes := range []uint64{1, 2, 7} {
-		l, random := newLayer(), rand.New(rand.NewPCG(1, hashes))
-		l.hash = func(key []byte) uint64 { return ^uint64(0) - uint64(key[0])%hashes } // those behind the highest begin at 0
+		l, random := &layer{}, rand.New(rand.NewPCG(1, hashes))
+		hash := func(key []byte) uint64 { return ^uint64(0) - uint64(key[0])%hashes } // those behind the highest begin at 0
 		want := map[string]string{}
 		at := uint64(0)
 		for range 2000 {
@@ -22,17 +22,17 @@ func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 			if random.IntN(4) == 0 {
 				key = "one" // again and again
 			}
-			before, known := l.get("b", []byte(key), at)
+			before, known := l.get("b", []byte(key), hash([]byte(key)), at)
 			if old, is := want[key]; is != known || string(before) != old {
 				t.Fatalf("%d hashes: %s is %q, %v; want %q, %v", hashes, key, before, known, old, is)
 			}
 			value := fmt.Sprint("value ", random.IntN(1e6))
-			i, first := l.put("b", []byte(key), []byte(value), at)
+			i, first := l.put("b", []byte(key), []byte(value), hash([]byte(key)), at)
 			if !first {
 				t.Fatalf("%d hashes: %s was not written by update %d", hashes, key, at)
 			}
 			if random.IntN(3) == 0 {
-				if _, first := l.put("b", []byte(key), []byte(value+" again"), at); first {
+				if _, first := l.put("b", []byte(key), []byte(value+" again"), hash([]byte(key)), at); first {
 					t.Fatalf("%d hashes: %s was written twice by update %d, and told as two", hashes, key, at)
 				}
 				value += " again"
@@ -59,16 +59,16 @@ func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 
 // What a caller does with its memory afterwards changes no record, and what a reader holds is never written to.
 func TestWhatIsPutIsCopied(t *testing.T) {
-	l := newLayer()
+	l := &layer{}
 	key, value := []byte("key"), []byte("first")
-	l.put("b", key, value, 1)
+	l.put("b", key, value, 0, 1)
 	l.enter(1)
-	held, _ := l.get("b", key, 1)
+	held, _ := l.get("b", key, 0, 1)
 	var later [][]byte
 	for at := uint64(2); at < 40; at++ {
 		copy(value, fmt.Sprintf("%05d", at))
-		l.put("b", key, value, at)
-		now, _ := l.get("b", key, at)
+		l.put("b", key, value, 0, at)
+		now, _ := l.get("b", key, 0, at)
 		later = append(later, now)
 	}
 	copy(key, "yek")
@@ -81,20 +81,20 @@ func TestWhatIsPutIsCopied(t *testing.T) {
 			t.Errorf("what was read at update %s is %q now", want, one)
 		}
 	}
-	if now, _ := l.get("b", []byte("key"), 100); string(now) != "00039" {
+	if now, _ := l.get("b", []byte("key"), 0, 100); string(now) != "00039" {
 		t.Errorf("the record is %q", now)
 	}
 }
 
 // Of a record that is written again and again no more is kept than what somebody reads; and what is counted for it is what is there.
 func TestMemoryOfALayerIsCounted(t *testing.T) {
-	l := newLayer()
+	l := &layer{}
 	value := make([]byte, 1000)
-	l.put("b", []byte("key"), value, 1)
-	l.put("b", []byte("key"), value, 2)
+	l.put("b", []byte("key"), value, 0, 1)
+	l.put("b", []byte("key"), value, 0, 2)
 	few := l.size()
 	for at := uint64(3); at < 1000; at++ {
-		i, _ := l.put("b", []byte("key"), value, at)
+		i, _ := l.put("b", []byte("key"), value, 0, at)
 		if at%3 == 0 {
 			l.undo([]id{i})
 		}

@@ -5,9 +5,10 @@ import "bytes"
 // pieces are memory for keys and values. What is copied there stays as long as the layer. A record that is written again and again has its
 // later values in memory of their own, which is given back when nobody reads them.
 type pieces struct {
-	all  [][]byte // pieces that are filled one behind the other
-	lent [][]byte // values in memory of their own
-	free []uint32 // which of these are none
+	all     [][]byte // pieces that are filled one behind the other
+	filling int      // the one that is being filled; those behind it are empty
+	lent    [][]byte // values in memory of their own
+	free    []uint32 // which of these are none
 }
 
 // place is where a key or a value is. It is no pointer, so that nobody looks for it.
@@ -31,16 +32,28 @@ func (p *pieces) put(b []byte, own bool) place {
 	if own {
 		return p.lend(bytes.Clone(b))
 	}
-	n := len(p.all)
-	if n == 0 || cap(p.all[n-1])-len(p.all[n-1]) < len(b) {
+	for p.filling < len(p.all) && cap(p.all[p.filling])-len(p.all[p.filling]) < len(b) {
+		p.filling++
+	}
+	n := p.filling
+	if n == len(p.all) {
 		size := min(smallPiece<<min(n, 10), largePiece)
 		p.all = append(p.all, make([]byte, 0, max(size, len(b))))
-		n++
 	}
-	last := &p.all[n-1]
-	at := place{uint32(n - 1), uint32(len(*last)), uint32(len(b))}
+	last := &p.all[n]
+	at := place{uint32(n), uint32(len(*last)), uint32(len(b))}
 	*last = append(*last, b...)
 	return at
+}
+
+// reset makes all of it free. It keeps the pieces that were in use, for the next.
+func (p *pieces) reset() {
+	p.all = p.all[:min(p.filling+1, len(p.all))]
+	for i := range p.all {
+		p.all[i] = p.all[i][:0]
+	}
+	clear(p.lent)
+	p.filling, p.lent, p.free = 0, p.lent[:0], p.free[:0]
 }
 
 // lend gives a place to a value in memory of its own.

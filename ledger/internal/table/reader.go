@@ -15,7 +15,35 @@ type reader struct {
 	layers   *layers
 	at       uint64 // the last update that it sees
 	base     kv.Reader
-	mark     []byte // of the base when it began
+	mark     []byte                // of the base when it began
+	fn       func(kv.Reader) error // what to do
+	run      func(kv.Reader) error // runOn, as a value that is made once
+	again    bool                  // there was no snapshot of the base that goes with the layers
+}
+
+func newReader(t *Table) *reader {
+	r := &reader{table: t}
+	r.run = r.runOn
+	return r
+}
+
+// forget lets go of what was read.
+func (r *reader) forget() { *r = reader{table: r.table, run: r.run} }
+
+// runOn does on a snapshot of the base what is to be done.
+func (r *reader) runOn(below kv.Reader) error {
+	if r.again = r.table.current.Load() != r.layers; r.again {
+		return nil
+	}
+	r.base = below
+	if err := r.begin(); err != nil {
+		return err
+	}
+	err := r.fn(r)
+	if changed := r.end(); changed != nil {
+		return changed // whatever fn has met
+	}
+	return err
 }
 
 func (r *reader) begin() (err error) {
@@ -42,11 +70,12 @@ func (r *reader) end() error {
 
 // Get implements [kv.Reader].
 func (r *reader) Get(bucket string, key []byte) ([]byte, error) {
-	if value, known := r.layers.active.get(bucket, key, r.at); known {
+	hash := r.table.hash(key)
+	if value, known := r.layers.active.get(bucket, key, hash, r.at); known {
 		return value, nil
 	}
 	if frozen := r.layers.frozen; frozen != nil {
-		if value, known := frozen.get(bucket, key, r.at); known {
+		if value, known := frozen.get(bucket, key, hash, r.at); known {
 			return value, nil
 		}
 	}
@@ -134,7 +163,7 @@ func (w *writer) Delete(bucket string, key []byte) error {
 }
 
 func (w *writer) put(bucket string, key, value []byte) {
-	if i, first := w.layers.active.put(bucket, key, value, w.at); first {
+	if i, first := w.layers.active.put(bucket, key, value, w.table.hash(key), w.at); first {
 		w.touched = append(w.touched, i)
 	}
 }

@@ -11,6 +11,7 @@ package table
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,7 @@ type Table struct {
 	base    kv.Store
 	look    func(func(kv.Reader) error) error // the base's View, as a value that is made once
 	options Options
+	seed    maphash.Seed // of the hashes of keys
 
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
@@ -77,6 +79,9 @@ type Table struct {
 	failed   error  // of the last checkpoint, if it can be made again
 	failedAt time.Time
 	ended    sync.Cond // a checkpoint has, or the table is stopped
+	spare    *layer    // an empty one, with memory; nil if there is none
+
+	readers sync.Pool // of *reader, for the next
 }
 
 // layers are what lies over the base. They stand until a checkpoint begins or ends.
@@ -95,7 +100,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, look: base.View, options: o}, &layers{active: newLayer()}
+	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed()}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
@@ -119,44 +124,43 @@ func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 // View implements [kv.Store]. It shows no update that is not published. If the base is not what this table knows, the error wraps
 // [kv.ErrOverwritten], whatever fn has met, and nothing is read or written any more.
 func (t *Table) View(fn func(kv.Reader) error) error {
-	return t.view(t.look, &reader{table: t}, fn)
+	r, _ := t.readers.Get().(*reader)
+	if r == nil {
+		r = newReader(t)
+	}
+	r.fn = fn
+	err := t.view(t.look, r)
+	r.forget()
+	t.readers.Put(r)
+	return err
 }
 
-// view runs fn on the newest layers and on a snapshot of the base that goes with them.
-func (t *Table) view(base func(func(kv.Reader) error) error, r *reader, fn func(kv.Reader) error) error {
+// view has a reader read the newest layers and a snapshot of the base that goes with them.
+func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	for {
-		again, err := t.try(base, r, fn)
-		if !again {
+		err := t.try(base, r)
+		if !r.again {
 			return err
 		}
 	}
 }
 
-// try tells to try again if a checkpoint began or ended before there was a snapshot of the base.
-func (t *Table) try(base func(func(kv.Reader) error) error, r *reader, fn func(kv.Reader) error) (again bool, err error) {
+// try has a reader read, or try again if a checkpoint began or ended before there was a snapshot of the base.
+func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err error) {
+	r.again = false
 	if r.layers, r.at, err = t.enter(); err != nil {
-		return false, err
-	}
-	at := r.at
-	defer r.layers.active.leave(at)
-	err = base(func(below kv.Reader) error {
-		if again = t.current.Load() != r.layers; again {
-			return nil
-		}
-		r.base = below
-		if err := r.begin(); err != nil {
-			return err
-		}
-		err := fn(r)
-		if changed := r.end(); changed != nil {
-			return changed // whatever fn has met
-		}
 		return err
-	})
-	if stopped := t.stopped(); stopped != nil && !again {
-		return false, stopped // what was read from the base may not be durable
 	}
-	return again && err == nil, err
+	c, at := r.layers, r.at
+	defer func() {
+		if stopped := t.leave(c, at); stopped != nil && !r.again {
+			err = stopped // what was read from the base may not be durable
+		}
+	}()
+	if err = base(r.run); err != nil {
+		r.again = false
+	}
+	return err
 }
 
 // enter returns the newest layers, and the number of the last update published, for a reader who leaves the active layer when done.
@@ -167,8 +171,57 @@ func (t *Table) enter() (c *layers, at uint64, err error) {
 		return nil, 0, t.failure
 	}
 	c = t.current.Load()
+	c.active.users++
+	if c.frozen != nil {
+		c.frozen.users++
+	}
 	c.active.enter(t.number)
 	return c, t.number, nil
+}
+
+// leave lets a reader go. It returns why nothing is read any more, if that is so.
+func (t *Table) leave(c *layers, at uint64) error {
+	c.active.leave(at)
+	t.mu.Lock()
+	c.active.users--
+	if c.frozen != nil {
+		c.frozen.users--
+	}
+	stopped := t.failure
+	t.mu.Unlock()
+	t.reuse(c.active)
+	if c.frozen != nil {
+		t.reuse(c.frozen)
+	}
+	return stopped
+}
+
+// reuse empties a layer that was written, once nobody looks at it any more.
+func (t *Table) reuse(l *layer) {
+	t.mu.Lock()
+	idle := l.written && l.users == 0
+	if idle {
+		l.written = false // nobody else does it
+	}
+	t.mu.Unlock()
+	if !idle {
+		return
+	}
+	l.reset()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spare = l
+}
+
+// emptyLayer returns a layer to write to.
+func (t *Table) emptyLayer() *layer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.spare
+	if t.spare = nil; l == nil {
+		l = &layer{}
+	}
+	return l
 }
 
 // Update implements [kv.Store], but for durability. Others see what fn wrote when fn has returned nil, all at once; it may keep it
@@ -182,7 +235,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	if err := t.makeRoom(); err != nil {
 		return err
 	}
-	w := &writer{reader: &reader{table: t}}
+	w := &writer{reader: newReader(t)}
 	published := false
 	defer func() {
 		if !published {
@@ -190,13 +243,13 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		}
 	}()
 	kept := false
-	err := t.view(t.look, w.reader, func(kv.Reader) error {
+	w.fn = func(kv.Reader) error {
 		w.at++ // it sees its own writes
 		err := fn(w)
 		kept = err == nil
 		return err
-	})
-	if err != nil {
+	}
+	if err := t.view(t.look, w.reader); err != nil {
 		if kept {
 			err = t.stop(err) // it may be kept elsewhere, and is not here
 		}
@@ -252,6 +305,8 @@ func (t *Table) Size() (int64, error) {
 	size, err := t.base.Size()
 	return size + t.Bytes(), err
 }
+
+func (t *Table) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
 
 // Bytes returns how many bytes the table takes in memory, about.
 func (t *Table) Bytes() int64 {

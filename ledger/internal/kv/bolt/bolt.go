@@ -62,6 +62,7 @@ type database struct {
 	pageSize    int
 	known       atomic.Pointer[known]
 	overwritten atomic.Bool // somebody has written to the file, so nothing more is done with it
+	sharing     sharing
 }
 
 // Create makes a new file at path with what fill writes, or none: the file is filled and synced
@@ -240,10 +241,32 @@ func (d *database) look(file *os.File) (err error) {
 
 // View implements [kv.Store].
 func (s *Store) View(fn func(kv.Reader) error) error {
-	return s.snapshot(func(tx *transaction) error {
-		defer tx.old.end()
-		return fn(&tx.old)
-	})
+	d := s.use()
+	defer d.users.Done()
+	return d.view(fn)
+}
+
+// view runs fn on a snapshot. If the file is not what it was, that is the error, whatever fn has met.
+func (d *database) view(fn func(kv.Reader) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	x, err := d.borrow()
+	if err != nil {
+		return err
+	}
+	defer d.giveBack(x, &err)
+	defer d.blame(&err)
+	defer rescueFault(&err)
+	if err := x.check(); err != nil {
+		return err
+	}
+	r := x.old
+	r.known = r.first[:0]
+	defer r.end()
+	err = fn(&r)
+	if changed := x.check(); changed != nil {
+		return changed
+	}
+	return err
 }
 
 func (s *Store) snapshot(fn func(*transaction) error) error {
@@ -359,7 +382,7 @@ func (d *database) close() error {
 	if d.broken.Load() {
 		return errors.Join(errBroken(), unlock(d.file))
 	}
-	return d.db.Close()
+	return errors.Join(d.unshare(true), d.db.Close())
 }
 
 func errBroken() error { return fmt.Errorf("%w: bbolt gave up before", kv.ErrCorrupt) }
@@ -401,6 +424,10 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 			unlockBbolt(d.db)
 		}
 	}()
+	if writable {
+		d.unshare(true)
+		defer d.unshare(false)
+	}
 	tx, err := d.db.Begin(writable)
 	inside = false
 	if err != nil {
@@ -433,6 +460,8 @@ func (t *transaction) commit() (err error) {
 	defer t.in.rescueLocked(&err)
 	number := uint64(t.tx.ID())
 	t.in.writes(number)
+	t.in.unshare(true)
+	defer t.in.unshare(false)
 	if err = t.tx.Commit(); err == nil {
 		err = t.in.wrote(number)
 	}

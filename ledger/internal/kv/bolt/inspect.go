@@ -72,7 +72,7 @@ func (i *inspection) findBuckets(root uint64) {
 	w := i.walk("", nil)
 	w.flags = bucketFlag
 	w.visit = func(name, value []byte) bool {
-		t, err := readTree(bytes.Clone(name), bytes.Clone(value))
+		t, err := readTree(string(name), bytes.Clone(value))
 		if err != nil {
 			w.report(nil, nil, "%v", err)
 		} else {

@@ -29,7 +29,7 @@ type tree struct {
 }
 
 // readTree reads the value of a bucket.
-func readTree(name, value []byte) (t tree, err error) {
+func readTree(name string, value []byte) (t tree, err error) {
 	if len(value) < headerSize {
 		return tree{}, fmt.Errorf("bucket %q has no root", name)
 	}
@@ -78,7 +78,7 @@ func (s *snapshot) find(name string) (*bucketTree, error) {
 	if about == nil {
 		return nil, err
 	}
-	t, err := readTree([]byte(name), about)
+	t, err := readTree(name, about)
 	if err != nil {
 		return nil, corrupt(err)
 	}

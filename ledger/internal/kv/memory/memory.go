@@ -183,9 +183,9 @@ func (t *memoryTx) Put(bucket string, key, value []byte) error {
 	}
 	pages[at] = pages[at].of(t.number)
 	if found {
-		pages[at].pairs[i].value = value
+		pages[at].pairs[i].value = bytes.Clone(value)
 	} else {
-		pages[at].pairs = slices.Insert(pages[at].pairs, i, pair{slices.Clip(slices.Clone(key)), value})
+		pages[at].pairs = slices.Insert(pages[at].pairs, i, pair{slices.Clip(slices.Clone(key)), bytes.Clone(value)})
 	}
 	if rest := pages[at].split(i); rest != nil {
 		pages = slices.Insert(pages, at+1, rest)

@@ -1,0 +1,118 @@
+package bolt
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// putShared puts one record.
+func putShared(t *testing.T, s *Store, value string) {
+	t.Helper()
+	must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("key"), []byte(value)) }))
+}
+
+// wantShared reads it in a snapshot, in which then something else is done.
+func wantShared(t *testing.T, s *Store, want string, then func()) {
+	t.Helper()
+	must(t, s.View(func(r kv.Reader) error {
+		if then != nil {
+			then()
+		}
+		got, err := r.Get("b", []byte("key"))
+		if err == nil && string(got) != want {
+			t.Errorf("a snapshot has %q, want %q", got, want)
+		}
+		return err
+	}))
+}
+
+// Readers share a transaction of bbolt's as long as nobody writes. Each sees what was there when it began, and a transaction ends with the last
+// of those who see what is no longer there.
+func TestReadersShareATransaction(t *testing.T) {
+	s := mustOpen(t, newFile(t))
+	open := func() int { return s.current.db.Stats().OpenTxN }
+	putShared(t, s, "old")
+	wantShared(t, s, "old", func() {
+		wantShared(t, s, "old", func() {
+			if n := open(); n != 1 {
+				t.Errorf("two readers have %d transactions", n)
+			}
+		})
+		must(t, s.Update(func(w kv.Writer) error {
+			wantShared(t, s, "old", nil) // what is not committed is not seen
+			return w.Put("b", []byte("key"), []byte("new"))
+		}))
+		wantShared(t, s, "new", func() {
+			if n := open(); n != 2 {
+				t.Errorf("readers of before and after an update have %d transactions", n)
+			}
+		})
+	})
+	if n := open(); n != 1 {
+		t.Errorf("%d transactions are open, and nobody reads; one may wait for the next", n)
+	}
+	putShared(t, s, "newest")
+	if n := open(); n != 0 {
+		t.Errorf("%d transactions of before the update are open", n)
+	}
+}
+
+// A transaction that waits for readers keeps no pages from being used again, and a file can be closed and compacted beside it.
+func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	putShared(t, s, "0")
+	size, err := s.Size()
+	must(t, err)
+	for n := range 300 {
+		wantShared(t, s, fmt.Sprint(n), nil)
+		putShared(t, s, fmt.Sprint(n+1))
+	}
+	if now, err := s.Size(); err != nil || now > size+Growth {
+		t.Errorf("a record was written 300 times, and the file has %d bytes in place of %d: %v", now, size, err)
+	}
+	wantShared(t, s, "300", nil)
+	must(t, s.Compact(t.Context(), nil))
+	wantShared(t, s, "300", nil)
+}
+
+// While bbolt maps a file anew, it lets nobody begin to read and waits for those who do: they can end.
+func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
+	s := mustOpen(t, newFile(t))
+	d := s.current
+	must(t, d.unshare(true)) // as in a commit
+	first, err := d.borrow()
+	must(t, err)
+	meta, mapped := bboltLocks(d.db)
+	held, begun := make(chan struct{}), make(chan error)
+	go func() {
+		mapped.Lock()
+		close(held)
+	}()
+	for mapped.TryRLock() { // until it waits
+		mapped.RUnlock()
+	}
+	go func() {
+		second, err := d.borrow()
+		if err == nil {
+			d.giveBack(second, &err)
+		}
+		begun <- err
+	}()
+	for meta.TryLock() { // until the second one is about to begin
+		meta.Unlock()
+	}
+	ended := make(chan error)
+	go func() {
+		var err error
+		d.giveBack(first, &err)
+		ended <- err
+	}()
+	<-held // bbolt goes on when the first reader has ended
+	mapped.Unlock()
+	must(t, <-ended)
+	must(t, <-begun)
+	must(t, d.unshare(false))
+}

@@ -1,0 +1,104 @@
+package table
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+)
+
+// A layer that was written is used again, once nobody looks at it, and not before.
+func TestALayerIsUsedAgain(t *testing.T) {
+	s, err := Over(new(memory.Store), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	write := func(value string) {
+		n++
+		err := s.Update(func(w kv.Writer) error {
+			for i := range 100 {
+				if err := w.Put("b", fmt.Appendf(nil, "%03d", i*37%100), []byte(value)); err != nil {
+					return err
+				}
+			}
+			return w.Put("m", []byte("mark"), []byte(fmt.Sprint(n)))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkpoint := func() {
+		if err := s.Checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := s.current.Load().active
+	write("first")
+	err = s.View(func(r kv.Reader) error {
+		held, err := r.Get("b", []byte("042"))
+		for i := range 5 {
+			write(fmt.Sprint("later ", i))
+			checkpoint()
+			if c := s.current.Load(); c.active == first || s.spare == first {
+				t.Errorf("after %d checkpoints a layer is used again that somebody reads", i+1)
+			}
+		}
+		if string(held) != "first" {
+			t.Errorf("what was read has become %q", held)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.spare != first {
+		t.Error("the layer that nobody reads any more is not used again")
+	}
+	room := len(first.records)
+	write("last")
+	checkpoint()
+	if s.current.Load().active != first || len(first.records) != room || first.size() != 0 {
+		t.Errorf("the layer has %d pages and %d bytes, want %d pages, all of them free", len(first.records), first.size(), room)
+	}
+	err = s.View(func(r kv.Reader) error {
+		n := 0
+		err := r.Scan("b", nil, func(_, value []byte) bool {
+			if n++; string(value) != "last" {
+				t.Errorf("record %d is %q", n, value)
+			}
+			return true
+		})
+		if n != 100 {
+			t.Errorf("%d records", n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A layer keeps the memory that it has needed, and no more: after much comes little, and then what much has needed is given back.
+func TestALayerKeepsWhatItNeeded(t *testing.T) {
+	l := &layer{}
+	fill := func(records int) {
+		for i := range records {
+			key := fmt.Appendf(nil, "%06d", i*7919%records)
+			l.put("b", key, make([]byte, 100), uint64(i), 1)
+		}
+		l.reset()
+	}
+	fill(100_000)
+	much := len(l.pieces.all)
+	fill(100_000)
+	if len(l.pieces.all) != much || len(l.records) == 0 {
+		t.Errorf("as many records again take %d pieces in place of %d", len(l.pieces.all), much)
+	}
+	fill(10)
+	fill(10)
+	if len(l.pieces.all) > 1 || len(l.records) > 1 || l.buckets[0].most > 10 {
+		t.Errorf("for ten records there are %d pieces, %d pages, and a map that once had %d", len(l.pieces.all), len(l.records), l.buckets[0].most)
+	}
+}
