@@ -11,14 +11,34 @@ import (
 // formulas: no float decides. Its randomness is the operating system's.
 //
 // A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
-type Sampler struct{ bits *exact.Bits }
+type Sampler struct {
+	bits *exact.Bits
+	// What draws from the same law have in common, for those drawn from last. All of it is public.
+	shapes map[shaped]*shape
+	curves map[curved]*curve
+}
+
+// mostKept is how many laws are remembered of each kind.
+const mostKept = 64
+
+// kept returns what is remembered under a key, or makes it, and remembers it.
+func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
+	v, found := (*all)[key]
+	if !found {
+		if v = newV(); *all == nil || len(*all) >= mostKept {
+			*all = make(map[K]V)
+		}
+		(*all)[key] = v
+	}
+	return v
+}
 
 // NewSampler returns a sampler on the operating system's randomness.
 func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
 
 // ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody
 // else can make such bits.
-func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits} }
+func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits: bits} }
 
 // Draw returns an answer to a query for a dataset at a place: an output, drawn by the optimal
 // mechanism whose law on the boundary is randomized response at ε. It is ε-differentially private
@@ -42,7 +62,7 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if at.Distance == Unreachable {
 		return at.Order[0], nil
 	}
-	l := answerLaw{nano: epsilon.Nano(), outputs: int64(k), growth: growthSteps(epsilon, k)}
+	l := answerLaw{curve: s.curveOf(epsilon, k)}
 	l.distance = min(uint64(at.Distance), l.farthest())
 	rank := exact.DrawRank(s.bits, k-1, l.cumulative)
 	return pick(at.Order, rank), nil
@@ -62,29 +82,64 @@ func pick(order []int, rank int) int {
 
 // answerLaw is the law of the rank, in the preference order, of a query's answer.
 type answerLaw struct {
-	nano     int64 // ε
-	outputs  int64
-	growth   []uint64 // by prefix, the steps during which it grows by e^ε each
+	*curve
 	distance uint64
+}
+
+// curve is how the law of an answer changes from the boundary on.
+type curve struct {
+	nano    int64 // ε
+	outputs int64
+	growth  []uint64 // by prefix, the steps during which it grows by e^ε each
+	bends   map[uint]bends
+}
+
+// curved names a curve.
+type curved struct {
+	nano    int64
+	outputs int
+}
+
+// bends are numbers of a curve at some precision.
+type bends struct {
+	decay
+	starts []exact.Interval // S_j(0)
+}
+
+// curveOf returns the curve of an ε and a number of outputs.
+func (s *Sampler) curveOf(epsilon privacy.Epsilon, outputs int) *curve {
+	return kept(&s.curves, curved{epsilon.Nano(), outputs}, func() *curve {
+		return &curve{epsilon.Nano(), int64(outputs), growthSteps(epsilon, outputs), map[uint]bends{}}
+	})
 }
 
 // farthest is the largest distance that is told from greater ones: there the answer is wrong with
 // probability e^(−10⁹), and to answer from farther away as from there costs no privacy.
-func (l answerLaw) farthest() uint64 {
+func (c *curve) farthest() uint64 {
 	const nats = 1_000_000_000
-	return nats * 1_000_000_000 / uint64(l.nano)
+	return nats * 1_000_000_000 / uint64(c.nano)
+}
+
+func (c *curve) at(prec uint) bends {
+	return kept(&c.bends, prec, func() bends {
+		e := exact.Exp(c.nano, prec)
+		b := bends{newDecay(e, c.nano, prec), make([]exact.Interval, c.outputs-1)}
+		for i := range b.starts {
+			b.starts[i] = e.Add(exact.Int(int64(i))).Quo(e.Add(exact.Int(c.outputs - 1)))
+		}
+		return b
+	})
 }
 
 // cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g growing
-// steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)).
+// steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). None grows by more than a factor of [MaxOutputs].
 func (l answerLaw) cumulative(prec uint) []exact.Interval {
-	one, e := exact.Int(1), exact.Exp(l.nano, prec)
-	sums := make([]exact.Interval, l.outputs-1)
-	for i := range sums {
+	one, b := exact.Int(1), l.at(prec)
+	sums := make([]exact.Interval, len(b.starts))
+	for i, start := range b.starts {
 		g := min(l.distance, l.growth[i])
-		start := e.Add(exact.Int(int64(i))).Quo(e.Add(exact.Int(l.outputs - 1)))
-		rest := one.Sub(e.Pow(g).Mul(start))
-		sums[i] = one.Sub(rest.Quo(e.Pow(l.distance - g)))
+		rest := one.Sub(b.grown(g).Mul(start))
+		sums[i] = one.Sub(rest.Mul(b.pow(l.distance - g)))
 	}
 	return sums
 }

@@ -23,7 +23,7 @@ func epsilonOf(t testing.TB, text string) privacy.Epsilon {
 
 // lawAt returns the exact law of the ranks at a distance, as floats.
 func lawAt(epsilon privacy.Epsilon, outputs int, distance uint64) []float64 {
-	l := answerLaw{nano: epsilon.Nano(), outputs: int64(outputs), growth: growthSteps(epsilon, outputs)}
+	l := answerLaw{curve: new(Sampler).curveOf(epsilon, outputs)}
 	l.distance = min(distance, l.farthest())
 	law, below := make([]float64, outputs), exact.Int(0)
 	for i, sum := range l.cumulative(256) {

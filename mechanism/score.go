@@ -126,26 +126,63 @@ type scoreLaw struct{ below, at, above int64 }
 func (s *Sampler) score(l scoreLaw, below, above int64) int64 {
 	difference := below - above
 	sign := difference >> 63 // −1 if the score below lies lower, else 0
-	p := placed{law: l, distance: (difference ^ sign) - sign, known: map[uint]terms{}}
-	u := exact.DrawInteger(s.bits, p.cumulative)
+	p := placed{law: l, distance: (difference ^ sign) - sign, shapes: s.shapeOf, known: map[uint]terms{}}
+	u := exact.DrawInteger(s.bits, p.guess, p.cumulative)
 	return min(max(above+(u^sign)-sign, -MaxScore), MaxScore)
+}
+
+// shape is what all draws from a law have in common, at some precision: the levels are public. Beyond the neighbours, weights fall by
+// the tail with every step; between them, by the slope.
+type shape struct {
+	tail, slope  decay
+	left, right  exact.Interval // 1/(1−tail), 1/(1−slope)
+	outside      exact.Interval // of all beyond the neighbour above
+	down         exact.Interval // the slope of one step
+	above, below exact.Interval // the extra weights at the neighbours, but for what the slope makes of the one below
+}
+
+// shaped is a law at a precision.
+type shaped struct {
+	law  scoreLaw
+	prec uint
+}
+
+// shapeOf returns the shape of a law at a precision.
+func (s *Sampler) shapeOf(l scoreLaw, prec uint) *shape {
+	return kept(&s.shapes, shaped{l, prec}, func() *shape { return newShape(l, prec) })
+}
+
+func newShape(l scoreLaw, prec uint) *shape {
+	one, e, lower := exact.Int(1), exact.Exp(l.at, prec), exact.Exp(l.below, prec)
+	f := &shape{tail: newDecay(e.Mul(lower), l.at+l.below, prec), slope: newDecay(e.Quo(lower), l.at-l.below, prec)}
+	step := f.tail.pow(1)
+	f.down = f.slope.pow(1)
+	f.left, f.right = one.Quo(one.Sub(step)), one.Quo(one.Sub(f.down))
+	f.outside = f.left.Mul(step)
+	f.above, f.below = exact.Int(0), exact.Int(0)
+	if l.above != 0 {
+		f.above = extra(e, exact.Exp(l.above, prec))
+	}
+	if l.below != 0 {
+		f.below = extra(lower, e)
+	}
+	return f
 }
 
 // placed is a law with the distance D of the neighbours.
 type placed struct {
 	law      scoreLaw
 	distance int64
+	shapes   func(scoreLaw, uint) *shape
 	known    map[uint]terms
 }
 
-// terms are what the cumulative probabilities of a placed law have in common, at some precision. Beyond the
-// neighbours, weights fall by the tail with every step; between them, by the slope.
+// terms are what the cumulative probabilities of a placed law have in common, at some precision.
 type terms struct {
-	tail, slope        decay
-	left, right        exact.Interval // 1/(1−tail), 1/(1−slope)
-	beyond             exact.Interval // of all beyond the neighbour below
-	above, below, both exact.Interval // the extra weights at the neighbours, and where they are one
-	total              exact.Interval
+	*shape
+	beyond      exact.Interval // of all beyond the neighbour below
+	below, both exact.Interval // the extra weights at that, and where the neighbours are one
+	total       exact.Interval
 }
 
 func (p *placed) terms(prec uint) terms {
@@ -153,24 +190,58 @@ func (p *placed) terms(prec uint) terms {
 	if known {
 		return t
 	}
-	one, e := exact.Int(1), exact.Exp(p.law.at, prec)
-	lower := exact.Exp(p.law.below, prec)
-	t.tail = newDecay(e.Mul(lower), p.law.at+p.law.below, prec)
-	t.slope = newDecay(e.Quo(lower), p.law.at-p.law.below, prec)
-	step, across := t.tail.pow(1), t.slope.pow(uint64(p.distance))
-	t.left, t.right = one.Quo(one.Sub(step)), one.Quo(one.Sub(t.slope.pow(1)))
-	t.beyond = across.Mul(t.left).Mul(step)
-	t.above, t.below = exact.Int(0), exact.Int(0)
-	if p.law.above != 0 {
-		t.above = extra(e, exact.Exp(p.law.above, prec))
-	}
-	if p.law.below != 0 {
-		t.below = across.Mul(extra(lower, e))
-	}
+	t.shape = p.shapes(p.law, prec)
+	across := t.slope.pow(uint64(p.distance))
+	t.beyond = across.Mul(t.outside)
+	t.below = across.Mul(t.shape.below)
 	t.both = t.above.Mul(t.below)
-	t.total = p.weight(t, everything)
+	t.total = t.outside.Add(t.right.Mul(exact.Int(1).Sub(across.Mul(t.down)))).Add(t.beyond).Add(t.above).Add(t.below)
+	if both := t.total.Add(t.both); p.distance == 0 {
+		t.total = both
+	}
 	p.known[prec] = t
 	return t
+}
+
+// guess says which integer a draw most likely is whose U begins with a word, by the inverse of the cumulative probability in floats. All
+// parts are computed, whichever it is in. Where floats cannot tell, or are not numbers, it says something.
+func (p *placed) guess(word uint64) int64 {
+	nats := func(nano int64) float64 { return float64(nano) * 1e-9 }
+	more := func(low, high int64) float64 { // the extra weight, as extra has it
+		return math.Expm1(-2*nats(low)) / (math.Expm1(nats(high-low)) * math.Expm1(-nats(low+high)))
+	}
+	tail, slope, distance := nats(p.law.at+p.law.below), nats(p.law.at-p.law.below), float64(p.distance)
+	outside, across, flat := 1/math.Expm1(tail), math.Exp(-slope*distance), -math.Expm1(-slope)
+	above, below := 0., 0.
+	if p.law.above != 0 {
+		above = more(p.law.at, p.law.above)
+	}
+	if p.law.below != 0 {
+		below = across * more(p.law.below, p.law.at)
+	}
+	if p.distance == 0 {
+		above, below = above+below+above*below, 0
+	}
+	beyond, between := across*outside, -math.Expm1(-slope*(distance+1))/flat
+	total := outside + above + between + below + beyond
+	upTo := (float64(word) + 0.5) * 0x1p-64 * total // the weight of all up to it, and of all above it
+	over := (float64(^word) + 0.5) * 0x1p-64 * total
+
+	before := math.Ceil(math.Log(upTo*-math.Expm1(-tail)) / tail)
+	low := math.Ceil(-math.Log1p(-(upTo-outside-above)*flat)/slope) - 1
+	high := math.Ceil(-math.Log((over-below-beyond)*flat+across*math.Exp(-slope))/slope) - 1
+	behind := distance + math.Ceil(math.Log(beyond/over)/tail)
+	u := min(max(low, 0), distance)
+	if upTo > over {
+		u = min(max(high, 0), distance)
+	}
+	switch {
+	case upTo <= outside:
+		u = before
+	case over < beyond:
+		u = behind
+	}
+	return int64(max(min(u, MaxScore), -MaxScore))
 }
 
 // extra is what a step down from a level adds to the weight of staying: with E and E′ for the e^ε of the
@@ -185,9 +256,6 @@ func (p *placed) cumulative(u int64, prec uint) exact.Interval {
 	t := p.terms(prec)
 	return p.weight(t, u).Quo(t.total)
 }
-
-// everything stands for as many steps as there are.
-const everything = math.MaxInt64
 
 // weight sums the weights of up to u steps. Each of the three parts, beyond the score above, between the two and
 // beyond the one below, is a geometric sum. All are computed for every u, and from powers of 1 or more, because how u
@@ -229,17 +297,24 @@ func newDecay(growth exact.Interval, nano int64, prec uint) decay {
 	return d
 }
 
-// pow encloses e^(−xn). It takes the same steps for every n, because n may depend on the truth. It begins with e^x,
-// for which it makes up in the end: it is quicker to multiply by 1.
+// pow encloses e^(−xn). It takes the same steps for every n, because n may depend on the truth.
 func (d decay) pow(n uint64) exact.Interval {
-	power, m := d.squares[0], min(n, d.most)
-	for bit, square := range d.squares {
-		choices := [2]exact.Interval{power, power.Mul(square)}
-		power = choices[m>>bit&1]
-	}
-	power = d.squares[0].Quo(power)
+	power := d.squares[0].Quo(d.upTo(min(n, d.most)))
 	if n > d.most {
 		return power.OrLess()
+	}
+	return power
+}
+
+// grown encloses e^(xn), likewise, for n of at most most.
+func (d decay) grown(n uint64) exact.Interval { return d.upTo(n).Quo(d.squares[0]) }
+
+// upTo encloses e^(x(n+1)). It begins with e^x, for which the caller makes up: it is quicker to multiply by 1.
+func (d decay) upTo(n uint64) exact.Interval {
+	power := d.squares[0]
+	for bit, square := range d.squares {
+		choices := [2]exact.Interval{power, power.Mul(square)}
+		power = choices[n>>bit&1]
 	}
 	return power
 }

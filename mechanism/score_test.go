@@ -26,7 +26,7 @@ func (l scoreLaw) atMost(below, above, y int64) float64 {
 
 // cumulative turns the steps from above towards below into scores.
 func (l scoreLaw) cumulative(below, above, y int64) exact.Interval {
-	p := placed{law: l, distance: max(below-above, above-below), known: map[uint]terms{}}
+	p := placed{shapes: newShape, law: l, distance: max(below-above, above-below), known: map[uint]terms{}}
 	if below < above {
 		return exact.Int(1).Sub(p.cumulative(above-y-1, enumerated))
 	}
@@ -45,7 +45,7 @@ type scoreTable struct {
 func newScoreTable(l scoreLaw, most, size int64) scoreTable {
 	t := scoreTable{size: size}
 	for distance := range most + 1 {
-		p := placed{law: l, distance: distance, known: map[uint]terms{}}
+		p := placed{shapes: newShape, law: l, distance: distance, known: map[uint]terms{}}
 		row, below := make([]float64, 2*size+1), p.cumulative(-size-1, enumerated)
 		for u := -size; u <= size; u++ {
 			atMost := p.cumulative(u, enumerated)
@@ -290,7 +290,7 @@ func TestScoresAnswerAsDrawDoes(t *testing.T) {
 				continue
 			}
 			right := exact.Int(1).Sub(scoreLaw{at: epsilon.Nano()}.cumulative(d, d, -1))
-			l := answerLaw{nano: epsilon.Nano(), outputs: 2, growth: growthSteps(epsilon, 2)}
+			l := answerLaw{curve: new(Sampler).curveOf(epsilon, 2)}
 			l.distance = min(uint64(d), l.farthest())
 			want := l.cumulative(enumerated)[0]
 			if right.Below(want) || want.Below(right) || math.Abs(right.Float64()-want.Float64()) > 1e-15 {

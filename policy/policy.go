@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -79,6 +80,39 @@ func (p Policy) Releases(until time.Time, orders uint64) []Step {
 		levels[i] = Step{s.at.time(), s.ceiling}
 	}
 	return levels
+}
+
+// Reaches returns the first instant at which the ceiling is at least an ε after orders of that many buyers: the zero time if it is so from the
+// beginning. ever is false if it never is, whatever time passes.
+func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time, ever bool) {
+	if epsilon.IsZero() {
+		return time.Time{}, true
+	}
+	if p.node == nil {
+		return time.Time{}, false
+	}
+	if !p.node.timed {
+		return time.Time{}, !p.node.ceiling(startOfTime, orders).Less(epsilon)
+	}
+	line := p.node.lineAfter(orders)
+	n, _ := slices.BinarySearchFunc(line, epsilon, func(s step, e privacy.Epsilon) int { return s.ceiling.Compare(e) })
+	if n == len(line) {
+		return time.Time{}, false
+	}
+	return line[n].at.time(), true
+}
+
+// Rises returns the first instant behind another at which the ceiling is higher, after orders of that many buyers, and whether there is one.
+func (p Policy) Rises(behind time.Time, orders uint64) (at time.Time, ever bool) {
+	if p.node == nil || !p.node.timed {
+		return time.Time{}, false
+	}
+	line := p.node.lineAfter(orders)
+	n := passedBy(line, instantOf(behind))
+	if n == len(line) {
+		return time.Time{}, false
+	}
+	return line[n].at.time(), true
 }
 
 // Terms returns the terms on which the chain is for sale, or nil if it is not.

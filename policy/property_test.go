@@ -70,6 +70,43 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 	if len(levels) > MaxSteps {
 		t.Fatalf("%v: %d levels", p, len(levels))
 	}
+	checkReaches(t, p, orders, levels)
+}
+
+// checkReaches checks since when a policy reaches each of the levels that its ceiling goes through, and what lies beside them, and when it
+// rises to the next.
+func checkReaches(t *testing.T, p Policy, orders uint64, levels []privacy.Epsilon) {
+	t.Helper()
+	for _, level := range levels {
+		for _, nano := range []int64{level.Nano() - 1, level.Nano(), level.Nano() + 1} {
+			if nano > privacy.MaxEpsilonNano {
+				continue
+			}
+			since, ever := p.Reaches(nanos(nano), orders)
+			if !ever {
+				if end := p.Ceiling(lastInstant.time(), orders); nano <= end.Nano() {
+					t.Fatalf("%v: after %d orders it never reaches %d nano-nats, and its ceiling becomes %v", p, orders, nano, end)
+				}
+				continue
+			}
+			if p.Ceiling(since, orders).Nano() < nano || !since.IsZero() && p.Ceiling(since.Add(-1), orders).Nano() >= nano {
+				t.Fatalf("%v: after %d orders it reaches %d nano-nats at %v, where its ceiling is %v", p, orders, nano, since, p.Ceiling(since, orders))
+			}
+		}
+	}
+	var seen []privacy.Epsilon
+	if first := p.Ceiling(time.Time{}, orders); !first.IsZero() {
+		seen = append(seen, first)
+	}
+	for at, more := p.Rises(time.Time{}, orders); more; at, more = p.Rises(at, orders) {
+		if !p.Ceiling(at.Add(-1), orders).Less(p.Ceiling(at, orders)) {
+			t.Fatalf("%v: it does not rise at %v", p, at)
+		}
+		seen = append(seen, p.Ceiling(at, orders))
+	}
+	if !slices.Equal(seen, levels) {
+		t.Fatalf("%v: after %d orders it rises through %v, and its ceiling goes through %v", p, orders, seen, levels)
+	}
 }
 
 // checkOrders checks that the ceiling rises with the orders, to what it is when all are in.

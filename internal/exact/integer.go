@@ -10,9 +10,19 @@ const widest = 1 << 62
 // The integers that can be returned are those above −2⁶² and up to 2⁶². No other is made one of them: if the
 // law calls for it, DrawInteger reads bits for ever. To learn that, it would first need about as many bits as
 // the logarithm of the probability says; so a law must make it so unlikely that it means never.
-func DrawInteger(source *Bits, cumulative func(u int64, prec uint) Interval) int64 {
-	x := newLazyReal(source, source.Uint64(), 1)
+//
+// guess, unless nil, says which integer it most likely is by the first 64 bits, in floats. It decides nothing: if it is the one, which
+// two questions prove, it saves the others. It must be wrong so seldom that the time tells nothing.
+func DrawInteger(source *Bits, guess func(word uint64) int64, cumulative func(u int64, prec uint) Interval) int64 {
+	word := source.Uint64()
+	x := newLazyReal(source, word, 1)
 	below := func(u int64) uint64 { return x.below(func(prec uint) Interval { return cumulative(u, prec) }) }
+	if guess != nil {
+		u := min(max(guess(word), 1-widest), widest)
+		if below(u-1)|^below(u) == 0 {
+			return u
+		}
+	}
 	for below(-widest) != 0 || below(widest) == 0 {
 		x.extend()
 	}

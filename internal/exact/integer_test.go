@@ -39,7 +39,7 @@ func TestIntegersHaveTheirProbabilities(t *testing.T) {
 			atMost := func(tail uint64, words ...uint64) bool {
 				var bits tape
 				bits.load(tail, words...)
-				return DrawInteger(&bits.Bits, geometric(center)) <= center+u
+				return DrawInteger(&bits.Bits, nil, geometric(center)) <= center+u
 			}
 			t.Run(fmt.Sprintf("%d at most %d", center, u), func(t *testing.T) { checkFlip(t, geometricAtMost(u), atMost) })
 		}
@@ -58,7 +58,7 @@ func TestIntegersAtTheEnds(t *testing.T) {
 		for _, word := range []uint64{0, 1 << 63, ones} {
 			var bits tape
 			bits.load(word)
-			if got := DrawInteger(&bits.Bits, law); got != only || bits.read() != 1 {
+			if got := DrawInteger(&bits.Bits, nil, law); got != only || bits.read() != 1 {
 				t.Errorf("%d after %d words, want %d after one", got, bits.read(), only)
 			}
 		}
@@ -72,7 +72,7 @@ func TestIntegersTakeTheSameComparisons(t *testing.T) {
 			asked, law := 0, geometric(center)
 			var bits tape
 			bits.load(ones/7, word)
-			DrawInteger(&bits.Bits, func(u int64, prec uint) Interval {
+			DrawInteger(&bits.Bits, nil, func(u int64, prec uint) Interval {
 				asked++
 				return law(u, prec)
 			})
@@ -105,11 +105,44 @@ func TestIntegersBeyondAreNotReturned(t *testing.T) {
 			}
 		})
 		defer func() { ended = recover() == nil }()
-		return DrawInteger(bits, law), true
+		return DrawInteger(bits, nil, law), true
 	}
 	for word, ends := range map[uint64]bool{0: false, ones: false, 1 << 63: true} {
 		if n, ended := draw(word); ended != ends || ended && n != 0 {
 			t.Errorf("U = %#x…: %d, ended: %v", word, n, ended)
+		}
+	}
+}
+
+// A guess decides nothing: whatever it is, the same integer comes out, and of the same bits. If it is right, the law is asked twice.
+func TestAGuessDecidesNothing(t *testing.T) {
+	for _, center := range []int64{0, -12345, 1 << 61} {
+		for word := uint64(1) << 40; word < ones-1<<58; word += 1 << 58 {
+			draw := func(guess func(uint64) int64) (n int64, asked int) {
+				law := geometric(center)
+				var bits tape
+				bits.load(ones/7, word)
+				n = DrawInteger(&bits.Bits, guess, func(u int64, prec uint) Interval {
+					asked++
+					return law(u, prec)
+				})
+				if bits.read() != 1 {
+					t.Errorf("%d words were read", bits.read())
+				}
+				return n, asked
+			}
+			want, _ := draw(nil)
+			for _, guess := range []int64{want, want - 1, want + 1, 0, -1 << 63, 1<<63 - 1} {
+				got, asked := draw(func(first uint64) int64 {
+					if first != word {
+						t.Errorf("the guess is by %#x, the first word is %#x", first, word)
+					}
+					return guess
+				})
+				if got != want || guess == want && asked != 2 || guess != want && asked != 2+2+63 {
+					t.Errorf("center %d, U = %#x…, guess %d: %d, asked %d times, want %d", center, word, guess, got, asked, want)
+				}
+			}
 		}
 	}
 }

@@ -106,17 +106,21 @@ func (t *Table) store(c *layers) (err error) {
 		if _, err := t.recognize(&layers{mark: c.mark}, w); err != nil {
 			return err
 		}
-		return c.frozen.writeTo(w)
+		t.written.Store(0)
+		defer t.written.Store(none)
+		return c.frozen.writeTo(w, func(records int) { t.written.Store(int64(records)) })
 	})
 }
 
-// writeTo writes the newest versions in the order of buckets and keys. Now and then it lets others run: it takes long.
-func (l *layer) writeTo(w kv.Writer) error {
+// writeTo writes the newest versions in the order of buckets and keys. Now and then it tells how many it has written, and lets others
+// run: it takes long.
+func (l *layer) writeTo(w kv.Writer, tell func(records int)) error {
 	const stride = 64
 	n := 0
 	for _, b := range l.buckets {
 		for c := seek([]*layer{l}, b.name, nil, math.MaxUint64); c.key != nil; c.next() {
 			if n++; n%stride == 0 {
+				tell(n)
 				runtime.Gosched()
 			}
 			var err error
@@ -184,8 +188,41 @@ func (t *Table) writeBehind() {
 	}()
 }
 
+const (
+	none = -1 // instead of how many records are written, if no checkpoint runs
+	// putShare is how much of the time of a checkpoint goes by, about, until all records are put.
+	putShare = 0.75
+	// mostDelay is how long an update waits for a checkpoint that it should not outrun.
+	mostDelay = 8 * time.Millisecond
+	delayStep = time.Millisecond
+)
+
+// keepPace slows updates down, each by little, while a checkpoint falls behind them: else all would have to wait for its end when there is no
+// more room. writing is held.
+func (t *Table) keepPace() {
+	for waited := time.Duration(0); waited < mostDelay && t.outrun(); waited += delayStep {
+		time.Sleep(delayStep)
+	}
+}
+
+// outrun tells whether the room that is left fills faster than the checkpoint that runs goes on. Where there is none left, all wait anyway.
+func (t *Table) outrun() bool {
+	c, written := t.current.Load(), t.written.Load()
+	if c.frozen == nil || written == none {
+		return false
+	}
+	return outruns(c.active.size(), t.options.Limit, int(written), c.frozen.length())
+}
+
+// outruns is [Table.outrun] for a layer of a size, over one of so many records of which some are written.
+func outruns(size, limit int64, written, records int) bool {
+	filled := float64(size-limit) / float64(limit)
+	return filled < 1 && filled > putShare*float64(written)/float64(max(records, 1))
+}
+
 // makeRoom waits for a checkpoint when there is too much in memory. writing is held.
 func (t *Table) makeRoom() error {
+	t.keepPace()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.failure == nil {

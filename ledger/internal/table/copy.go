@@ -35,7 +35,9 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 }
 
 // WriteTo writes what is published and not in the base, which is open for reading only, to a copy of it.
-func (t *Table) WriteTo(copied kv.Writer) error { return t.current.Load().active.writeTo(copied) }
+func (t *Table) WriteTo(copied kv.Writer) error {
+	return t.current.Load().active.writeTo(copied, func(int) {})
+}
 
 // empty makes a checkpoint unless there is nothing for one.
 func (t *Table) empty() error {

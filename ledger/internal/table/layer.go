@@ -171,6 +171,13 @@ func (l *layer) size() int64 {
 	return l.bytes
 }
 
+// length returns how many records there are.
+func (l *layer) length() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.count
+}
+
 // get returns the version of a record that an update sees, with nil for one that was deleted. It is not known if the layer
 // has none.
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {

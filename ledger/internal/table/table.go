@@ -72,6 +72,7 @@ type Table struct {
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
 	current       atomic.Pointer[layers] // changed only with mu held
+	written       atomic.Int64           // how many records the checkpoint that runs has put; none if none runs
 
 	mu       sync.Mutex
 	number   uint64 // of the last update published
@@ -102,6 +103,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	}
 	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed()}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
+	t.written.Store(none)
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
 		c.mark = bytes.Clone(mark)
