@@ -119,7 +119,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 		}
 	}
 	if want != c.Counts || u.Sweep && c.Answer == 0 || u.Events > 0 && u.Requests&of == 0 || u.Requests == state.OfChange && c.Counts != (event.Counts{}) {
-		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
+		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, withdrawn or under other terms, %d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
 	}
 	return nil
 }
