@@ -83,6 +83,11 @@ func TestGamesOfNote(t *testing.T) {
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
 		},
+		// A sweep finds that waiting helps with one question, and then spends on another what is left of the cap.
+		"one cap for two calendars": {
+			moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 6, Cap: milli(1000)}, moveEnroll{Question: "smoker", Objects: []string{"dot"}, Rule: 6},
+			wait(6 * time.Hour), moveAnswer{Question: "vote", Query: "majority:yes", Epsilon: milli(100)}, moveAdvance{},
+		},
 		// What is reserved is sold after the market has closed.
 		"a late payment": {
 			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 7, Cap: kit.Boundless().Nano()},
