@@ -228,11 +228,21 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 		"another policy of nobody":        pair(policies, func(r *Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
 		"another policy, and a reason":    pair(policies, func(r *Refusal) { r.Why = "it is another" }, "a refusal says"),
 		"never enrolled, and it is":       pair(stranger, func(r *Refusal) { r.Object = "bob" }, "a refusal says"),
-		"consent, by an enrolment":        told(consent, in),
-		"consent, by a raise":             told(consent, raised),
-		"another cap, by a change":        told(limit, lower),
-		"another policy, by a raise":      told(policies, raised),
-		"nothing asked, by a raise":       told(stranger, raised),
+		"by a request about no question": {settled: true, sound: refused(limit), forged: func() []event.Change {
+			forged := refused(limit)
+			forged[0].(*event.ObjectRefused).Question = 0
+			return forged
+		}(), why: "a refusal says"},
+		"by one about two questions": {settled: true, sound: refused(stranger, lower), forged: func() []event.Change {
+			forged := refused(stranger, lower)
+			forged[1].(*event.ObjectRefused).Question = 2
+			return forged
+		}(), why: "counts [1 0 0]"},
+		"consent, by an enrolment":   told(consent, in),
+		"consent, by a raise":        told(consent, raised),
+		"another cap, by a change":   told(limit, lower),
+		"another policy, by a raise": told(policies, raised),
+		"nothing asked, by a raise":  told(stranger, raised),
 	}
 }
 

@@ -28,8 +28,7 @@ func applyTerms(s *state.State, c *event.TermsChanged, ev event.Event) error {
 	if err := checkConsent(s, c, ch, o, ev); err != nil {
 		return err
 	}
-	s.Counters.Underway.Enrolled++
-	if err := followObject(&s.Counters.Underway, c.Object); err != nil {
+	if err := noteMember(&s.Counters.Underway, c.Question, c.Object); err != nil {
 		return err
 	}
 	ch.Policy, o.Cap = c.Policy, c.Cap
@@ -124,7 +123,7 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 		}
 		possible = enrolled && c.Why != "" && len(c.Why) <= vocabulary.MaxWhy && utf8.ValidString(c.Why)
 	}
-	if !possible || want != c.Refusal {
+	if !possible || want != c.Refusal || c.Question == 0 || c.Question > s.Counters.Questions {
 		return errs.Corrupt(nil, "a refusal says %v, where %v is so", c.Refusal, want)
 	}
 	return nil
