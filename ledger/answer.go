@@ -170,7 +170,7 @@ func (l *Ledger) newAnswer(ctx context.Context, r AnswerRequest) (*inquiry, erro
 	if x.names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {
 		return nil, err
 	}
-	if err := l.admitObjects(ctx, x.names); err != nil {
+	if err := l.door().Objects(ctx, x.names); err != nil {
 		return nil, err
 	}
 	x.whole = event.PanelOf(x.names)

@@ -70,17 +70,6 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	return out, err
 }
 
-func buyerNames(s *state.State, numbers []uint32) (names []string, err error) {
-	for _, number := range numbers {
-		b, err := s.Buyer(number)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, b.Name)
-	}
-	return names, nil
-}
-
 // Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
 	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Sale, bool, error) {

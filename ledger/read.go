@@ -148,6 +148,9 @@ type LevelState struct {
 	Response string          `json:"response"`         // as the question's encoding puts it in words
 	Event    uint64          `json:"event"`            // that recorded it
 	Buyers   []string        `json:"buyers,omitempty"` // who hold it
+	// Paid is what each of Buyers paid when it got this level, in minor units of the currency. What one has paid at all levels
+	// counts towards a higher one.
+	Paid []int64 `json:"paid,omitempty"`
 }
 
 // Object returns the budget and all responses of an object, or [ErrUnknown].
@@ -280,7 +283,7 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	}
 	for range levels {
 		var at state.Level
-		at.Buyers = state.DecodeBuyers(&d, state.DecodeLevel(&d, &at))
+		at.Holders = state.DecodeHolders(&d, state.DecodeLevel(&d, &at))
 		if d.Err != nil {
 			break
 		}
@@ -312,8 +315,15 @@ func levelState(s *state.State, q *event.Question, name string, at state.Level) 
 	if err != nil {
 		return out, err
 	}
-	buyers, err := buyerNames(s, at.Buyers)
-	return LevelState{r.Epsilon, r.Value, r.Event, buyers}, err
+	out = LevelState{Epsilon: r.Epsilon, Response: r.Value, Event: r.Event}
+	for _, h := range at.Holders {
+		b, err := s.Buyer(h.Buyer)
+		if err != nil {
+			return out, err
+		}
+		out.Buyers, out.Paid = append(out.Buyers, b.Name), append(out.Paid, int64(h.Paid))
+	}
+	return out, nil
 }
 
 // earlierEpochs puts the closed epochs of a chain in words.

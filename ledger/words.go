@@ -21,6 +21,8 @@ type (
 	RefusedError = vocabulary.RefusedError
 	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError
+	// NameError says what is wrong with the name of an object, a buyer or a question that is new to the ledger. It is an [ErrInvalid].
+	NameError = vocabulary.NameError
 	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an [ErrClock].
 	ClockError = vocabulary.ClockError
 )
@@ -52,4 +54,5 @@ const (
 	NoTruthKey    = vocabulary.NoTruthKey
 	EpochBegun    = vocabulary.EpochBegun
 	HoldersFull   = vocabulary.HoldersFull
+	NeedsConsent  = vocabulary.NeedsConsent
 )

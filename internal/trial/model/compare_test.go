@@ -90,7 +90,7 @@ func (m *paper) object(name string) ledger.ObjectState {
 func (c *paperChain) levelStates() (all []ledger.LevelState) {
 	for _, e := range kit.SortedKeys(c.levels) {
 		l := c.levels[e]
-		all = append(all, ledger.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders})
+		all = append(all, ledger.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders, Paid: l.paid})
 	}
 	return all
 }

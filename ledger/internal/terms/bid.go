@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -53,6 +54,15 @@ func (b *Bid) CheckSale(s *state.State, x *Subject) (*vocabulary.Refusal, error)
 	return b.checkTerms(s, x, b.Epsilon)
 }
 
+// Due is what a buyer pays for the response of a chain at an ε, by the prices of a policy, in minor units of the currency.
+func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon) uint64 {
+	sale := p.Terms()
+	if sale == nil {
+		return 0
+	}
+	return uint64(sale.Upgrade(c.HeldBy(buyer), epsilon, int64(c.PaidBy(buyer))))
+}
+
 // checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
 // holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
 func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
@@ -89,7 +99,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 func (b *Bid) checkHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*vocabulary.Refusal, error) {
 	recorded, _ := x.Chain.At(epsilon)
 	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number, Epsilon: epsilon}, s.Now)
-	holders := len(recorded.Buyers)
+	holders := len(recorded.Holders)
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
