@@ -53,6 +53,7 @@ type Quote struct {
 	ID string `json:"id"`
 	Offer
 	Refused []Refusal `json:"refused"` // who would not answer, and why
+	Event   uint64    `json:"event"`   // the last one that all this counts
 }
 
 // Quote says what an order would cost now and whom it would refuse. It charges nobody, changes nothing
@@ -72,6 +73,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 			return err
 		}
 		q = t.quote()
+		q.Event = s.Counters.Events
 		return nil
 	})
 	if err != nil {
