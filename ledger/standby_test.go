@@ -62,6 +62,9 @@ func (c *couple) follows() *Ledger {
 func (c *couple) catchUp(b *Ledger) {
 	c.Helper()
 	must(c, b.engine.Queue.AwaitEvent(c.Context(), stats(c, c.a).Events))
+	for c.journal.Bases()["b"] == 0 { // it is known that b follows
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // A standby shows what the other host commits, to readers, watchers and audits, changes nothing, and has it in a file of its own: as far as that goes the
