@@ -37,6 +37,9 @@ func apart(t *testing.T) bool {
 	if errors.Is(err, syscall.EPERM) {
 		pace.Impossible(t, "no mounts of one's own: "+err.Error())
 	}
+	if err == nil && strings.Contains(string(out), "--- SKIP") {
+		pace.Impossible(t, string(out))
+	}
 	if err != nil || !strings.Contains(string(out), "--- PASS") {
 		t.Errorf("%v\n%s", err, out)
 	}
