@@ -162,6 +162,7 @@ type trial struct {
 	mix    []weight
 	host   host
 	real   *ledger.Ledger
+	tidy   func(context.Context) error // compacts the file
 	ticks  atomic.Int64
 	clock  *clock
 	terms  []terms // by cohort
@@ -186,7 +187,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 			t.Error(err)
 		}
 	})
-	x.host = x.real
+	x.host, x.tidy = x.real, func(ctx context.Context) error { return x.real.Compact(ctx, nil) }
 	x.define(t)
 	return x
 }
@@ -262,7 +263,7 @@ func (x *trial) compact(ctx context.Context, end chan struct{}) {
 			}
 			return
 		default:
-			if err := x.real.Compact(ctx, nil); err != nil {
+			if err := x.tidy(ctx); err != nil {
 				x.fault("compacting the file: %w", err)
 				return
 			}

@@ -74,7 +74,7 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	must(t, err)
 	must(t, os.WriteFile(p.files[1], text, 0o600))
 	must(t, p.follow())
-	x.real, x.host = p.now, p
+	x.real, x.host, x.tidy = p.now, p, p.compactAny
 	x.define(t)
 	t.Cleanup(func() {
 		must(t, p.now.Close())
@@ -128,6 +128,15 @@ func (p *pair) other() (*ledger.Ledger, error) {
 		return p.open(1-p.host, false)
 	}
 	return p.standby.TakeOver(context.Background())
+}
+
+// compactAny compacts the file of who serves. It may be taken over from meanwhile.
+func (p *pair) compactAny(ctx context.Context) error {
+	l, _, _ := p.serving()
+	if err := l.Compact(ctx, nil); !errors.Is(err, ledger.ErrStopped) && !errors.Is(err, ledger.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // serving returns who serves, and what is closed when that is another one.
