@@ -75,7 +75,7 @@ type Options struct {
 	ReadOnly bool
 	// Standby opens the ledger for reading, and follows the host that has the Journal, which must be one that hosts can follow
 	// ([journal.Follower]): what that one commits is shown here soon after, and comes into the file, which must be a copy of that one's
-	// ([Ledger.Backup]). What this file has, the journal may destroy. [Ledger.TakeOver] goes on with the ledger here.
+	// ([Ledger.Backup]). There must be a journal already. What this file has, the journal may destroy. [Ledger.TakeOver] goes on with the ledger here.
 	// Calls that change something return [ErrReadOnly]. Each result says as of which event it is. When the journal cannot be read for a while, the
 	// standby shows what it has and tries again, and the log says so; when it is not what it was, the standby stops ([ErrStopped]).
 	Standby bool
@@ -84,7 +84,7 @@ type Options struct {
 	// crash Open folds so much again.
 	Memory int64
 	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file, so that it may outlive this
-	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends. Once the ledger was opened for writing so, the
+	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends, but not for a standby. Once the ledger was opened for writing so, the
 	// file names the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
 	// a second time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes of the bytes, the journal says. The ledger
 	// closes it. Package pgjournal, below ledger/journal, keeps one in PostgreSQL.

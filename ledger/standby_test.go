@@ -44,6 +44,9 @@ func newCouple(t testing.TB, names ...string) *couple {
 // options are those of a host.
 func (c *couple) options(host string) Options {
 	return Options{Standby: host == "b", Journal: func(w journal.Wanted) (journal.Journal, error) {
+		if w.Name == "" && w.Standby != (host == "b") {
+			c.Errorf("host %s asks for %+v", host, w)
+		}
 		if c.journal == nil {
 			c.journal = journaltest.NewMemory(w.At)
 		}

@@ -57,7 +57,7 @@ func run(ctx context.Context, database string, out io.Writer) error {
 		defer hosts[i].keys.Close()
 	}
 	a, b := hosts[0], hosts[1]
-	if err := errors.Join(prepare(ctx, a, b), a.follow(database, b), b.follow(database, a)); err != nil {
+	if err := errors.Join(prepare(ctx, database, a, b), a.open(database, b, true), b.open(database, a, true)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "HOST | %-46s| %-41s| %s\n", "FINDS IN THE DATABASE", "AND IN ITS LEDGER", "AND")
@@ -67,7 +67,7 @@ func run(ctx context.Context, database string, out io.Writer) error {
 			err = h.sell(ctx, until)
 		}
 		if err == nil && i > 0 { // who hung wakes up, and knows nothing of what has happened
-			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.follow(database, h))
+			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.open(database, h, true))
 		}
 		if err != nil {
 			return err
@@ -76,17 +76,17 @@ func run(ctx context.Context, database string, out io.Writer) error {
 	return errors.Join(a.look(ctx, "ends"), a.ledger.Close(), b.ledger.Close())
 }
 
-// prepare makes four orders, and a ledger with three people who sell up to ε = 2, of which each host gets a copy.
-func prepare(ctx context.Context, a, b *host) error {
+// prepare makes four orders, and a ledger with three people who sell up to ε = 2, of which the other host gets a copy.
+func prepare(ctx context.Context, database string, a, b *host) error {
 	_, err := a.orders.Exec(ctx, `drop schema if exists failover cascade; create schema failover;
 		create table failover.orders (id text primary key, buyer text, epsilon text, state text default 'open');
 		insert into failover.orders values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3'), (4, 'acme', '1')`)
 	terms, wrong := policy.Parse([]byte(`{"kind": "market", "max": "2", "price": [["2", 200]]}`))
 	creating := ledger.Create(a.file, ledger.CreateOptions{Currency: "USD"})
-	l, opening := ledger.Open(a.file, ledger.Options{})
-	if err := errors.Join(err, wrong, creating, opening); err != nil {
+	if err := errors.Join(err, wrong, creating, a.open(database, b, false)); err != nil {
 		return err
 	}
+	l := a.ledger
 	defining := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
 	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{
 		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: privacy.MustEpsilon("2"),
@@ -95,9 +95,9 @@ func prepare(ctx context.Context, a, b *host) error {
 	return errors.Join(defining, enrolling, copying, l.Close())
 }
 
-// follow opens the ledger as a standby, which gets what the other host commits.
-func (h *host) follow(database string, other *host) (err error) {
-	h.ledger, err = ledger.Open(h.file, ledger.Options{Standby: true, Journal: pgjournal.For(pgjournal.Options{
+// open opens the ledger, as a standby to get what the other host commits, or to make its journal.
+func (h *host) open(database string, other *host, standby bool) (err error) {
+	h.ledger, err = ledger.Open(h.file, ledger.Options{Standby: standby, Journal: pgjournal.For(pgjournal.Options{
 		Database: database, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
 	})})
 	return err
