@@ -207,6 +207,45 @@ func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 	}
 }
 
+// gated is a journal that is settled when it is said so.
+type gated struct {
+	journal.Follower
+	settle chan struct{}
+}
+
+func (g gated) Settle(ctx context.Context) error {
+	select {
+	case <-g.settle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A standby shows nothing that a loss of power could still undo.
+func TestAStandbyShowsWhatIsSettled(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	settle := make(chan struct{}, 1)
+	settle <- struct{}{} // for what is there when it is opened
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return gated{j.(journal.Follower), settle}, err
+	}
+	b := open(t, c.file, o)
+	before := stats(t, c.a).Events
+	release(t, c.a, releaseOf(t, "not settled", "bea", "2"))
+	time.Sleep(20 * time.Millisecond)
+	if n := stats(t, b).Events; n != before {
+		t.Errorf("%d events are shown, of %d that are settled", n, before)
+	}
+	close(settle)
+	c.catchUp(b)
+	closed(t, b)
+	closed(t, c.a)
+}
+
 // A takeover that fails takes the ledger from nobody; one that comes to an end too late can be asked for again.
 func TestATakeoverThatFails(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
@@ -233,9 +272,41 @@ func TestATakeoverThatFails(t *testing.T) {
 	if _, err := c.a.TakeOver(t.Context()); !errors.Is(err, ErrInvalid) {
 		t.Errorf("who is no standby: %v", err)
 	}
+	closed(t, b)
+	var why atomic.Pointer[error]
+	off := errors.New("the network is off")
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return broken{j.(journal.Follower), &why}, err
+	}
+	b = open(t, c.file, o)
+	c.catchUp(b)
+	why.Store(&off)
+	for range 2 { // it may be in the midst of a fold
+		release(t, c.a, releaseOf(t, "unseen", "ann", "3"))
+		time.Sleep(20 * time.Millisecond)
+	}
+	release(t, c.a, releaseOf(t, "unseen, too", "bea", "3"))
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.TakeOver(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("when not all can be read: %v", err)
+	}
+	if _, err := c.a.Release(t.Context(), releaseOf(t, "too late", "ann", "4")); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("who was taken over from: %v", err)
+	}
+	if _, err := b.Object(t.Context(), "ann"); err != nil {
+		t.Errorf("the standby does not go on: %v", err)
+	}
+	why.Store(nil)
 	next, err := b.TakeOver(t.Context())
 	must(t, err)
-	release(t, next, releaseOf(t, "after", "ann", "3"))
+	if objectOf(t, next, "bea").Spent != eps(t, "3") {
+		t.Error("what came last is lost")
+	}
+	release(t, next, releaseOf(t, "after", "ann", "5"))
 	closed(t, next)
 	must(t, c.a.Close())
 }
