@@ -21,7 +21,9 @@ func (l *Ledger) TakeOver(ctx context.Context) (*Ledger, error) {
 	if !l.engine.Standby {
 		return nil, errs.Invalid("only a standby takes over")
 	}
-	l.takingOver.Lock()
+	if !l.takingOver.TryLock() {
+		return nil, fmt.Errorf("take over: another call does: %w", ErrInUse)
+	}
 	defer l.takingOver.Unlock()
 	if err := errors.Join(ctx.Err(), l.engine.Queue.Check()); err != nil {
 		return nil, err

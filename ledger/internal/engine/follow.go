@@ -149,6 +149,7 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 	tick := time.NewTicker(baseEvery)
 	defer tick.Stop()
 	var told journal.Position
+	failed := false // the last time
 	for n := 0; ; n++ {
 		at, err := l.position()
 		if err == nil && at != l.following.base() {
@@ -160,9 +161,10 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 				told = base
 			}
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !failed && ctx.Err() == nil {
 			l.Log.Warn().Err(err).Msg("the others do not hear what this standby has")
 		}
+		failed = err != nil
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -213,6 +215,7 @@ func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	if at := l.following.base(); at != end {
 		return errors.Join(mismatch("the journal ends with %v, the file with %v", end, at), l.base.Close())
 	}
+	l.table.Retire(errs.ErrClosed) // who reads now would meet what the one writes that goes on
 	return nil
 }
 
