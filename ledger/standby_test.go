@@ -44,7 +44,7 @@ func newCouple(t testing.TB, names ...string) *couple {
 // options are those of a host.
 func (c *couple) options(host string) Options {
 	return Options{Standby: host == "b", Journal: func(w journal.Wanted) (journal.Journal, error) {
-		if w.Name == "" && w.Standby != (host == "b") {
+		if w.Name == "" && w.Standby != (host != "a") {
 			c.Errorf("host %s asks for %+v", host, w)
 		}
 		if c.journal == nil {
@@ -316,6 +316,55 @@ func TestATakeoverThatFails(t *testing.T) {
 	}
 	release(t, next, releaseOf(t, "after", "ann", "5"))
 	closed(t, next)
+	must(t, c.a.Close())
+}
+
+// Two standbys take over at a time: the one that claims later has the ledger, and the other hears of it.
+func TestTwoStandbysTakeOver(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	third := filepath.Join(pace.Scratch(t), "c.db")
+	_, err := c.a.Backup(t.Context(), third, nil)
+	must(t, err)
+	var why atomic.Pointer[error]
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return broken{j.(journal.Follower), &why}, err
+	}
+	b := open(t, c.file, o)
+	c.catchUp(b)
+	off := errors.New("the network is off")
+	why.Store(&off)
+	time.Sleep(20 * time.Millisecond) // until it hears of that
+	release(t, c.a, releaseOf(t, "unseen", "ann", "2"))
+	claimed, outcome := make(chan struct{}), make(chan error)
+	var once sync.Once
+	c.journal.Inject(func(k journaltest.Call) journaltest.Fault {
+		if k.Op == journaltest.Claim {
+			once.Do(func() { close(claimed) })
+		}
+		if k.Op == journaltest.Trim { // b has not all yet
+			return journaltest.Fault{Err: &journal.HeldError{Wanted: k.Through, Reason: off}}
+		}
+		return journaltest.Fault{}
+	})
+	go func() { outcome <- failed(b.TakeOver(t.Context())) }()
+	<-claimed
+	for n := 0; failed(c.a.Release(t.Context(), releaseOf(t, fmt.Sprint("until it is fenced ", n), "ann", fmt.Sprint(3+n)))) == nil; n++ {
+	}
+	o = c.options("c")
+	o.Standby = true
+	standby := open(t, third, o)
+	last, err := standby.TakeOver(t.Context())
+	must(t, err)
+	release(t, last, releaseOf(t, "by the last", "bea", "3"))
+	why.Store(nil)
+	if err := <-outcome; !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("who claimed before is told %v", err)
+	}
+	wantClean(t, last, VerifyRequest{})
+	closed(t, last)
 	must(t, c.a.Close())
 }
 

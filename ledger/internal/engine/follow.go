@@ -31,6 +31,7 @@ type following struct {
 	end     context.CancelFunc
 	loose   sync.WaitGroup
 	based   atomic.Pointer[journal.Position] // what the file has, durably
+	unsaid  atomic.Bool                      // the others may not know that any more
 }
 
 // base returns what the file has, durably, as far as that was seen.
@@ -156,7 +157,7 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 			err = l.Checkpoint()
 		}
 		base := l.following.base()
-		if err == nil && (base != told || n%saidEvery == 0) {
+		if err == nil && (l.following.unsaid.Swap(false) || base != told || n%saidEvery == 0) {
 			if err = f.Folded(ctx, base); err == nil {
 				told = base
 			}
@@ -196,6 +197,7 @@ func (l *Engine) TakeOver(ctx context.Context) (kv.Store, Journals, error) {
 		err = l.foldUpTo(ctx, end)
 	}
 	if err != nil {
+		l.following.unsaid.Store(true) // a host that claims follows no more, as far as the others know
 		return nil, nil, errors.Join(err, j.Close())
 	}
 	return l.base, claimed{l.journal.from, claimedJournal{j, term, end}}, nil
@@ -212,7 +214,11 @@ func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	if err := errors.Join(l.endFollowing(), l.Checkpoint()); err != nil {
 		return errors.Join(err, l.base.Close())
 	}
-	if at := l.following.base(); at != end {
+	at := l.following.base()
+	if at.Events > end.Events {
+		return errors.Join(fmt.Errorf("%w: another host has taken over meanwhile", journal.ErrFenced), l.base.Close())
+	}
+	if at != end {
 		return errors.Join(mismatch("the journal ends with %v, the file with %v", end, at), l.base.Close())
 	}
 	l.table.Retire(errs.ErrClosed) // who reads now would meet what the one writes that goes on
