@@ -65,8 +65,10 @@ func (c *couple) follows() *Ledger {
 func (c *couple) catchUp(b *Ledger) {
 	c.Helper()
 	must(c, b.engine.Queue.AwaitEvent(c.Context(), stats(c, c.a).Events))
-	for c.journal.Bases()["b"] == 0 { // it is known that b follows
-		time.Sleep(time.Millisecond)
+	for began := time.Now(); c.journal.Bases()["b"] == 0; time.Sleep(time.Millisecond) { // it is known that b follows
+		if time.Since(began) > 20*time.Second {
+			c.Fatal("nobody is told that b follows")
+		}
 	}
 }
 
@@ -444,7 +446,9 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 	}
 	forked := fmt.Errorf("%w: of somebody else", journal.ErrForked)
 	why.Store(&forked)
-	for range b.Watch(t.Context(), stats(t, c.a).Events+1) { // until it stops
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range b.Watch(ctx, stats(t, c.a).Events+1) { // until it stops
 	}
 	if _, err := b.Stats(t.Context()); !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrForked) {
 		t.Errorf("behind another history: %v", err)
