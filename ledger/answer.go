@@ -97,6 +97,7 @@ type AnswerQuote struct {
 	// ([Ledger.BeginEpoch]), or that one of the two leaves somebody out. It is nil if there is no such answer, or if it is raised.
 	NotRaised error
 	Refused   []Refusal // who would be left out, or stand in the way
+	Event     uint64    // the last one that all this counts
 }
 
 // QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing and
@@ -115,6 +116,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 		if err := x.recall(s); err != nil {
 			return err
 		}
+		q.Event = s.Counters.Events
 		q.Held = budget.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
 		if _, base, free := x.recorded(); free {
 			q.Objects = base.Objects

@@ -36,7 +36,8 @@
 // # What can be relied on
 //
 //   - A response is on disk before a caller sees it. The process may die at any instant. What was committed last is in a directory
-//     beside the file, NAME.journal, which belongs to it: see [Open].
+//     beside the file, NAME.journal, which belongs to it: see [Open]. Elsewhere ([Options.Journal]) the journal outlives the machine: a standby
+//     follows it ([Options.Standby]), and takes over ([Ledger.TakeOver]).
 //   - Every draw is checked against the chain's ceiling and the object's cap in the transaction that records it, in integers.
 //   - For an object, question and ε there is one response, for ever, for everyone, unless the object is forgotten.
 //   - Every request that changes something takes an idempotency key. The same key with the same request returns the same result;

@@ -38,7 +38,7 @@ var (
 	ErrStopped = errs.ErrStopped
 	// ErrClosed says that the ledger was closed.
 	ErrClosed = errs.ErrClosed
-	// ErrReadOnly says that the ledger was opened for reading only.
+	// ErrReadOnly says that the ledger was opened for reading only, or as a standby.
 	ErrReadOnly = errs.ErrReadOnly
 
 	// ErrClock says that the clock cannot be right, because it is beyond the year 2261, or is so far ahead of the log that

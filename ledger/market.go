@@ -230,6 +230,7 @@ type BuyerState struct {
 	Sales    uint64 `json:"sales"`    // how many were carried out
 	Paid     int64  `json:"paid"`     // in minor units of the currency
 	Currency string `json:"currency"` // the ledger's
+	Event    uint64 `json:"event"`    // the last one that all this counts
 }
 
 // Buyers returns all buyers, in the order of their first orders.
@@ -246,7 +247,7 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 				if err != nil {
 					return err
 				}
-				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency})
+				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency, s.Counters.Events})
 			}
 			return nil
 		})

@@ -55,6 +55,7 @@ type Quote struct {
 	ID string `json:"id"`
 	Offer
 	Refused []Refusal `json:"refused"` // who would not answer, and why
+	Event   uint64    `json:"event"`   // the last one that all this counts; 0 in a [QuoteError]
 }
 
 // Quote says what an order would cost now and whom it would refuse. It charges nobody, changes nothing
@@ -75,6 +76,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 			return err
 		}
 		q = t.quote()
+		q.Event = s.Counters.Events
 		return nil
 	})
 	if err != nil {

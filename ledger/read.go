@@ -109,6 +109,7 @@ type ObjectState struct {
 	Earned    int64           `json:"earned"`    // by sales, in minor units of the currency
 	Forgotten uint64          `json:"forgotten"` // the event that last destroyed what was released, or 0
 	Currency  string          `json:"currency"`  // the ledger's
+	Event     uint64          `json:"event"`     // the last one that all this counts
 	Chains    []ChainState    `json:"chains"`    // in the order in which their questions were defined
 }
 
@@ -229,7 +230,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	r.object, r.known = o, true
 	r.out = ObjectState{
 		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
-		Currency: r.ledger.prover.About.Currency,
+		Currency: r.ledger.prover.About.Currency, Event: r.state.Counters.Events,
 	}
 	if o.Chains > 0 {
 		r.out.Chains = make([]ChainState, 0, min(o.Chains, scanSize))

@@ -82,7 +82,7 @@ func plan() []room {
 		{"cmd/ledgerctl", "the command", "privacy policy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger ledger/vocabulary ledger/evidence ledger/history cmd/ledgerctl/internal/..."},
 		{"examples/internal/...", "data and tables of the examples", ""},
 		{"examples", "how long they may be: nothing but a test", ""},
-		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger ledger/evidence ledger/history examples/internal/..."},
+		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger ledger/evidence ledger/history ledger/journal ledger/journal/keyholder ledger/journal/keyholder/disk ledger/journal/pgjournal examples/internal/..."},
 		{"internal/trial/kit", "what trials of the ledger have in common", "internal/pace ledger ledger/evidence ledger/history ledger/ledgertest ledger/vocabulary policy privacy rrchain/finite"},
 		{"internal/trial/trace", "system calls of another process", "internal/pace"},
 		{"internal/trial", "the ledger on a machine that dies: nothing but tests", ""},

@@ -512,7 +512,9 @@ func (g *game) quote(o ledger.Order) (id string) {
 		return ""
 	}
 	id, got.ID = got.ID, ""
-	g.same("the quote", got, t.quote())
+	want := t.quote()
+	want.Event = uint64(len(g.paper.log))
+	g.same("the quote", got, want)
 	stands := g.paper.stands(t)
 	if former, known := g.offers[id]; known && former != stands {
 		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, stands, former)
@@ -635,6 +637,7 @@ func (one moveAnswer) play(g *game) {
 		g.wantError(err, refused)
 	} else {
 		g.wantNotRaised(got.NotRaised, quote.NotRaised)
+		quote.Event = uint64(len(g.paper.log))
 		got.NotRaised, quote.NotRaised = nil, nil
 		g.same("the quote of an answer", got, quote)
 	}
@@ -688,7 +691,7 @@ func (one moveEstimate) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	want := ledger.Estimate{Question: q.Name}
+	want := ledger.Estimate{Question: q.Name, Event: uint64(len(g.paper.log))}
 	for i, s := range sharesOf(g, q, counts) {
 		want.Values = append(want.Values, ledger.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
 	}
