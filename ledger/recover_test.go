@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
 // left copies a file and its journal as they are now: that is what a process leaves that dies.
@@ -96,6 +98,33 @@ func TestAJournalStaysShort(t *testing.T) {
 		t.Errorf("the journal has %d bytes, and the file has everything", sum)
 	}
 	wantClean(t, l, VerifyRequest{})
+}
+
+// However much a crash has left in the journal, to fold it takes the memory that a table may have and the pages it changes at once, and no more.
+func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
+	const most = 28 << 20 // 20,000 people would take 34 MiB in one piece, and three times as many 100 MiB
+	path := votersFile(t, "100", crowd(tests.Tries(20_000, 20_000, 100_000))...)
+	l := open(t, path, Options{Memory: 4 << 30})
+	for i := range 4 {
+		carryOut(t, l, order(t, fmt.Sprint("raise ", i), fmt.Sprint(1+i)))
+	}
+	events := stats(t, l).Events
+	dies(t, l)
+	runtime.GC()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	file, err := bolt.Open(path, false)
+	must(t, err)
+	s, options := &measured{Store: file}, Options{Memory: 1 << 20}
+	l, err = openClaimed(s, journals(path, options), options)
+	must(t, err)
+	if n := stats(t, l).Events; n != events {
+		t.Errorf("%d events of %d are there", n, events)
+	}
+	closed(t, l)
+	if grown := int64(s.most) - int64(before.HeapAlloc); grown > most {
+		t.Errorf("to fold %d events takes %d KiB", events, grown>>10)
+	}
 }
 
 // A ledger that is only read, or whose requests all come to nothing, has no journal, and the file stays as it is.
