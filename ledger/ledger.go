@@ -104,6 +104,7 @@ type Ledger struct {
 	publisher *prover.Publisher  // nil if nothing is published
 	queries   *mechanism.Sampler // used by the one goroutine that commits
 	objects   sync.Pool          // of *objectReader, for the next reader
+	budgets   budgets            // that were asked for
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
 }

@@ -1,0 +1,344 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// A bazaar is a ledger in which a random host, random sellers and random buyers do something at random.
+type bazaar struct {
+	*testing.T
+	random   *rand.Rand
+	ledger   *Ledger
+	now      time.Time
+	people   []string
+	policies []policy.Policy
+	keys     int
+}
+
+// bazaarPolicies are the policies of its sellers: calendars, shares, markets with strides, levels, buyers and days.
+func bazaarPolicies(t *testing.T) (all []policy.Policy) {
+	const calendar = `{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","0.7"],["2026-03-11T00:00:00Z","2"]]}`
+	price := `"price":[["0.5",100],["1",250],["2",400]]`
+	for _, text := range []string{
+		`{"kind":"fixed","ceiling":"1.2"}`, calendar, `{"kind":"unlock","total":"2","orders":3}`,
+		`{"kind":"market","max":"2",` + price + `,"stride":"0.1"}`,
+		`{"kind":"market","max":"1.5",` + price + `,"stride":"0.3","floor":7,"barred":["zeta"]}`,
+		`{"kind":"market","max":"2",` + price + `,"levels":["0.2","0.5","1.1"],"holders":1}`,
+		`{"kind":"market","max":"2",` + price + `,"stride":"0.2","holders":2}`,
+		`{"kind":"market","max":"1",` + price + `,"from":"2026-03-04T00:00:00Z","until":"2026-03-12T00:00:00Z"}`,
+		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},` + calendar + `]}`,
+		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},{"kind":"unlock","total":"1","orders":2}]}`,
+		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},{"kind":"sum","of":[` + calendar + `,{"kind":"unlock","total":"0.8","orders":2}]}]}`,
+	} {
+		p, err := policy.Parse([]byte(text))
+		must(t, err)
+		all = append(all, p)
+	}
+	return all
+}
+
+func newBazaar(t *testing.T, seed uint64) *bazaar {
+	b := &bazaar{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
+	b.ledger = inMemory(t, Options{Now: func() time.Time { return b.now }})
+	b.policies = bazaarPolicies(t)
+	for _, question := range []string{"vote", "home"} {
+		define(t, b.ledger, Question{Name: question, Values: []string{"yes", "no"}})
+		for _, name := range b.people {
+			r := EnrollRequest{Key: b.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
+			r.Policy = b.policies[b.random.IntN(len(b.policies))]
+			if question == "home" {
+				r.Cap = privacy.Epsilon{}
+				r.Policy = policy.Policy{}
+			} else {
+				r.Cap = b.epsilon(5, 30)
+			}
+			_, err := b.ledger.Enroll(t.Context(), r)
+			must(t, err)
+		}
+	}
+	return b
+}
+
+func (b *bazaar) key() string { b.keys++; return fmt.Sprint("request ", b.keys) }
+
+// epsilon returns a multiple of 0.1.
+func (b *bazaar) epsilon(from, to int) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000)
+	must(b.T, err)
+	return e
+}
+
+func (b *bazaar) some() []string {
+	names := slices.Clone(b.people)
+	b.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:1+b.random.IntN(4)]
+}
+
+func (b *bazaar) buyer() string { return []string{"acme", "zeta", "initech"}[b.random.IntN(3)] }
+
+func (b *bazaar) order() Order {
+	return Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.some()}
+}
+
+// act does something. Most of it may be refused.
+func (b *bazaar) act() {
+	ctx, l, truth := b.Context(), b.ledger, TruthOf("yes")
+	var err error
+	switch b.random.IntN(10) {
+	case 0:
+		_, err = l.Raise(ctx, RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.some(), Partial: true, Truth: truth})
+	case 1:
+		_, err = l.Raise(ctx, RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.some(), Partial: true, Truth: truth})
+	case 2, 3, 4:
+		_, err = l.Sell(ctx, SellRequest{Key: b.key(), Order: b.order(), Partial: true, Truth: truth})
+	case 5:
+		_, err = l.Reserve(ctx, ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
+	case 6:
+		_, err = l.Answer(ctx, AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, Truth: truth})
+	case 7:
+		if b.random.IntN(4) == 0 {
+			err = l.Withdraw(ctx, b.key(), b.some()[0])
+		}
+	case 8:
+		_, err = l.ChangeTerms(ctx, ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.some(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
+	case 9:
+		b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+	}
+	var refused *RefusedError
+	if err != nil && !errors.As(err, &refused) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnknown) {
+		b.Fatal(err)
+	}
+}
+
+// tried returns what an order, or a raise if nobody buys, at an ε would bring now.
+func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []Refusal) {
+	b.Helper()
+	if buyer != "" {
+		q, err := b.ledger.Quote(b.Context(), Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names})
+		must(b.T, err)
+		return q.Objects, q.Price, q.Refused
+	}
+	x, err := b.ledger.newRaise(b.Context(), RaiseRequest{Key: "a raise", Question: "vote", Epsilon: epsilon, Objects: names})
+	must(b.T, err)
+	p, err := x.precheck(b.Context(), "")
+	must(b.T, err)
+	return uint64(p.objects - len(p.refused)), 0, p.refused
+}
+
+func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) Budget {
+	b.Helper()
+	got, err := b.ledger.Budget(b.Context(), BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+	must(b.T, err)
+	return got
+}
+
+// check compares a budget with what orders, or raises, at each of its levels would bring.
+func (b *bazaar) check(buyer string, names []string) {
+	b.Helper()
+	levels := make([]privacy.Epsilon, 1+b.random.IntN(8))
+	for i := range levels {
+		levels[i] = b.epsilon(1, 25)
+	}
+	got := b.budget(buyer, names, levels...)
+	for _, at := range got.Levels {
+		can, price, refused := b.tried(buyer, names, at.Epsilon)
+		if at.Can != can || at.Price != price || at.Later > uint64(len(refused)) || at.From.IsZero() != (at.Later == 0) {
+			b.Errorf("%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
+		}
+	}
+	_, _, refused := b.tried(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
+	if want := summed(refused); !sameSums(got.Refused, want) {
+		b.Errorf("%q: refused are %+v, not %+v", buyer, got.Refused, want)
+	}
+	for nano := int64(1); nano <= 30; nano++ {
+		at, err := privacy.EpsilonFromNano(nano * 100_000_000)
+		must(b.T, err)
+		if _, _, refused := b.tried(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.offered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
+			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
+		}
+	}
+	if b.ledger.budgets = (budgets{}); !b.Failed() {
+		if fresh := b.budget(buyer, names, levels...); fmt.Sprint(fresh) != fmt.Sprint(got) {
+			b.Errorf("what was kept is %+v, and it is %+v", got, fresh)
+		}
+	}
+}
+
+// offered tells whether the terms of all people offer a level. A buyer may hold one that is not on offer any more.
+func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bool {
+	for _, name := range names {
+		state, err := b.ledger.Object(b.Context(), name)
+		must(b.T, err)
+		for _, c := range state.Chains {
+			if buyer == "" || c.Question != "vote" {
+				continue
+			}
+			if c.Policy == nil || c.Policy.Terms() == nil || !c.Policy.Terms().Offers(level) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// summed sums refusals as a budget does, but for the time.
+func summed(refused []Refusal) (sums []vocabulary.RefusalSum) {
+	for _, r := range refused {
+		i := slices.IndexFunc(sums, func(one vocabulary.RefusalSum) bool { return one.Reason == r.Reason })
+		if i < 0 {
+			i = len(sums)
+			sums = append(sums, vocabulary.RefusalSum{Reason: r.Reason, Largest: r.Largest})
+		}
+		sums[i].Count++
+		if r.Largest.Less(sums[i].Largest) {
+			sums[i].Largest = r.Largest
+		}
+	}
+	return sums
+}
+
+func sameSums(a, b []vocabulary.RefusalSum) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(one vocabulary.RefusalSum) bool {
+		one.From = time.Time{}
+		return !slices.Contains(b, one)
+	})
+}
+
+// held tells whether a reservation may hold something of a person. When that ends is counted, whether or not it stands in the way.
+func (b *bazaar) held(name string) (held bool) {
+	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
+		o, _, err := s.Object(name)
+		held = len(o.Held) > 0
+		return err
+	}))
+	return held
+}
+
+// checkTime goes to when a person is said to be able to answer, and sees whether it is so, and not before.
+func (b *bazaar) checkTime(buyer, name string) {
+	b.Helper()
+	names := []string{name}
+	at := b.budget(buyer, names, b.epsilon(1, 25)).Levels[0]
+	held := b.held(name)
+	present := b.now
+	if at.Later == 0 && at.Can == 0 && !held {
+		b.now = present.AddDate(10, 0, 0) // no time helps
+		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 {
+			b.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
+		}
+	}
+	if at.Later > 0 {
+		b.now = at.From
+		if can, _, refused := b.tried(buyer, names, at.Epsilon); can == 0 {
+			b.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
+		}
+		b.now = at.From.Add(-1)
+		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !held {
+			b.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
+		}
+	}
+	b.now = present
+}
+
+// A budget says what orders and raises at each ε would bring, now and later, whatever has happened.
+func TestABudgetAgreesWithOrders(t *testing.T) {
+	for seed := range tests.Tries(6, 60, 3_000) {
+		b := newBazaar(t, uint64(seed))
+		for range 40 {
+			b.act()
+			for _, buyer := range []string{"", b.buyer(), "newcomer"} {
+				names := append(b.some(), b.people[0])
+				slices.Sort(names)
+				if names = slices.Compact(names); b.random.IntN(3) == 0 {
+					names = append(names, "stranger")
+				}
+				b.check(buyer, names)
+				b.checkTime(buyer, names[0])
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// A budget is kept until something happens to somebody whom it is about, or time changes it.
+func TestABudgetIsKept(t *testing.T) {
+	now := epoch()
+	steps, err := policy.Parse([]byte(`{"kind":"min","of":[{"kind":"market","max":"2","price":[["2",100]]},{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","2"]]}]}`))
+	must(t, err)
+	begun := func() *Ledger {
+		now = epoch()
+		l := inMemory(t, Options{Now: func() time.Time { return now }})
+		define(t, l, Question{Name: "vote", Values: []string{"yes", "no"}})
+		define(t, l, Question{Name: "home", Values: []string{"yes", "no"}})
+		enrollUnder(t, l, "vote", steps, "2", "ann", "bob")
+		enroll(t, l, "home", "2", "ann", "eve")
+		now = now.AddDate(0, 0, 1)
+		return l
+	}
+	raise := func(question, name string) func(l *Ledger) {
+		return func(l *Ledger) {
+			_, err := l.Raise(t.Context(), RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: TruthOf("yes")})
+			must(t, err)
+		}
+	}
+	panels := map[string]BudgetRequest{
+		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
+		"names": {Question: "vote", Objects: []string{"ann", "bob"}, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
+	}
+	reserved := func(l *Ledger) {
+		o := Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "0.2"), Objects: []string{"bob"}}
+		reserve(t, l, ReserveRequest{Key: "reserve", Order: o, For: time.Hour})
+	}
+	for _, c := range []struct {
+		name   string
+		before func(l *Ledger) // the first look
+		then   func(l *Ledger)
+		kept   bool
+	}{
+		{"nothing", nil, func(*Ledger) {}, true},
+		{"somebody else is asked", nil, raise("home", "eve"), true},
+		{"somebody is asked something else", nil, raise("home", "ann"), false},
+		{"somebody is asked", nil, raise("vote", "bob"), false},
+		{"time passes", nil, func(*Ledger) { now = now.Add(time.Hour) }, true},
+		{"the ceiling rises", nil, func(*Ledger) { now = now.AddDate(0, 0, 4) }, false},
+		{"the clock goes back", nil, func(*Ledger) { now = now.Add(-time.Hour) }, false},
+		{"something is reserved", nil, reserved, false},
+		{"a reservation lasts", reserved, func(*Ledger) { now = now.Add(time.Minute) }, true},
+		{"a reservation ends", reserved, func(*Ledger) { now = now.Add(time.Hour) }, false},
+		{"a reservation is cancelled", reserved, func(l *Ledger) { must(t, l.Cancel(t.Context(), "cancel", 1)) }, false},
+		{"somebody withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), "withdraw", "ann")) }, false},
+		{"somebody is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), "forget", "eve")) }, false}, // it may have been anybody
+	} {
+		for panel, request := range panels {
+			l := begun()
+			if c.before != nil {
+				c.before(l)
+			}
+			_, err := l.Budget(t.Context(), request)
+			must(t, err)
+			for key, one := range l.budgets.kept {
+				one.budget.Objects = 99 // so it is recognized
+				l.budgets.kept[key] = one
+			}
+			c.then(l)
+			got, err := l.Budget(t.Context(), request)
+			must(t, err)
+			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
+				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
+			}
+		}
+	}
+}
