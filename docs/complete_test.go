@@ -32,45 +32,6 @@ func TestFirstPagesAreShort(t *testing.T) {
 	}
 }
 
-// Every command stands in the reference, and every one there exists.
-func TestReferenceHasEveryCommand(t *testing.T) {
-	bin := tools(t)
-	page := pages(t)["docs/reference/commands.md"]
-	listed := map[string]bool{}
-	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z ]+)` \\|").FindAllStringSubmatch(page, -1) {
-		listed[match[1]] = true
-	}
-	for _, command := range commands(t, filepath.Join(bin, "ledgerctl"), nil) {
-		if !listed[command] {
-			t.Errorf("commands.md has no %q", command)
-		}
-		delete(listed, command)
-	}
-	for command := range listed {
-		t.Errorf("there is no command %q", command)
-	}
-}
-
-// commands returns the commands that do something, below one of them.
-func commands(t *testing.T, ledgerctl string, path []string) (all []string) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), ledgerctl, append([]string{"help"}, path...)...).Output()
-	if err != nil {
-		t.Fatal(path, err)
-	}
-	_, list, group := strings.Cut(string(out), "\nAvailable Commands:\n")
-	if !group {
-		return []string{strings.Join(path, " ")}
-	}
-	list, _, _ = strings.Cut(list, "\n\n")
-	for line := range strings.Lines(list) {
-		if name := strings.Fields(line)[0]; name != "help" {
-			all = append(all, commands(t, ledgerctl, append(path[:len(path):len(path)], name))...)
-		}
-	}
-	return all
-}
-
 // Every error that a host may branch on, every reason and every help has its remedy.
 func TestReferenceHasEveryError(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]

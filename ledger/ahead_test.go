@@ -91,7 +91,7 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 
 // A request that begins to hold budget leaves no event; yet what was decided before is not what holds now.
 func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
-	names := crowd(4 * state.PartSize)
+	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "1.5", names...)
 	other := vote()
 	other.Name = "other"
@@ -119,8 +119,8 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 		<-held
 	})
 	result := carryOut(t, l, request)
-	if result.Drawn != state.PartSize || len(result.Refused) != 3*state.PartSize {
-		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 3*state.PartSize)
+	if result.Drawn != state.PartSize || len(result.Refused) != 2*state.PartSize {
+		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
 	}
 	close(goOn)
 	must(t, <-done)

@@ -423,8 +423,8 @@ type otherJournal struct {
 	change func(*journal.Group)
 }
 
-func (a otherJournals) Find(ledger [16]byte, at journal.Position) (journal.Journal, error) {
-	j, err := a.besideFile.Find(ledger, at)
+func (a otherJournals) Find(w journal.Wanted) (journal.Journal, error) {
+	j, err := a.besideFile.Find(w)
 	return otherJournal{j, a.change}, err
 }
 

@@ -63,8 +63,8 @@ func (f *film) Update(fn func(kv.Writer) error) error {
 	return f.Store.Update(fn)
 }
 
-func (f *film) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
-	j, err := f.besideFile.Make(ledger, at)
+func (f *film) Make(w journal.Wanted) (journal.Journal, error) {
+	j, err := f.besideFile.Make(w)
 	f.shoot("journal made")
 	return filmed{j, f}, err
 }
@@ -203,7 +203,7 @@ func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 	f, roots := filmLife(t)
 	rng := rand.New(rand.NewPCG(22, 1))
 	met := map[string]int{}
-	for tried, tries := 0, tests.Tries(250, 3000, 60_000)/tests.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
+	for tried, tries := 0, tests.Tries(40, 3000, 60_000)/tests.Step(8); tried < tries || met["put back"] < 2 && tried < 50*tries; tried++ {
 		c, path := f.someCopy(rng), filepath.Join(tests.Scratch(t), "copied.db")
 		c.put(t, path)
 		for _, only := range []bool{true, false} {

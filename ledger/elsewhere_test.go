@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
@@ -18,11 +23,12 @@ import (
 
 // host keeps the journals of its ledgers in memory that outlives them.
 type host struct {
-	journals map[string]*journaltest.Memory
+	journals map[[16]byte]*journaltest.Memory
+	asked    []journal.Wanted
 	opened   int // handles that were not closed
 }
 
-func newHost() *host { return &host{journals: map[string]*journaltest.Memory{}} }
+func newHost() *host { return &host{journals: map[[16]byte]*journaltest.Memory{}} }
 
 // noting notes that it was closed.
 type noting struct {
@@ -34,12 +40,13 @@ func (n noting) Close() error { n.host.opened--; return n.Journal.Close() }
 
 // options are those of a ledger of this host.
 func (h *host) options() Options {
-	return Options{Journal: func(id string, at journal.Position) (journal.Journal, error) {
-		if h.journals[id] == nil {
-			h.journals[id] = journaltest.NewMemory(at)
+	return Options{Journal: func(w journal.Wanted) (journal.Journal, error) {
+		h.asked = append(h.asked, w)
+		if h.journals[w.Ledger] == nil {
+			h.journals[w.Ledger] = journaltest.NewMemory(w.At)
 		}
 		h.opened++
-		return noting{h.journals[id].Open(), h}, nil
+		return noting{h.journals[w.Ledger].Open(), h}, nil
 	}}
 }
 
@@ -130,8 +137,8 @@ func TestAReaderSettlesTheJournal(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, err := range []error{nil, broken} {
 		var did []string
-		o := Options{ReadOnly: true, Journal: func(id string, _ journal.Position) (journal.Journal, error) {
-			return settling{h.journals[id].Open(), &did, err}, nil
+		o := Options{ReadOnly: true, Journal: func(w journal.Wanted) (journal.Journal, error) {
+			return settling{h.journals[w.Ledger].Open(), &did, err}, nil
 		}}
 		reader, opening := Open(copied, o)
 		if !errors.Is(opening, err) || len(did) == 0 || did[0] != "settle" || (err != nil && len(did) > 1) {
@@ -150,6 +157,9 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 	l := open(t, path, h.options())
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	closed(t, l)
+	if w := h.asked[0]; w.Name != "" || w.Ledger != l.prover.About.ID || w.At.Events == 0 {
+		t.Errorf("a file that names no journal wants %v", w)
+	}
 	older := asItIs(t, path)
 	for _, only := range []bool{true, false} {
 		for name, o := range map[string]Options{"none": {}, "another": newHost().options()} {
@@ -160,6 +170,9 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 		}
 	}
 	l = open(t, path, h.options())
+	if w := h.asked[len(h.asked)-1]; w.Name != h.one().Open().Name() {
+		t.Errorf("a file that names a journal wants %v", w)
+	}
 	release(t, l, releaseOf(t, "2", "ann", "2"))
 	wantClean(t, l, VerifyRequest{})
 	closed(t, l)
@@ -188,15 +201,15 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 	at := journal.Position{Events: 3}
 	for name, c := range map[string]struct {
 		beside bool
-		open   func(string, journal.Position) (journal.Journal, error)
+		open   func(journal.Wanted) (journal.Journal, error)
 		want   error
 	}{
-		"does not open":    {false, func(string, journal.Position) (journal.Journal, error) { return nil, broken }, broken},
-		"there is none":    {false, func(string, journal.Position) (journal.Journal, error) { return nil, nil }, ErrInvalid},
-		"begins elsewhere": {false, func(string, journal.Position) (journal.Journal, error) { return journaltest.NewMemory(at).Open(), nil }, ErrJournal},
+		"does not open":    {false, func(journal.Wanted) (journal.Journal, error) { return nil, broken }, broken},
+		"there is none":    {false, func(journal.Wanted) (journal.Journal, error) { return nil, nil }, ErrInvalid},
+		"begins elsewhere": {false, func(journal.Wanted) (journal.Journal, error) { return journaltest.NewMemory(at).Open(), nil }, ErrJournal},
 		"one is beside":    {true, newHost().options().Journal, ErrJournal},
-		"holds back events": {false, func(_ string, at journal.Position) (journal.Journal, error) {
-			return boasting{journaltest.NewMemory(at).Open()}, nil
+		"holds back events": {false, func(w journal.Wanted) (journal.Journal, error) {
+			return boasting{journaltest.NewMemory(w.At).Open()}, nil
 		}, ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,4 +237,58 @@ func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position,
 	term, end, err = h.Journal.Claim(ctx)
 	end.Events++
 	return term, end, err
+}
+
+// A journal that holds back what is to be destroyed stops nothing but those who want it destroyed: they wait, and are told what for.
+func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
+	path, h := votersFile(t, "9", "ann", "bea"), newHost()
+	var log bytes.Buffer
+	o := h.options()
+	o.Logger = zerolog.New(zerolog.SyncWriter(&log))
+	l := open(t, path, o)
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	nobody := errors.New("nobody else has it")
+	var asked atomic.Int32
+	h.one().Inject(func(c journaltest.Call) journaltest.Fault {
+		if c.Op != journaltest.Trim {
+			return journaltest.Fault{}
+		}
+		asked.Add(1)
+		return journaltest.Fault{Err: &journal.HeldError{Through: journal.Position{Events: 3}, Wanted: c.Through, Reason: nobody}}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := l.Forget(ctx, "forget ann", "ann")
+	held, is := errors.AsType[*journal.HeldError](err)
+	if !is || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, nobody) || held.Through.Events != 3 || held.Wanted.Events < 4 {
+		t.Errorf("Forget: %v", err)
+	}
+	if text := log.String(); asked.Load() < 2 || strings.Count(text, `"waiting to erase"`) != 1 || strings.Contains(text, `"level":"error"`) {
+		t.Errorf("asked %d times; the log says %s", asked.Load(), text)
+	}
+	if _, groups := h.one().Groups(); len(groups) == 0 {
+		t.Error("the journal has destroyed what it holds back")
+	}
+	if o, err := l.Object(t.Context(), "ann"); err != nil || o.Forgotten == 0 {
+		t.Errorf("the person is not forgotten: %+v %v", o, err)
+	}
+	must(t, l.engine.Checkpoint()) // is not held up
+	release(t, l, releaseOf(t, "2", "bea", "1"))
+
+	done := make(chan error)
+	go func() { done <- l.Forget(t.Context(), "forget ann", "ann") }()
+	for before := asked.Load(); asked.Load() < before+2; {
+		select {
+		case err := <-done:
+			t.Fatalf("Forget does not wait: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	h.one().Inject(nil)
+	must(t, <-done)
+	if _, groups := h.one().Groups(); len(groups) != 0 {
+		t.Errorf("%d groups are left", len(groups))
+	}
+	wantClean(t, l, VerifyRequest{})
+	closed(t, l)
 }

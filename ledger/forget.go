@@ -26,6 +26,11 @@ import (
 // and from what a crash has left of copies, with the next [Ledger.Compact]. Overwriting binds no solid-state disk and no file system that
 // copies on write. Copies of the file, and the blocks that a file system has freed, are the host's to clean. If the process dies before Forget
 // returns, the person may be forgotten or not: call it again with the same key. What the journal holds then, [Open] destroys.
+//
+// A journal that is kept elsewhere ([Options.Journal]) may hold bytes back, until another host has what they say. Then Forget waits, and the
+// log says for what. If ctx ends before, the person is forgotten, but the bytes are not destroyed yet: the error wraps a [*journal.HeldError], which
+// tells up to which event they are. Call it again with the same key.
+//
 // The object's name stays in the event of this request and with the spending. Answers about panels stay, as
 // they are about everybody in them. Whoever has the file and guesses all of a request that named several objects,
 // or all of a panel, can recognize it by its digest; the digests of requests about this object alone are
@@ -43,7 +48,7 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	if err != nil {
 		return err
 	}
-	return l.engine.Erase() // also for a request that was settled before: who made it may not have come to this
+	return l.engine.Erase(ctx) // also for a request that was settled before: who made it may not have come to this
 }
 
 // forgetObject returns the change that destroys what there is about an object, or nil if there is nothing.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -180,6 +181,21 @@ func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	l, err := openStore(s, options)
 	must(t, err)
 	return l
+}
+
+// filled has the stores that several tests begin with, by what is in them. Nobody writes to them.
+var filled sync.Map
+
+// filledOnce opens a ledger in memory that the first test to ask for it has filled; each has a copy of its own.
+func filledOnce(t testing.TB, what string, fill func(*Ledger)) *Ledger {
+	t.Helper()
+	s, there := filled.Load(what)
+	if !there {
+		l := inMemory(t, Options{})
+		fill(l)
+		s, _ = filled.LoadOrStore(what, l.engine.Store.(*kvtest.Memory).Copy())
+	}
+	return openMemory(t, s.(*kvtest.Memory).Copy(), Options{})
 }
 
 // sampler returns a sampler on repeatable random bits, and the bits.

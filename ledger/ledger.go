@@ -77,12 +77,12 @@ type Options struct {
 	// background; 0 is 64 MiB. They are durable all the same, in the journal. A commit that finds twice as much there waits. After a
 	// crash Open folds so much again.
 	Memory int64
-	// Journal, if set, opens the journal of the ledger with an ID ([About]) where it is kept instead of beside the file, so that it may outlive this
-	// machine. If there is none yet it makes one that begins at a position, where the file ends. Once the ledger was opened for writing so, the file names
-	// the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
+	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file, so that it may outlive this
+	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends. Once the ledger was opened for writing so, the
+	// file names the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
 	// a second time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes of the bytes, the journal says. The ledger
-	// closes it.
-	Journal func(id string, at journal.Position) (journal.Journal, error)
+	// closes it. Package pgjournal, below ledger/journal, keeps one in PostgreSQL.
+	Journal func(journal.Wanted) (journal.Journal, error)
 }
 
 // About tells what a ledger was created with.
@@ -183,12 +183,15 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // machine, and containers commonly have their own. Any user of the machine who knows the ID can cause it. Where a
 // process may not make a Unix socket, no copy is noticed. Against copies elsewhere, or opened one after the other,
 // there is [Options.Checkpoint].
-func Open(path string, options Options) (*Ledger, error) {
+func Open(path string, options Options) (*Ledger, error) { return openFile(path, options, false) }
+
+// openFile is Open. If the file is apart, as on another machine, copies that are open here are not noticed.
+func openFile(path string, options Options, apart bool) (*Ledger, error) {
 	s, err := bolt.Open(path, options.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	l, err := openClaimed(s, journals(path, options), options)
+	l, err := openClaimed(s, journals(path, options), options, apart)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 	}
@@ -197,9 +200,9 @@ func Open(path string, options Options) (*Ledger, error) {
 
 // openClaimed opens the ledger in a file and, if it is for writing, claims it before anything is written. What is wrong
 // with a copy is told before that another one is open.
-func openClaimed(s kv.Store, j engine.Journals, options Options) (*Ledger, error) {
+func openClaimed(s kv.Store, j engine.Journals, options Options, apart bool) (*Ledger, error) {
 	l, err := readStore(s, j, options)
-	if err == nil && !l.engine.ReadOnly {
+	if err == nil && !l.engine.ReadOnly && !apart {
 		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID)
 	}
 	if err != nil {

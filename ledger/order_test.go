@@ -20,10 +20,11 @@ const big = state.PartSize + 404
 // bigPanel is a ledger with a crowd of voters, who may all be asked whether they smoke, too.
 func bigPanel(t *testing.T, limit string) *Ledger {
 	t.Helper()
-	l := voters(t, inMemory(t, Options{}), limit, crowd(big)...)
-	define(t, l, smoker())
-	enroll(t, l, "smoker", limit, crowd(big)...)
-	return l
+	return filledOnce(t, "a big panel, each with "+limit, func(l *Ledger) {
+		voters(t, l, limit, crowd(big)...)
+		define(t, l, smoker())
+		enroll(t, l, "smoker", limit, crowd(big)...)
+	})
 }
 
 func smoker() Question { return Question{Name: "smoker", Values: []string{"yes", "no"}} }

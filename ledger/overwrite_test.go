@@ -306,7 +306,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 			}
 		})
 	}
-	for i := range 60 {
+	for i := range tests.Tries(32, 60, 60) {
 		carryOut(t, l, order(t, fmt.Sprint(i), fmt.Sprintf("1.%03d", i), crowd(20)[i%19:]...))
 		if i%20 == 10 {
 			must(t, l.Compact(t.Context(), nil))

@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/policy"
@@ -236,6 +238,7 @@ func TestEveryFieldIsChecked(t *testing.T) {
 	log := everything(t)
 	must(t, replayWhole(&kvtest.Memory{}, log))
 	tried, accepted := map[string]int{}, map[string][]string{}
+	rows, most := fieldsOfEvents(), tests.Tries(6, math.MaxInt, math.MaxInt) // of the variants of a field that is checked
 	for i, ev := range log {
 		if ev.Erased != nil {
 			continue
@@ -250,6 +253,9 @@ func TestEveryFieldIsChecked(t *testing.T) {
 				if forged[i].Leaf() == ev.Leaf() {
 					continue // a part that the event does not have: it is not encoded
 				}
+				if rows[original.path] == "" && tried[original.path] >= most {
+					continue
+				}
 				tried[original.path]++
 				if replayWhole(&kvtest.Memory{}, forged) == nil {
 					accepted[original.path] = append(accepted[original.path], fmt.Sprintf("event %d: %v for %v", ev.Number, to, original.at))
@@ -257,7 +263,6 @@ func TestEveryFieldIsChecked(t *testing.T) {
 			}
 		}
 	}
-	rows := fieldsOfEvents()
 	for _, path := range slices.Sorted(maps.Keys(accepted)) {
 		if rows[path] == "" {
 			t.Errorf("%s can be anything: %s", path, strings.Join(accepted[path], "; "))

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/google/uuid"
-
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -21,8 +19,8 @@ type besideFile string
 func (f besideFile) dir() string { return string(f) + ".journal" }
 
 // Find opens the journal that is there. It returns nil if there is none.
-func (f besideFile) Find(ledger [16]byte, _ journal.Position) (journal.Journal, error) {
-	j, err := file.Open(f.dir(), ledger)
+func (f besideFile) Find(w journal.Wanted) (journal.Journal, error) {
+	j, err := file.Open(f.dir(), w.Ledger)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -33,8 +31,8 @@ func (f besideFile) Find(ledger [16]byte, _ journal.Position) (journal.Journal, 
 }
 
 // Make makes an empty journal.
-func (f besideFile) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
-	j, err := file.Create(f.dir(), ledger, at)
+func (f besideFile) Make(w journal.Wanted) (journal.Journal, error) {
+	j, err := file.Create(f.dir(), w.Ledger, w.At)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +73,7 @@ func (f besideFile) Remove(j journal.Journal) error { return j.(*file.Journal).R
 
 // elsewhere is where a host keeps the journal of the ledger in a file.
 type elsewhere struct {
-	open func(id string, at journal.Position) (journal.Journal, error)
+	open func(journal.Wanted) (journal.Journal, error)
 	file besideFile
 }
 
@@ -88,16 +86,16 @@ func journals(path string, o Options) engine.Journals {
 }
 
 // Find implements [engine.Journals]. A journal beside the file may hold what is nowhere else.
-func (e elsewhere) Find(ledger [16]byte, at journal.Position) (journal.Journal, error) {
+func (e elsewhere) Find(w journal.Wanted) (journal.Journal, error) {
 	if _, err := os.Lstat(e.file.dir()); err == nil {
 		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", ErrJournal, e.file.dir())
 	}
-	return e.Make(ledger, at)
+	return e.Make(w)
 }
 
 // Make implements [engine.Journals].
-func (e elsewhere) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
-	j, err := e.open(uuid.UUID(ledger).String(), at)
+func (e elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
+	j, err := e.open(w)
 	if err == nil && j == nil {
 		err = errs.Invalid("there is no journal")
 	}

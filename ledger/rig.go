@@ -25,7 +25,7 @@ func (at rigged) Open(d rig.Draws, options Options) (*Ledger, error) {
 	var l *Ledger
 	var err error
 	if at.Store == nil {
-		l, err = Open(at.Path, options)
+		l, err = openFile(at.Path, options, at.Apart)
 	} else {
 		l, err = openStore(at.Store, options)
 	}

@@ -102,8 +102,8 @@ func (w *notingWriter) Delete(bucket string, key []byte) error {
 	return w.Writer.Delete(bucket, key)
 }
 
-func (s *shim) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
-	j, err := s.Journals.Make(ledger, at)
+func (s *shim) Make(w journal.Wanted) (journal.Journal, error) {
+	j, err := s.Journals.Make(w)
 	return shimmed{j, s}, err
 }
 

@@ -290,7 +290,7 @@ func TestEveryAlterationOfAStatementIsNamed(t *testing.T) {
 // wantAllNamed alters every field of a statement, at least so many; if hurried, some of them.
 func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 	t.Helper()
-	n, step := 0, oneIn(7)
+	n, step := 0, oneIn(23)
 	altered(t, st, func(way string, other evidence.Statement) {
 		if n++; n%step != 0 {
 			return

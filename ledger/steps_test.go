@@ -79,8 +79,8 @@ func (w *stepping) Put(bucket string, key, value []byte) error {
 	return w.Writer.Put(bucket, key, value)
 }
 
-func (s *stepped) Make(ledger [16]byte, at journal.Position) (journal.Journal, error) {
-	j, err := s.besideFile.Make(ledger, at)
+func (s *stepped) Make(w journal.Wanted) (journal.Journal, error) {
+	j, err := s.besideFile.Make(w)
 	return trimming{j, s}, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -286,7 +287,7 @@ func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", crowd(n)...)
 	carryOut(t, l, order(t, "0", "0.001"))
 	done := async(func() (bool, error) {
-		for i := range 80 {
+		for i := range tests.Tries(30, 80, 80) {
 			r := order(t, fmt.Sprint(i+1), fmt.Sprintf("0.1%02d", i))
 			if _, err := l.Raise(t.Context(), r); err != nil {
 				return false, err

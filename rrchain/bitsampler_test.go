@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,10 +16,11 @@ import (
 // bits, the row ends within a byte that is not the first.
 const rowBits = 9
 
-const (
-	rowsDrawn  = 200_000 / (coarser * coarser) // a right sampler
-	wrongDrawn = 30_000                        // a wrong one, which is far off
-)
+// rowsDrawn is how many rows a right sampler draws.
+func rowsDrawn() int { return pace.Tries(100_000, 200_000, 200_000) / (coarser * coarser) }
+
+// wrongDrawn is how many a wrong one draws, which is far off.
+const wrongDrawn = 30_000
 
 var (
 	rowLevels = []int64{200_000_000, 500_000_000, 1_000_000_000, 2_000_000_000, 3_000_000_000}
@@ -116,7 +118,7 @@ func unaryFits(t *testing.T, n int, raise raiser) (deep, broad stattest.Verdict)
 
 // TestUnaryChainsHaveTheJointLaw draws chains with the randomness of the operating system.
 func TestUnaryChainsHaveTheJointLaw(t *testing.T) {
-	deep, broad := unaryFits(t, rowsDrawn, (*UnaryChain).Raise)
+	deep, broad := unaryFits(t, rowsDrawn(), (*UnaryChain).Raise)
 	deep.Holds(t, "two bits at all levels")
 	broad.Holds(t, "four bits at three levels")
 }
@@ -151,7 +153,7 @@ func TestChainsOfBitsHaveTheJointLaw(t *testing.T) {
 	single := func(int) []*big.Float { return law }
 	random, sampler := rand.New(rand.NewPCG(11, 12)), NewSampler()
 	deepCounts, broadCounts := map[pattern]int{}, map[pattern]int{}
-	for i := range rowsDrawn {
+	for i := range rowsDrawn() {
 		truth := randomRow(t, random, rowBits)
 		chain := newBits(t, rowBits)
 		for _, level := range rowOrder {

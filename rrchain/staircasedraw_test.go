@@ -15,10 +15,10 @@ import (
 const stairBits = 500
 
 // stairObjects is how many objects respond directly, at the five levels of chainLevels.
-func stairObjects() int { return pace.Tries(200_000, 500_000, 500_000) / (coarser * coarser) }
+func stairObjects() int { return pace.Tries(120_000, 500_000, 500_000) / (coarser * coarser) }
 
 // stairRows is how many respond in unary encoding, at three levels.
-func stairRows() int { return pace.Tries(2_000, 5_000, 5_000) / coarser }
+func stairRows() int { return pace.Tries(1_200, 5_000, 5_000) / coarser }
 
 // drawStairs draws the responses of n objects, each value being the truth in turn.
 func drawStairs(t *testing.T, k *NoiseKey, n int) map[pattern]int {

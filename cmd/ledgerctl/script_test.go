@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,23 +30,30 @@ func TestMain(m *testing.M) {
 // panic, whose code would be that of wrong usage, is a failure. With "exits 3 withfull ledgerctl …", standard output is
 // a full disk.
 func exits() {
-	args, stdout := os.Args[2:], os.Stdout
-	if args[0] == "withfull" {
-		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		if err != nil {
-			panic(err)
-		}
-		args, stdout = args[1:], full
-	}
-	want, err := strconv.Atoi(os.Args[1])
-	if err != nil || args[0] != "ledgerctl" {
-		fmt.Fprintln(os.Stderr, "usage: exits CODE ledgerctl ARGS")
+	want, args, stdout, err := expected(os.Args[1:], os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if got := run(args[1:], os.Stdin, stdout, os.Stderr); got != want {
+	if got := run(args, os.Stdin, stdout, os.Stderr); got != want {
 		fmt.Fprintf(os.Stderr, "exit code %d, want %d\n", got, want)
 		os.Exit(1)
 	}
+}
+
+// expected reads what stands behind "exits".
+func expected(words []string, stdout io.Writer) (code int, args []string, out io.Writer, err error) {
+	if len(words) > 1 && words[1] == "withfull" {
+		if stdout, err = os.OpenFile("/dev/full", os.O_WRONLY, 0); err != nil {
+			return 0, nil, nil, err
+		}
+		words = slices.Delete(slices.Clone(words), 1, 2)
+	}
+	if len(words) < 2 || words[1] != "ledgerctl" {
+		return 0, nil, nil, fmt.Errorf("usage: exits CODE [withfull] ledgerctl ARGS")
+	}
+	code, err = strconv.Atoi(words[0])
+	return code, words[2:], stdout, err
 }
 
 // onTerminal runs a command line whose stderr is the terminal that ttyin set up.
@@ -67,7 +76,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
+	runScripts(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

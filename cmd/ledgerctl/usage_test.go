@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -12,5 +15,29 @@ func TestWantsJSON(t *testing.T) {
 		if got := wantsJSON(strings.Fields(line)); got != want {
 			t.Errorf("wantsJSON(%q) = %v", line, got)
 		}
+	}
+}
+
+// Every command stands in the reference, and every one there exists.
+func TestReferenceHasEveryCommand(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "commands.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z ]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		listed[match[1]] = true
+	}
+	for name, cmd := range commands() {
+		if cmd.HasSubCommands() || name == "help" {
+			continue // they only say what else is to be typed
+		}
+		if !listed[name] {
+			t.Errorf("commands.md has no %q", name)
+		}
+		delete(listed, name)
+	}
+	for name := range listed {
+		t.Errorf("there is no command %q", name)
 	}
 }

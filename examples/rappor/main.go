@@ -19,17 +19,16 @@ import (
 	"github.com/sluicedp/sluice/rrchain/rappor"
 )
 
-const listed = 500 // so many of the commonest names are candidates, beside some that are made up
-
 func main() {
-	if err := run(os.Stdout, 100_000); err != nil {
+	if err := run(os.Stdout, 100_000, 500); err != nil {
 		fmt.Fprintln(os.Stderr, "rappor:", err)
 		os.Exit(1)
 	}
 }
 
-// run lets every client report at each level, and prints what the server finds.
-func run(out io.Writer, births int) error {
+// run lets every client report at each level, and prints what the server finds. So many of the commonest names are candidates,
+// beside some that are made up.
+func run(out io.Writer, births, listed int) error {
 	all, err := names.Read("testdata/us_baby_names_2016.csv")
 	if err != nil {
 		return err

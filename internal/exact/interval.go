@@ -37,11 +37,22 @@ func (x Interval) Add(y Interval) Interval {
 // Sub encloses x − y, which the caller knows not to be negative.
 func (x Interval) Sub(y Interval) Interval {
 	z := result(x, y)
-	if z.lo.Sub(x.lo, y.hi).Sign() < 0 {
+	if z.lo.Sub(x.lo, near(x.lo, y.hi, z.lo.Prec())).Sign() < 0 {
 		z.lo.SetInt64(0)
 	}
-	z.hi.Sub(x.hi, y.lo)
+	z.hi.Sub(x.hi, near(x.hi, y.lo, z.hi.Prec()))
 	return z
+}
+
+// near returns y ≥ 0 or, if x > 0 is so much larger that no bit of y is left in x − y at a precision, that of x at least, a number
+// for which that is rounded alike: below the last bit it only counts whether there is anything. Package big would write out all
+// bits from the first of x to the last of y, and there may be a thousand million between 1 and a probability.
+func near(x, y *big.Float, prec uint) *big.Float {
+	below := x.MantExp(nil) - int(prec) - 2
+	if x.Sign() == 0 || y.Sign() == 0 || y.IsInf() || y.MantExp(nil) > below {
+		return y
+	}
+	return new(big.Float).SetMantExp(big.NewFloat(1), below)
 }
 
 // Mul encloses x · y.

@@ -184,6 +184,34 @@ func TestPowUpToTheLargestExponent(t *testing.T) {
 	}
 }
 
+// TestSubOfTheFarSmallerRoundsAsExactly subtracts numbers of all distances around the last bit, and beyond, with package big alone.
+func TestSubOfTheFarSmallerRoundsAsExactly(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 16))
+	for range 5000 {
+		x, y := outward(randomRat(random), random), outward(randomRat(random), random)
+		if random.IntN(4) == 0 {
+			x = Int(1) // below a power of two the floats are twice as dense
+		}
+		z := result(x, y)
+		distance := x.lo.MantExp(nil) - y.lo.MantExp(nil) - int(z.lo.Prec()) - random.IntN(9) + 2
+		y.lo.SetMantExp(y.lo, distance)
+		y.hi.SetMantExp(y.hi, distance)
+		z.lo.Sub(x.lo, y.hi)
+		z.hi.Sub(x.hi, y.lo)
+		if got := x.Sub(y); got.lo.Cmp(z.lo) != 0 || got.hi.Cmp(z.hi) != 0 {
+			t.Fatalf("[%v, %v] − [%v, %v] = [%v, %v], want [%v, %v]", x.lo, x.hi, y.lo, y.hi, got.lo, got.hi, z.lo, z.hi)
+		}
+	}
+	least := new(big.Float).SetMantExp(big.NewFloat(1), big.MinExp)
+	if got := Int(1).Sub(Interval{least, least}); got.lo.Cmp(big.NewFloat(1)) >= 0 || got.hi.Cmp(big.NewFloat(1)) != 0 {
+		t.Errorf("1 without the least float is [%v, %v]", got.lo, got.hi)
+	}
+	// What is unbounded is not small.
+	if got := Int(1).Mul(Exp(1_000_000_000_000, 64)).Sub(Interval{new(big.Float), new(big.Float).SetInf(false)}); got.lo.Sign() != 0 {
+		t.Errorf("without as much as there may be it is at least %v", got.lo)
+	}
+}
+
 func TestSubStopsAtZero(t *testing.T) {
 	third := Int(1).Quo(Int(3))
 	zero := third.Sub(third)

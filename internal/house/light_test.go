@@ -15,10 +15,15 @@ func browser() build.Context {
 	return context
 }
 
-// closure returns the packages of this module that some of them need, themselves included, and what all of these import besides.
+// closure returns the packages of this module that some of them need in a browser, themselves included, and what all of these import besides.
 func closure(t *testing.T, root string, packages ...string) (ours, others map[string]bool) {
 	t.Helper()
-	context := browser()
+	return closureOn(t, browser(), root, packages...)
+}
+
+// closureOn is closure on another system.
+func closureOn(t *testing.T, context build.Context, root string, packages ...string) (ours, others map[string]bool) {
+	t.Helper()
 	ours, others = map[string]bool{}, map[string]bool{}
 	for len(packages) > 0 {
 		name := packages[0]

@@ -100,7 +100,7 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)
-	each, made, all := tries(10, 20, 2000), 0, 0
+	each, made, all := tries(5, 20, 2000), 0, 0
 	d, err := newDisk(t.TempDir(), r.dir)
 	if err != nil {
 		t.Fatal(err)

@@ -142,7 +142,7 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	if len(all) < 16 || len(unseen) > 0 {
 		t.Fatalf("flushes only at %q; none at %q", all, unseen)
 	}
-	seed, step := rand.Uint64(), pace.Stride(6, 8)
+	seed, step := rand.Uint64(), pace.Stride(8, 8)
 	for i := rand.IntN(step); i < len(all); i += step {
 		place := all[i]
 		t.Run(place, func(t *testing.T) {

@@ -185,8 +185,8 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 // Every second file is a worn one. (What is written survives a kill also if it was never synced: see
 // [TestNoPowerCutLosesWhatWasTold] for that.)
 func TestNothingToldIsLostByAKill(t *testing.T) {
-	const workers, callsOfAFile = 4, 400
-	kills := tries(30, 300, 10_000)
+	const workers = 4
+	kills, callsOfAFile := tries(12, 300, 10_000), pace.Tries(100, 400, 400)
 	var path string
 	told, next, files, total := map[int]json.RawMessage{}, 0, 0, 0
 	for life := range kills {
@@ -259,7 +259,7 @@ func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawM
 
 // TestTheShopIsAQuietOne makes all calls in one life: they are of all kinds, and most are carried out.
 func TestTheShopIsAQuietOne(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shop.db")
+	path := filepath.Join(pace.Scratch(t), "shop.db")
 	create(t, path)
 	told := map[int]json.RawMessage{}
 	cmd := hostCommand(t.Context(), path, life{first: 0, last: 399, workers: 1})

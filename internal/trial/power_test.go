@@ -350,7 +350,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 				t.Errorf("%s: %d times", what, n)
 			}
 		}
-		images, seed := tries(15, 1000, 100_000), rand.Uint64()
+		images, seed := tries(6, 1000, 100_000), rand.Uint64()
 		c := &cutting{random: rand.New(rand.NewPCG(seed, 1)), depth: 2}
 		var wrong fault
 		err := c.cut(t.Context(), r, pace.Scratch(t), c.atRandom(r, images), func(f fault) bool { wrong = f; return false })
@@ -366,8 +366,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 	trace.Need(t)
 	r := recordLives(t, false, episode{memory: scarce})
-	const images = 50
-	losses := 0
+	images, losses := tries(25, 50, 50), 0
 	c := &cutting{random: rand.New(rand.NewPCG(1, 1)), lies: func(int) bool { return true }}
 	err := c.cut(t.Context(), r, pace.Scratch(t), c.atRandom(r, images), func(fault) bool { losses++; return true })
 	if err != nil {

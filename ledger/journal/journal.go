@@ -36,6 +36,8 @@ var (
 	ErrUncertain = errors.New("whether the journal has the group shows only when it is opened again")
 	// ErrInUse says that somebody else has the journal open.
 	ErrInUse = errors.New("journal in use")
+	// ErrHeld says of [Journal.Trim] that not all is destroyed yet. It always comes as a [*HeldError], which says why.
+	ErrHeld = errors.New("the journal keeps what is to be destroyed")
 
 	// ErrCorrupt says that stored bytes are damaged. ErrLost, ErrForked and ErrForeign are sorts of it.
 	ErrCorrupt = errs.ErrCorrupt
@@ -58,6 +60,30 @@ type Position struct {
 
 // String returns the number of events and the beginning of the root, for people.
 func (p Position) String() string { return fmt.Sprintf("%d events (root %x…)", p.Events, p.Root[:4]) }
+
+// HeldError is an [ErrHeld]. Nothing is wrong with the journal, and the handle goes on: ask again later.
+type HeldError struct {
+	Through Position // up to here all is destroyed
+	Wanted  Position // up to here it shall be
+	Reason  error    // what stands in the way, for people
+}
+
+// Error says how far all is destroyed, and what stands in the way.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%v: up to event %d of %d it is destroyed: %v", ErrHeld, e.Through.Events, e.Wanted.Events, e.Reason)
+}
+
+// Unwrap returns ErrHeld and the reason.
+func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Reason} }
+
+// Wanted says which journal a ledger asks for when it is opened.
+type Wanted struct {
+	Ledger [16]byte // whose journal it is
+	// Name is that of the journal which the file of the ledger names: no other will do, and none is to be made. It is "" as long as the
+	// file names none.
+	Name string
+	At   Position // where the file ends, and where a journal begins that is made now
+}
 
 // Group is what one commit adds to a journal.
 type Group struct {
@@ -95,11 +121,12 @@ type Journal interface {
 	// Read returns the groups behind a position, in order. The first one's Before is that position, and that of each other the
 	// After of the one before it. Records may be kept. An error ends the sequence: ErrLost, ErrForked, ErrCorrupt, or what the
 	// journal stands on returned. Groups that are appended meanwhile may be among them; if those that come next are trimmed
-	// meanwhile, it ends with ErrLost. Before Claim has returned, the last group may be one that nobody was told of, and that
-	// is gone after a power cut, unless the journal is a [Settler] and was settled.
+	// meanwhile, it ends with ErrLost, behind those that were read ahead. Before Claim has returned, the last group may be one that
+	// nobody was told of, and that is gone after a power cut, unless the journal is a [Settler] and was settled.
 	Read(ctx context.Context, after Position) iter.Seq2[Group, error]
 	// Trim destroys the bytes of all groups up to a position, at which a group ends, for good. It changes nothing about what lies
-	// behind it. What was trimmed before does no harm. ErrFenced, ErrLost and ErrForked change nothing.
+	// behind it. What was trimmed before does no harm. ErrFenced, ErrLost and ErrForked change nothing. ErrHeld says that some of it must
+	// stay for now; the rest is destroyed.
 	Trim(ctx context.Context, through Position) error
 	// Close lets go of the journal, which stays as it is. Reads that are under way end with ErrClosed. A second Close does nothing.
 	Close() error
@@ -110,4 +137,16 @@ type Settler interface {
 	Journal
 	// Settle makes all durable that Read returns, for who shows it to others without claiming the journal. Nobody may append meanwhile.
 	Settle(ctx context.Context) error
+}
+
+// Follower is a handle of a [Journal] that several hosts have open at a time. One has claimed it; the others read what that one appends,
+// and keep it in bases of their own, so that each can go on where it ends. Trim destroys only what they have.
+type Follower interface {
+	Journal
+	// Await returns nil when the journal goes on behind a position. ErrLost says that it ends before it.
+	Await(ctx context.Context, after Position) error
+	// Folded says that this host has all up to a position, at which a group ends, where a power cut does not take it away: Trim may destroy it
+	// then, as far as this host is concerned. The last call counts, also one that goes back. Errors: ErrLost, ErrForked; then it counts as a
+	// host that has nothing.
+	Folded(ctx context.Context, through Position) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -222,4 +223,22 @@ func TestDrawsAreTheTests(t *testing.T) {
 		}
 		must(t, file.Close())
 	}
+}
+
+// Two copies of a ledger are open at once only if one is as on another machine.
+func TestACopyAsOnAnotherMachine(t *testing.T) {
+	dir := t.TempDir()
+	path, copied := filepath.Join(dir, "panel.db"), filepath.Join(dir, "copied.db")
+	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(copied, text, 0o600))
+	l, err := ledgertest.OpenFile(path, ledgertest.Draws{}, ledger.Options{})
+	must(t, err)
+	if _, err := ledger.Open(copied, ledger.Options{}); !errors.Is(err, ledger.ErrInUse) {
+		t.Errorf("a copy on this machine: %v", err)
+	}
+	apart, err := ledgertest.OpenApart(copied, ledger.Options{})
+	must(t, err)
+	must(t, errors.Join(apart.Close(), l.Close()))
 }

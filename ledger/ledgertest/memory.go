@@ -52,6 +52,12 @@ func OpenFile(path string, d Draws, o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.At(rig.Place{Path: path}).Open(rig.Draws(d), o)
 }
 
+// OpenApart is [ledger.Open] as on another machine: it does not notice that a copy of the file is open here, nor is it noticed. Use it to try
+// in one process what becomes of hosts that take over from each other ([ledger.Options], Journal).
+func OpenApart(path string, o ledger.Options) (*ledger.Ledger, error) {
+	return ledger.At(rig.Place{Path: path, Apart: true}).Open(rig.Draws{}, o)
+}
+
 func (o Origin) rig() rig.Origin {
 	return rig.Origin{At: o.Created, Currency: o.Currency, LogKey: o.LogKey}
 }

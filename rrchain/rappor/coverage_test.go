@@ -104,7 +104,7 @@ func holds(f estimate.Frequency, truth, factor float64) bool {
 // A coverage may be 1 % lower for the normal approximation, and 2 % higher since the excess of the residuals never counts
 // as negative.
 func TestDecodingKeepsItsPromises(t *testing.T) {
-	surveys := pace.Tries(120, 200, 200)
+	surveys := pace.Tries(80, 200, 200)
 	alarms, all := 0, 0
 	for i, x := range trials() {
 		if i%pace.Tries(7, 5, 1) != 0 {

@@ -162,6 +162,7 @@ type trial struct {
 	mix    []weight
 	host   host
 	real   *ledger.Ledger
+	tidy   func(context.Context) error // compacts the file
 	ticks  atomic.Int64
 	clock  *clock
 	terms  []terms // by cohort
@@ -176,24 +177,8 @@ type trial struct {
 // newTrial makes a ledger for a history of so many calls.
 func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 	t.Helper()
-	secret, public, err := note.GenerateKey(rand.Reader, "histories.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.NewSigner(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(pace.Scratch(t), "ledger.db")
-	if err := ledger.Create(path, ledger.CreateOptions{LogKey: public}); err != nil {
-		t.Fatal(err)
-	}
-	x := &trial{seed: seed, calls: calls, mix: mix}
-	x.clock = newClock(&x.ticks)
-	options := ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}
-	if x.pressed() {
-		options.Memory = 1
-	}
+	x, path, options := planTrial(t, seed, calls, mix)
+	var err error
 	if x.real, err = ledger.Open(path, options); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +187,32 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 			t.Error(err)
 		}
 	})
-	x.host = x.real
+	x.host, x.tidy = x.real, func(ctx context.Context) error { return x.real.Compact(ctx, nil) }
+	x.define(t)
+	return x
+}
+
+// planTrial makes the file of a ledger for a history, and says how to open it.
+func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, path string, options ledger.Options) {
+	t.Helper()
+	secret, public, err := note.GenerateKey(rand.Reader, "histories.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(pace.Scratch(t), "ledger.db")
+	if err := ledger.Create(path, ledger.CreateOptions{LogKey: public}); err != nil {
+		t.Fatal(err)
+	}
+	x = &trial{seed: seed, calls: calls, mix: mix}
+	x.clock = newClock(&x.ticks)
+	options = ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}
+	if x.pressed() {
+		options.Memory = 1
+	}
 	for cohort := range (calls + generation - 1) / generation {
 		one, err := newTerms(int64(cohort*lifetime), int64((cohort+1)*lifetime))
 		if err != nil {
@@ -210,8 +220,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 		}
 		x.terms = append(x.terms, one)
 	}
-	x.define(t)
-	return x
+	return x, path, options
 }
 
 // define defines the questions of all cohorts, at the same time, which shares commits.
@@ -254,7 +263,7 @@ func (x *trial) compact(ctx context.Context, end chan struct{}) {
 			}
 			return
 		default:
-			if err := x.real.Compact(ctx, nil); err != nil {
+			if err := x.tidy(ctx); err != nil {
 				x.fault("compacting the file: %w", err)
 				return
 			}

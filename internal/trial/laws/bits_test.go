@@ -150,7 +150,7 @@ func (tr *unaryTree) measureRows(where place, n int, truth ledger.TruthFunc, coi
 			return outcome
 		}
 		for v := range tr.m {
-			r[v][c] = stretches(func(word uint64) int { return at(word) >> v & 1 })
+			r[v][c] = tr.stretches(func(word uint64) int { return at(word) >> v & 1 })
 		}
 	}
 	// Each bit reads its own words.
@@ -168,7 +168,7 @@ func (tr *unaryTree) measureRows(where place, n int, truth ledger.TruthFunc, coi
 }
 
 // stretches finds where a bit changes.
-func stretches(at func(word uint64) int) (all []stretch) {
+func (tr *tree) stretches(at func(word uint64) int) (all []stretch) {
 	from, is := uint64(0), at(0)
 	for i := uint64(1); i <= parts; i++ {
 		end := i*(1<<64/parts) - 1
@@ -177,14 +177,7 @@ func stretches(at func(word uint64) int) (all []stretch) {
 			is = next
 		}
 		if last := at(end); last != is {
-			same, other := from, end
-			for other-same > 1<<(64-unaryThreshold) {
-				if middle := same + (other-same)/2; at(middle) == is {
-					same = middle
-				} else {
-					other = middle
-				}
-			}
+			other := tr.change(from, end, 1<<(64-unaryThreshold), func(word uint64) bool { return at(word) == is })
 			all = append(all, stretch{other - 1, is})
 			is = last
 		}
@@ -232,8 +225,8 @@ func (tr *unaryTree) measure(where place, n int, free bool, v int) []way {
 			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{telling}, tr.m)) >> v & 1
 		}
 	}
-	changes := stretches(at(other.coin[1]))
-	if never := stretches(at(choices[0] ^ choices[1] ^ other.coin[1])); len(changes) != 2 || len(never) != 1 {
+	changes := tr.stretches(at(other.coin[1]))
+	if never := tr.stretches(at(choices[0] ^ choices[1] ^ other.coin[1])); len(changes) != 2 || len(never) != 1 {
 		tr.Errorf("the coin changes %d times with one choice, and %d times with the other", len(changes)-1, len(never)-1)
 	}
 	other.p = (1 - float64(changes[0].end)/(1<<64)) / 2

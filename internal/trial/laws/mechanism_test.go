@@ -336,9 +336,9 @@ func TestTheJointLawOfAMechanismOnDisk(t *testing.T) {
 // Raised twice, inserted, degraded and raised again, degraded twice.
 func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
 	orders := [][]string{{"0.5", "1", "2"}, {"0.5", "2", "1"}, {"1", "0.5", "2"}, {"2", "1", "0.5"}}
-	step := pace.Tries(len(orders), 1, 1) // the quick form tries one, another one in each run
+	step := pace.Tries(len(orders), 1, 1) // the quick form tries the beginning of one, another one in each run
 	for i := rand.IntN(step); i < len(orders); i += step {
-		enumerateFinite(t, false, familytest.Party(t), orders[i]...)
+		enumerateFinite(t, false, familytest.Party(t), fewer(1, orders[i]...)...)
 	}
 }
 

@@ -39,6 +39,7 @@ type tree struct {
 	onFile  bool // a bbolt file for each node; else the store in memory
 	levels  []privacy.Epsilon
 	choices []uint64             // for each value, a word in its part of all
+	changes []uint64             // words between which the response was found to change
 	found   map[string][]float64 // by the responses, in the order of rising ε: the probability for each truth
 	probes  int
 	sales   int
@@ -230,6 +231,30 @@ func (tr *tree) probe(at place, n int, truth ledger.TruthFunc, word, choice uint
 	return -1
 }
 
+// change returns a word with another response than the first, at most so far above one with the same response. It looks first
+// where changes were found before: at many nodes they are the same.
+func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) uint64 {
+	look := func(word uint64) {
+		if same(word) {
+			first = word
+		} else {
+			last = word
+		}
+	}
+	for _, word := range tr.changes {
+		if first < word && word < last {
+			look(word)
+		}
+	}
+	if last-first > width {
+		for last-first > width {
+			look(first + (last-first)/2)
+		}
+		tr.changes = append(tr.changes, first, last)
+	}
+	return last
+}
+
 // measure returns the probability of each response to the next sale, and words that lead to it.
 func (tr *tree) measure(where place, n int, truth ledger.TruthFunc) (p []float64, lead [][2]uint64) {
 	p, lead = make([]float64, tr.m), make([][2]uint64, tr.m)
@@ -244,14 +269,7 @@ func (tr *tree) measure(where place, n int, truth ledger.TruthFunc) (p []float64
 		for i := uint64(1); i <= stretches; i++ {
 			end := i*(1<<64/stretches) - 1
 			for last := at(end); last != is; is = at(from) {
-				same, other := from, end
-				for other-same > 1<<(64-thresholdBits) {
-					if middle := same + (other-same)/2; at(middle) == is {
-						same = middle
-					} else {
-						other = middle
-					}
-				}
+				other := tr.change(from, end, 1<<(64-thresholdBits), func(word uint64) bool { return at(word) == is })
 				add(is, from, other-1)
 				from = other
 			}

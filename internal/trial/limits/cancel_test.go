@@ -155,7 +155,7 @@ func errands(t testing.TB) []errand {
 			return l.Verify(ctx, ledger.VerifyRequest{})
 		}, false},
 		{"Backup", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Backup(ctx, filepath.Join(t.TempDir(), key(n)), nil)
+			return l.Backup(ctx, filepath.Join(pace.Scratch(t), key(n)), nil)
 		}, false},
 		{"Compact", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return none(l.Compact(ctx, nil)) }, false},
 	}

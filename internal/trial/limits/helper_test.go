@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -56,7 +57,7 @@ func signer(t testing.TB) (key note.Signer, verifier string) {
 func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	t.Helper()
 	key, verifier := signer(t)
-	path = filepath.Join(t.TempDir(), "ledger.db")
+	path = filepath.Join(pace.Scratch(t), "ledger.db")
 	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
 	l, err := ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)})
 	must(t, err)

@@ -4,6 +4,8 @@ import "unsafe"
 
 // zeros returns so many zero bytes as a text. The system gives memory for them only when they are written to.
 func zeros(n int) string {
-	b := make([]byte, n)
-	return unsafe.String(unsafe.SliceData(b), len(b))
+	return textOf(make([]byte, n))
 }
+
+// textOf returns bytes as a text, without a copy. Nobody may write to them any more.
+func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

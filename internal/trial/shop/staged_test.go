@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -28,7 +29,7 @@ type staged struct {
 
 func stage(t *testing.T) *staged {
 	t.Parallel()
-	return &staged{t, t.TempDir(), time.Now()}
+	return &staged{t, pace.Scratch(t), time.Now()}
 }
 
 func (s *staged) must(err error) {

@@ -326,13 +326,18 @@ const atWorkingDir = -100
 
 // callers follows the frame pointers that programs in Go keep, as far as they lead.
 func (t *tracer) callers(r *syscall.PtraceRegs) (all []uintptr) {
-	const deep, wide = 64, 1 << 20
-	for at, frame := r.Rbp, make([]byte, 16); len(all) < deep; {
-		if _, err := t.mem.ReadAt(frame, int64(at)); err != nil {
-			break
+	const deep, wide, frame = 64, 1 << 20, 16
+	part, from := make([]byte, pageSize), uint64(0) // of the stack: most of it is read at once
+	read := 0
+	for at := r.Rbp; len(all) < deep; {
+		if at < from || at-from > uint64(read) || at-from+frame > uint64(read) {
+			from = at
+			if read, _ = t.mem.ReadAt(part, int64(from)); read < frame {
+				break
+			}
 		}
-		next := binary.LittleEndian.Uint64(frame)
-		all = append(all, uintptr(binary.LittleEndian.Uint64(frame[8:])))
+		next := binary.LittleEndian.Uint64(part[at-from:])
+		all = append(all, uintptr(binary.LittleEndian.Uint64(part[at-from+8:])))
 		if next <= at || next-at > wide {
 			break
 		}

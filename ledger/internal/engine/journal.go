@@ -17,11 +17,11 @@ import (
 
 // Journals is where the journal of a ledger is found, and made.
 type Journals interface {
-	// Find opens the journal that is there. It returns nil if there is none, where none is made before it is needed; else it makes one
-	// that begins at a position.
-	Find(ledger [16]byte, at journal.Position) (journal.Journal, error)
-	// Make makes an empty journal that begins at a position.
-	Make(ledger [16]byte, at journal.Position) (journal.Journal, error)
+	// Find opens the journal that is there. It returns nil if there is none, where none is made before it is needed; else it makes one, unless
+	// the file names one.
+	Find(journal.Wanted) (journal.Journal, error)
+	// Make makes an empty journal.
+	Make(journal.Wanted) (journal.Journal, error)
 	// Remove destroys what a journal holds, and closes it.
 	Remove(j journal.Journal) error
 	// Sweep destroys what a crash has left of making or removing a journal.
@@ -85,7 +85,7 @@ func (l *Engine) makeJournal() error {
 	if err != nil {
 		return err
 	}
-	j, err := l.journal.from.Make(l.journal.ledger, at)
+	j, err := l.journal.from.Make(journal.Wanted{Ledger: l.journal.ledger, At: at})
 	if err != nil {
 		return err
 	}

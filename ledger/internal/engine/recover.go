@@ -73,7 +73,7 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 			return nil, false, asMismatch(err)
 		}
 	}
-	j, err = l.journal.from.Find(l.journal.ledger, at)
+	j, err = l.journal.from.Find(journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at})
 	switch {
 	case err != nil:
 		return nil, false, asMismatch(err)

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -49,7 +51,9 @@ func (l *Engine) checkpointWritten(mark []byte) {
 	if err == nil {
 		err = l.trim(at)
 	}
-	if err != nil {
+	if errors.Is(err, journal.ErrHeld) {
+		l.Log.Info().Err(err).Msg("journal not trimmed yet") // the next checkpoint tries again
+	} else if err != nil {
 		l.Log.Error().Err(err).Msg("journal not trimmed")
 	}
 }
@@ -60,14 +64,19 @@ func (l *Engine) checkpointFailed(err error) {
 	_ = l.stopIfUnsure(err)
 }
 
-// trim destroys what the journal holds up to a position, all of which is in the file.
+// trim destroys what the journal holds up to a position, all of which is in the file. [journal.ErrHeld]: not all of it can be destroyed yet.
 func (l *Engine) trim(at journal.Position) error {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
 	if l.journal.open == nil || at.Events <= l.journal.trimmed {
 		return nil
 	}
-	if err := l.journal.open.Trim(context.Background(), at); err != nil {
+	err := l.journal.open.Trim(context.Background(), at)
+	if held, is := errors.AsType[*journal.HeldError](err); is {
+		l.journal.trimmed = max(l.journal.trimmed, held.Through.Events)
+		return fmt.Errorf("trim the journal: %w", err)
+	}
+	if err != nil {
 		// Nothing is lost, but the journal may take nothing more, and what should be gone may be there.
 		return l.stopIfUnsure(fmt.Errorf("%w: trim the journal: %w", kv.ErrUncertain, err))
 	}
@@ -106,8 +115,8 @@ func (l *Engine) Checkpoint() error {
 }
 
 // Erase sees to it that nothing is left in the journal of what was committed before. Those who ask for it at a time share
-// checkpoints.
-func (l *Engine) Erase() error {
+// checkpoints. If the journal holds something back, it waits; when ctx ends before, the error wraps that of ctx and a [*journal.HeldError].
+func (l *Engine) Erase(ctx context.Context) error {
 	if l.table == nil {
 		return nil
 	}
@@ -118,5 +127,32 @@ func (l *Engine) Erase() error {
 	if err != nil {
 		return err
 	}
-	return l.trim(at) // again, if it failed behind the checkpoint
+	return l.trimmed(ctx, at)
+}
+
+// How long to wait, at first and at most, before a journal is asked again what it has held back.
+const (
+	heldFirst = 20 * time.Millisecond
+	heldMost  = 2 * time.Second
+)
+
+// trimmed waits until the journal is trimmed up to a position: again, if that failed behind the checkpoint.
+func (l *Engine) trimmed(ctx context.Context, at journal.Position) error {
+	for wait := heldFirst; ; wait = min(2*wait, heldMost) {
+		err := l.trim(at)
+		if !errors.Is(err, journal.ErrHeld) {
+			return err
+		}
+		if wait == heldFirst {
+			l.Log.Warn().Err(err).Uint64("through", at.Events).Msg("waiting to erase")
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+		if err := l.Queue.Check(); err != nil {
+			return err
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 type Place struct {
 	Store kv.Store // nil for a file
 	Path  string   // of the file
+	Apart bool     // the file is as on another machine
 }
 
 // Origin is what a ledger is created with.

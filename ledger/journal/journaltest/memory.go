@@ -3,6 +3,7 @@ package journaltest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -44,9 +45,10 @@ type Call struct {
 type Fault struct {
 	Delay time.Duration // goes by first, or until the context is done: then the call fails with its error, as by Err
 	Fence bool          // somebody else claims the journal then
-	// Err fails the call, and stops the handle, unless it is a [journal.ErrRejected]. Append wraps it in [journal.ErrUncertain].
+	// Err fails the call, and stops the handle, unless it is a [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in
+	// [journal.ErrUncertain].
 	Err error
-	// Done lets a call that fails be carried out all the same. With a [journal.ErrRejected] that would be a lie, and is ignored.
+	// Done lets a call that fails be carried out all the same. Where the handle is not stopped that would be a lie, and is ignored.
 	Done bool
 }
 
@@ -145,7 +147,7 @@ func (h *handle) suffer(ctx context.Context, c Call, ask func(Call) Fault) Fault
 
 // fail fails a call.
 func (h *handle) fail(c Call, f Fault, do func() error) error {
-	if isRejected(f.Err) {
+	if isRejected(f.Err) || errors.Is(f.Err, journal.ErrHeld) {
 		return f.Err
 	}
 	if f.Done {

@@ -33,6 +33,7 @@ func TestMemory(t *testing.T) {
 // Each fault does what it says.
 func TestFaults(t *testing.T) {
 	broken := errors.New("broken")
+	held := &journal.HeldError{Reason: broken}
 	for name, c := range map[string]struct {
 		op       Op
 		fault    Fault
@@ -49,6 +50,7 @@ func TestFaults(t *testing.T) {
 		"too late":       {Append, Fault{Delay: time.Hour}, context.DeadlineExceeded, false, true, false},
 		"trim":           {Trim, Fault{Err: broken}, broken, false, true, false},
 		"trim all same":  {Trim, Fault{Err: broken, Done: true}, broken, false, true, true},
+		"trim is held":   {Trim, Fault{Err: held, Done: true}, journal.ErrHeld, false, false, false},
 		"trim is fenced": {Trim, Fault{Fence: true}, journal.ErrFenced, true, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestFaults(t *testing.T) {
 			}
 			defer cancel()
 			once(m, c.op, c.fault)
-			before, end := l.End(), l.End()
+			end := l.End()
 			if c.op == Append {
 				g := l.Group(term, []byte("new"))
 				err, end = j.Append(ctx, g), g.After
@@ -78,7 +80,7 @@ func TestFaults(t *testing.T) {
 			if !errors.Is(err, c.want) || errors.Is(err, journal.ErrRejected) != c.rejected {
 				t.Errorf("the call returns %v", err)
 			}
-			if err := j.Trim(t.Context(), before); errors.Is(err, journal.ErrStopped) != c.stopped {
+			if _, _, err := j.Claim(t.Context()); errors.Is(err, journal.ErrStopped) != c.stopped {
 				t.Errorf("then it stops: %v", err)
 			}
 			begin, groups := m.Groups()

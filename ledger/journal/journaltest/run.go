@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -18,6 +19,10 @@ type Kind struct {
 	// Shared says that a journal can be open twice, and that a claim fences the other handle. Of any other kind, the second Open or its
 	// Claim returns [journal.ErrInUse].
 	Shared bool
+	// ReadsAhead says that Read may return groups that are trimmed after it has begun.
+	ReadsAhead bool
+	// Brief says that handles are opened slowly: less is tried of like cases.
+	Brief bool
 	// Large is how many bytes the largest group has that is tried; some tens of megabytes are good.
 	Large int
 }
@@ -29,6 +34,8 @@ type Medium struct {
 	// Break makes the next Append fail, by whatever handle, so that it leaves open whether the group is there. landed says which of both
 	// it should be, if that can be chosen. If Break is nil, it is not tested.
 	Break func(landed bool)
+	// Fold has as many other hosts say that they have all up to a position as Trim waits for. It is nil if Trim waits for nobody.
+	Fold func(through journal.Position)
 }
 
 // Run tests a kind of journal, each test with journals of its own.
@@ -38,12 +45,20 @@ func Run(t *testing.T, k Kind) {
 		test func(*testing.T, Kind)
 	}{
 		{"name", testName}, {"empty", testEmpty}, {"order", testOrder}, {"records", testRecords}, {"rejected", testRejected},
-		{"large", testLarge}, {"trim", testTrim}, {"cut", testCut}, {"trim all", testTrimAll}, {"reopen", testReopen},
+		{"large", testLarge}, {"trim", testTrim}, {"held", testHeld}, {"cut", testCut}, {"trim all", testTrimAll}, {"reopen", testReopen},
 		{"context", testContext}, {"closed", testClosed},
-		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
+		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"follow", testFollow}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
 	}
+}
+
+// step returns how many of like cases are taken at a time.
+func (k Kind) step(brief int) int {
+	if k.Brief {
+		return brief
+	}
+	return 1
 }
 
 // game is a journal, and what must be in it.
@@ -148,6 +163,9 @@ func (g *game) trimmed(through journal.Position) {
 // trim trims the journal.
 func (g *game) trim(through journal.Position) {
 	g.Helper()
+	if g.medium.Fold != nil {
+		g.medium.Fold(through)
+	}
 	if err := g.j.Trim(g.Context(), through); err != nil {
 		g.Fatalf("Trim(%v): %v", through, err)
 	}
@@ -312,9 +330,12 @@ func testLarge(t *testing.T, k Kind) {
 
 func testTrim(t *testing.T, k Kind) {
 	const groups = 7
-	for n := range groups {
+	for n := 0; n < groups; n += k.step(3) {
 		g := play(t, k)
 		g.fill(groups)
+		if g.medium.Fold != nil {
+			g.medium.Fold(g.log.End())
+		}
 		if err := g.j.Trim(t.Context(), otherRoot(g.groups[n].After)); !errors.Is(err, journal.ErrForked) {
 			t.Errorf("Trim to another root: %v", err)
 		}
@@ -332,6 +353,9 @@ func testTrim(t *testing.T, k Kind) {
 		g.trim(g.groups[n-n/2-min(n, 1)].After)
 		g.check()
 		g.trim(g.begin) // again
+		if g.medium.Fold != nil {
+			g.medium.Fold(g.log.End())
+		}
 		for _, old := range []journal.Position{before, first, last.Before} {
 			if old.Events < g.begin.Events {
 				g.fails(old, journal.ErrLost)
@@ -345,6 +369,39 @@ func testTrim(t *testing.T, k Kind) {
 		g.add(false, "still more")
 		g.check()
 	}
+}
+
+// testHeld trims what nobody else has.
+func testHeld(t *testing.T, k Kind) {
+	g := play(t, k)
+	if g.medium.Fold == nil {
+		t.Log("Trim waits for nobody")
+		return
+	}
+	g.fill(6)
+	g.held(g.log.End(), g.begin)
+	g.medium.Fold(g.groups[2].After)
+	if through := g.held(g.log.End(), g.groups[2].After); through.Events > g.begin.Events {
+		g.trimmed(through)
+	}
+	g.trim(g.begin) // again
+	g.check()
+	g.again()
+	g.trim(g.groups[0].After)
+	g.fill(1)
+	g.check()
+	g.trim(g.log.End())
+	g.again()
+}
+
+// held trims to a position, which is held back behind another one, at the most. It returns how far all is destroyed, and nothing else has changed.
+func (g *game) held(wanted, most journal.Position) journal.Position {
+	g.Helper()
+	var held *journal.HeldError
+	if err := g.j.Trim(g.Context(), wanted); !errors.As(err, &held) || !errors.Is(err, journal.ErrHeld) || held.Wanted != wanted || held.Through.Events > most.Events {
+		g.Fatalf("Trim(%v) of which nobody else has more than %v: %v", wanted, most, err)
+	}
+	return held.Through
 }
 
 func testTrimAll(t *testing.T, k Kind) {
@@ -459,7 +516,7 @@ func testUncertain(t *testing.T, k Kind) {
 		t.Log("nobody says how to make an append fail")
 		return
 	}
-	for i := range 16 {
+	for i := 0; i < 16; i += k.step(3) { // each way and size
 		g.fill(i % 3)
 		g.uncertain(i%2 == 0, i%4 < 2, i%8 < 4)
 	}
@@ -545,6 +602,9 @@ func testTwo(t *testing.T, k Kind) {
 	if late.Term = g.term; !errors.Is(first.Append(t.Context(), late), journal.ErrFenced) {
 		t.Error("Append of who was fenced, under the term of another")
 	}
+	if g.medium.Fold != nil {
+		g.medium.Fold(g.log.End())
+	}
 	if err := first.Trim(t.Context(), g.log.End()); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("Trim of who was fenced: %v", err)
 	}
@@ -558,7 +618,7 @@ func testTwo(t *testing.T, k Kind) {
 
 // testMeanwhile appends, trims and claims while somebody reads.
 func testMeanwhile(t *testing.T, k Kind) {
-	for n := range 8 {
+	for n := 0; n < 8; n += k.step(3) {
 		g := play(t, k)
 		g.fill(6)
 		at, i := g.begin, 0
@@ -587,24 +647,102 @@ func testMeanwhile(t *testing.T, k Kind) {
 			t.Errorf("Read returns %d groups of 6", i)
 		}
 		g.check()
-		g.lost()
+		g.lost(k.ReadsAhead)
 	}
 }
 
-// lost trims what a reader would come to.
-func (g *game) lost() {
+// lost trims what a reader would come to, or has read ahead.
+func (g *game) lost(ahead bool) {
 	g.Helper()
 	g.fill(3)
+	want := g.groups
 	n := 0
-	for _, err := range g.j.Read(g.Context(), g.begin) {
-		if n++; n == 1 {
+	var last error
+	for group, err := range g.j.Read(g.Context(), g.begin) {
+		switch n++; {
+		case n == 1:
 			g.trim(g.log.End())
-		} else if !errors.Is(err, journal.ErrLost) {
-			g.Errorf("Read goes on to what was trimmed: %v", err)
+		case err != nil:
+			last = err
+		case !ahead || n > len(want) || !Equal(group, want[n-1]):
+			g.Errorf("Read goes on to what was trimmed")
 		}
 	}
-	if n != 2 {
-		g.Errorf("Read ends without a word after %d groups", n)
+	if all := ahead && n == len(want) && last == nil; !all && !errors.Is(last, journal.ErrLost) {
+		g.Errorf("Read ends after %d groups of %d: %v", n, len(want), last)
+	}
+}
+
+// testFollow reads what another handle appends.
+func testFollow(t *testing.T, k Kind) {
+	g := play(t, k)
+	if _, can := g.j.(journal.Follower); !can {
+		t.Log("nobody follows")
+		return
+	}
+	other, err := g.medium.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	f := other.(journal.Follower)
+	g.awaited(f)
+	for _, at := range []journal.Position{otherRoot(g.log.End()), {Events: g.log.End().Events - 1}} {
+		if err := f.Folded(t.Context(), at); !errors.Is(err, journal.ErrForked) {
+			t.Errorf("Folded of a position that is none: %v", err)
+		}
+	}
+	for _, events := range []uint64{1, g.log.End().Events + 1} {
+		if err := f.Folded(t.Context(), journal.Position{Events: events}); !errors.Is(err, journal.ErrLost) {
+			t.Errorf("Folded of event %d: %v", events, err)
+		}
+		if err := f.Await(t.Context(), journal.Position{Events: events}); (events > 1) != errors.Is(err, journal.ErrLost) {
+			t.Errorf("Await behind event %d: %v", events, err)
+		}
+	}
+	if err := f.Folded(t.Context(), g.log.End()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Await(ctx, g.log.End()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Await with a context that is done: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, err := range map[string]error{"Await": f.Await(t.Context(), g.begin), "Folded": f.Folded(t.Context(), g.log.End())} {
+		if !errors.Is(err, journal.ErrClosed) {
+			t.Errorf("%s: %v, not ErrClosed", name, err)
+		}
+	}
+}
+
+// awaited has a follower wait for groups, and read them.
+func (g *game) awaited(f journal.Follower) {
+	g.Helper()
+	at := g.log.End()
+	for range 3 {
+		read := make(chan error)
+		go func() { read <- f.Await(g.Context(), at) }()
+		select {
+		case err := <-read:
+			g.Fatalf("Await does not wait: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		g.add(false, "news")
+		if err := <-read; err != nil {
+			g.Fatalf("Await: %v", err)
+		}
+		for group, err := range f.Read(g.Context(), at) {
+			if err != nil || !Equal(group, g.groups[len(g.groups)-1]) {
+				g.Fatalf("the follower reads %v: %v", group, err)
+			}
+			at = group.After
+		}
+		if at != g.log.End() {
+			g.Fatalf("the follower has come to %v, not %v", at, g.log.End())
+		}
 	}
 }
 
@@ -614,7 +752,7 @@ func testWalk(t *testing.T, k Kind) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	g := play(t, k)
-	for range 60 {
+	for range 60 / k.step(3) {
 		switch n := random.IntN(12); {
 		case n == 0:
 			g.again()

@@ -229,7 +229,7 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 				}
 			})
 			dir, last := pace.Scratch(t), ""
-			for i := range 4 {
+			for i := range pace.Tries(2, 4, 4) {
 				to := filepath.Join(dir, fmt.Sprint(i))
 				must(t, s.CopyTo(t.Context(), to, how, nil, nil))
 				copied := mustOpen(t, to)
@@ -424,7 +424,8 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 func TestCompactUnderLoadLosesNothing(t *testing.T) {
 	path := newFile(t)
 	s := mustOpen(t, path)
-	const writers, compactions = 4, 12
+	const writers = 4
+	compactions := pace.Tries(5, 12, 12)
 	done := make(chan struct{})
 	var last [writers]int
 	var wg sync.WaitGroup

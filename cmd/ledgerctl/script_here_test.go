@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// In the deep form each command line of a script has a process of its own. In the quick form most are run in the test's process:
+// to start another one takes longer than what it does.
+
+// runScripts runs scripts as package testscript does, in either form.
+func runScripts(t *testing.T, p testscript.Params) {
+	t.Helper()
+	if pace.Deep() {
+		testscript.Run(t, p)
+		return
+	}
+	p.Dir = withoutProcesses(t, p.Dir)
+	p.Cmds["here"] = here
+	testscript.RunT(oneByOne{t}, p)
+}
+
+// oneByOne runs scripts one after the other: a process is in one folder at a time.
+type oneByOne struct{ *testing.T }
+
+func (t oneByOne) Parallel() {}
+
+func (t oneByOne) Verbose() bool { return testing.Verbose() }
+
+func (t oneByOne) Run(name string, do func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { do(oneByOne{t}) })
+}
+
+var (
+	// execs is a line of a script that starts a process.
+	execs = regexp.MustCompile(`(?m)^((?:\[\w+\] )?)exec ((?:exits \d|ledgerctl) .*)$`)
+	// readsInput tells that it reads what the script gave to the next process.
+	readsInput = regexp.MustCompile(` - | -$`)
+)
+
+// withoutProcesses copies the scripts of a folder to another, where they run here what can be run here.
+func withoutProcesses(t *testing.T, dir string) string {
+	t.Helper()
+	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := pace.Scratch(t)
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = execs.ReplaceAllFunc(text, func(line []byte) []byte {
+			if readsInput.Match(line) {
+				return line
+			}
+			return execs.ReplaceAll(line, []byte("${1}here $2"))
+		})
+		if err := os.WriteFile(filepath.Join(changed, filepath.Base(script)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return changed
+}
+
+// here does what "exec ledgerctl" and "exec exits" do, in the folder of the script and with its environment.
+func here(ts *testscript.TestScript, neg bool, words []string) {
+	if neg || len(words) == 0 {
+		ts.Fatalf("usage: here exits CODE ledgerctl ARGS, or here ledgerctl ARGS")
+	}
+	if words[0] == "ledgerctl" {
+		words = append([]string{"exits", "0"}, words...)
+	}
+	want, args, stdout, err := expected(words[1:], ts.Stdout())
+	ts.Check(err)
+	folder, err := os.Getwd()
+	ts.Check(err)
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	defer func() { ts.Check(os.Chdir(folder)) }()
+	for _, name := range []string{"LEDGER_DB", "LEDGER_CHECKPOINT", "LEDGER_LOG_KEY", "TMPDIR"} {
+		before := os.Getenv(name)
+		ts.Check(os.Setenv(name, ts.Getenv(name)))
+		defer func() { ts.Check(os.Setenv(name, before)) }()
+	}
+	if got := run(args, strings.NewReader(""), stdout, ts.Stderr()); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,34 @@
+package house
+
+import (
+	"go/build"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Who embeds the ledger links nothing of what only a journal in PostgreSQL needs; and that journal does need it, so that the test would see it.
+func TestTheLedgerDoesNotLinkPostgreSQL(t *testing.T) {
+	needs := func(folder string) (found []string) {
+		ours, others := closureOn(t, build.Default, filepath.Join("..", ".."), folder)
+		for name := range ours {
+			if strings.HasPrefix(name, "ledger/journal/pgjournal") || strings.HasPrefix(name, "ledger/journal/keyholder") {
+				found = append(found, name)
+			}
+		}
+		for name := range others {
+			if strings.HasPrefix(name, "github.com/jackc/") || name == "net/http" {
+				found = append(found, name)
+			}
+		}
+		return found
+	}
+	for _, folder := range []string{"ledger", "ledger/ledgertest", "ledger/journal", "ledger/journal/file", "ledger/evidence"} {
+		if found := needs(folder); len(found) > 0 {
+			t.Errorf("%s links %v", folder, found)
+		}
+	}
+	if found := needs("ledger/journal/pgjournal"); len(found) < 3 {
+		t.Errorf("a journal in PostgreSQL links %v only: this test sees nothing", found)
+	}
+}

@@ -1,0 +1,86 @@
+//go:build unix
+
+package hosts
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// openHere opens the ledger on host a. Host b may go on with it.
+func openHere(dir, database, b string) (*ledger.Ledger, error) {
+	own, err := disk.Open(filepath.Join(dir, "keys")) // closed with the process
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := mutual(dir)
+	if err != nil {
+		return nil, err
+	}
+	other, err := remote.Dial("b", b, certificates)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{
+		Addr: ":7443", Handler: remote.Handler(own), TLSConfig: certificates,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+	}
+	go server.ListenAndServeTLS("", "") // b asks here for keys, and puts its own
+
+	return ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{
+		Journal: pgjournal.For(pgjournal.Options{
+			Database: database, Host: "a", Keys: own, Others: []keyholder.Holder{other}, Synchronous: true,
+		}),
+	})
+}
+
+// mutual reads the certificate of this host, and that of the authority which has signed those of all.
+func mutual(dir string) (*tls.Config, error) {
+	own, err := tls.LoadX509KeyPair(filepath.Join(dir, "host.pem"), filepath.Join(dir, "host.key"))
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "authority.pem"))
+	if err != nil {
+		return nil, err
+	}
+	authority := x509.NewCertPool()
+	if !authority.AppendCertsFromPEM(text) {
+		return nil, errors.New("authority.pem holds no certificate")
+	}
+	return remote.Mutual(own, authority), nil
+}
+
+// What the documentation shows works.
+func TestTheExampleOfTheDocumentation(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Standby(t, "one")
+	s.Waits(t, "one")
+	dir := pace.Scratch(t)
+	newFile(t, filepath.Join(dir, "panel.db"))
+	authority := keyholdertest.NewAuthority(t)
+	authority.Files(dir, "a")
+	b := setting{Dir: filepath.Join(dir, "b"), Name: "b", Database: s.Address("postgres"), Listen: free(t), Peers: map[string]string{"a": "https://127.0.0.1:7443"}}
+	must(t, os.Mkdir(b.Dir, 0o700))
+	authority.Files(b.Dir, "b")
+	start(t, b)
+	l, err := openHere(dir, s.Address("postgres"), "https://"+b.Listen)
+	must(t, err)
+	must(t, l.DefineQuestion(t.Context(), "another", ledger.Question{Name: "another", Values: []string{"yes", "no"}}))
+	must(t, l.Close())
+}

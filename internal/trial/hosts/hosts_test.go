@@ -1,0 +1,305 @@
+//go:build unix
+
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/internal/trial/kit"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
+	t.Helper()
+	kit.Define(t, l, kit.Vote())
+	kit.Enroll(t, l, "vote", "900", names...)
+}
+
+// free returns an address where nobody listens.
+func free(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// pair are two hosts of one ledger, each with a directory of its own. The first has it open.
+type pair struct {
+	server *pgtest.Server
+	a, b   *host
+}
+
+func newPair(t *testing.T, s *pgtest.Server, database string) *pair {
+	t.Helper()
+	authority := keyholdertest.NewAuthority(t)
+	dir := pace.Scratch(t)
+	at := map[string]string{"a": free(t), "b": free(t)}
+	settings := map[string]setting{}
+	for name := range at {
+		x := setting{Dir: filepath.Join(dir, name), Name: name, Database: s.Address(database), Listen: at[name], Peers: map[string]string{}, Timeout: 20 * time.Second}
+		for other, where := range at {
+			if other != name {
+				x.Peers[other] = "https://" + where
+			}
+		}
+		must(t, os.Mkdir(x.Dir, 0o700))
+		authority.Files(x.Dir, name)
+		settings[name] = x
+	}
+	newFile(t, settings["a"].file())
+	p := &pair{server: s, a: start(t, settings["a"]), b: start(t, settings["b"])}
+	p.a.do(command{Do: "open"})
+	copyFile(t, settings["a"].file(), settings["b"].file()) // which names its journal now
+	return p
+}
+
+// A host is stopped in the midst of its work, and another takes over. When it is woken it appends nothing, says so, and nothing that
+// either told is lost, or told twice.
+func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Database(t, "journals")
+	for range pace.Tries(1, 4, 30) {
+		p := newPair(t, s, "journals")
+		var all told
+		end := all.load(p.a, 0)
+		time.Sleep(time.Duration(50+rand.IntN(100)) * time.Millisecond)
+		must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
+		began := time.Now()
+		p.b.do(command{Do: "open"})
+		t.Logf("taken over after %v; %d calls were told by then", time.Since(began), len(all.all))
+		endB := all.load(p.b, 10*people)
+		time.Sleep(50 * time.Millisecond)
+		must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
+		woken := p.a.fails(release(0, "899"), "stopped")
+		end()
+		if !strings.Contains(woken.Text, "host b") {
+			t.Errorf("it does not say by whom it was taken over from: %s", woken.Text)
+		}
+		if failed := endB(); len(failed) > 0 {
+			t.Errorf("who has taken over: %+v", failed)
+		}
+		all.check(p.b)
+		p.b.do(command{Do: "verify"})
+		p.a.kill()
+		p.b.kill()
+	}
+}
+
+// The disk of the host that leads is destroyed at any instant: while it answers, while it forgets, while it has the journal trimmed. Another host,
+// which has a base of its own, goes on with everything that was told.
+func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Database(t, "journals")
+	for range pace.Tries(3, 12, 200) {
+		p := newPair(t, s, "journals")
+		var all told
+		end := all.load(p.a, 0)
+		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		end()
+		// A checkpoint of all that is made, and waits to be trimmed until b has a base. Then somebody works on while it is trimmed.
+		forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39"})
+		await(t, "the file of a has all", func() bool { return p.a.size() > 0 && waitsToErase(p) })
+		copyFile(t, p.a.file(), p.b.file())
+		end = all.load(p.a, 20*people)
+		folded := p.b.ask(command{Do: "folded"})
+		if rand.IntN(4) > 0 { // else it may be killed before that
+			<-folded
+			p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39"}) // has the journal trimmed now, and not when it is asked again
+		}
+		time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
+		p.a.kill()
+		must(t, os.RemoveAll(p.a.Dir))
+		end()
+		outcome := <-forgotten
+		p.b.do(command{Do: "open"})
+		for c := range all.all {
+			if c.Object == "person 39" {
+				delete(all.all, c) // who is forgotten, or may be
+			}
+		}
+		all.check(p.b)
+		p.b.do(command{Do: "verify"})
+		rows := s.Exec(t, "journals", "SELECT begin_events, erased_events FROM sluice.heads ORDER BY claimed DESC LIMIT 1")
+		t.Logf("%d calls told; forgetting was %q; the journal begins behind event %s", len(all.all), outcome.Kind, rows[0])
+		p.b.kill()
+	}
+}
+
+// size is that of the file.
+func (h *host) size() int64 {
+	info, err := os.Stat(h.file())
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+func await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	pgtest.Until(t, what, func() error {
+		if !is() {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+}
+
+// waitsToErase tells whether the last checkpoint is over, as the journal says by a segment that begins behind it, or would.
+func waitsToErase(p *pair) bool {
+	s := <-p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39", Limit: 30 * time.Millisecond})
+	return strings.Contains(s.Kind, "held")
+}
+
+// found returns the files below directories that have bytes.
+func found(t testing.TB, b string, dirs ...string) (files []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return nil // it is gone
+			}
+			text, err := os.ReadFile(path)
+			if err == nil && strings.Contains(string(text), b) {
+				files = append(files, path)
+			}
+			return nil
+		}))
+	}
+	return files
+}
+
+// Forget waits until another host has a base that has forgotten as well, and says how far the journal is destroyed. When it returns, no key of what
+// was journaled before is left on either host; and neither the database nor its standby ever held a name in clear.
+func TestForgetWaitsForAnotherBase(t *testing.T) {
+	s := pgtest.Start(t)
+	standby := s.Standby(t, "one")
+	s.Waits(t, "one")
+	s.Database(t, "journals")
+	p := newPair(t, s, "journals")
+	const name = "person 7"
+	p.a.do(release(7, "1"))
+	p.a.do(release(8, "1"))
+	s.Exec(t, "journals", "CREATE TABLE clear (name text); INSERT INTO clear VALUES ('control of the search')")
+	held := p.a.fails(command{Do: "forget", Key: "forget", Object: name, Limit: 300 * time.Millisecond}, "held")
+	for _, words := range []string{"0 other hosts have a base", "up to event"} {
+		if !strings.Contains(held.Text, words) {
+			t.Errorf("it does not say %q: %s", words, held.Text)
+		}
+	}
+	keys := p.keys(t)
+	if len(keys) == 0 {
+		t.Fatal("there are no keys")
+	}
+	forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: name})
+	p.a.do(release(9, "1")) // work goes on meanwhile
+	copyFile(t, p.a.file(), p.b.file())
+	select {
+	case s := <-forgotten:
+		t.Fatalf("it has not waited: %+v", s)
+	default:
+	}
+	p.b.do(command{Do: "folded"})
+	if s := <-forgotten; s.Kind != "" {
+		t.Fatalf("forget: %+v", s)
+	}
+	s.Streaming(t, "one")
+	s.Exec(t, "postgres", "CHECKPOINT")
+	standby.Exec(t, "postgres", "CHECKPOINT")
+	for _, dir := range []string{s.Data, standby.Data} {
+		for _, part := range []string{"base", "pg_wal"} {
+			if len(found(t, "control of the search", filepath.Join(dir, part))) == 0 {
+				t.Fatalf("what is in clear is not found in %s of %s", part, dir)
+			}
+		}
+	}
+	if files := found(t, "person ", s.Data, standby.Data); len(files) > 0 {
+		t.Errorf("names lie in clear in %v", files)
+	}
+	for file, key := range keys {
+		if files := found(t, key, s.Data, standby.Data, p.a.Dir, p.b.Dir); len(files) > 0 {
+			t.Errorf("the key that was in %s is left in %v", file, files)
+		}
+	}
+	// What came after it has a key, and is there.
+	p.a.kill()
+	must(t, os.RemoveAll(p.a.Dir))
+	p.b.do(command{Do: "open"})
+	p.b.do(release(9, "1"))
+	p.b.do(command{Do: "verify"})
+}
+
+// A file has what its database has lost. It is refused, until somebody has the journal made anew behind it: then nothing that was told is lost.
+func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Database(t, "journals")
+	path := filepath.Join(pace.Scratch(t), "panel.db")
+	newFile(t, path)
+	o := pgjournal.Options{
+		Database: s.Address("journals"), Host: "a", Keys: keyholdertest.NewMemory("a"), Others: []keyholder.Holder{keyholdertest.NewMemory("b")},
+	}
+	open := func(how func(pgjournal.Options) func(journal.Wanted) (journal.Journal, error)) (*ledger.Ledger, error) {
+		return ledger.Open(path, ledger.Options{Journal: how(o)})
+	}
+	l, err := open(pgjournal.For)
+	must(t, err)
+	var all []ledger.Response
+	call := func(n int) ledger.Response {
+		return kit.Release(t, l, kit.ReleaseOf(t, fmt.Sprint("call ", n), fmt.Sprint("person ", n), "1"))
+	}
+	all = append(all, call(0), call(1))
+	backup := s.Backup(t)
+	all = append(all, call(2), call(3))
+	must(t, l.Close()) // all is in the file
+	s.Stop(t)
+	backup.Begin(t)
+	o.Database = backup.Address("journals")
+	if _, err := open(pgjournal.For); !errors.Is(err, ledger.ErrJournal) && !errors.Is(err, journal.ErrLost) {
+		t.Errorf("a database that has less: %v", err)
+	}
+	l, err = open(pgjournal.Restore)
+	must(t, err)
+	all = append(all, call(4))
+	must(t, l.Close())
+	l, err = open(pgjournal.For)
+	must(t, err)
+	for n, was := range all {
+		if again := call(n); again != was {
+			t.Errorf("%v was told, and now %v", was, again)
+		}
+	}
+	kit.WantClean(t, l, ledger.VerifyRequest{})
+	must(t, l.Close())
+}
+
+// keys returns the bytes of all keys of both hosts, by file.
+func (p *pair) keys(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, h := range []*host{p.a, p.b} {
+		files, err := filepath.Glob(filepath.Join(h.Dir, "keys", "*", "*.key"))
+		must(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			must(t, err)
+			all[file] = string(text[len(text)-36 : len(text)-4])
+		}
+	}
+	return all
+}

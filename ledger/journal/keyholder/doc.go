@@ -1,0 +1,13 @@
+// Package keyholder keeps what must not lie where a journal does: the keys under which its bytes are encrypted, and how far somebody was told
+// of them.
+//
+// A journal in a database leaves its bytes in places that nobody can overwrite: the database's own log, its standbys, its backups. So they
+// are encrypted, under a key for each segment of the journal, and the keys lie with the hosts that may go on with the journal. A host
+// without them can do nothing with it. To destroy a segment is to destroy its key, everywhere.
+//
+// A database can also come back with less than it had: restored from an older backup, or failed over to a standby that lagged. Holders
+// keep a mark of how far somebody was told, so that this is noticed before anything is drawn a second time.
+//
+// Package disk keeps all this in a directory of a host; package remote shows it to the others, and is how they see it. Package
+// keyholdertest has what any [Holder] must pass.
+package keyholder

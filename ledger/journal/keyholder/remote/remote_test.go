@@ -1,0 +1,199 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
+)
+
+const name = "test:00112233445566778899aabbccddeeff"
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve shows a holder, and returns where.
+func serve(t *testing.T, h http.Handler, c *tls.Config) string {
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(bytes.NewBuffer(nil), "", 0)
+	s.TLS = c
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func dial(t *testing.T, url string, c *tls.Config) *remote.Holder {
+	t.Helper()
+	r, err := remote.Dial("host b", url, c)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func TestRemote(t *testing.T) {
+	a := keyholdertest.NewAuthority(t)
+	config := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	keyholdertest.Run(t, func(t *testing.T) func() keyholder.Holder {
+		m := keyholdertest.NewMemory("b")
+		return func() keyholder.Holder { return dial(t, serve(t, remote.Handler(m), config), config) }
+	})
+}
+
+// Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does anybody send one to who does not.
+func TestStrangersAreRefused(t *testing.T) {
+	a, b := keyholdertest.NewAuthority(t), keyholdertest.NewAuthority(t)
+	good := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	h := keyholdertest.NewMemory("b")
+	segment, key := keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{7}
+	must(t, h.Put(t.Context(), name, segment, key))
+	calls := 0
+	h.Inject(func(string) error { calls++; return nil })
+
+	none := &tls.Config{RootCAs: a.Pool()}
+	lax := &tls.Config{Certificates: good.Certificates} // asks nobody for a certificate
+	asking := lax.Clone()
+	asking.ClientAuth = tls.RequestClientCert // and does not verify it
+	for what, c := range map[string]struct{ server, client *tls.Config }{
+		"no certificate":                        {good, none},
+		"of another authority":                  {good, remote.Mutual(b.Sign("host a", nil), a.Pool())},
+		"signed by itself":                      {good, &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{b.Sign("x", nil)}}},
+		"expired":                               {good, remote.Mutual(late, a.Pool())},
+		"a server of another authority":         {remote.Mutual(b.Sign("host b", nil), a.Pool()), good},
+		"an expired server":                     {remote.Mutual(late, a.Pool()), good},
+		"a server that asks for none":           {lax, good},
+		"a server that asks, and verifies none": {asking, good},
+	} {
+		r := dial(t, serve(t, remote.Handler(h), c.server), c.client)
+		k, err := r.Get(t.Context(), name, segment)
+		if err == nil || k == key || errors.Is(err, keyholder.ErrNoKey) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if r.Put(t.Context(), name, segment, key) == nil || calls > 0 {
+			t.Errorf("%s: the holder was called", what)
+		}
+	}
+	if _, err := dial(t, serve(t, remote.Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
+		t.Errorf("who has a certificate: %v", err)
+	}
+	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "", "https://", "file:///x"} {
+		if _, err := remote.Dial("b", url, good); !errors.Is(err, keyholder.ErrInvalid) {
+			t.Errorf("Dial(%q): %v", url, err)
+		}
+	}
+}
+
+// Plain HTTP is refused, even where somebody serves it.
+func TestPlainHTTPIsRefused(t *testing.T) {
+	h := keyholdertest.NewMemory("b")
+	h.Inject(func(string) error { t.Error("the holder was called"); return nil })
+	w := httptest.NewRecorder()
+	remote.Handler(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
+	if w.Code != http.StatusForbidden {
+		t.Errorf("status %d", w.Code)
+	}
+}
+
+// An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is kept.
+func TestWhatIsNoHolderIsAnError(t *testing.T) {
+	a := keyholdertest.NewAuthority(t)
+	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "1") }
+	for what, answer := range map[string]http.HandlerFunc{
+		"another server":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") },
+		"a newer version":  func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Sluice-Keyholder", "2") },
+		"a redirection":    func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://127.0.0.1:1/", 307) },
+		"no content":       func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusNoContent) },
+		"a failure":        func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusInternalServerError) },
+		"an ended request": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		r := dial(t, serve(t, answer, c), c)
+		s := keyholder.Segment{Term: 1, Number: 1}
+		_, got := r.Get(t.Context(), name, s)
+		_, seen := r.Seen(t.Context(), name)
+		for call, err := range map[string]error{
+			"Put": r.Put(t.Context(), name, s, keyholder.Key{}), "Get": got, "Seen": seen,
+			"Keep": r.Keep(t.Context(), name, s, nil), "Mark": r.Mark(t.Context(), name, keyholder.Mark{Term: 1}),
+		} {
+			if err == nil || errors.Is(err, keyholder.ErrNoKey) || !strings.Contains(err.Error(), "host b") {
+				t.Errorf("%s: %s: %v", what, call, err)
+			}
+		}
+	}
+	for what, text := range map[string]string{"short": "short", "long": strings.Repeat("x", 33), "empty": ""} {
+		r := dial(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { own(w); fmt.Fprint(w, text) }), c), c)
+		if _, err := r.Get(t.Context(), name, keyholder.Segment{Term: 1, Number: 1}); !errors.Is(err, keyholder.ErrInvalid) {
+			t.Errorf("a %s key: %v", what, err)
+		}
+		if _, err := r.Seen(t.Context(), name); !errors.Is(err, keyholder.ErrInvalid) {
+			t.Errorf("a %s answer: %v", what, err)
+		}
+	}
+}
+
+// What a host sends that cannot be is refused, and reaches no holder.
+func TestBadRequestsAreRefused(t *testing.T) {
+	a := keyholdertest.NewAuthority(t)
+	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	h := keyholdertest.NewMemory("b")
+	h.Inject(func(string) error { t.Error("the holder was called"); return nil })
+	url := serve(t, remote.Handler(h), c)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: c}}
+	for what, body := range map[string]string{
+		"PUT keys/1.1":    "short",
+		"PUT keys/1":      strings.Repeat("k", 32),
+		"PUT keys/1.1.1":  strings.Repeat("k", 32),
+		"PUT keys/01.1":   strings.Repeat("k", 32),
+		"PUT keys/1.+1":   strings.Repeat("k", 32),
+		"PUT keys/-1.1":   strings.Repeat("k", 32),
+		"GET keys/1.x":    "",
+		"PUT kept":        `{"below":{"term":1,"number":1},"live":[],"more":1}`,
+		"PUT kept ":       `{"below":{"term":-1,"number":1}}`,
+		"PUT kept  ":      `{"below":{"term":1,"number":1}} {}`,
+		"PUT mark":        `{"term":1,"events":1,"root":"00"}`,
+		"PUT mark ":       `{"term":1,"events":1,"root":"` + strings.Repeat("x", 64) + `"}`,
+		"PUT mark  ":      `{"term":1e99,"events":1,"root":"` + strings.Repeat("0", 64) + `"}`,
+		"PUT mark   ":     strings.Repeat(" ", 2<<20),
+		"DELETE keys/1.1": "", "GET kept": "", "POST mark": "", "GET mark": "",
+	} {
+		words := strings.Fields(what)
+		request, err := http.NewRequestWithContext(t.Context(), words[0], url+"/"+name+"/"+words[1], strings.NewReader(body))
+		must(t, err)
+		response, err := client.Do(request)
+		must(t, err)
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s %.60s: %s", what, body, response.Status)
+		}
+	}
+}
+
+// A host that hangs holds nobody up longer than they want to wait.
+func TestAHolderThatHangs(t *testing.T) {
+	a := keyholdertest.NewAuthority(t)
+	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	over := make(chan struct{})
+	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := r.Put(ctx, name, keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	close(over)
+}

@@ -1,0 +1,170 @@
+package pgjournal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+)
+
+// LostError says that somebody was told more than the journal holds: the database was restored from an older backup, say, or failed over to a
+// standby that lagged. It is a [journal.ErrLost], or a [journal.ErrForked] if the journal has gone another way since.
+type LostError struct {
+	End  journal.Position // where the journal ends
+	Told journal.Position // how far somebody was told
+	Host string           // which host knows that
+}
+
+// Error says which events are lost, and what can be done.
+func (e *LostError) Error() string {
+	const then = "bring back the database that has them; only if nobody can, accept the loss (AcceptLoss): whoever was told them is then asked again"
+	if e.Told.Events > e.End.Events {
+		return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal ends with event %d (root %x), so events %d to %d are lost; %s",
+			journal.ErrLost, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], e.End.Events+1, e.Told.Events, then)
+	}
+	return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal has other events up to there, and ends with event %d (root %x); %s",
+		journal.ErrForked, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], then)
+}
+
+// Unwrap returns the sort of the error.
+func (e *LostError) Unwrap() error {
+	if e.Told.Events > e.End.Events {
+		return journal.ErrLost
+	}
+	return journal.ErrForked
+}
+
+// Claim is [journal.Journal.Claim]. Before it takes the journal from anybody, it sees to it that this host can go on with it: it has the key of every segment, or
+// gets it from another host ([keyholder.ErrNoKey]); and the journal has all that somebody was told ([LostError]).
+func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
+	if err := j.ready(ctx); err != nil {
+		return 0, end, err
+	}
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	if err := j.writing.take(ctx); err != nil {
+		return 0, end, j.done(err)
+	}
+	defer j.writing.leave()
+	if err := j.ready(ctx); err != nil {
+		return 0, end, err
+	}
+	if err := j.claim(ctx); err != nil {
+		j.term = 0
+		return 0, end, j.done(fmt.Errorf("claim the journal: %w", err))
+	}
+	return j.term, j.end, nil
+}
+
+func (j *Journal) claim(ctx context.Context) error {
+	j.writer.close() // nothing of an earlier term is under way from here, but in the database
+	j.writer, j.segment, j.fresh = nil, nil, nil
+	seen, err := j.seen(ctx)
+	if err != nil {
+		return err
+	}
+	for tries := 1; ; tries++ {
+		err := j.take(ctx, seen)
+		if err == nil {
+			break
+		}
+		if tries == mostTries || !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	j.number = 0
+	if j.teller == nil {
+		j.startTelling()
+	}
+	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
+	return j.say(ctx)
+}
+
+// mostTries is how often a claim begins again because whoever has the journal goes on meanwhile.
+const mostTries = 20
+
+// errMoved says that the term was not raised, and nothing else has happened.
+var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those that it was given")
+
+// take takes the journal, if this host can go on with what is there. A segment that is begun meanwhile is errMoved: its key may not lie here.
+func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) error {
+	v, err := j.look(ctx, journal.Position{})
+	if err != nil {
+		return err
+	}
+	accept, err := j.missed(ctx, v, seen)
+	if err != nil {
+		return err
+	}
+	for _, s := range v.segments {
+		if _, err := j.key(ctx, s.id); err != nil {
+			return err
+		}
+	}
+	highest := uint64(0)
+	for _, host := range seen {
+		highest = max(highest, host.found.Term)
+	}
+	if j.writer, err = j.borrow(ctx); err != nil {
+		return err
+	}
+	if err := j.raise(ctx, v, highest, accept); err != nil {
+		j.writer.close()
+		j.writer = nil
+		return err
+	}
+	return nil
+}
+
+// seen asks all hosts what they know of the journal: this one must know, the others may be gone.
+func (j *Journal) seen(ctx context.Context) (all []answer[keyholder.Seen], err error) {
+	for i, a := range ask(ctx, patience, j.holders(), func(ctx context.Context, h keyholder.Holder) (keyholder.Seen, error) { return h.Seen(ctx, j.Name()) }) {
+		if i == 0 && a.err != nil {
+			return nil, a.err
+		}
+		if a.err == nil {
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+// missed says whether the journal holds less than somebody was told. It tells whether that is to be accepted.
+func (j *Journal) missed(ctx context.Context, v view, seen []answer[keyholder.Seen]) (accept bool, err error) {
+	for _, host := range seen {
+		m := host.found.Mark
+		if m.Term == 0 || m.Term < v.conceded || m.Position.Events < v.begin.Events {
+			continue // nobody was told; or it was accepted; or who has the rest has folded it
+		}
+		at, err := j.look(ctx, m.Position)
+		if err != nil {
+			return false, err
+		}
+		if at.begin.Events > m.Position.Events || at.where(m.Position) == nil {
+			continue
+		}
+		lost := &LostError{End: at.end, Told: m.Position, Host: host.of.Name()}
+		if j.AcceptLoss == nil || *j.AcceptLoss != v.end {
+			return false, lost
+		}
+		accept = true
+	}
+	return accept, nil
+}
+
+// raise raises the term.
+func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool) error {
+	var term, events *int64
+	var root []byte
+	err := j.writer.ask(ctx, j.sql.claim, []any{j.ledger, j.id, int64(highest), accept, j.Host, int64(v.end.Events), v.end.Root[:], int64(v.begun)}, &term, &events, &root)
+	if err == nil && term == nil {
+		err = errMoved
+	}
+	if err != nil {
+		return err
+	}
+	j.term, j.end = uint64(*term), position(*events, root)
+	return nil
+}

@@ -1,0 +1,476 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// started is an author whose journal is empty, and claimed.
+func started(t testing.TB, h *hosts, host string) *author {
+	t.Helper()
+	a := &author{TB: t}
+	a.j = h.create(t, host, a.log.End())
+	a.claim()
+	return a
+}
+
+// next opens the journal anew, by another handle, and claims it. It says whether the group that was appended last is there.
+func (a *author) next(h *hosts, host string, g journal.Group) (landed bool) {
+	a.Helper()
+	a.j = h.open(a, host)
+	term, end, err := a.j.Claim(a.Context())
+	if err != nil {
+		a.Fatalf("Claim: %v", err)
+	}
+	a.term = term
+	if end == g.Before && end != g.After {
+		a.log.Undo(len(g.Records))
+		return false
+	}
+	if end != g.After {
+		a.Fatalf("the journal ends with %v, neither with %v nor %v", end, g.Before, g.After)
+	}
+	return true
+}
+
+// holds checks that the journal holds just these groups behind a position.
+func (a *author) holds(after journal.Position, want ...journal.Group) {
+	a.Helper()
+	found, err := read(a, a.j, after)
+	if err != nil || len(found) != len(want) {
+		a.Fatalf("the journal holds %d groups, not %d: %v", len(found), len(want), err)
+	}
+	for i, g := range want {
+		if !journaltest.Equal(found[i], g) {
+			a.Fatalf("group %d leads from %v to %v, not from %v to %v", i, found[i].Before, found[i].After, g.Before, g.After)
+		}
+	}
+}
+
+// What the server refuses has not happened, and the handle goes on: a statement that fails, and a commit that does, which comes when the statement
+// has been answered.
+func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	there := []journal.Group{a.add("the first")}
+	s.Exec(t, "journals", `
+		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+		CREATE CONSTRAINT TRIGGER late AFTER INSERT ON sluice.frames DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse();
+		CREATE TRIGGER early BEFORE INSERT ON sluice.frames FOR EACH ROW EXECUTE FUNCTION refuse();`)
+	for _, trigger := range []string{"early", "late"} {
+		s.Exec(t, "journals", `ALTER TABLE sluice.frames DISABLE TRIGGER ALL; ALTER TABLE sluice.frames ENABLE TRIGGER `+trigger)
+		for _, records := range [][]string{{"small"}, {"large", strings.Repeat("x", 9<<20)}} {
+			g := a.group(records...)
+			if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "no") || errors.Is(err, journal.ErrOrder) {
+				t.Fatalf("%s: %v", trigger, err)
+			}
+			a.log.Undo(len(records))
+			a.holds(begin, there...)
+		}
+	}
+	s.Exec(t, "journals", `DROP FUNCTION refuse CASCADE`)
+	there = append(there, a.add("the handle goes on"), a.add("also so", strings.Repeat("x", 9<<20)))
+	a.holds(begin, there...)
+	a.j = h.open(t, "b")
+	a.claim()
+	a.holds(begin, there...)
+}
+
+// A pool that hands out other sessions, or somebody else, may change what a commit waits for. Then nothing is appended, and a new session is made.
+func TestSettingsOfTheSessionAreChecked(t *testing.T) {
+	s := shared(t)
+	for _, setting := range []string{"'synchronous_commit', 'off'", "'synchronous_commit', 'local'", "'client_min_messages', 'error'"} {
+		h := newHosts(s.Database(t, "journals"), "a", "b")
+		a := started(t, h, "a")
+		begin := a.log.End()
+		s.Exec(t, "journals", `
+			CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config(`+setting+`, false); RETURN NULL; END $$;
+			CREATE TRIGGER change AFTER INSERT ON sluice.frames FOR EACH ROW EXECUTE FUNCTION change();`)
+		first := a.add("changes the session")
+		g := a.group("is not appended")
+		if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "settings") {
+			t.Errorf("%s: %v", setting, err)
+		}
+		a.log.Undo(1)
+		a.holds(begin, first)
+		s.Exec(t, "journals", `DROP FUNCTION change CASCADE`)
+		a.holds(begin, first, a.add("by another session"))
+	}
+}
+
+// waiting returns the processes of a server that wait for a standby.
+func waiting(s *pgtest.Server) (pids []string, err error) {
+	return s.Try("postgres", "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+}
+
+// PostgreSQL says that all is well when the wait for its standbys is cancelled, and warns. That is uncertain, never success.
+func TestACancelledWaitIsUncertain(t *testing.T) {
+	s := pgtest.Start(t)
+	standby := s.Standby(t, "one")
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	there := []journal.Group{a.add("nobody waits")}
+	s.Waits(t, "one")
+	there = append(there, a.add("the standby has it"))
+	for _, how := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
+		s.Streaming(t, "one")
+		standby.Stop(t)
+		g := a.group("perhaps")
+		outcome := make(chan error)
+		go func() { outcome <- a.j.Append(t.Context(), g) }()
+		pgtest.Until(t, "the append waits for the standby", func() error {
+			pids, err := waiting(s)
+			if err == nil && len(pids) != 1 {
+				err = fmt.Errorf("%v wait", pids)
+			}
+			return err
+		})
+		select {
+		case err := <-outcome:
+			t.Fatalf("%s: it has not waited: %v", how, err)
+		default:
+		}
+		pids, err := waiting(s)
+		must(t, err)
+		s.Exec(t, "postgres", "SELECT "+how+"("+pids[0]+")")
+		if err := <-outcome; !errors.Is(err, journal.ErrUncertain) || isRejected(err) {
+			t.Errorf("%s: %v", how, err)
+		}
+		if _, err := read(t, a.j, begin); !errors.Is(err, journal.ErrStopped) {
+			t.Errorf("%s: then the handle does not stop: %v", how, err)
+		}
+		standby.Begin(t)
+		if !a.next(h, "b", g) {
+			t.Errorf("%s: it was committed here, and is gone", how)
+		}
+		there = append(there, g, a.add("after that"))
+		a.holds(begin, there...)
+	}
+	// A claim that nobody has confirmed is none.
+	standby.Stop(t)
+	other := h.open(t, "a")
+	outcome := make(chan error)
+	go func() {
+		_, _, err := other.Claim(t.Context())
+		outcome <- err
+	}()
+	pgtest.Until(t, "the claim waits for the standby", func() error {
+		pids, err := waiting(s)
+		if err == nil && len(pids) == 1 {
+			_, err = s.Try("postgres", "SELECT pg_cancel_backend("+pids[0]+")")
+			return err
+		}
+		return errors.Join(err, errors.New("it does not"))
+	})
+	if err := <-outcome; err == nil {
+		t.Error("a claim of which nobody knows whether it lasts is good")
+	}
+	if err := other.Append(t.Context(), a.group("without a claim")); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("then it appends: %v", err)
+	}
+}
+
+// With Synchronous nothing is appended where no standby is waited for.
+func TestSynchronous(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Standby(t, "one")
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h.change = func(o *pgjournal.Options) { o.Synchronous = true }
+	a := started(t, h, "a")
+	g := a.group("no standby")
+	if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "synchronous_standby_names") {
+		t.Errorf("no standby is waited for: %v", err)
+	}
+	a.log.Undo(1)
+	s.Waits(t, "one")
+	a.add("a standby has it")
+}
+
+// A server that keeps nothing for sure, that is none to write to, or no PostgreSQL at all, is refused; also when it becomes so.
+func TestServersThatAreRefused(t *testing.T) {
+	s := pgtest.Start(t)
+	standby := s.Standby(t, "one")
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	s.Streaming(t, "one")
+	refused := func(what, address string, words ...string) {
+		t.Helper()
+		o := h.options("b")
+		o.Database = address
+		_, opened := pgjournal.Open(t.Context(), o, h.ledger)
+		o.Schema = "other"
+		_, created := pgjournal.Create(t.Context(), o, h.ledger, a.log.End())
+		for _, err := range []error{opened, created} {
+			if !errors.Is(err, pgjournal.ErrServer) || !strings.Contains(err.Error(), words[0]) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	refused("a standby", standby.Address("journals"), "standby")
+	refused("read-only", s.Address("journals")+" default_transaction_read_only=on", "read-only")
+	s.Exec(t, "postgres", "ALTER SYSTEM SET fsync = off; ")
+	s.Exec(t, "postgres", "SELECT pg_reload_conf()")
+	pgtest.Until(t, "the server knows", func() error {
+		rows, err := s.Try("postgres", "SELECT current_setting('fsync')")
+		if err == nil && rows[0] != "off" {
+			err = errors.New("it does not")
+		}
+		return err
+	})
+	refused("without flushes", s.Address("journals"), "fsync")
+}
+
+// What cannot be is refused before anybody connects.
+func TestOptions(t *testing.T) {
+	one, two := keyholdertest.NewMemory("one"), keyholdertest.NewMemory("two")
+	h := &hosts{database: "host=/nonexistent", keys: map[string]*keyholdertest.Memory{"a": one, "b": two}}
+	for what, change := range map[string]func(*pgjournal.Options){
+		"no host":          func(o *pgjournal.Options) { o.Host = "" },
+		"a long host":      func(o *pgjournal.Options) { o.Host = strings.Repeat("x", 101) },
+		"a host of bytes":  func(o *pgjournal.Options) { o.Host = "\xff" },
+		"a host of zeros":  func(o *pgjournal.Options) { o.Host = "a\x00" },
+		"a long schema":    func(o *pgjournal.Options) { o.Schema = strings.Repeat("x", 64) },
+		"no keys":          func(o *pgjournal.Options) { o.Keys = nil },
+		"no others":        func(o *pgjournal.Options) { o.Others = nil },
+		"too many copies":  func(o *pgjournal.Options) { o.Copies = 2 },
+		"no copies":        func(o *pgjournal.Options) { o.Copies = -1 },
+		"no bases":         func(o *pgjournal.Options) { o.Bases = -1 },
+		"a negative time":  func(o *pgjournal.Options) { o.Timeout = -1 },
+		"no address":       func(o *pgjournal.Options) { o.Database = "postgres://%zz" },
+		"a wrong password": func(o *pgjournal.Options) { o.Database = "host=/x password=hunter2 port=x" },
+	} {
+		o := h.options("a")
+		change(&o)
+		_, err := pgjournal.Open(t.Context(), o, h.ledger)
+		if !errors.Is(err, pgjournal.ErrOptions) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := pgjournal.Open(t.Context(), h.options("a"), h.ledger); err == nil || errors.Is(err, pgjournal.ErrOptions) {
+		t.Errorf("where no server is: %v", err)
+	}
+	s := shared(t)
+	h.database = s.Address("postgres")
+	if _, err := pgjournal.Create(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63}); !errors.Is(err, pgjournal.ErrOptions) {
+		t.Errorf("behind the last number: %v", err)
+	}
+}
+
+// The tables are made by whoever comes first, of several hosts at once, in a schema of whatever name; a newer version is refused.
+func TestTables(t *testing.T) {
+	s := pgtest.Start(t)
+	h := newHosts(s.Address("postgres"), "a", "b")
+	if _, err := pgjournal.Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without tables: %v", err)
+	}
+	schema := `odd "name" of é; --`
+	h.change = func(o *pgjournal.Options) { o.Schema = schema }
+	var made, there atomic.Int32
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			j, err := pgjournal.Create(t.Context(), h.options("a"), h.ledger, journal.Position{})
+			switch {
+			case err == nil:
+				made.Add(1)
+				must(t, j.Close())
+			case errors.Is(err, fs.ErrExist):
+				there.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if made.Load() != 1 || there.Load() != 5 {
+		t.Errorf("it was made %d times, and was there %d times", made.Load(), there.Load())
+	}
+	schema = strings.Repeat("s", 63)
+	a := started(t, h, "a") // the schemas know nothing of each other
+	a.add("in another schema")
+	schema = "made before"
+	s.Exec(t, "postgres", `CREATE ROLE host LOGIN; CREATE SCHEMA "made before" AUTHORIZATION host; REVOKE CREATE ON DATABASE postgres FROM PUBLIC`)
+	h.database = "host=" + s.Dir + " port=5432 user=host dbname=postgres" // who may make no schema
+	a = started(t, h, "a")
+	a.add("in a schema that was there")
+	s.Exec(t, "postgres", `UPDATE "made before".version SET version = 2`)
+	if _, err := pgjournal.Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, journal.ErrVersion) {
+		t.Errorf("a newer version: %v", err)
+	}
+	if _, err := pgjournal.Create(t.Context(), h.options("a"), [16]byte{1}, journal.Position{}); !errors.Is(err, journal.ErrVersion) {
+		t.Errorf("a newer version: %v", err)
+	}
+}
+
+// For makes a journal only where none is, and none is named.
+func TestFor(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	open := pgjournal.For(h.options("a"))
+	w := journal.Wanted{Ledger: h.ledger, Name: "postgres:00112233445566778899aabbccddeeff"}
+	if _, err := open(w); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that is named, and that there is not: %v", err)
+	}
+	if rows := s.Exec(t, "journals", "SELECT count(*) FROM pg_namespace WHERE nspname = 'sluice'"); rows[0] != "0" {
+		t.Error("something was made")
+	}
+	w.Name = ""
+	first, err := open(w)
+	must(t, err)
+	w.Name = first.Name()
+	second, err := open(w)
+	must(t, err)
+	if first.Name() != second.Name() {
+		t.Errorf("%s, then %s", first.Name(), second.Name())
+	}
+	must(t, errors.Join(first.Close(), second.Close()))
+	// Another journal in its place, as of a database that was made anew, is not taken for it.
+	j := h.open(t, "a")
+	s.Exec(t, "journals", "UPDATE sluice.heads SET journal = gen_random_uuid()")
+	_, _, err = j.Claim(t.Context())
+	_, got := read(t, j, journal.Position{})
+	for _, err := range []error{err, got, j.Folded(t.Context(), journal.Position{}), j.Await(t.Context(), journal.Position{})} {
+		if !errors.Is(err, journal.ErrForeign) {
+			t.Errorf("another journal in its place: %v", err)
+		}
+	}
+}
+
+// A server that goes away while nobody appends is not missed; one that goes away while somebody does leaves the append open.
+func TestTheServerIsRestarted(t *testing.T) {
+	s := pgtest.Start(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	there := []journal.Group{a.add("before")}
+	s.Stop(t)
+	s.Begin(t)
+	time.Sleep(1100 * time.Millisecond) // a session that was used a moment ago is not tried before it is used
+	there = append(there, a.add("after"))
+	a.holds(begin, there...)
+	for i := range pace.Tries(2, 6, 30) {
+		var g journal.Group
+		over := make(chan error)
+		go func() {
+			for {
+				g = a.group("told, or not")
+				if err := a.j.Append(context.Background(), g); err != nil {
+					over <- err
+					return
+				}
+				there = append(there, g)
+			}
+		}()
+		time.Sleep(time.Duration(20+7*i) * time.Millisecond)
+		if i%2 == 0 {
+			s.Crash(t)
+		} else {
+			s.Stop(t)
+		}
+		if err := <-over; !errors.Is(err, journal.ErrUncertain) && !isRejected(err) {
+			t.Errorf("the server is gone: %v", err)
+		}
+		s.Begin(t)
+		if a.next(h, []string{"a", "b"}[i%2], g) {
+			there = append(there, g)
+		}
+		a.holds(begin, there...)
+	}
+}
+
+// What a frame says of itself is bound to it: a row that is changed, moved or taken from elsewhere is found, and so is one that is missing.
+func TestRowsThatAreChangedAreFound(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	a.add("one")
+	a.add("two", strings.Repeat("x", 5<<20), "three")
+	a.add("two", strings.Repeat("x", 5<<20), "four")
+	a.add("five")
+	s.Exec(t, "journals", `CREATE TABLE kept AS SELECT * FROM sluice.frames; CREATE TABLE heads AS SELECT * FROM sluice.heads`)
+	good, err := read(t, a.j, begin)
+	must(t, err)
+	n := int(time.Now().UnixNano()) // in time all are tried
+	for i, change := range []string{
+		`UPDATE sluice.frames SET body = set_byte(body, 40, get_byte(body, 40) # 1) WHERE events = 1 AND frame = 1`,
+		`UPDATE sluice.frames SET body = substr(body, 1, 20) WHERE events = 0`,
+		`UPDATE sluice.frames SET body = '' WHERE events = 0`,
+		`UPDATE sluice.frames f SET body = (SELECT body FROM kept WHERE events = 4 AND frame = 1) WHERE events = 1 AND frame = 1`,
+		`UPDATE sluice.frames f SET body = (SELECT body FROM kept WHERE events = 1 AND frame = 1) WHERE events = 1 AND frame = 0`,
+		`UPDATE sluice.frames SET term = term + 1 WHERE events = 0`,
+		`UPDATE sluice.frames SET segment_number = 7 WHERE events = 0`,
+		`UPDATE sluice.frames SET after_events = 2 WHERE events = 0`,
+		`UPDATE sluice.frames SET after_events = 0 WHERE events = 0`,
+		`UPDATE sluice.frames SET after_events = -5 WHERE events = 0`,
+		`UPDATE sluice.frames SET after_root = root WHERE events = 0`,
+		`UPDATE sluice.frames SET root = after_root WHERE events = 0`,
+		`UPDATE sluice.frames SET root = '' WHERE events = 4`,
+		`UPDATE sluice.frames SET frames = 1 WHERE events = 1 AND frame = 0`,
+		`UPDATE sluice.frames SET frames = 5 WHERE events = 1`,
+		`UPDATE sluice.frames SET frame = 7 WHERE events = 1 AND frame = 1`,
+		`UPDATE sluice.frames SET events = 100 WHERE events = 0`,
+		`DELETE FROM sluice.frames WHERE events = 0`,
+		`DELETE FROM sluice.frames WHERE events = 1`,
+		`DELETE FROM sluice.frames WHERE events = 1 AND frame = 0`,
+		`DELETE FROM sluice.frames WHERE events = 1 AND frame = 1`,
+		`DELETE FROM sluice.frames WHERE events = 7`,
+		`DELETE FROM sluice.frames`,
+		`DELETE FROM sluice.heads`,
+		`UPDATE sluice.heads SET begin_events = 1, begin_root = (SELECT root FROM kept WHERE events = 1 AND frame = 0)`,
+		`UPDATE sluice.heads SET root = begin_root`,
+		`UPDATE sluice.heads SET events = events + 1`,
+	} {
+		if (n+i)%pace.Tries(4, 1, 1) != 0 {
+			continue
+		}
+		s.Exec(t, "journals", change)
+		found, err := read(t, a.j, begin)
+		if !errors.Is(err, journal.ErrCorrupt) && !(strings.Contains(change, "segment_number") && err != nil) {
+			t.Errorf("%s: %d groups, %v", change, len(found), err)
+		}
+		for i, g := range found {
+			if !journaltest.Equal(g, good[i]) {
+				t.Errorf("%s: group %d is another one", change, i)
+			}
+		}
+		s.Exec(t, "journals", `DELETE FROM sluice.frames; INSERT INTO sluice.frames SELECT * FROM kept; DELETE FROM sluice.heads; INSERT INTO sluice.heads SELECT * FROM heads`)
+		a.holds(begin, good...)
+	}
+}
+
+// In the database lies nothing of a record, and the lengths of rows tell little.
+func TestLengthsTellLittle(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	for n := range 40 {
+		a.add(strings.Repeat("x", 5*n))
+	}
+	if rows := s.Exec(t, "journals", `SELECT DISTINCT octet_length(body) FROM sluice.frames`); !slices.Equal(rows, []string{"284"}) {
+		t.Errorf("the lengths are %v", rows)
+	}
+	if rows := s.Exec(t, "journals", `SELECT count(DISTINCT substr(body, 1, 12)) FROM sluice.frames`); rows[0] != "40" {
+		t.Errorf("%s nonces of 40", rows[0])
+	}
+}

@@ -1,0 +1,31 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+// The journal passes what any journal must. Behind each handle there is a proxy, by which an append can be broken.
+func TestJournal(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Long(), Large: pace.Tries(10<<20, 18<<20, 64<<20)}
+	kind.New = func(t *testing.T, at journal.Position) journaltest.Medium {
+		p := pgtest.NewProxy(t, s)
+		h := newHosts(p.Address("journals"), "a", "b", "c")
+		h.create(t, "a", at)
+		follower := h.open(t, "b")
+		return journaltest.Medium{
+			Open:  func() (journal.Journal, error) { return h.open(t, "a"), nil },
+			Break: func(landed bool) { broken(p, landed) },
+			Fold:  func(through journal.Position) { must(t, follower.Folded(t.Context(), through)) },
+		}
+	}
+	journaltest.Run(t, kind)
+}

@@ -1,0 +1,329 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// strike is what happens to which message of those that go by from now on.
+type strike struct {
+	mu    sync.Mutex
+	place int // from 0; -1 counts only
+	what  pgtest.Action
+	seen  int
+	last  string
+}
+
+func (s *strike) rule(m pgtest.Message) pgtest.Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen++
+	if s.seen-1 != s.place {
+		return pgtest.Pass
+	}
+	s.last = fmt.Sprintf("%c of the server: %v", m.Kind, m.FromServer)
+	return s.what
+}
+
+// faulty are hosts before whose server stands a proxy.
+type faulty struct {
+	*hosts
+	proxy *pgtest.Proxy
+}
+
+func newFaulty(t *testing.T, s *pgtest.Server, patience time.Duration) *faulty {
+	p := pgtest.NewProxy(t, s)
+	f := &faulty{newHosts(p.Address("journals"), "a", "b"), p}
+	f.change = func(o *pgjournal.Options) { o.Timeout = patience }
+	return f
+}
+
+// struck does something while a message of it meets with a fault, for each message and each fault, and looks then. begin makes what is needed.
+func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do func(context.Context, *author) error, look func(*author, *faulty, error)) {
+	t.Helper()
+	const patience = 400 * time.Millisecond // until an answer that does not come is given up
+	messages := 0
+	count := &strike{place: -1}
+	run := func(t *testing.T, fault *strike, stuck bool) {
+		f := newFaulty(t, s, 20*time.Second)
+		a := started(t, f.hosts, "a")
+		begin(a, f)
+		ctx := t.Context()
+		if stuck {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, patience)
+			defer cancel()
+		}
+		f.proxy.Rule(fault.rule)
+		err := do(ctx, a)
+		f.proxy.Rule(nil)
+		f.proxy.CutAll() // the server notices by itself that nobody is there, but later
+		look(a, f, err)
+	}
+	run(t, count, false)
+	messages = count.seen
+	if messages < 6 {
+		t.Fatalf("there are %d messages only", messages)
+	}
+	faults := int(pgtest.Freeze)
+	cases := messages * faults
+	stride := max(1, cases/pace.Tries(5, 16, cases))
+	if pace.Hurried() {
+		stride = max(1, cases/5)
+	}
+	n := int(time.Now().UnixNano()) // any of them, in time
+	for place := range messages {
+		for what := pgtest.Drop; what <= pgtest.Freeze; what++ {
+			if n++; n%stride != 0 {
+				continue
+			}
+			fault := &strike{place: place, what: what}
+			t.Run(fmt.Sprintf("%d-%d", place, what), func(t *testing.T) {
+				run(t, fault, what == pgtest.Drop || what == pgtest.Stuck || what == pgtest.Freeze)
+				if t.Failed() {
+					t.Logf("message %d, %s", place, fault.last)
+				}
+			})
+		}
+	}
+}
+
+// Whatever happens to any message of an append: success is there, what is rejected is not, and of anything else there is all or nothing.
+func TestAnAppendThroughAFaultyNetwork(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	for name, records := range map[string][]string{"small": {"one", "two"}, "large": {"one", strings.Repeat("x", 5<<20)}} {
+		t.Run(name, func(t *testing.T) {
+			var g journal.Group
+			struck(t, s, func(a *author, _ *faulty) { a.add("before") },
+				func(ctx context.Context, a *author) error {
+					g = a.group(records...)
+					return a.j.Append(ctx, g)
+				},
+				func(a *author, f *faulty, err error) {
+					landed := a.next(f.hosts, "b", g)
+					if err == nil && !landed {
+						a.Error("what was told is lost")
+					}
+					if isRejected(err) && landed {
+						a.Errorf("what was rejected is there: %v", err)
+					}
+					var all journal.Position
+					a.add("after")
+					found, err := read(a, a.j, a.log0())
+					if err != nil || len(found) < 2 {
+						a.Errorf("then %d groups are there behind %v: %v", len(found), all, err)
+					}
+				})
+		})
+	}
+}
+
+// log0 is where the journal begins.
+func (a *author) log0() journal.Position { return journal.Position{Root: emptyRoot()} }
+
+// Whatever happens to any message of a claim: it is good, or it is not, and another host can claim the journal then, which holds what it did.
+func TestAClaimThroughAFaultyNetwork(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	struck(t, s, func(a *author, _ *faulty) { a.add("before") },
+		func(ctx context.Context, a *author) error {
+			_, end, err := a.j.Claim(ctx)
+			if err == nil && end != a.log.End() {
+				return fmt.Errorf("it ends with %v: %w", end, journal.ErrCorrupt)
+			}
+			return err
+		},
+		func(a *author, f *faulty, err error) {
+			if errors.Is(err, journal.ErrCorrupt) {
+				a.Error(err)
+			}
+			a.j = f.open(a, "b")
+			a.claim()
+			a.add("after")
+			found, err := read(a, a.j, a.log0())
+			if err != nil || len(found) != 2 {
+				a.Errorf("%d groups: %v", len(found), err)
+			}
+		})
+}
+
+// Whatever happens to any message of a trim: what is behind it is whole, and another trim ends it.
+func TestATrimThroughAFaultyNetwork(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	for _, name := range []string{"where a segment begins", "within a segment"} {
+		t.Run(name, func(t *testing.T) {
+			var through journal.Position
+			var left []journal.Group
+			struck(t, s, func(a *author, f *faulty) {
+				a.add("old")
+				g := a.group("older")
+				g.Cut = name == "where a segment begins"
+				must(a, a.j.Append(a.Context(), g))
+				through = g.Before
+				left = []journal.Group{g, a.add("younger"), a.add("youngest")}
+				b := f.open(a, "b")
+				must(a, b.Folded(a.Context(), a.log.End()))
+				must(a, b.Close())
+			},
+				func(ctx context.Context, a *author) error { return a.j.Trim(ctx, through) },
+				func(a *author, f *faulty, err error) {
+					if err != nil && !errors.Is(err, journal.ErrHeld) {
+						a.Errorf("Trim: %v", err)
+					}
+					a.j = f.open(a, "a")
+					a.claim()
+					a.holds(through, left...)
+					must(a, a.j.Trim(a.Context(), through))
+					a.holds(through, left...)
+					a.add("after")
+					if n := len(f.keys["b"].Keys(a.j.Name())); n != 2 && n != 3 { // of what is left, and of the new term
+						a.Errorf("%d keys are left", n)
+					}
+					if _, err := read(a, a.j, a.log0()); !errors.Is(err, journal.ErrLost) {
+						a.Errorf("what was trimmed: %v", err)
+					}
+				})
+		})
+	}
+}
+
+// Whatever happens to any message of what reads: an error, or what is there.
+func TestReadingThroughAFaultyNetwork(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	var all []journal.Group
+	struck(t, s, func(a *author, _ *faulty) { all = []journal.Group{a.add("one"), a.add("two")} },
+		func(ctx context.Context, a *author) error {
+			f := a.j.(*pgjournal.Journal)
+			n := 0
+			var err error
+			for _, err = range f.Read(ctx, a.log0()) {
+				n++
+			}
+			if err == nil && n != 2 {
+				a.Errorf("%d groups are read", n)
+			}
+			return errors.Join(err, f.Await(ctx, all[0].After), f.Folded(ctx, all[0].After), f.Settle(ctx), f.Dismiss(ctx, "b"))
+		},
+		func(a *author, f *faulty, err error) {
+			if errors.Is(err, journal.ErrLost) || errors.Is(err, journal.ErrForked) {
+				a.Errorf("nothing is lost: %v", err)
+			}
+			a.j = f.open(a, "b")
+			a.claim()
+			a.holds(a.log0(), all...)
+		})
+}
+
+// What something in between has repeated is not the answer to the next question: neither that an append is done, nor that it is not.
+func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	for name, c := range map[string]struct {
+		fromServer bool
+		end        byte
+	}{"an answer is repeated": {true, 'Z'}, "a question is repeated": {false, 'S'}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFaulty(t, s, time.Second)
+			a := started(t, f.hosts, "a")
+			a.add("warm")
+			var repeated, lost atomic.Int32 // a connection: that of which something is repeated, and that which is of no use then
+			f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+				switch {
+				case repeated.Load() == 0 && m.FromServer == c.fromServer && m.Kind == c.end:
+					repeated.Store(int32(m.Connection))
+					return pgtest.Again
+				case lost.Load() == int32(m.Connection) && !m.FromServer:
+					return pgtest.Stuck
+				}
+				return pgtest.Pass
+			})
+			a.add("the answer, or the question, passes two times")
+			if c.fromServer {
+				lost.Store(repeated.Load()) // then nothing reaches the server any more
+			}
+			g := a.group("next")
+			err := a.j.Append(t.Context(), g)
+			if err == nil || isRejected(err) {
+				t.Errorf("an append whose answer is that to another: %v", err)
+			}
+			if landed := a.next(f.hosts, "b", g); landed == c.fromServer {
+				t.Errorf("it has landed: %v", landed)
+			}
+		})
+	}
+}
+
+// An append that arrives late, when somebody else has claimed the journal, changes nothing; nor does one that arrives two times.
+func TestALateAppendChangesNothing(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	f := newFaulty(t, s, 20*time.Second)
+	a := started(t, f.hosts, "a")
+	there := []journal.Group{a.add("before")}
+	on := make(chan struct{})
+	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+		if appending(m) {
+			<-on // it is on its way, and goes on when somebody else is there
+		}
+		return pgtest.Pass
+	})
+	late := a.group("late")
+	a.log.Undo(1)
+	outcome := make(chan error)
+	go func() { outcome <- a.j.Append(context.Background(), late) }()
+	direct := f.database
+	f.database = s.Address("journals")
+	b := &author{TB: t, j: f.open(t, "b"), log: a.log.Clone()}
+	f.database = direct
+	b.claim()
+	close(on)
+	if err := <-outcome; !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "host b") {
+		t.Errorf("an append that comes late: %v", err)
+	}
+	there = append(there, b.add("of the next host"))
+	b.holds(a.log0(), there...)
+}
+
+// An append that is not answered is given up after a while, and then uncertain.
+func TestAnAppendTakesNoLongerThanItMay(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	f := newFaulty(t, s, 20*time.Second)
+	a := started(t, f.hosts, "a")
+	a.add("before")
+	must(t, a.j.Close())
+	f.change = func(o *pgjournal.Options) { o.Timeout = 2 * time.Second }
+	a.j = f.open(t, "a")
+	a.claim()
+	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+		if appending(m) {
+			return pgtest.Freeze
+		}
+		return pgtest.Pass
+	})
+	g := a.group("is not answered")
+	if err := a.j.Append(t.Context(), g); !errors.Is(err, journal.ErrUncertain) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2s") {
+		t.Errorf("without an answer: %v", err)
+	}
+	f.proxy.Rule(nil)
+	f.proxy.CutAll()
+	if a.next(f.hosts, "b", g) {
+		t.Error("it has landed")
+	}
+}

@@ -1,0 +1,92 @@
+package pgjournal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// How often a follower asks whether there is more: at first, and when there was nothing for a while.
+const (
+	askFirst = 2 * time.Millisecond
+	askMost  = 50 * time.Millisecond
+)
+
+// Await is [journal.Follower.Await]. It asks the database again and again, at most twenty times a second when nothing comes.
+func (j *Journal) Await(ctx context.Context, after journal.Position) error {
+	for pause := askFirst; ; pause = min(2*pause, askMost) {
+		if err := j.ready(ctx); err != nil {
+			return err
+		}
+		v, err := j.lookOnce(ctx, after)
+		switch {
+		case err != nil:
+			return j.done(err)
+		case v.end.Events > after.Events:
+			return nil
+		case v.end.Events < after.Events:
+			return v.where(after)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		case <-j.life.Done():
+		}
+	}
+}
+
+// lookOnce is look within the time that a request may take.
+func (j *Journal) lookOnce(ctx context.Context, at journal.Position) (view, error) {
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	return j.look(ctx, at)
+}
+
+// Folded is [journal.Follower.Folded], under the name of this host. Behind an ErrLost or ErrForked this host counts as one that has nothing.
+func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	if fits(through) {
+		var n int64
+		err := j.using(ctx, func(s *session) (err error) {
+			n, err = s.change(ctx, j.sql.folded, j.ledger, j.id, j.Host, int64(through.Events), through.Root[:])
+			return err
+		})
+		if err != nil || n == 1 {
+			return j.done(err)
+		}
+	}
+	v, err := j.look(ctx, through)
+	if err == nil {
+		if err = v.where(through); err == nil {
+			err = fmt.Errorf("%w: it has not taken what this host has folded", ErrServer)
+		} else {
+			err = errors.Join(err, j.dismiss(ctx, j.Host)) // its base is none to go on with
+		}
+	}
+	return j.done(err)
+}
+
+// Dismiss forgets what a host has said by [Journal.Folded], as if there were no such host: Trim does not wait for it any more. Do so when a host is
+// gone for good: once Trim has gone on, its base is of no use.
+func (j *Journal) Dismiss(ctx context.Context, host string) error {
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	return j.done(j.dismiss(ctx, host))
+}
+
+func (j *Journal) dismiss(ctx context.Context, host string) error {
+	return j.using(ctx, func(s *session) error {
+		_, err := s.change(ctx, j.sql.dismiss, j.ledger, host)
+		return err
+	})
+}

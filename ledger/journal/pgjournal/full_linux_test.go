@@ -1,0 +1,160 @@
+package pgjournal_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// alone is in the environment of a process that has mounts of its own.
+const alone = "SLUICE_PGJOURNAL_ALONE"
+
+// apart runs a test in a process with mounts of its own, which end with it. It tells whether this is that process.
+func apart(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(alone) != "" {
+		if err := syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	if os.Getuid() != 0 {
+		pace.Impossible(t, "only root mounts a small disk for a server that refuses root")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), alone+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := c.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) {
+		pace.Impossible(t, "no mounts of one's own: "+err.Error())
+	}
+	if err == nil && strings.Contains(string(out), "--- SKIP") {
+		pace.Impossible(t, string(out))
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// small mounts a small disk at a directory of a server, with what is there.
+func small(t *testing.T, s *pgtest.Server, dir string, megabytes int) {
+	t.Helper()
+	options := fmt.Sprintf("size=%dm,mode=0700", megabytes)
+	if owner, is := owns(t, s.Data); is {
+		options += fmt.Sprintf(",uid=%d,gid=%d", owner.Uid, owner.Gid)
+	}
+	kept := dir + ".kept"
+	must(t, os.Rename(dir, kept))
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, options))
+	if out, err := exec.CommandContext(t.Context(), "cp", "-a", kept+"/.", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		s.Kill()
+		must(t, syscall.Unmount(dir, syscall.MNT_DETACH))
+	})
+}
+
+func owns(t *testing.T, path string) (*syscall.Stat_t, bool) {
+	t.Helper()
+	info, err := os.Stat(path)
+	must(t, err)
+	stat, is := info.Sys().(*syscall.Stat_t)
+	return stat, is
+}
+
+// When there is no room for tables the server refuses groups, and nothing else happens: the handle goes on when there is room again.
+func TestADatabaseThatIsFull(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	s := pgtest.Start(t)
+	place := filepath.Join(s.Dir, "tables")
+	must(t, os.Mkdir(place, 0o700))
+	if owner, is := owns(t, s.Data); is {
+		must(t, os.Chown(place, int(owner.Uid), int(owner.Gid)))
+	}
+	small(t, s, place, 24)
+	s.Exec(t, "postgres", "CREATE TABLESPACE small LOCATION '"+place+"'")
+	s.Exec(t, "postgres", "CREATE DATABASE journals TABLESPACE small")
+	h := newHosts(s.Address("journals"), "a", "b")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	there := []journal.Group{a.add("before")}
+	s.Exec(t, "journals", "CREATE TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 7000)")
+	refused := 0
+	for i := 0; refused < 3; i++ {
+		g := a.group(strings.Repeat("x", []int{200_000, 9_000_000, 1000}[i%3]))
+		err := a.j.Append(t.Context(), g)
+		switch {
+		case err == nil:
+			there = append(there, g)
+		case isRejected(err):
+			if refused++; refused == 1 && !strings.Contains(err.Error(), "No space left") {
+				t.Errorf("it does not say why: %v", err)
+			}
+			a.log.Undo(1)
+		default:
+			t.Fatalf("a full disk: %v", err)
+		}
+		if i > 200 {
+			t.Fatal("it does not get full")
+		}
+	}
+	s.Exec(t, "journals", "DROP TABLE filler")
+	a.holds(begin, there...)
+	there = append(there, a.add("after"))
+	a.holds(begin, there...)
+	a.j = h.open(t, "b")
+	a.claim()
+	a.holds(begin, there...)
+}
+
+// When there is no room for its own log, the server ends. Nobody knows then whether the last group is there; all others are.
+func TestADatabaseWhoseLogIsFull(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	s := pgtest.Start(t, "wal_keep_size=100MB", "checkpoint_timeout=1h")
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	s.Stop(t)
+	small(t, s, filepath.Join(s.Data, "pg_wal"), 20)
+	s.Begin(t)
+	a.j = h.open(t, "a")
+	a.claim()
+	var there []journal.Group
+	var g journal.Group
+	var err error
+	for err == nil {
+		g = a.group(strings.Repeat("x", 300_000))
+		if err = a.j.Append(t.Context(), g); err == nil {
+			there = append(there, g)
+		}
+		if len(there) > 200 {
+			t.Fatal("it does not get full")
+		}
+	}
+	if !errors.Is(err, journal.ErrUncertain) {
+		t.Errorf("the server ends for lack of room: %v", err)
+	}
+	s.Ended(t)
+	must(t, syscall.Mount("", filepath.Join(s.Data, "pg_wal"), "", syscall.MS_REMOUNT, "size=100m"))
+	s.Begin(t)
+	if a.next(h, "b", g) {
+		there = append(there, g)
+	}
+	a.holds(begin, append(there, a.add("after"))...)
+}

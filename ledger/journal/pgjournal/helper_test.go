@@ -1,0 +1,175 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// common is a server for tests that leave it as it is, but for the database "journals".
+var common struct {
+	once   sync.Once
+	server *pgtest.Server
+}
+
+// shared returns it.
+func shared(t *testing.T) *pgtest.Server {
+	t.Helper()
+	common.once.Do(func() { common.server = pgtest.StartLasting(t) })
+	if common.server == nil { // the test before was skipped, or failed, for this one's reason
+		return pgtest.Start(t)
+	}
+	return common.server
+}
+
+// hosts are those that share a journal. Each has the keys of the others, in memory.
+type hosts struct {
+	database string
+	ledger   [16]byte
+	keys     map[string]*keyholdertest.Memory
+	change   func(*pgjournal.Options)
+}
+
+func newHosts(database string, names ...string) *hosts {
+	h := &hosts{database: database, keys: map[string]*keyholdertest.Memory{}}
+	_, _ = rand.Read(h.ledger[:])
+	for _, name := range names {
+		h.keys[name] = keyholdertest.NewMemory(name)
+	}
+	return h
+}
+
+// options are those of a host.
+func (h *hosts) options(name string) pgjournal.Options {
+	o := pgjournal.Options{Database: h.database, Host: name, Keys: h.keys[name], Timeout: 20 * time.Second}
+	for other, keys := range h.keys {
+		if other != name {
+			o.Others = append(o.Others, keys)
+		}
+	}
+	if h.change != nil {
+		h.change(&o)
+	}
+	return o
+}
+
+func (h *hosts) create(t testing.TB, name string, at journal.Position) *pgjournal.Journal {
+	t.Helper()
+	j, err := pgjournal.Create(t.Context(), h.options(name), h.ledger, at)
+	must(t, err)
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func (h *hosts) open(t testing.TB, name string) *pgjournal.Journal {
+	t.Helper()
+	j, err := pgjournal.Open(t.Context(), h.options(name), h.ledger)
+	must(t, err)
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+// claimed claims a journal that ends somewhere.
+func claimed(t testing.TB, j journal.Journal, want journal.Position) (term uint64) {
+	t.Helper()
+	term, end, err := j.Claim(t.Context())
+	if err != nil || end != want {
+		t.Fatalf("Claim: it ends with %v, not %v: %v", end, want, err)
+	}
+	return term
+}
+
+// appending tells whether a message is a host's that has a group appended.
+func appending(m pgtest.Message) bool {
+	return m.Kind == 'B' && strings.Contains(m.SQL, "UPDATE") && strings.Contains(m.SQL, "frames") && strings.Contains(m.SQL, "synchronous_standby_names")
+}
+
+// broken has a proxy break the next append: what comes of it the host does not hear.
+func broken(p *pgtest.Proxy, landed bool) {
+	var begun atomic.Bool
+	p.Rule(func(m pgtest.Message) pgtest.Action {
+		switch {
+		case begun.Load() && m.FromServer:
+			p.Rule(nil)
+			return pgtest.Cut
+		case appending(m) && landed:
+			begun.Store(true)
+		case appending(m):
+			p.Rule(nil)
+			return pgtest.Cut
+		}
+		return pgtest.Pass
+	})
+}
+
+// read returns all groups behind a position.
+func read(t testing.TB, j journal.Journal, after journal.Position) (all []journal.Group, err error) {
+	t.Helper()
+	for g, err := range j.Read(t.Context(), after) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, g)
+	}
+	return all, nil
+}
+
+// author appends groups, and knows what should be there.
+type author struct {
+	testing.TB
+	j    journal.Journal
+	log  journaltest.Log
+	term uint64
+}
+
+func (a *author) claim() {
+	a.Helper()
+	a.term = claimed(a, a.j, a.log.End())
+}
+
+func (a *author) add(records ...string) journal.Group {
+	a.Helper()
+	g := a.group(records...)
+	if err := a.j.Append(a.Context(), g); err != nil {
+		a.Fatalf("Append: %v", err)
+	}
+	return g
+}
+
+func (a *author) group(records ...string) journal.Group {
+	var all [][]byte
+	for _, r := range records {
+		all = append(all, []byte(r))
+	}
+	return a.log.Group(a.term, all...)
+}
+
+func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }
+
+var _ keyholder.Holder = (*keyholdertest.Memory)(nil)
+
+// emptyRoot is the root of a log without events.
+func emptyRoot() (root [32]byte) {
+	var l journaltest.Log
+	return l.End().Root
+}

@@ -1,0 +1,452 @@
+package pgjournal
+
+import (
+	"context"
+	"crypto/cipher"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+)
+
+// Journal is a handle of a journal in PostgreSQL.
+type Journal struct {
+	*settings
+	ledger, id [16]byte
+	life       context.Context // ends with the handle
+	die        context.CancelFunc
+
+	mu      sync.Mutex
+	refusal error      // what every call returns: the journal was closed, or has stopped
+	idle    []*session // for whoever comes next
+	loose   sync.WaitGroup
+
+	trimming, writing lock // the first is taken before the second
+
+	// The rest is used by who holds writing.
+	writer  *session // nil as long as there is none
+	term    uint64   // 0 before Claim
+	end     journal.Position
+	number  uint64   // of the last segment begun
+	segment *segment // where groups go; nil if the next one begins another
+	fresh   *segment // begun, but its key does not lie with enough hosts yet
+	unsaid  bool     // the mark of this host does not say what was told last
+	teller  *teller  // of the others' marks; nil before Claim
+}
+
+var (
+	_ journal.Follower = (*Journal)(nil)
+	_ journal.Settler  = (*Journal)(nil)
+)
+
+// segment is a part of the journal that is encrypted under one key.
+type segment struct {
+	id     keyholder.Segment
+	key    keyholder.Key
+	cipher cipher.AEAD
+	begin  journal.Position
+	stored bool // the database knows of it
+	groups int
+	bytes  int
+}
+
+// The largest segments. With so many groups the chance that two nonces are the same is below 2⁻⁵⁰.
+const (
+	mostGroups = 1 << 20
+	mostBytes  = 64 << 20
+)
+
+func newJournal(s *settings, ledger [16]byte) *Journal {
+	j := &Journal{settings: s, ledger: ledger, trimming: make(lock, 1), writing: make(lock, 1)}
+	j.life, j.die = context.WithCancel(context.Background())
+	return j
+}
+
+// lock is a mutex that is waited for no longer than a context lasts.
+type lock chan struct{}
+
+func (l lock) take(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l lock) leave() { <-l }
+
+// Name is "postgres:" and 32 hexadecimal digits.
+func (j *Journal) Name() string { return "postgres:" + hex.EncodeToString(j.id[:]) }
+
+// limited returns a context that ends with another one, with the handle, and when it takes too long.
+func (j *Journal) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, fmt.Errorf("%w: it took longer than %v", context.DeadlineExceeded, j.Timeout))
+	stop := context.AfterFunc(j.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// ready says whether a call may go on.
+func (j *Journal) ready(ctx context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.refusal != nil {
+		return j.refusal
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+	}
+	return nil
+}
+
+// stop stops the handle, and returns why.
+func (j *Journal) stop(why error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.refusal == nil {
+		j.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, why)
+	}
+	return why
+}
+
+// done returns what a call returns that has met an error, or none: if the handle was closed meanwhile, that.
+func (j *Journal) done(err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil && j.refusal != nil && errors.Is(j.refusal, journal.ErrClosed) {
+		return j.refusal
+	}
+	return err
+}
+
+// Close is [journal.Journal.Close].
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	closed := errors.Is(j.refusal, journal.ErrClosed)
+	j.refusal = journal.ErrClosed
+	idle := j.idle
+	j.idle = nil
+	j.mu.Unlock()
+	if closed {
+		return nil
+	}
+	j.die()
+	j.trimming <- struct{}{} // who was in it ends soon
+	j.writing <- struct{}{}
+	defer j.trimming.leave()
+	defer j.writing.leave()
+	j.teller.end()
+	j.loose.Wait()
+	for _, s := range append(idle, j.writer) {
+		s.close()
+	}
+	return nil
+}
+
+// using does something on a session, and keeps that for the next one if it is as good as before.
+func (j *Journal) using(ctx context.Context, do func(*session) error) error {
+	s, err := j.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	err = do(s)
+	if err != nil && !s.refused(ctx, err) && !errors.Is(err, fs.ErrExist) {
+		s.close()
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.refusal != nil || len(j.idle) >= 4 || s.conn.IsClosed() {
+		s.close()
+	} else {
+		j.idle = append(j.idle, s)
+	}
+	return err
+}
+
+// borrow returns a session that nobody else uses.
+func (j *Journal) borrow(ctx context.Context) (*session, error) {
+	for {
+		j.mu.Lock()
+		var s *session
+		if n := len(j.idle); n > 0 {
+			s, j.idle = j.idle[n-1], j.idle[:n-1]
+		}
+		j.mu.Unlock()
+		if s == nil {
+			return j.dial(ctx)
+		}
+		if s.alive(ctx) {
+			return s, nil
+		}
+		s.close()
+	}
+}
+
+// view is what is known of a journal at an instant, but for its groups.
+type view struct {
+	id       [16]byte
+	term     uint64
+	end      journal.Position
+	begin    journal.Position
+	erased   journal.Position // up to here the keys are destroyed, too
+	conceded uint64           // marks of lower terms do not count
+	begun    uint64           // changes with each segment that is begun
+	host     string           // that has claimed it
+	known    bool             // a group ends at the position that was asked for, or the journal begins there
+	segments []span           // those that are not trimmed, in order
+	bases    []base
+}
+
+// span is where a segment begins.
+type span struct {
+	events uint64
+	id     keyholder.Segment
+}
+
+// base is what a host has said that it has.
+type base struct {
+	host    string
+	events  uint64
+	seconds int64 // since it has said so
+}
+
+// look returns what is known of the journal now.
+func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err error) {
+	err = j.using(ctx, func(s *session) (err error) {
+		v, err = j.lookBy(ctx, s, at)
+		if err == nil && v.id != j.id {
+			err = fmt.Errorf("%w: the ledger has another journal there now, postgres:%x", journal.ErrForeign, v.id)
+		}
+		return err
+	})
+	return v, err
+}
+
+// row are the columns of a look.
+type row struct {
+	standby                                      bool
+	id                                           *uuid.UUID
+	term, events, begin, erased, conceded, begun *int64
+	root, beginRoot, erasedRoot                  []byte
+	host                                         *string
+	known                                        *bool
+	segmentEvents, segmentTerms, segmentNumbers  []int64
+	baseHosts                                    []string
+	baseEvents, baseSeconds                      []int64
+}
+
+func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
+	if !fits(at) {
+		at = journal.Position{} // which is not known, either
+	}
+	var r row
+	err = s.ask(ctx, j.sql.look, []any{j.ledger, int64(at.Events), at.Root[:]},
+		&r.standby, &r.id, &r.term, &r.events, &r.root, &r.begin, &r.beginRoot, &r.erased, &r.erasedRoot, &r.conceded, &r.begun, &r.host, &r.known,
+		&r.segmentEvents, &r.segmentTerms, &r.segmentNumbers, &r.baseHosts, &r.baseEvents, &r.baseSeconds)
+	switch {
+	case err != nil:
+		return v, err
+	case r.standby:
+		return v, fmt.Errorf("%w: it has become a standby", ErrServer)
+	case r.id == nil:
+		return v, fmt.Errorf("%w: there is no journal of ledger %v in schema %s", fs.ErrNotExist, uuid.UUID(j.ledger), j.Schema)
+	}
+	v = view{
+		id: *r.id, term: uint64(*r.term), conceded: uint64(*r.conceded), begun: uint64(*r.begun), host: *r.host, known: *r.known,
+		end: position(*r.events, r.root), begin: position(*r.begin, r.beginRoot), erased: position(*r.erased, r.erasedRoot),
+	}
+	for i, events := range r.segmentEvents {
+		v.segments = append(v.segments, span{uint64(events), keyholder.Segment{Term: uint64(r.segmentTerms[i]), Number: uint64(r.segmentNumbers[i])}})
+	}
+	for i, host := range r.baseHosts {
+		v.bases = append(v.bases, base{host, uint64(r.baseEvents[i]), r.baseSeconds[i]})
+	}
+	return v, nil
+}
+
+func position(events int64, root []byte) (p journal.Position) {
+	p.Events = uint64(events)
+	copy(p.Root[:], root)
+	return p
+}
+
+// where says how a position lies to the journal: nil if a group ends there, or the journal begins.
+func (v *view) where(at journal.Position) error {
+	switch {
+	case at.Events < v.begin.Events || at.Events > v.end.Events:
+		return fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, v.begin, v.end, at)
+	case !v.known:
+		return fmt.Errorf("%w: no group ends with %v", journal.ErrForked, at)
+	}
+	return nil
+}
+
+// Append is [journal.Journal.Append]. The context counts also while the database is waited for: if it ends then, the append is uncertain.
+func (j *Journal) Append(ctx context.Context, g journal.Group) error {
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	if err := j.writing.take(ctx); err != nil {
+		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
+	}
+	defer j.writing.leave()
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	if j.term == 0 || g.Term != j.term {
+		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.term, g.Term)
+	}
+	if g.Before != j.end || !g.Fits() || !fits(g.After) {
+		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end, len(g.Records), g.Before, g.After)
+	}
+	if err := j.prepare(ctx, g); err != nil {
+		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
+	}
+	return j.send(ctx, g)
+}
+
+// prepare sees to a session, a segment and a mark, before anything is sent.
+func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
+	if j.unsaid {
+		if err := j.say(ctx); err != nil {
+			return err
+		}
+	}
+	if err := j.prepareSegment(ctx, g); err != nil {
+		return err
+	}
+	if j.writer != nil && j.writer.alive(ctx) {
+		return nil
+	}
+	j.writer.close()
+	j.writer = nil
+	s, err := j.borrow(ctx)
+	if err == nil {
+		j.writer = s
+	}
+	return err
+}
+
+// say notes with this host how far somebody was told.
+func (j *Journal) say(ctx context.Context) error {
+	err := j.Keys.Mark(ctx, j.Name(), keyholder.Mark{Term: j.term, Position: j.end})
+	if j.unsaid = err != nil; err != nil {
+		return fmt.Errorf("how far somebody was told cannot be noted: %w", err)
+	}
+	return nil
+}
+
+// send appends a group, and finds out what became of it.
+func (j *Journal) send(ctx context.Context, g journal.Group) error {
+	frames, err := framesOf(g, j.segment.id, j.segment.cipher, j.id)
+	if err != nil {
+		return err
+	}
+	var steps []step
+	for i := range frames {
+		f := &frames[i]
+		args := []any{
+			j.ledger, j.id, int64(g.Term), int64(g.Before.Events), g.Before.Root[:], int64(g.After.Events), g.After.Root[:],
+			f.of, int64(f.segment.Term), int64(f.segment.Number), f.body,
+		}
+		if i == 0 {
+			steps = append(steps, step{j.sql.append, append(args, j.Synchronous, !j.segment.stored)})
+		} else {
+			steps = append(steps, step{j.sql.frame, append(args, f.number)})
+		}
+	}
+	changed, err := j.writer.together(ctx, steps)
+	switch {
+	case err == nil && changed:
+		j.appended(g, frames)
+		return nil
+	case err == nil || j.writer.refused(ctx, err):
+		return j.rejected(ctx, g, err)
+	}
+	return j.uncertain(ctx, err)
+}
+
+// appended notes that a group is there.
+func (j *Journal) appended(g journal.Group, frames []frame) {
+	j.end = g.After
+	s := j.segment
+	s.stored = true
+	s.groups++
+	for _, f := range frames {
+		s.bytes += len(f.body)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // also if the handle is being closed: somebody will be told
+	defer cancel()
+	_ = j.say(ctx) // else the next append says it, or is none
+	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
+}
+
+// uncertain stops the handle behind an append of which nobody knows whether it was done.
+func (j *Journal) uncertain(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	j.writer.close()
+	return fmt.Errorf("%w: %w", journal.ErrUncertain, j.stop(err))
+}
+
+// rejected says why a group was not appended. The same session is asked where the journal ends: that answer comes behind all others.
+func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) error {
+	v, err := j.lookBy(ctx, j.writer, g.Before)
+	switch {
+	case err != nil:
+		return j.uncertain(ctx, errors.Join(refusal, err))
+	case v.id != j.id:
+		return fmt.Errorf("%w: another journal, postgres:%x, is in its place", journal.ErrFenced, v.id)
+	case v.term != j.term:
+		return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
+	case v.end == g.After:
+		return j.uncertain(ctx, errors.Join(refusal, errors.New("it was not done, and is there")))
+	case v.end != g.Before:
+		return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or was written to by somebody else",
+			journal.ErrOrder, v.end, g.Before)
+	case refusal != nil:
+		return fmt.Errorf("%w: %w", journal.ErrRejected, refusal)
+	}
+	j.writer.close() // another session may be as it should be
+	j.writer = nil
+	if j.Synchronous {
+		return fmt.Errorf("%w: the database does not wait for a standby (synchronous_standby_names), or not for its disk", journal.ErrRejected)
+	}
+	return fmt.Errorf("%w: the settings of the session are not those that it was given: do not put a pool between that hands out sessions by the transaction",
+		journal.ErrRejected)
+}
+
+// Settle is [journal.Settler.Settle].
+func (j *Journal) Settle(ctx context.Context) error {
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	return j.done(j.using(ctx, func(s *session) error { return j.settleBy(ctx, s) }))
+}
+
+// settleBy commits something, so that everything that was committed before is as durable as that.
+func (j *Journal) settleBy(ctx context.Context, s *session) error {
+	n, err := s.change(ctx, j.sql.settle, j.ledger, j.id)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%w: the journal is gone, or the settings of the session are", journal.ErrLost)
+	}
+	return err
+}
+
+// holders are all hosts, this one first.
+func (j *Journal) holders() []keyholder.Holder {
+	return slices.Concat([]keyholder.Holder{j.Keys}, j.Others)
+}

@@ -1,0 +1,297 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// Nothing is encrypted under a key that does not lie with this host and with as many others as it should: nothing is sent then.
+func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b", "c", "d")
+	h.change = func(o *pgjournal.Options) { o.Copies = 2 }
+	a := started(t, h, "a")
+	off := errors.New("it is off")
+	refused := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			h.keys[name].Fail(off)
+		}
+		g := a.group("nothing is sent")
+		if err := a.j.Append(t.Context(), g); !isRejected(err) || !errors.Is(err, off) {
+			t.Errorf("without %v: %v", names, err)
+		}
+		a.log.Undo(1)
+		if rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames"); rows[0] != "0" {
+			t.Errorf("without %v something was sent", names)
+		}
+		for _, name := range names {
+			h.keys[name].Fail(nil)
+		}
+	}
+	refused("a")
+	refused("b", "c")
+	refused("b", "d")
+	h.keys["c"].Fail(off)
+	first := a.add("b and d have it")
+	for name, want := range map[string]int{"a": 1, "b": 1, "d": 1} {
+		pgtest.Until(t, "the keys are where they should", func() error {
+			if n := len(h.keys[name].Keys(a.j.Name())); n != want {
+				return errors.New(name)
+			}
+			return nil
+		})
+	}
+	a.add("no other key is needed")
+	// It waits for a holder that is slow, and for none that is not needed.
+	h.keys["c"].Fail(nil)
+	over := make(chan struct{})
+	h.keys["d"].Inject(func(string) error { <-over; return nil })
+	var asked atomic.Bool
+	on := make(chan struct{})
+	h.keys["b"].Inject(func(call string) error {
+		if call == "Put" {
+			asked.Store(true)
+			<-on
+		}
+		return nil
+	})
+	g := a.group("behind a checkpoint")
+	g.Cut = true
+	outcome := make(chan error)
+	go func() { outcome <- a.j.Append(context.Background(), g) }()
+	pgtest.Until(t, "b is asked", func() error {
+		if !asked.Load() {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	select {
+	case err := <-outcome:
+		t.Errorf("it has not waited: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(on)
+	must(t, <-outcome)
+	close(over)
+	// A context that ends while a holder is waited for has sent nothing.
+	h.keys["b"].Fail(off)
+	h.keys["c"].Inject(func(string) error { time.Sleep(50 * time.Millisecond); return off })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	g = a.group("given up")
+	g.Cut = true
+	if err := a.j.Append(ctx, g); !isRejected(err) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("given up: %v", err)
+	}
+	a.log.Undo(1)
+	for _, keys := range h.keys {
+		keys.Fail(nil)
+	}
+	a.add("the handle goes on")
+	if found, err := read(t, a.j, first.Before); err != nil || len(found) != 4 {
+		t.Errorf("%d groups: %v", len(found), err)
+	}
+}
+
+// A host that has the key of a segment from nobody cannot claim the journal, says so, and takes it from nobody. One that gets it from another can.
+func TestWhoHasNoKeyCannotClaim(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	a := started(t, h, "a")
+	off := errors.New("it is off")
+	h.keys["c"].Fail(off)
+	first := a.add("c has no key of this")
+	h.keys["c"].Fail(nil)
+	h.keys["a"].Fail(off)
+	h.keys["b"].Fail(off)
+	c := h.open(t, "c")
+	refused := func() {
+		t.Helper()
+		_, _, err := c.Claim(t.Context())
+		if !errors.Is(err, keyholder.ErrNoKey) || !errors.Is(err, off) {
+			t.Errorf("without a key: %v", err)
+		}
+		for _, word := range []string{"segment 1.1", "this host, c:", "a: ", "b: "} {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("it does not say %q: %v", word, err)
+			}
+		}
+		if _, err := read(t, c, first.Before); !errors.Is(err, keyholder.ErrNoKey) {
+			t.Errorf("without a key, it reads: %v", err)
+		}
+	}
+	refused()
+	h.keys["a"].Fail(nil) // so that a can note what it tells
+	h.keys["a"].Inject(func(call string) error {
+		if call == "Get" {
+			return off
+		}
+		return nil
+	})
+	second := a.add("a was not fenced")
+	refused()
+	h.keys["b"].Fail(nil)
+	h.keys["a"].Fail(off)
+	b := &author{TB: t, j: c, log: a.log.Clone()}
+	b.claim() // b gives it
+	b.holds(first.Before, first, second)
+	h.keys["b"].Fail(off) // now it has its own
+	must(t, c.Close())
+	b.j = h.open(t, "c")
+	b.claim()
+	b.holds(first.Before, first, second)
+}
+
+// A segment that is begun while a host claims counts, too: it has the key of that as well, or has taken the journal from nobody.
+func TestASegmentIsBegunDuringAClaim(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	a := started(t, h, "a")
+	first := a.add("c has the key of this")
+	pgtest.Until(t, "c has the key", func() error {
+		_, err := h.keys["c"].Get(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1})
+		return err
+	})
+	off, begin := errors.New("it is off"), true
+	var second journal.Group
+	h.keys["c"].Inject(func(call string) error {
+		switch {
+		case call == "Put":
+			return off
+		case call == "Get" && begin:
+			begin = false
+			second = a.group("but not of this")
+			second.Cut = true
+			must(t, a.j.Append(context.Background(), second))
+			h.keys["b"].Fail(off)
+			h.keys["a"].Inject(func(call string) error {
+				if call == "Get" {
+					return off
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	c := h.open(t, "c")
+	if _, _, err := c.Claim(t.Context()); !errors.Is(err, keyholder.ErrNoKey) || begin {
+		t.Errorf("without the key of what was begun meanwhile: %v", err)
+	}
+	third := a.add("a was not fenced")
+	for _, keys := range h.keys {
+		keys.Fail(nil)
+	}
+	b := &author{TB: t, j: c, log: a.log.Clone()}
+	b.claim()
+	b.holds(first.Before, first, second, third)
+}
+
+// What two hosts encrypt is under different keys, also when a term comes again; and a host that brings another key for a segment is not believed.
+func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
+	g := a.group("under a key that is not b's")
+	if err := a.j.Append(t.Context(), g); !isRejected(err) || !errors.Is(err, keyholder.ErrConflict) {
+		t.Errorf("b has another key: %v", err)
+	}
+	a.log.Undo(1)
+	a.j = h.open(t, "a")
+	a.claim() // a term of which nobody has a key
+	a.add("under a new term")
+	a.claim()
+	a.add("and another one")
+	if n := len(h.keys["a"].Keys(a.j.Name())); n < 2 {
+		t.Errorf("%d keys", n)
+	}
+}
+
+// A segment ends with its term, with a group that says so, and when it is large.
+func TestSegments(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	segments := func(want int) {
+		t.Helper()
+		rows := s.Exec(t, "journals", "SELECT events FROM sluice.segments")
+		if n := len(h.keys["b"].Keys(a.j.Name())); n != want || len(rows) != want {
+			t.Errorf("%d segments and %d keys, not %d", len(rows), n, want)
+		}
+	}
+	cut := func(records ...string) {
+		t.Helper()
+		g := a.group(records...)
+		g.Cut = true
+		must(t, a.j.Append(t.Context(), g))
+	}
+	cut("the first group")
+	segments(1)
+	a.add("goes on")
+	segments(1)
+	cut("behind a checkpoint")
+	segments(2)
+	cut("behind another one")
+	segments(3)
+	a.claim()
+	segments(3)
+	a.add("under another term")
+	segments(4)
+	large := strings.Repeat("x", 33<<20)
+	a.add(large)
+	a.add(large)
+	segments(4)
+	a.add("more than 64 MiB are there")
+	segments(5)
+}
+
+// A holder that hangs is waited for a while, and then done without, where that is possible.
+func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	a := started(t, h, "a")
+	a.add("before")
+	hanging := hanging{keyholdertest.NewMemory("hanging")}
+	h.change = func(o *pgjournal.Options) { o.Others = append(o.Others, hanging) }
+	a.j = h.open(t, "a")
+	began := time.Now()
+	a.claim()
+	a.add("after")
+	must(t, a.j.Close())
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// hanging is a holder that does not answer.
+type hanging struct{ *keyholdertest.Memory }
+
+func (hanging) Put(ctx context.Context, _ string, _ keyholder.Segment, _ keyholder.Key) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hanging) Mark(ctx context.Context, _ string, _ keyholder.Mark) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hanging) Seen(ctx context.Context, _ string) (keyholder.Seen, error) {
+	<-ctx.Done()
+	return keyholder.Seen{}, ctx.Err()
+}
+
+var _ journal.Journal = (*pgjournal.Journal)(nil)

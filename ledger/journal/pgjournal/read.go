@@ -1,0 +1,219 @@
+package pgjournal
+
+import (
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"math"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+)
+
+const (
+	readBytes  = 8 << 20 // that are read ahead, about: of a larger group one frame at a time
+	readFrames = 4096
+)
+
+// Read is [journal.Journal.Read]. It reads ahead, and holds no transaction open between groups.
+func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+	return func(yield func(journal.Group, error) bool) {
+		r := &reader{Journal: j, tail: after}
+		for {
+			g, err := r.next(ctx)
+			if errors.Is(err, io.EOF) || !yield(g, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// reader reads one group after the other.
+type reader struct {
+	*Journal
+	ahead  []journal.Group  // that were read, and not returned yet
+	tail   journal.Position // behind these
+	moved  bool             // a group was read, so that tail is where one ends
+	frames []frame          // of a group that is not whole yet
+	text   []byte           // of these frames
+
+	segment keyholder.Segment
+	cipher  cipher.AEAD // of that segment; nil for none
+}
+
+// next returns the next group. [io.EOF] says that there is none.
+func (r *reader) next(ctx context.Context) (g journal.Group, err error) {
+	if err := r.ready(ctx); err != nil {
+		return g, err
+	}
+	for len(r.ahead) == 0 {
+		if err := r.fill(ctx); err != nil {
+			return g, r.done(err)
+		}
+	}
+	g, r.ahead = r.ahead[0], r.ahead[1:]
+	return g, nil
+}
+
+// fill reads ahead. It may read but a part of a group.
+func (r *reader) fill(ctx context.Context) error {
+	if !fits(r.tail) {
+		return fmt.Errorf("%w: it ends before event %d", journal.ErrLost, r.tail.Events)
+	}
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
+	var found []frame
+	var v view
+	if err := r.using(ctx, func(s *session) (err error) {
+		found, v, err = r.fetch(ctx, s)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := r.follows(v, found); err != nil {
+		return err
+	}
+	for i := range found {
+		if err := r.take(ctx, &found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follows says whether what was found goes on from where the reader is. [io.EOF]: nothing does, as the journal ends there.
+func (r *reader) follows(v view, found []frame) error {
+	if r.tail.Events < v.begin.Events || r.tail.Events > v.end.Events {
+		return v.where(r.tail)
+	}
+	if len(found) > 0 {
+		f := found[0]
+		v.known = f.group.Before == r.tail && f.number == len(r.frames)
+		if !v.known && (r.moved || len(r.frames) > 0) {
+			return fmt.Errorf("%w: behind %v comes part %d of a group behind %v", journal.ErrLost, r.tail, f.number, f.group.Before)
+		}
+		return v.where(r.tail)
+	}
+	if r.tail == v.end && len(r.frames) == 0 {
+		return io.EOF
+	}
+	if !r.moved && len(r.frames) == 0 {
+		return v.where(r.tail) // no group begins here
+	}
+	return fmt.Errorf("%w: nothing is behind %v, and the journal ends with %v", journal.ErrLost, r.tail, v.end)
+}
+
+// fetch reads frames, and where the journal begins and ends.
+func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, err error) {
+	number := s.next()
+	rows, err := s.conn.Query(ctx, r.sql.read, number, r.ledger, int64(r.tail.Events), len(r.frames), int64(readBytes), readFrames)
+	if err != nil {
+		return nil, v, err
+	}
+	defer rows.Close()
+	count := int64(0)
+	for ; rows.Next(); count++ {
+		f, end, err := scan(rows, number)
+		if err != nil {
+			return nil, v, err
+		}
+		if v = end; f != nil {
+			found = append(found, *f)
+		}
+	}
+	if err := errors.Join(rows.Err(), s.warned); err != nil {
+		return nil, v, err
+	}
+	if rows.CommandTag().RowsAffected() != count || count == 0 {
+		return nil, v, s.mixed() // some were dropped on the way
+	}
+	switch v.id {
+	case r.id:
+		return found, v, nil
+	case [16]byte{}:
+		return nil, v, fmt.Errorf("%w: the journal is gone: %w", journal.ErrLost, fs.ErrNotExist)
+	}
+	return nil, v, fmt.Errorf("%w: the ledger has another journal there now, postgres:%x", journal.ErrForeign, v.id)
+}
+
+// scan reads a row. There is no frame in it if the journal has none to read.
+func scan(rows pgx.Rows, number int64) (f *frame, v view, err error) {
+	var echo int64
+	var standby bool
+	var id *uuid.UUID
+	var begin, end, events, term, after, segmentTerm, segmentNumber *int64
+	var part, of *int32
+	var beginRoot, endRoot, root, afterRoot, body []byte
+	err = rows.Scan(&echo, &standby, &id, &begin, &beginRoot, &end, &endRoot, &events, &part, &of, &term, &root, &after, &afterRoot, &segmentTerm,
+		&segmentNumber, &body)
+	switch {
+	case err != nil:
+		return nil, v, err
+	case echo != number:
+		return nil, v, errMixed
+	case standby:
+		return nil, v, fmt.Errorf("%w: it has become a standby", ErrServer)
+	case id == nil:
+		return nil, v, nil
+	}
+	v = view{id: *id, begin: position(*begin, beginRoot), end: position(*end, endRoot)}
+	if events == nil {
+		return nil, v, nil
+	}
+	return &frame{
+		group:   journal.Group{Term: uint64(*term), Before: position(*events, root), After: position(*after, afterRoot)},
+		segment: keyholder.Segment{Term: uint64(*segmentTerm), Number: uint64(*segmentNumber)},
+		number:  int(*part), of: int(*of), body: body,
+	}, v, nil
+}
+
+// take adds a frame to those that were read, and a group if it is whole then.
+func (r *reader) take(ctx context.Context, f *frame) error {
+	if n := len(r.frames); f.number != n || f.of <= n || f.group.Before != r.tail ||
+		n > 0 && (f.group.After != r.frames[0].group.After || f.group.Term != r.frames[0].group.Term || f.of != r.frames[0].of) {
+		return fmt.Errorf("%w: part %d of %d of a group behind %v in the place of part %d behind %v",
+			journal.ErrForked, f.number, f.of, f.group.Before, n, r.tail)
+	}
+	text, err := r.unseal(ctx, f)
+	if err != nil {
+		return err
+	}
+	r.text = append(r.text, text...)
+	f.body = nil
+	r.frames = append(r.frames, *f)
+	if len(r.frames) < f.of {
+		return nil
+	}
+	g := f.group
+	if g.After.Events <= g.Before.Events || g.After.Events > math.MaxInt64 {
+		return fmt.Errorf("%w: a group from %v to %v", journal.ErrCorrupt, g.Before, g.After)
+	}
+	if g.Records, err = recordsIn(r.text, g.After.Events-g.Before.Events); err != nil {
+		return err
+	}
+	r.ahead, r.tail, r.moved = append(r.ahead, g), g.After, true
+	r.frames, r.text = nil, nil
+	return nil
+}
+
+// unseal opens a frame.
+func (r *reader) unseal(ctx context.Context, f *frame) ([]byte, error) {
+	if r.cipher == nil || r.segment != f.segment {
+		k, err := r.key(ctx, f.segment)
+		if err != nil {
+			return nil, err
+		}
+		if r.cipher, err = cipherOf(k); err != nil {
+			return nil, err
+		}
+		r.segment = f.segment
+	}
+	return f.open(r.cipher, r.id)
+}

@@ -1,0 +1,104 @@
+package pgjournal
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Restore is [For] for a database that has lost the journal which the file names, or its end: if the file is ahead of what is there, it makes the
+// journal anew, under its name, where the file ends, and destroys what is there. It is for a person to decide, once, when nobody has the database
+// that has the rest. What somebody was told, and the file does not have, is a [*LostError] all the same, unless [Options.AcceptLoss] is where
+// the file ends.
+func Restore(o Options) func(journal.Wanted) (journal.Journal, error) {
+	usual := For(o)
+	return func(w journal.Wanted) (journal.Journal, error) {
+		if w.Name == "" {
+			return usual(w)
+		}
+		j, err := start(context.Background(), o, w.Ledger, func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
+		if err != nil {
+			return nil, err
+		}
+		return j, nil
+	}
+}
+
+// restore makes the journal anew, if it is behind a file.
+func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
+	digits, is := strings.CutPrefix(w.Name, "postgres:")
+	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) || len(id) != len(j.id) || !fits(w.At) {
+		return fmt.Errorf("%w: no journal of this kind: %.60q", journal.ErrForeign, w.Name)
+	}
+	behind := false
+	if err := j.using(ctx, func(s *session) error {
+		if err := j.install(ctx, s); err != nil {
+			return fmt.Errorf("make the tables: %w", err)
+		}
+		if err := j.checkVersion(ctx, s); err != nil {
+			return err
+		}
+		v, err := j.lookBy(ctx, s, journal.Position{})
+		if behind = errors.Is(err, fs.ErrNotExist); behind {
+			return nil
+		}
+		if err == nil && v.id != j.id {
+			err = fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForeign, v.id)
+		}
+		behind = err == nil && v.end.Events < w.At.Events
+		return err
+	}); err != nil || !behind {
+		return err
+	}
+	term, accept, err := j.told(ctx, w.At)
+	if err != nil {
+		return err
+	}
+	return j.using(ctx, func(s *session) error { return j.replace(ctx, s, w.At, term, accept) })
+}
+
+// told says whether somebody was told more than there is up to a position. It returns the highest term of which anybody knows, and whether a loss is to
+// be accepted.
+func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
+	seen, err := j.seen(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	accept = j.AcceptLoss != nil && *j.AcceptLoss == at
+	for _, host := range seen {
+		term = max(term, host.found.Term)
+		m := host.found.Mark
+		if has := m.Position.Events < at.Events || m.Position == at; m.Term > 0 && !has && !accept {
+			return 0, false, &LostError{End: at, Told: m.Position, Host: host.of.Name()}
+		}
+	}
+	return term, accept, nil
+}
+
+// replace puts a head where there is none, or one that is behind a position.
+func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, term uint64, accept bool) error {
+	err := pgx.BeginFunc(ctx, s.conn, func(pgx.Tx) error {
+		n, err := s.change(ctx, j.sql.drop, j.ledger, j.id, int64(at.Events))
+		if err != nil || n == 0 {
+			return err // it is there, and not behind
+		}
+		for _, clear := range []string{j.sql.clearFrames, j.sql.clearSegments, j.sql.clearBases} {
+			if _, err := s.change(ctx, clear, j.ledger); err != nil {
+				return err
+			}
+		}
+		n, err = s.change(ctx, j.sql.restore, j.ledger, j.id, int64(at.Events), at.Root[:], j.Host, int64(term), accept)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%w: the journal was not made", ErrServer)
+		}
+		return err
+	})
+	return errors.Join(err, s.warned)
+}

@@ -1,0 +1,303 @@
+package pgjournal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+)
+
+const (
+	sweepRows = 2000             // that are removed in a transaction
+	keepTime  = 10 * time.Second // for a host to destroy keys
+)
+
+// Trim is [journal.Journal.Trim]. It goes as far as every other host that follows has folded, and at least [Options.Bases] of them; and it is done
+// when the keys are destroyed with all holders. What else stands in its way, such as a database that does not answer, comes as a [*journal.HeldError], too.
+func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	if err := j.trimming.take(ctx); err != nil {
+		return j.done(err)
+	}
+	defer j.trimming.leave()
+	t := &trim{Journal: j, through: through}
+	err := t.run(ctx)
+	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrCorrupt) {
+		return j.done(err)
+	}
+	return j.done(&journal.HeldError{Through: t.erased, Wanted: through, Reason: err})
+}
+
+// trim is one call of Trim.
+type trim struct {
+	*Journal
+	through journal.Position // as asked for
+	term    uint64
+	below   keyholder.Segment // of this handle, and not begun when the database was asked
+	erased  journal.Position  // up to here all is destroyed
+}
+
+func (t *trim) run(ctx context.Context) error {
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	v, err := t.look(ctx, t.through)
+	if err != nil {
+		return err
+	}
+	t.erased = v.erased
+	switch {
+	case v.term != t.term:
+		return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, t.term)
+	case t.through.Events <= v.erased.Events:
+		return nil
+	case t.through.Events >= v.begin.Events:
+		if err := v.where(t.through); err != nil {
+			return err
+		}
+	}
+	var held error
+	if t.through.Events > v.begin.Events {
+		var goal journal.Position
+		goal, held = t.allowed(v)
+		if err := t.cut(ctx, v, goal); err != nil {
+			return err
+		}
+	}
+	if err := t.destroy(ctx); err != nil {
+		return errors.Join(held, err)
+	}
+	return held
+}
+
+// enter closes the segment that groups go to, if it is to be trimmed, so that nothing is added to it meanwhile.
+func (t *trim) enter(ctx context.Context) error {
+	if err := t.writing.take(ctx); err != nil {
+		return err
+	}
+	defer t.writing.leave()
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	if t.term = t.Journal.term; t.term == 0 {
+		return journal.ErrFenced
+	}
+	if s := t.segment; s != nil && s.begin.Events < t.through.Events {
+		t.segment = nil
+	}
+	t.below = keyholder.Segment{Term: t.term, Number: t.number + 1}
+	for _, s := range []*segment{t.segment, t.fresh} {
+		if s != nil {
+			t.below.Number = min(t.below.Number, s.id.Number)
+		}
+	}
+	return nil
+}
+
+// allowed returns how far Trim may go now, and why not further. Short of what was asked for, it is where a segment begins.
+func (t *trim) allowed(v view) (goal journal.Position, held error) {
+	others, least := 0, t.through.Events
+	for _, b := range v.bases {
+		if b.host == t.Host {
+			continue
+		}
+		others++
+		if b.events < t.through.Events {
+			least = min(least, b.events)
+			held = errors.Join(held, fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.host, b.events, time.Duration(b.seconds)*time.Second))
+		}
+	}
+	if others < t.Bases {
+		return v.begin, errors.Join(held, fmt.Errorf("%d other hosts have a base of their own, of %d that are wanted", others, t.Bases))
+	}
+	if held == nil {
+		return t.through, nil
+	}
+	goal = v.begin
+	for _, s := range v.segments {
+		if s.events <= least && s.events > goal.Events {
+			goal = journal.Position{Events: s.events}
+		}
+	}
+	return goal, held
+}
+
+// cut makes the journal begin at a position, and destroys the rows before it.
+func (t *trim) cut(ctx context.Context, v view, goal journal.Position) error {
+	if goal.Events <= v.begin.Events {
+		return nil
+	}
+	dead, last := v.before(goal)
+	var again *resealed
+	if last != nil {
+		var err error
+		if again, err = t.reseal(ctx, *last, goal, v.after(*last)); err != nil {
+			return err
+		}
+	}
+	if goal != t.through {
+		root, err := t.rootAt(ctx, goal.Events)
+		if err != nil {
+			return err
+		}
+		goal = root
+	}
+	return t.using(ctx, func(s *session) error { return t.cutBy(ctx, s, goal, dead, again) })
+}
+
+// before returns where the segments begin that have groups before a position, and the last of them if it has some behind it, too.
+func (v *view) before(goal journal.Position) (dead []int64, last *span) {
+	for i, s := range v.segments {
+		if s.events >= goal.Events {
+			break
+		}
+		dead = append(dead, int64(s.events))
+		if end := v.after(s); end > goal.Events {
+			last = &v.segments[i]
+		}
+	}
+	return dead, last
+}
+
+// after returns where a segment ends.
+func (v *view) after(s span) uint64 {
+	i := slices.Index(v.segments, s) + 1
+	if i < len(v.segments) {
+		return v.segments[i].events
+	}
+	return v.end.Events
+}
+
+// rootAt returns the position at which a segment begins.
+func (t *trim) rootAt(ctx context.Context, events uint64) (at journal.Position, err error) {
+	err = t.using(ctx, func(s *session) error {
+		var root []byte
+		err := s.ask(ctx, t.sql.rootAt, []any{t.ledger, int64(events)}, &root)
+		at = position(int64(events), root)
+		return err
+	})
+	return at, err
+}
+
+// resealed are the groups behind a position that lies within a segment, under a key of their own.
+type resealed struct {
+	id     keyholder.Segment
+	frames []frame
+}
+
+// reseal encrypts what is behind a position, in a segment to which nothing is added any more, under another key: the old one is to be destroyed.
+func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to uint64) (*resealed, error) {
+	if err := t.writing.take(ctx); err != nil {
+		return nil, err
+	}
+	s, err := t.beginSegment(ctx)
+	t.writing.leave()
+	if err != nil {
+		return nil, err
+	}
+	again := &resealed{id: s.id}
+	for g, err := range t.Read(ctx, from) {
+		if err != nil {
+			return nil, err
+		}
+		frames, err := framesOf(g, s.id, s.cipher, t.Journal.id)
+		if err != nil {
+			return nil, err
+		}
+		if again.frames = append(again.frames, frames...); g.After.Events >= to {
+			break
+		}
+	}
+	return again, nil
+}
+
+// cutBy does all of a cut in one transaction.
+func (t *trim) cutBy(ctx context.Context, s *session, goal journal.Position, dead []int64, again *resealed) error {
+	var steps []step
+	add := func(sql string, more ...any) {
+		steps = append(steps, step{sql, slices.Concat([]any{t.ledger, t.Journal.id, int64(t.term)}, more)})
+	}
+	add(t.sql.cut, int64(goal.Events), goal.Root[:], dead)
+	if again != nil {
+		add(t.sql.split, int64(goal.Events), int64(again.id.Term), int64(again.id.Number))
+		for _, f := range again.frames {
+			add(t.sql.reseal, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number), f.body)
+		}
+	}
+	changed, err := s.together(ctx, steps)
+	if err == nil && !changed {
+		err = fmt.Errorf("%w: the journal was not cut at %v", journal.ErrFenced, goal)
+	}
+	return err
+}
+
+// destroy removes the rows before the begin of the journal, and has all holders destroy the keys of segments that are no more.
+func (t *trim) destroy(ctx context.Context) error {
+	v, err := t.look(ctx, t.through)
+	if err != nil {
+		return err
+	}
+	if v.begin.Events <= v.erased.Events {
+		return nil
+	}
+	if err := t.using(ctx, func(s *session) error { return errors.Join(t.sweep(ctx, s), t.checkSegments(ctx, s)) }); err != nil {
+		return err
+	}
+	var live []keyholder.Segment
+	for _, s := range v.segments {
+		live = append(live, s.id)
+	}
+	var all error
+	for _, a := range ask(ctx, keepTime, t.holders(), func(ctx context.Context, h keyholder.Holder) (struct{}, error) {
+		return struct{}{}, h.Keep(ctx, t.Name(), t.below, live)
+	}) {
+		if a.err != nil {
+			all = errors.Join(all, fmt.Errorf("keys may be left with %s: %w", a.of.Name(), a.err))
+		}
+	}
+	if all != nil {
+		return all
+	}
+	if err := t.using(ctx, func(s *session) error {
+		n, err := s.change(ctx, t.sql.erased, t.ledger, t.Journal.id, int64(t.term), int64(v.begin.Events), v.begin.Root[:])
+		if err == nil && n != 1 {
+			err = journal.ErrFenced
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	t.erased = v.begin
+	return nil
+}
+
+// sweep removes rows, some at a time. It is durable then that the journal begins behind them, and with that what has resealed the rest: no key is
+// destroyed before.
+func (t *trim) sweep(ctx context.Context, s *session) error {
+	for {
+		n, err := s.change(ctx, t.sql.sweep, t.ledger, sweepRows)
+		if err != nil {
+			return err
+		}
+		if n < sweepRows {
+			return t.settleBy(ctx, s)
+		}
+	}
+}
+
+// checkSegments says whether there is a group whose segment nobody would know of: its key is not to be destroyed.
+func (t *trim) checkSegments(ctx context.Context, s *session) error {
+	n, err := s.change(ctx, t.sql.stray, t.ledger)
+	if err == nil && n != 0 {
+		err = fmt.Errorf("%w: %d frames are of no segment", journal.ErrCorrupt, n)
+	}
+	return err
+}

@@ -1,0 +1,382 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// cut appends a group that begins a segment.
+func (a *author) cut(records ...string) journal.Group {
+	a.Helper()
+	g := a.group(records...)
+	g.Cut = true
+	if err := a.j.Append(a.Context(), g); err != nil {
+		a.Fatalf("Append: %v", err)
+	}
+	g.Cut = false
+	return g
+}
+
+// held trims to a position, which is held back. It returns how far all is destroyed.
+func (a *author) held(wanted journal.Position, words ...string) journal.Position {
+	a.Helper()
+	err := a.j.Trim(a.Context(), wanted)
+	held, is := errors.AsType[*journal.HeldError](err)
+	if !is || held.Wanted != wanted {
+		a.Fatalf("Trim(%v): %v", wanted, err)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			a.Errorf("it does not say %q: %v", word, err)
+		}
+	}
+	return held.Through
+}
+
+// Trim goes as far as every host that follows has folded, and says for whom it waits. One that is gone for good is dismissed.
+func TestTrimWaitsForWhoFollows(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	h.change = func(o *pgjournal.Options) { o.Bases = 2 }
+	a := started(t, h, "a")
+	begin := a.log.End()
+	var groups []journal.Group
+	for n := range 4 { // a segment has two groups
+		groups = append(groups, a.cut(fmt.Sprint("first ", n)), a.add(fmt.Sprint("second ", n)))
+	}
+	at := func(n int) journal.Position { return groups[n-1].After } // behind so many groups
+	keys := func(want int) {
+		t.Helper()
+		for _, name := range []string{"a", "b", "c"} {
+			if n := len(h.keys[name].Keys(a.j.Name())); n != want {
+				t.Errorf("host %s has %d keys, not %d", name, n, want)
+			}
+		}
+	}
+	nothing := func(through journal.Position) {
+		t.Helper()
+		if through != begin {
+			t.Errorf("up to %v all is destroyed", through)
+		}
+		keys(4)
+		a.holds(begin, groups...)
+	}
+	nothing(a.held(at(8), "0 other hosts", "of 2"))
+	own, b, c := a.j.(*pgjournal.Journal), h.open(t, "b"), h.open(t, "c")
+	must(t, own.Folded(t.Context(), at(8))) // its own base is no other's
+	nothing(a.held(at(8), "0 other hosts"))
+	must(t, b.Folded(t.Context(), at(8)))
+	nothing(a.held(at(8), "1 other hosts"))
+	must(t, c.Folded(t.Context(), at(1)))
+	nothing(a.held(at(8), "host c", "up to event 1 only", "ago"))
+	must(t, c.Folded(t.Context(), at(5))) // the first two segments, and a half of the third
+	if through := a.held(at(8), "host c", "up to event 5 only"); through != at(4) {
+		t.Errorf("up to %v all is destroyed, not %v", through, at(4))
+	}
+	keys(2)
+	a.holds(at(4), groups[4:]...)
+	must(t, b.Folded(t.Context(), at(6))) // b has gone back to an older disk
+	a.held(at(8), "host b has folded up to event 6 only", "host c")
+	for _, bad := range []journal.Position{at(3), {Events: at(6).Events}} { // with which it has nothing to go on with
+		if err := b.Folded(t.Context(), bad); !errors.Is(err, journal.ErrCorrupt) {
+			t.Errorf("b has folded up to %v: %v", bad, err)
+		}
+		a.held(at(8), "1 other hosts", "host c")
+		must(t, b.Folded(t.Context(), at(8)))
+	}
+	must(t, own.Dismiss(t.Context(), "c"))
+	a.held(at(8), "1 other hosts")
+	keys(2)
+	h.change = nil
+	a.j = h.open(t, "a") // one is enough now
+	a.claim()
+	must(t, a.j.Trim(t.Context(), at(8)))
+	keys(0)
+	a.holds(at(8))
+	// Who claims is no other host any more, and what it said before is forgotten.
+	must(t, a.j.Close())
+	a.j = b
+	a.claim()
+	last := a.add("of b")
+	a.held(last.After, "0 other hosts")
+	if rows := s.Exec(t, "journals", "SELECT host FROM sluice.bases"); fmt.Sprint(rows) != "[]" {
+		t.Errorf("of these is known what they have: %v", rows)
+	}
+}
+
+// Trim is done when all holders have destroyed the keys. If it is cut short, the next one ends it, whoever makes it; and what nobody can use any
+// more is destroyed as well.
+func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	a.add("old")
+	young := a.cut("young")
+	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	off := errors.New("it is off")
+	for _, name := range []string{"a", "b", "c"} {
+		h.keys[name].Inject(func(call string) error {
+			if call == "Keep" {
+				return off
+			}
+			return nil
+		})
+		if through := a.held(young.Before, "keys may be left with "+name, "it is off"); through != begin {
+			t.Errorf("while %s has keys, up to %v all is destroyed", name, through)
+		}
+		if n := len(h.keys[name].Keys(a.j.Name())); name == "a" && n != 2 { // the others have destroyed theirs then
+			t.Errorf("host %s has %d keys", name, n)
+		}
+		a.holds(young.Before, young)
+		h.keys[name].Inject(nil)
+	}
+	must(t, a.j.Close())
+	a.j = h.open(t, "c")
+	a.claim()
+	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	must(t, a.j.Trim(t.Context(), young.Before))
+	for name, keys := range h.keys {
+		if n := len(keys.Keys(a.j.Name())); n != 1 {
+			t.Errorf("host %s has %d keys", name, n)
+		}
+	}
+	a.holds(young.Before, young, a.add("goes on"))
+	// A key that nothing was encrypted under is destroyed as well.
+	h.keys["a"].Fail(off)
+	h.keys["b"].Fail(off)
+	g := a.group("rejected")
+	g.Cut = true
+	if err := a.j.Append(t.Context(), g); !isRejected(err) {
+		t.Error(err)
+	}
+	a.log.Undo(1)
+	h.keys["a"].Fail(nil)
+	h.keys["b"].Fail(nil)
+	a.claim()
+	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	must(t, a.j.Trim(t.Context(), a.log.End()))
+	for name, keys := range h.keys {
+		if n := len(keys.Keys(a.j.Name())); n != 0 {
+			t.Errorf("host %s has %d keys", name, n)
+		}
+	}
+}
+
+// Groups that are appended while others are trimmed stay, with their keys, wherever it is trimmed to.
+func TestTrimBesideAppends(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	b := h.open(t, "b")
+	var all sync.WaitGroup
+	at := make(chan journal.Position, 1000)
+	rounds := pace.Tries(60, 400, 4000)
+	all.Go(func() {
+		defer close(at)
+		for n := range rounds {
+			g := a.group(fmt.Sprint("group ", n))
+			g.Cut = n%7 == 0
+			if err := a.j.Append(context.Background(), g); err != nil {
+				t.Error(err)
+				return
+			}
+			at <- g.After
+		}
+	})
+	n := 0
+	var last journal.Position
+	for p := range at {
+		if n++; n%5 != 0 {
+			continue
+		}
+		must(t, b.Folded(t.Context(), p))
+		must(t, a.j.Trim(t.Context(), p))
+		last = p
+		for g, err := range b.Read(t.Context(), p) {
+			must(t, err)
+			p = g.After
+		}
+	}
+	all.Wait()
+	left, err := read(t, a.j, last)
+	if err != nil || len(left) != int(a.log.End().Events-last.Events) {
+		t.Errorf("%d groups are left behind %v: %v", len(left), last, err)
+	}
+	if n := len(h.keys["b"].Keys(a.j.Name())); n > 3 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
+// A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim from destroying keys.
+func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	a.add("old")
+	young := a.cut("young")
+	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	s.Exec(t, "journals", "UPDATE sluice.segments SET number = 9 WHERE events = 1")
+	if err := a.j.Trim(t.Context(), young.Before); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("Trim: %v", err)
+	}
+	a.holds(young.Before, young)
+}
+
+// found returns the files below directories that have bytes.
+func found(t testing.TB, b []byte, dirs ...string) (files []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil // a temporary file
+			}
+			if bytes.Contains(text, b) {
+				files = append(files, path)
+			}
+			return err
+		}))
+	}
+	return files
+}
+
+// Tables, the database's log and the standby's files never hold a record in clear; what they keep of it after Trim has no key any more.
+func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
+	s := pgtest.Start(t)
+	standby := s.Standby(t, "one")
+	s.Waits(t, "one")
+	dir := pace.Scratch(t)
+	holders := map[string]*disk.Holder{}
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	for name := range h.keys {
+		d, err := disk.Open(filepath.Join(dir, name))
+		must(t, err)
+		defer d.Close()
+		holders[name] = d
+	}
+	h.change = func(o *pgjournal.Options) {
+		o.Keys, o.Others = holders[o.Host], nil
+		for name, d := range holders {
+			if name != o.Host {
+				o.Others = append(o.Others, d)
+			}
+		}
+	}
+	a := started(t, h, "a")
+	begin := a.log.End()
+	const planted, control = "planted: Ann Example", "control: Bob Example"
+	s.Exec(t, "journals", "CREATE TABLE clear (name text); INSERT INTO clear VALUES ('"+control+"')")
+	a.add("before", planted)
+	a.add(strings.Repeat(planted+" ", 300_000), planted) // several frames
+	young := a.cut("young")
+	s.Streaming(t, "one")
+	s.Exec(t, "postgres", "CHECKPOINT")
+	standby.Exec(t, "postgres", "CHECKPOINT")
+
+	everywhere := []string{s.Data, standby.Data, dir}
+	wal := []string{filepath.Join(s.Data, "pg_wal"), filepath.Join(standby.Data, "pg_wal")}
+	tables := []string{filepath.Join(s.Data, "base"), filepath.Join(standby.Data, "base")}
+	for _, place := range append(wal, tables...) {
+		if len(found(t, []byte(control), place)) == 0 {
+			t.Fatalf("what is in clear is not found in %s", place)
+		}
+	}
+	if files := found(t, []byte(planted), everywhere...); len(files) > 0 {
+		t.Errorf("a record lies in clear in %v", files)
+	}
+	sealed := sealedOf(t, s, 0)
+	for _, place := range append(wal, tables...) {
+		if len(found(t, sealed, place)) == 0 {
+			t.Fatalf("the sealed bytes are not found in %s", place)
+		}
+	}
+	segment := keyholder.Segment{Term: a.term, Number: 1}
+	key, err := holders["a"].Get(t.Context(), a.j.Name(), segment)
+	must(t, err)
+	if n := len(found(t, key[:], everywhere...)); n != 2 {
+		t.Fatalf("the key lies in %d files, not with both hosts", n)
+	}
+
+	must(t, h.open(t, "b").Folded(t.Context(), young.Before))
+	must(t, a.j.Trim(t.Context(), young.Before))
+	if len(found(t, sealed, wal...)) == 0 {
+		t.Log("the sealed bytes are gone by themselves") // then this proves less
+	}
+	if files := found(t, key[:], everywhere...); len(files) > 0 {
+		t.Errorf("the key is left in %v", files)
+	}
+	for name, d := range holders {
+		if _, err := d.Get(t.Context(), a.j.Name(), segment); !errors.Is(err, keyholder.ErrDestroyed) {
+			t.Errorf("host %s: %v", name, err)
+		}
+	}
+	if rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames"); rows[0] != "1" {
+		t.Errorf("%s rows are left", rows[0])
+	}
+	a.holds(young.Before, young)
+	if _, err := read(t, a.j, begin); !errors.Is(err, journal.ErrLost) {
+		t.Errorf("what was trimmed: %v", err)
+	}
+}
+
+// sealedOf returns some of the sealed bytes of a group.
+func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
+	t.Helper()
+	text := s.Exec(t, "journals", fmt.Sprintf("SELECT encode(substr(body, 1, 64), 'hex') FROM sluice.frames WHERE events = %d AND frame = 0", events))[0]
+	var b []byte
+	if _, err := fmt.Sscanf(text, "%x", &b); err != nil || len(b) != 64 {
+		t.Fatal(len(b), err)
+	}
+	return b
+}
+
+var _ keyholder.Holder = (*keyholdertest.Memory)(nil)
+
+// Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
+func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	b := h.open(t, "b")
+	trim := func(through journal.Position, keys int) {
+		t.Helper()
+		must(t, b.Folded(t.Context(), a.log.End()))
+		must(t, a.j.Trim(t.Context(), through))
+		if n := len(h.keys["b"].Keys(a.j.Name())); n != keys {
+			t.Errorf("behind a trim to %v, of %v, there are %d keys, not %d", through, a.log.End(), n, keys)
+		}
+	}
+	a.add("old")
+	trim(a.log.End(), 0)
+	first, second := a.add("first"), a.add("second")
+	trim(first.After, 1)
+	third := a.add("third")
+	trim(first.After, 2)
+	trim(second.After, 1)
+	a.holds(second.After, third)
+	trim(a.log.End(), 0)
+	a.add("more")
+	trim(a.log.End(), 0)
+}
