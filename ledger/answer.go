@@ -79,7 +79,11 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return AnswerResult{}, err
 	}
-	return batch.UntilSettled(func() (AnswerResult, error) { return x.attempt(ctx) })
+	result, err := batch.UntilSettled(func() (AnswerResult, error) { return x.attempt(ctx) })
+	if err != nil {
+		return AnswerResult{}, x.instead(ctx, err)
+	}
+	return result, nil
 }
 
 // AnswerQuote says what an answer would cost.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -72,6 +73,7 @@ type forecast struct {
 	names  []string
 	all    bool
 	levels []privacy.Epsilon // rising; none if they are to be found
+	untold []string          // in order, whom the host has no true value of
 }
 
 func (l *Ledger) newForecast(ctx context.Context, r BudgetRequest) (*forecast, error) {
@@ -141,7 +143,7 @@ func (x *forecast) look(ctx context.Context, s *state.State, out *Budget) (until
 
 // outlook begins to count.
 func (x *forecast) outlook(s *state.State, levels []privacy.Epsilon) *outlook.Outlook {
-	return &outlook.Outlook{Rules: &x.ledger.rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Lowest: privacy.MaxEpsilon()}
+	return &outlook.Outlook{Rules: &x.ledger.rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold, Lowest: privacy.MaxEpsilon()}
 }
 
 // tops returns the levels to look at where none are given.
@@ -276,4 +278,35 @@ func (x *forecast) concerned(s *state.State, c event.Change) (bool, error) {
 		return p.Contains(s, c.About())
 	}
 	return true, nil
+}
+
+// instead adds to the error of a refused request what its objects could answer: at its ε, and at the largest for all. If that cannot be
+// found out, the error stays as it is.
+func (l *Ledger) instead(ctx context.Context, err error, question *event.Question, buyer string, epsilon privacy.Epsilon, names []string, all bool) error {
+	var refused *RefusedError
+	if err == nil || !errors.As(err, &refused) || question == nil {
+		return err
+	}
+	x := &forecast{ledger: l, bid: terms.Bid{Question: question, Client: buyer}, buying: buyer != "", names: names, all: all, levels: []privacy.Epsilon{epsilon}}
+	for _, r := range refused.Refused {
+		if r.Reason == NoTruth {
+			x.untold = append(x.untold, r.Object)
+		}
+	}
+	var out Budget
+	if l.engine.View(ctx, func(s *state.State) error { return x.lookAround(ctx, s, &out) }) == nil {
+		refused.Instead = &out
+	}
+	return err
+}
+
+// lookAround looks at the one level that is asked about, and at the largest that all can have.
+func (x *forecast) lookAround(ctx context.Context, s *state.State, out *Budget) error {
+	_, err := x.look(ctx, s, out)
+	if err != nil || out.Largest.IsZero() || !out.Largest.Less(x.levels[0]) {
+		return err
+	}
+	x.levels = []privacy.Epsilon{out.Largest, x.levels[0]}
+	_, err = x.look(ctx, s, out)
+	return err
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -339,6 +340,123 @@ func TestABudgetIsKept(t *testing.T) {
 			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
 				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
 			}
+		}
+	}
+}
+
+// request is a request of a bazaar that may be refused as a whole, to be tried again at another ε, or without those refused.
+type request struct {
+	name string
+	do   func(key string, epsilon privacy.Epsilon, partial bool) (done int, err error)
+}
+
+// requests returns one of each kind, about the same people. The host knows no truth of some of them.
+func (b *bazaar) requests(untold string) []request {
+	ctx, l, names, buyer := b.Context(), b.ledger, b.some(), b.buyer()
+	if b.random.IntN(2) == 0 {
+		names = names[:1]
+	}
+	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
+		values := make([]string, len(objects))
+		for i, name := range objects {
+			if name != untold {
+				values[i] = "yes"
+			}
+		}
+		return values, nil
+	}
+	return []request{
+		{"raise", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
+			return r.Drawn + r.Reused + r.Derived, err
+		}},
+		{"release", func(key string, epsilon privacy.Epsilon, _ bool) (int, error) {
+			_, err := l.Release(ctx, ReleaseRequest{Key: key, Question: "vote", Epsilon: epsilon, Object: names[0], Truth: truth})
+			return 1, err
+		}},
+		{"sell", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Sell(ctx, SellRequest{Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, Truth: truth})
+			return int(r.Objects), err
+		}},
+		{"reserve", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Reserve(ctx, ReserveRequest{Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, For: time.Hour})
+			return int(r.Objects), err
+		}},
+		{"answer", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
+			return int(r.Objects), err
+		}},
+	}
+}
+
+// try makes a request and, if it is refused, one of those that it is told are possible instead. It returns what that was.
+func (b *bazaar) try(r request, untold string) (instead string) {
+	asked := b.epsilon(1, 21)
+	var refused *RefusedError
+	if _, err := r.do(b.key(), asked, false); !errors.As(err, &refused) {
+		return ""
+	}
+	possible := refused.Instead
+	if possible == nil {
+		b.Fatalf("%s: nobody has looked what is possible instead: %v", r.name, refused)
+	}
+	top := possible.Levels[len(possible.Levels)-1]
+	if top.Epsilon != asked || possible.Objects == 0 || top.Can == possible.Objects {
+		b.Errorf("%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
+	}
+	closing := epoch().AddDate(0, 0, 10) // some sell no more then
+	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
+	// Nobody was asked for truths if budgets stood in the way: then want of one may be found now.
+	well := func(done int, err error, want uint64) bool {
+		if untold != "" {
+			want = min(want, uint64(done))
+		}
+		missing := untold != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r Refusal) bool { return r.Reason == NoTruth })
+		return missing || err == nil && uint64(done) == want
+	}
+	switch n := b.random.IntN(3); {
+	case n == 0 && !possible.Largest.IsZero():
+		if done, err := r.do(b.key(), possible.Largest, false); !well(done, err, possible.Objects) {
+			b.Errorf("%s at ε=%s instead of %s: %d, %v", r.name, possible.Largest, asked, done, err)
+		}
+		return "less"
+	case n == 1 && top.Can > 0:
+		if done, err := r.do(b.key(), asked, true); !well(done, err, top.Can) {
+			b.Errorf("%s at ε=%s without those refused: %d of %d, %v", r.name, asked, done, top.Can, err)
+		}
+		return "fewer"
+	case n == 2 && later:
+		b.now = top.From
+		if done, err := r.do(b.key(), asked, false); !well(done, err, possible.Objects) {
+			b.Errorf("%s at ε=%s from %v on: %d, %v", r.name, asked, top.From, done, err)
+		}
+		return "later"
+	}
+	return ""
+}
+
+// What a refused request is told to be possible instead, is.
+func TestARefusedRequestSaysWhatIsPossible(t *testing.T) {
+	took := map[string]int{}
+	for seed := range tests.Tries(8, 100, 3_000) {
+		b := newBazaar(t, uint64(seed))
+		for range 60 {
+			b.act()
+			untold := ""
+			if b.random.IntN(3) == 0 {
+				untold = b.people[b.random.IntN(len(b.people))]
+			}
+			all := b.requests(untold)
+			r := all[b.random.IntN(len(all))]
+			took[r.name+" "+b.try(r, untold)]++
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+	for _, way := range []string{"raise less", "raise fewer", "raise later", "sell less", "sell fewer", "answer less", "answer fewer"} {
+		if took[way] == 0 {
+			t.Errorf("no request was tried again by %q", way)
 		}
 	}
 }

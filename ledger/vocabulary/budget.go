@@ -1,6 +1,9 @@
 package vocabulary
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -39,4 +42,28 @@ type RefusalSum struct {
 	Largest privacy.Epsilon `json:"largest"`
 	// From is when time alone will have helped all of them, as in [BudgetLevel]; the zero time if it does not help somebody.
 	From time.Time `json:"from,omitzero"`
+}
+
+// Compare puts the most frequent reason first. It is negative if s stands before other.
+func (s RefusalSum) Compare(other RefusalSum) int {
+	return cmp.Or(cmp.Compare(other.Count, s.Count), cmp.Compare(s.Reason, other.Reason))
+}
+
+// nearest says which requests would succeed in place of one at the highest level, "" if none would.
+func (b *Budget) nearest() string {
+	var would []string
+	top := b.Levels[len(b.Levels)-1]
+	if !b.Largest.IsZero() && b.Largest.Less(top.Epsilon) {
+		would = append(would, fmt.Sprintf("ε=%s for all %d", b.Largest, b.Objects))
+	}
+	if top.Can > 0 && top.Can < b.Objects {
+		would = append(would, fmt.Sprintf("ε=%s for the %d others", top.Epsilon, top.Can))
+	}
+	if top.Later > 0 && top.Can+top.Later == b.Objects {
+		would = append(would, fmt.Sprintf("ε=%s for all from %s on", top.Epsilon, top.From.Format(time.RFC3339)))
+	}
+	if len(would) == 0 {
+		return ""
+	}
+	return "; possible is " + strings.Join(would, ", or ")
 }

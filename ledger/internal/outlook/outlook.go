@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
@@ -24,6 +25,8 @@ type Outlook struct {
 	Bid    terms.Bid         // the question, and who buys
 	Buying bool              // somebody buys; else the host asks for itself
 	Levels []privacy.Epsilon // that are asked about, rising, 1 to Most
+	// Untold are names, in order, of objects that nothing can be drawn for, since the host has no true value of them.
+	Untold []string
 	// Tops, unless nil, gets for each object the highest level that it can have at once.
 	Tops   Tops
 	Lowest privacy.Epsilon // an ε that everybody could have: at first the highest that is asked for, at last the largest ε for all
@@ -90,6 +93,10 @@ func (o *Outlook) Add(name string) error {
 	span, err := o.Rules.Span(o.State, &x, o.asking(&x))
 	if err != nil {
 		return err
+	}
+	if _, untold := slices.BinarySearch(o.Untold, name); untold {
+		span.Now = budget.Lower(span.Now, x.Chain.Current())
+		span.Ever = span.Now
 	}
 	k, err := o.kindOf(&x, &span)
 	if err != nil {

@@ -1,7 +1,6 @@
 package outlook
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -188,6 +187,9 @@ func (o *Outlook) short(x *terms.Subject, span *rules.Span, epsilon privacy.Epsi
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
 	}
+	if _, untold := slices.BinarySearch(o.Untold, x.Name); untold {
+		return vocabulary.NoTruth, nil
+	}
 	ask := o.asking(x)
 	ask.Epsilon = epsilon
 	_, refusal, err := o.Rules.Assess(o.State, x, ask)
@@ -221,9 +223,7 @@ func (o *Outlook) Result() (out vocabulary.Budget, until time.Time) {
 		}
 		out.Refused = append(out.Refused, one.RefusalSum)
 	}
-	slices.SortFunc(out.Refused, func(a, b vocabulary.RefusalSum) int {
-		return cmp.Or(-cmp.Compare(a.Count, b.Count), cmp.Compare(a.Reason, b.Reason))
-	})
+	slices.SortFunc(out.Refused, vocabulary.RefusalSum.Compare)
 	return out, o.until
 }
 
