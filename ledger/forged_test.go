@@ -137,7 +137,7 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 // endsRequest tells whether an event is the last one of a request, but for the one that settles it.
 func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	goesOn := map[event.Kind][]event.Kind{
-		event.KindPolicy: {event.KindEnrolled}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
+		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
 		event.KindCharged: {event.KindCharged, event.KindAnswered}, event.KindAnswered: {event.KindRefused}, event.KindRefused: {event.KindRefused}, event.KindSold: {event.KindRefused}, event.KindHeld: {event.KindRefused},
 	}
 	switch c.Kind() {
@@ -157,6 +157,8 @@ func settledAccount(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
 		c.Counts[roster.EnrolledNow]++
+	case *event.TermsChanged:
+		c.Counts[roster.TermsChanged]++
 	case *event.Released:
 		c.Counts[verdictOf(one.Method)]++
 	case *event.Sold:
@@ -187,6 +189,7 @@ type pairOfLogs struct {
 	sound, forged []event.Change
 	why           string
 	after         time.Duration // since epoch
+	settled       bool          // the changes have the events that settle them
 }
 
 func (g ground) sales(t *testing.T) map[string]pairOfLogs {
@@ -551,8 +554,8 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	}
 	return map[string]pairOfLogs{
 		"a million raised":           {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
-		"two raised":                 {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, 1 raised"},
-		"none raised":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, 1 raised"},
+		"two raised":                 {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
+		"none raised":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
 		"derived, not raised":        {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{event.Derived: 1} }), why: "counts [0 0 1]"},
 		"more had it than there are": {sound: told(func(c *event.Settled) { c.Counts[event.Reused] = 2 }), forged: told(func(c *event.Settled) { c.Counts[event.Reused] = 1000 }), why: "counts [1 1000 0], of"},
 		"it cost less":               {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
@@ -684,7 +687,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 func TestApplyRefusesForgeries(t *testing.T) {
 	g := newGround(t, nil)
 	must(t, replayWhole(&kvtest.Memory{}, g.log))
-	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.ends(t)} {
+	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.ends(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 		}
@@ -695,7 +698,10 @@ func TestApplyRefusesForgeries(t *testing.T) {
 func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 	t.Helper()
 	follow := func(changes []event.Change) error {
-		log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
+		if !one.settled {
+			changes = withSettled(uint64(len(g.log))+1, changes)
+		}
+		log := followedBy(changes...)(slices.Clone(g.log))
 		for i := range log[len(g.log):] {
 			log[len(g.log)+i].Time = epoch().Add(one.after)
 		}

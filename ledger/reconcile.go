@@ -21,8 +21,8 @@ type Member struct {
 	Question string          // by its name
 	Policy   policy.Policy   // of the object's chain; the zero value is none, so that only the cap binds
 	Cap      privacy.Epsilon // of the object, over all its chains; 0 leaves it as it is, and is [ErrNoCap] for one new to the ledger
-	// Consent is the host's word that the object has agreed to exactly these terms, as in [ChangeTermsRequest]. It is used only when
-	// they change. What may be more is refused without it; to a higher cap, which is over all questions, the consent in one row is enough.
+	// Consent is the host's word that the object agrees to exactly these terms now, as in [ChangeTermsRequest]. It is used only when
+	// they change: so a row that is older than what the ledger has would bring back what somebody has taken back since. What may be more is refused without it; to a higher cap, which is over all questions, the consent in one row is enough.
 	Consent string
 }
 

@@ -546,7 +546,7 @@ func TestVerifyFindsAllThatWasAltered(t *testing.T) {
 	var want []string
 	all := tamperings(t)
 	for _, name := range sortedKeys(all) {
-		if name == "fewer levels" || name == "chain's ε" {
+		if name == "fewer levels" || name == "chain's ε" || name == "what a buyer paid" {
 			continue // they take away what others alter
 		}
 		for _, p := range all[name](t, s) {

@@ -238,7 +238,7 @@ func TestTheKindsOfFacts(t *testing.T) {
 			t.Errorf("%s is %v", k, is.detail)
 		}
 	}
-	if len(shapes()) != len(told) || len(told) != 17 {
+	if len(shapes()) != len(told) || len(told) != 18 {
 		t.Errorf("%d kinds, %d of them in the log", len(shapes()), len(told))
 	}
 }

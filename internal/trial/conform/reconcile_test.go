@@ -345,16 +345,33 @@ func TestWhatIsNewerThanTheTableStays(t *testing.T) { kit.Both(t, testWhatIsNewe
 
 func testWhatIsNewerThanTheTableStays(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob", "cid")
-	table := []ledger.Member{member(t, "ann", new(kit.Market(t, "2")), "8"), member(t, "bob", new(kit.Market(t, "2")), "9")}
+	kit.Define(t, l, kit.Smoker())
+	kit.Enroll(t, l, "smoker", "9", "bob", "dan", "eve")
+	table := []ledger.Member{
+		member(t, "ann", new(kit.Market(t, "2")), "8"), member(t, "bob", priced(t, 120), "9.5"), {Object: "bob", Question: "smoker", Policy: kit.Market(t, "1"), Consent: "for money"},
+		{Object: "dan", Question: "smoker", Cap: kit.Eps(t, "9.5"), Consent: "more"}, member(t, "eve", priced(t, 100), "9.5"), {Object: "eve", Question: "smoker"},
+	}
+	table[4].Consent = "on both"
 	r := ledger.ReconcileRequest{Withdraw: true, Gone: 1, Members: func(yield func(ledger.Member, error) bool) {
 		if !yield(table[0], nil) {
 			return
 		}
 		changeTerms(t, l, to(t, "1", nil, "2", "ann"))
+		lower := to(t, "lower", nil, "3", "bob") // a cap is over all questions
+		lower.Question = "smoker"
+		changeTerms(t, l, lower)
 		kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "late")
-		yield(table[1], nil)
+		for _, row := range table[1:] {
+			yield(row, nil)
+		}
 	}}
-	table[0].Consent = "to 8, before they thought better of it"
+	r.Confirm = func(plan ledger.ReconcileResult) error {
+		lower := to(t, "lower too", nil, "4", "dan", "eve")
+		lower.Question = "smoker"
+		changeTerms(t, l, lower)
+		return nil
+	}
+	table[0].Consent, table[1].Consent = "to 8, before they thought better of it", "before that, too"
 	done := reconcile(t, l, r)
 	if done.Gone.Count != 1 || done.Gone.First[0] != "cid" || done.Withdrawn != 1 {
 		t.Errorf("%q", told(done))
@@ -362,8 +379,49 @@ func testWhatIsNewerThanTheTableStays(t *kit.T) {
 	if o := kit.ObjectOf(t, l, "ann"); o.Cap != kit.Eps(t, "2") {
 		t.Errorf("ann has the cap %s", o.Cap)
 	}
+	for object, limit := range map[string]string{"bob": "3", "dan": "4", "eve": "4"} {
+		if o := kit.ObjectOf(t, l, object); o.Cap != kit.Eps(t, limit) {
+			t.Errorf("%s has the cap %s, want %s", object, o.Cap, limit)
+		}
+	}
+	if o := kit.ObjectOf(t, l, "bob"); !o.Chains[0].Policy.Equal(*priced(t, 120)) || o.Chains[1].Policy != nil {
+		t.Errorf("bob is under %+v", o)
+	}
 	if o := kit.ObjectOf(t, l, "late"); o.Chains[0].Withdrawn {
 		t.Errorf("%+v", o)
+	}
+	kit.WantClean(t, l, ledger.VerifyRequest{})
+}
+
+// A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
+func TestWhatChangesBetweenTwoPartsStays(t *testing.T) {
+	kit.Both(t, testWhatChangesBetweenTwoPartsStays)
+}
+
+func testWhatChangesBetweenTwoPartsStays(t *kit.T) {
+	l := kit.Sellers(t, kit.NewLedger(t), "2", "5", "ann", "bob")
+	kit.Define(t, l, kit.Smoker())
+	kit.Enroll(t, l, "smoker", "5", "ann", "bob")
+	row := func(object, question string) ledger.Member {
+		return ledger.Member{Object: object, Question: question, Policy: *priced(t, 120), Cap: kit.Eps(t, "6"), Consent: "on both"}
+	}
+	r := ledger.ReconcileRequest{Members: rows(row("ann", "vote"), row("ann", "smoker"), row("bob", "vote"), row("bob", "smoker"))}
+	parts := 0
+	r.Progress = func(done, _ int) {
+		if parts++; done == 2 { // those about the vote are done
+			changeTerms(t, l, to(t, "lower", nil, "4", "ann"))
+			other := to(t, "other", priced(t, 500), "", "bob")
+			other.Question, other.Consent = "smoker", "bob prefers this"
+			changeTerms(t, l, other)
+		}
+	}
+	reconcile(t, l, r)
+	ann, bob := kit.ObjectOf(t, l, "ann"), kit.ObjectOf(t, l, "bob")
+	if parts != 2 || ann.Cap != kit.Eps(t, "4") || !ann.Chains[0].Policy.Equal(*priced(t, 120)) || !ann.Chains[1].Policy.Equal(*priced(t, 120)) {
+		t.Errorf("%d parts: ann is under %+v", parts, ann)
+	}
+	if bob.Cap != kit.Eps(t, "6") || !bob.Chains[1].Policy.Equal(*priced(t, 500)) {
+		t.Errorf("bob is under %+v", bob)
 	}
 	kit.WantClean(t, l, ledger.VerifyRequest{})
 }

@@ -686,7 +686,7 @@ func testTermsAreComparedByTheClock(t *kit.T) {
 	kit.Define(t, l, kit.Vote())
 	steps, err := policy.Steps(policy.Step{At: now.Add(-time.Hour), Ceiling: kit.Eps(t, "0.5")}, policy.Step{At: now.Add(time.Hour), Ceiling: kit.Eps(t, "1")})
 	kit.Must(t, err)
-	kit.EnrollUnder(t, l, "vote", steps, "9", "ann")
+	kit.EnrollUnder(t, l, "vote", steps, "9", "ann", "bob")
 	half := policy.Fixed(kit.Eps(t, "0.5"))
 	now = now.Add(-5 * time.Hour)
 	_, err = l.ChangeTerms(t.Context(), to(t, "1", &half, "", "ann"))
@@ -695,6 +695,12 @@ func testTermsAreComparedByTheClock(t *kit.T) {
 	}
 	now = now.Add(5 * time.Hour)
 	changeTerms(t, l, to(t, "1", &half, "", "ann"))
+	now = now.Add(-5 * time.Hour) // what was proven for ann is not proven from then on
+	_, err = l.ChangeTerms(t.Context(), to(t, "2", &half, "", "bob"))
+	if got := kit.Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
+		t.Errorf("by a clock gone back again: %+v", got)
+	}
+	now = now.Add(5 * time.Hour)
 	kit.WantClean(t, l, ledger.VerifyRequest{})
 }
 

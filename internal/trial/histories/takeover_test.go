@@ -227,6 +227,10 @@ func (p *pair) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.Enrol
 	return ask(ctx, p, func(l *ledger.Ledger) (ledger.EnrollResult, error) { return l.Enroll(ctx, r) })
 }
 
+func (p *pair) ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (ledger.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
+}
+
 func (p *pair) Withdraw(ctx context.Context, key, object string) error {
 	_, err := ask(ctx, p, nothing(func(l *ledger.Ledger) error { return l.Withdraw(ctx, key, object) }))
 	return err

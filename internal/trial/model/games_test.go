@@ -83,6 +83,16 @@ func TestGamesOfNote(t *testing.T) {
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
 		},
+		// A sweep finds that waiting helps with one question, and then spends on another what is left of the cap.
+		"one cap for two calendars": {
+			moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 6, Cap: milli(1000)}, moveEnroll{Question: "smoker", Objects: []string{"dot"}, Rule: 6},
+			wait(6 * time.Hour), moveAnswer{Question: "vote", Query: "majority:yes", Epsilon: milli(100)}, moveAdvance{},
+		},
+		// A calendar comes to what was raised by hand, and nobody is left who could tell.
+		"a calendar that is late": {
+			moveEnroll{Question: "vote", Objects: []string{"cid"}, Cap: milli(300)}, moveRaise{Question: "vote", Objects: []string{"cid"}, Epsilon: milli(300)},
+			moveTerms{Question: "vote", Objects: []string{"cid"}, Rule: 11}, moveAdvance{Question: "vote"}, moveForget{Object: "cid"},
+		},
 		// What is reserved is sold after the market has closed.
 		"a late payment": {
 			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 7, Cap: kit.Boundless().Nano()},

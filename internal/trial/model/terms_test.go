@@ -297,6 +297,10 @@ func (one moveReconcile) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
+	if refused == nil && err == nil && leavesAll(want) { // nothing is written, also by a clock that is wrong
+		g.same("the reconciliation", got, want)
+		return
+	}
 	if g.failed(err, refused) {
 		return
 	}
@@ -311,6 +315,15 @@ func (one moveReconcile) play(g *game) {
 	if g.closed == nil {
 		g.compareObjects()
 	}
+}
+
+// leavesAll tells whether there is nothing to do.
+func leavesAll(r ledger.ReconcileResult) bool {
+	n := r.Withdrawn
+	for _, q := range r.Questions {
+		n += q.New.Count + q.Changed.Count
+	}
+	return n == 0
 }
 
 // rowsAbout returns the rows about somebody, in the order of questions.

@@ -175,6 +175,9 @@ func checkShort(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Re
 	if r.Reason == vocabulary.ChainCeiling {
 		want.Ceiling, want.Spent = budget.Lower(budget.Higher(r.Ceiling, lowest), highest), w.Chain.Spent()
 		possible := !budget.Minus(r.Ceiling, r.Spent).Less(w.cost) || !budget.Minus(w.Policy.Limit(), want.Spent).Less(w.cost)
+		if possible && r.Remedy == vocabulary.RemedyWaiting && w.order == nil && !w.answer { // the rest of the cap may have gone to another question since
+			capFree = budget.Plus(capFree, chargedInSweep(&s.Counters.Underway, budget.Minus(w.cost, capFree)))
+		}
 		waiting = possible && !capFree.Less(w.cost)
 	} else {
 		want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent

@@ -294,8 +294,8 @@ func checkPromised(s *state.State, r state.Sale, promised *event.Held, ch *state
 	if recorded, found := ch.At(r.Epsilon); wrong == nil && p.Terms() != nil && !(found && recorded.IsHeldBy(r.Buyer)) {
 		wrong = checkRoom(s, r, recorded, o, p.Terms(), ev.Time)
 		if wrong != nil { // other terms may have let others in since
-			changed, err := TermsChangedSince(s, o, r.Question, r.Granted)
-			if err != nil || changed {
+			changed, err := TermsChangedSince(s, o, r.Granted)
+			if err != nil || slices.Contains(changed, r.Question) {
 				return err
 			}
 		}

@@ -119,7 +119,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 		}
 	}
 	if want != c.Counts || u.Sweep && c.Answer == 0 || u.Events > 0 && u.Requests&of == 0 || u.Requests == state.OfChange && c.Counts != (event.Counts{}) {
-		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
+		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, withdrawn or under other terms, %d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
 	}
 	return nil
 }
@@ -207,8 +207,11 @@ func sweptBy(s *state.State, first, end uint64) (map[uint32]event.SweptCount, er
 // when they are found to be forgotten.
 func checkSpent(s *state.State, c *event.Settled) error {
 	u := &s.Counters.Underway
-	hidden := c.Spent - u.Spent
-	if c.Spent < u.Spent || hidden < u.Draws && u.Draws > 0 || hidden > 0 && u.Draws == 0 || hidden > u.Draws*privacy.MaxEpsilonNano {
+	hidden, least := c.Spent-u.Spent, u.Draws
+	if len(c.Swept) > 0 {
+		least = 0 // who was raised by hand may have got the lower levels of the calendar, for nothing
+	}
+	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > u.Draws*privacy.MaxEpsilonNano {
 		return errs.Corrupt(nil, "request %q costs %d nano-nats, its events %d, without %d draws that are erased", c.Key, c.Spent, u.Spent, u.Draws)
 	}
 	s.Counters.Erased.Spent += hidden

@@ -28,8 +28,7 @@ func applyTerms(s *state.State, c *event.TermsChanged, ev event.Event) error {
 	if err := checkConsent(s, c, ch, o, ev); err != nil {
 		return err
 	}
-	s.Counters.Underway.Enrolled++
-	if err := followObject(&s.Counters.Underway, c.Object); err != nil {
+	if err := noteMember(&s.Counters.Underway, c.Question, c.Object); err != nil {
 		return err
 	}
 	ch.Policy, o.Cap = c.Policy, c.Cap
@@ -58,19 +57,19 @@ func checkConsent(s *state.State, c *event.TermsChanged, ch state.Chain, o state
 	return nil
 }
 
-// TermsChangedSince tells whether the terms of an object changed in a question after an event.
-func TermsChangedSince(s *state.State, o state.Object, question uint32, since uint64) (bool, error) {
+// TermsChangedSince returns the questions in which the terms of an object changed after an event.
+func TermsChangedSince(s *state.State, o state.Object, since uint64) (questions []uint32, err error) {
 	for number := o.Latest; number > since; {
 		n, err := s.Entry(number)
 		if err != nil || n.Previous >= number {
-			return false, errs.Corrupt(err, "event %d follows on event %d", number, n.Previous)
+			return nil, errs.Corrupt(err, "event %d follows on event %d", number, n.Previous)
 		}
-		if c, is := n.Change.(*event.TermsChanged); is && c.Question == question {
-			return true, nil
+		if c, is := n.Change.(*event.TermsChanged); is {
+			questions = append(questions, c.Question)
 		}
 		number = n.Previous
 	}
-	return false, nil
+	return questions, nil
 }
 
 // isOfTerms tells whether a refusal is one of an enrolment, or of a change of terms: not about a level that is asked for.
@@ -124,7 +123,7 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 		}
 		possible = enrolled && c.Why != "" && len(c.Why) <= vocabulary.MaxWhy && utf8.ValidString(c.Why)
 	}
-	if !possible || want != c.Refusal {
+	if !possible || want != c.Refusal || c.Question == 0 || c.Question > s.Counters.Questions {
 		return errs.Corrupt(nil, "a refusal says %v, where %v is so", c.Refusal, want)
 	}
 	return nil

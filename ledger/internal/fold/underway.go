@@ -31,6 +31,13 @@ func noteName(u *state.Underway, object string) {
 	u.More = u.More || u.One != object && object != ""
 }
 
+// noteMember notes an object that is enrolled in a question, or put under other terms in it.
+func noteMember(u *state.Underway, question uint32, object string) error {
+	u.Enrolled++
+	noteWanted(u, question, privacy.Epsilon{})
+	return followObject(u, object)
+}
+
 // followObject notes an object that is enrolled or has a response: a request goes through them in order.
 func followObject(u *state.Underway, object string) error {
 	if object < u.Last && !u.Loose {
@@ -72,7 +79,9 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.Refused.Name)
 	}
 	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
-	if !isOfTerms(&c.Refusal) {
+	if isOfTerms(&c.Refusal) {
+		noteWanted(u, c.Question, privacy.Epsilon{})
+	} else {
 		noteWanted(u, c.Question, c.Asked)
 	}
 	if u.Requests &= refusing(&c.Refusal); !u.Loose && u.Requests == 0 {

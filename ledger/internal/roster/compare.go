@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -50,6 +52,7 @@ type Comparison struct {
 	rows   *cursor
 	own    []row    // of the object that is looked at
 	asked  []uint32 // the questions that it is listed in
+	newer  []uint32 // those in which its terms are newer than the table
 	seen   int      // records and rows in the snapshot
 	before privacy.Epsilon
 }
@@ -169,6 +172,9 @@ func (x *Comparison) person(s *state.State, name string, o listed) error {
 	if err := checkCaps(name, x.own); err != nil {
 		return err
 	}
+	if err := x.keepNewer(s, o); err != nil {
+		return err
+	}
 	if err := x.shareConsent(s, name, o); err != nil {
 		return err
 	}
@@ -210,6 +216,20 @@ func (x *Comparison) person(s *state.State, name string, o listed) error {
 		}
 	}
 	return x.missing(name, part, dropped)
+}
+
+// keepNewer finds out in what an object was put under other terms after the table began to be read. They stay, and the cap with them.
+func (x *Comparison) keepNewer(s *state.State, o listed) (err error) {
+	x.newer = nil
+	if !o.found || o.Latest <= x.AsOf {
+		return nil
+	}
+	if x.newer, err = fold.TermsChangedSince(s, o.Object, x.AsOf); len(x.newer) > 0 {
+		for i := range x.own {
+			x.own[i].limit = privacy.Epsilon{}
+		}
+	}
+	return err
 }
 
 // shareConsent leaves a higher cap to the rows that have the consent of the object, if there are any: it is over all questions.
@@ -273,13 +293,14 @@ func (x *Comparison) compare(s *state.State, name string, in bool, c state.Chain
 		d.Kind = Left
 		return x.Found(d)
 	}
-	if row.text == "" && row.number == c.Policy && (row.limit.IsZero() || row.limit == x.before) {
+	if slices.Contains(x.newer, row.question) || row.text == "" && row.number == c.Policy && (row.limit.IsZero() || row.limit == x.before) {
 		return x.Found(d)
 	}
 	var err error
 	if d.Terms, err = row.terms(s); err != nil {
 		return err
 	}
+	d.Terms.Was = x.before
 	m, err := d.Terms.moveFrom(&policyNumbers{state: s}, c, x.before)
 	if err != nil {
 		return err
@@ -326,6 +347,7 @@ func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) 
 		d.Kind, d.Refusal = Refused, m.now.Refuse(name, m.to, more)
 		return x.Found(d)
 	}
+	d.Terms.Was = x.before
 	d.Later, x.before = true, m.to.Cap
 	return x.Found(d)
 }

@@ -95,6 +95,8 @@ type Terms struct {
 	Policy  *policy.Policy  // nil leaves it as it is; the zero value is none
 	Cap     privacy.Epsilon // 0 leaves it as it is
 	Consent string          // the host's word that the object agreed; "" for none
+	// Was, if it is not 0, is the cap that was there when this was found out. If it is another by now, it stays so.
+	Was privacy.Epsilon
 }
 
 // List is a list of objects, each with its terms.

@@ -183,7 +183,7 @@ func (x *Reconciliation) note(d Difference) error {
 	case d.Kind == Changed:
 		at.change.add(d.Object, d.Terms)
 	case d.Later:
-		at.then.add(d.Object, Terms{Cap: d.Terms.Cap, Consent: d.Terms.Consent})
+		at.then.add(d.Object, Terms{Cap: d.Terms.Cap, Consent: d.Terms.Consent, Was: d.Terms.Was})
 		d.Terms.Cap = Terms{}.Cap // as it is
 		fallthrough
 	default:

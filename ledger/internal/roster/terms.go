@@ -2,6 +2,7 @@ package roster
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -70,11 +71,14 @@ func (x *TermsChange) changeOf(s *state.State, numbers *policyNumbers, name stri
 		return nil, nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.AsOf != 0 && o.Latest > x.AsOf {
-		if changed, err := fold.TermsChangedSince(s, o, x.Question.Number, x.AsOf); err != nil || changed {
+		if changed, err := fold.TermsChangedSince(s, o, x.AsOf); err != nil || slices.Contains(changed, x.Question.Number) {
 			return nil, nil, err
 		}
 	}
 	want := x.of(name)
+	if !want.Was.IsZero() && o.Cap != want.Was {
+		want.Cap = o.Cap
+	}
 	m, err := want.moveFrom(numbers, c, o.Cap)
 	if err != nil || !m.is {
 		return nil, nil, err
