@@ -20,7 +20,7 @@ const mostKinds = 1024
 
 // Outlook counts. The exported fields up to Levels are set before the first object is added.
 type Outlook struct {
-	Rules  *rules.Rules
+	Rules  *rules.Rules      // of the ledger
 	State  *state.State      // the snapshot that is counted in
 	Bid    terms.Bid         // the question, and who buys
 	Buying bool              // somebody buys; else the host asks for itself

@@ -74,10 +74,9 @@ type Charge struct {
 
 // Room is what there is for a charge.
 type Room struct {
-	Ceiling, Spent privacy.Epsilon // of the chain
-	Free, Left     privacy.Epsilon // under the ceiling, without and with what others hold
-	CapFree        privacy.Epsilon // the same under the object's cap
-	CapLeft        privacy.Epsilon
+	Ceiling, Spent   privacy.Epsilon // of the chain
+	Free, Left       privacy.Epsilon // under the ceiling, without and with what others hold
+	CapFree, CapLeft privacy.Epsilon // the same under the object's cap
 }
 
 // Most returns what can be charged.

@@ -1,4 +1,4 @@
-package ledger
+package inquiry
 
 import (
 	"context"
@@ -13,32 +13,35 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given up.
+const mostLooks = 16
+
 // instead adds to the error of a refused answer what the panel could answer: at its ε, and at the largest for all. If that cannot be
 // found out, the error stays as it is.
-func (x *inquiry) instead(ctx context.Context, err error) error {
-	var refused *RefusedError
+func (x *Inquiry) instead(ctx context.Context, err error) error {
+	var refused *vocabulary.RefusedError
 	if !errors.As(err, &refused) {
 		return err
 	}
-	var out Budget
-	if x.ledger.engine.View(ctx, func(s *state.State) error { return x.lookAround(s, refused.Refused, &out) }) == nil {
+	var out vocabulary.Budget
+	if x.Desk.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, refused.Refused, &out) }) == nil {
 		refused.Instead = &out
 	}
 	return err
 }
 
 // lookAround looks at the ε that was asked for, and at the largest that all can answer at.
-func (x *inquiry) lookAround(s *state.State, refused []Refusal, out *Budget) error {
-	y := &inquiry{ledger: x.ledger, request: x.request, question: x.question, query: x.query, names: x.names, whole: x.whole, at: s.Clock}
-	y.request.Partial = true
+func (x *Inquiry) lookAround(s *state.State, refused []vocabulary.Refusal, out *vocabulary.Budget) error {
+	y := &Inquiry{Desk: x.Desk, Request: x.Request, Question: x.Question, Query: x.Query, Names: x.Names, whole: x.whole, at: s.Clock}
+	y.Request.Partial = true
 	if err := errors.Join(y.convene(s, s.Counters.Events), y.recall(s)); err != nil {
 		return err
 	}
 	_, without, free := y.recorded() // what a partial request would get at once
-	y.request.Partial, y.others = false, nil
-	*out = Budget{Question: x.question.Name, Objects: uint64(len(y.names)), Event: s.Counters.Events, At: s.Clock, Refused: vocabulary.SumRefusals(refused)}
-	top := vocabulary.BudgetLevel{Epsilon: x.request.Epsilon}
-	untold := func(r Refusal) bool { return r.Reason != NoTruth }
+	y.Request.Partial, y.others = false, nil
+	*out = vocabulary.Budget{Question: x.Question.Name, Objects: uint64(len(y.Names)), Event: s.Counters.Events, At: s.Clock, Refused: vocabulary.SumRefusals(refused)}
+	top := vocabulary.BudgetLevel{Epsilon: x.Request.Epsilon}
+	untold := func(r vocabulary.Refusal) bool { return r.Reason != vocabulary.NoTruth }
 	if err := y.lookAt(s, slices.DeleteFunc(slices.Clone(refused), untold), &top); err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (x *inquiry) lookAround(s *state.State, refused []Refusal, out *Budget) err
 }
 
 // lookAt counts who can answer without those who cannot, and who will be able to by time alone.
-func (x *inquiry) lookAt(s *state.State, untold []Refusal, at *vocabulary.BudgetLevel) error {
+func (x *Inquiry) lookAt(s *state.State, untold []vocabulary.Refusal, at *vocabulary.BudgetLevel) error {
 	if err := x.assess(s, x.at); err != nil {
 		return err
 	}
@@ -93,10 +96,10 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // from returns when time alone will allow an object to be charged, if nothing else is asked of it until then.
-func (x *inquiry) from(s *state.State, name string) (at time.Time, ever bool, err error) {
+func (x *Inquiry) from(s *state.State, name string) (at time.Time, ever bool, err error) {
 	var o terms.Subject
-	refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, &o)
-	if err != nil || refusal != nil || x.ledger.rules.LacksTruthKey(name, x.request.Epsilon) != nil {
+	refusal, err := terms.ReadSubject(s, x.Question, name, x.Request.Epsilon, &o)
+	if err != nil || refusal != nil || x.Desk.Rules.LacksTruthKey(name, x.Request.Epsilon) != nil {
 		return at, false, err
 	}
 	if budget.Minus(o.Object.Cap, o.Object.Spent).Less(x.cost) {
@@ -116,13 +119,13 @@ func (x *inquiry) from(s *state.State, name string) (at time.Time, ever bool, er
 }
 
 // largestFor returns the largest ε at which everybody could answer, below the one that somebody is refused at; 0 if there is none.
-func (x *inquiry) largestFor(s *state.State, refused []Refusal) (privacy.Epsilon, error) {
+func (x *Inquiry) largestFor(s *state.State, refused []vocabulary.Refusal) (privacy.Epsilon, error) {
 	for range mostLooks {
-		most := x.request.Epsilon
+		most := x.Request.Epsilon
 		for _, r := range refused {
 			most = budget.Lower(most, r.Largest)
 		}
-		if x.request.Epsilon = most; most.IsZero() {
+		if x.Request.Epsilon = most; most.IsZero() {
 			break
 		}
 		if _, _, free := x.recorded(); free {
