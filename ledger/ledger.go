@@ -113,6 +113,7 @@ type Ledger struct {
 	// options are those of a standby, for who takes over.
 	options    Options
 	takingOver sync.Mutex
+	budgets    budgets // that were asked for
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
 }

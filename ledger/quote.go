@@ -56,6 +56,8 @@ type Quote struct {
 	Offer
 	Refused []Refusal `json:"refused"` // who would not answer, and why
 	Event   uint64    `json:"event"`   // the last one that all this counts; 0 in a [QuoteError]
+	// Instead says what the same objects could answer, if somebody is refused: see [RefusedError].
+	Instead *Budget `json:"instead,omitempty"`
 }
 
 // Quote says what an order would cost now and whom it would refuse. It charges nobody, changes nothing
@@ -82,7 +84,20 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
+	if len(q.Refused) > 0 {
+		refused := batch.RefusalList{Listed: q.Refused}.Error(t.Question)
+		_ = t.instead(ctx, refused)
+		q.Instead = refused.Instead
+	}
 	return q, nil
+}
+
+// instead adds to the error of a refused order what would have been possible. A reservation cannot be carried out for less.
+func (t *trade) instead(ctx context.Context, err error) error {
+	if t.Reserved != 0 {
+		return err
+	}
+	return t.ledger.instead(ctx, err, t.Question, t.order.Buyer, t.order.Epsilon, t.names, t.order.All)
 }
 
 // trade is an order being looked at, for a quote, a reservation or a sale.

@@ -77,7 +77,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 		return changes, err
 	})
 	if err != nil {
-		return Reservation{}, err
+		return Reservation{}, x.instead(ctx, err)
 	}
 	return l.Reservation(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 }

@@ -119,7 +119,7 @@ func (x *selling) tell(recorded bool, done int) {
 func (x *selling) run(ctx context.Context) (Sale, error) {
 	number, err := batch.UntilSettled(func() (uint64, error) { return x.attempt(ctx) })
 	if err != nil {
-		return Sale{}, err
+		return Sale{}, x.instead(ctx, err)
 	}
 	sale, err := x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 	sale.TruthChanged = x.changed.Among(sale.Refused)

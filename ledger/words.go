@@ -19,6 +19,8 @@ type (
 	Remedy = vocabulary.Remedy
 	// RefusedError reports that a request was refused as a whole because of some of its objects.
 	RefusedError = vocabulary.RefusedError
+	// Budget says what some people can answer to a question, as of an event.
+	Budget = vocabulary.Budget
 	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError
 	// NameError says what is wrong with the name of an object, a buyer or a question that is new to the ledger. It is an [ErrInvalid].

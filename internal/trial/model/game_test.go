@@ -134,10 +134,10 @@ func (g *game) wantError(got, want error) {
 	var quote, quoteOnPaper *ledger.QuoteError
 	switch {
 	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
-		g.same("the refusal", refused, refusedOnPaper)
+		g.same("the refusal", withoutInstead(refused), refusedOnPaper)
 	case errors.As(want, &quoteOnPaper) && errors.As(got, &quote):
 		current := *quote
-		current.Quote.ID = ""
+		current.Quote.ID, current.Quote.Instead = "", nil
 		g.same("the refusal", current, quoteOnPaper)
 	case !errors.Is(got, want):
 		g.Fatalf("the error is %v\n\twant %v", got, want)
@@ -511,7 +511,8 @@ func (g *game) quote(o ledger.Order) (id string) {
 		g.wantError(err, refused)
 		return ""
 	}
-	id, got.ID = got.ID, ""
+	g.budgets(o)
+	id, got.ID, got.Instead = got.ID, "", nil
 	want := t.quote()
 	want.Event = uint64(len(g.paper.log))
 	g.same("the quote", got, want)

@@ -256,6 +256,7 @@ type details struct {
 	Question string           `json:"question,omitempty"`
 	Refused  []ledger.Refusal `json:"refused,omitempty"`
 	Unlisted int              `json:"unlisted,omitempty"` // refused, too
+	Instead  *ledger.Budget   `json:"instead,omitempty"`  // what would be possible
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
@@ -274,6 +275,7 @@ func Explain(err error) (Report, Code) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
+		f.Details.Instead = refused.Instead
 	}
 	var quote *ledger.QuoteError
 	if errors.As(err, &quote) {
