@@ -21,6 +21,8 @@ type (
 	RefusedError = vocabulary.RefusedError
 	// Budget says what some people can answer to a question, as of an event.
 	Budget = vocabulary.Budget
+	// RefusalSum is how many objects are refused for a reason.
+	RefusalSum = vocabulary.RefusalSum
 	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError
 	// NameError says what is wrong with the name of an object, a buyer or a question that is new to the ledger. It is an [ErrInvalid].

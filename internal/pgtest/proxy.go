@@ -223,7 +223,8 @@ func (l *line) carry(m Message, since []byte, to net.Conn) bool {
 		send(m.Bytes[:len(m.Bytes)/2])
 		return false
 	case what == Twice:
-		return send(m.Bytes) && send(m.Bytes)
+		once := send(m.Bytes)
+		return once && send(m.Bytes)
 	case what == Again:
 		return send(m.Bytes) && send(since)
 	}

@@ -525,8 +525,7 @@ func (x *Inquiry) count(s *state.State) (changes []event.Change, counts []int64,
 // result reads the answer that a request got, whoever has come or gone since.
 func (x *Inquiry) result(ctx context.Context, settled uint64) (Result, error) {
 	out := Result{Epsilon: x.Request.Epsilon}
-	var err error
-	err = x.Desk.Engine.View(ctx, func(s *state.State) error {
+	err := x.Desk.Engine.View(ctx, func(s *state.State) error {
 		end, err := s.Settlement(settled)
 		if err != nil {
 			return err
