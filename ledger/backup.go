@@ -137,7 +137,7 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 // When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else is left. progress,
 // unless nil, is told how many KiB of the file are rewritten, of about how many. It must not use the ledger.
 func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
-	if l.engine.ReadOnly {
+	if l.engine.ReadOnly && !l.engine.Standby {
 		return ErrReadOnly
 	}
 	if err := l.engine.View(ctx, func(*state.State) error { return nil }); err != nil { // it is the file to be compacted

@@ -70,6 +70,8 @@ func tellLittle(t testing.TB, s kv.Store) {
 	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "raised", "majority:yes", "1", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
+	_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})
+	must(t, err)
 	must(t, l.BeginEpoch(t.Context(), "move on", "vote", "eve"))
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
 }

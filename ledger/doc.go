@@ -11,7 +11,7 @@
 // responses of one object to one question form a chain (package rrchain): each is a randomized response at its ε, or a
 // row of bits in unary encoding, or an output of a mechanism of the host's own ([Encoding], [Mechanism]). All of them together
 // cost the object the largest ε only, and a response at or below the current level is free and needs no truth. Across its
-// chains an object's spending adds up, and never exceeds its cap.
+// chains an object's spending adds up, and no draw takes it above its cap.
 //
 // A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by the mechanism that is
 // optimal at its ε (package mechanism). It is charged to everybody in the panel. Answers to different queries add up with each
@@ -30,13 +30,14 @@
 //   - [Ledger.Reserve] holds budget and price while a buyer pays. [Ledger.Capture] or [Ledger.Cancel] ends that, or time does.
 //   - [Ledger.Withdraw] takes an object off the market, and out of everything else.
 //
-// A buyer pays for each object the price of the highest level held, in whatever steps it was bought, and the same responses are
-// sold to every buyer. Terms of sale bind orders; the host's own releases ([Ledger.Raise]) are bound by ceilings and caps only.
+// A buyer who upgrades pays the price of the level less what it has paid for the object; the same responses are sold to every buyer.
+// [Ledger.ChangeTerms] changes policies and caps; [Ledger.Reconcile] brings the ledger in line with a host's own table. Terms of sale bind orders; the host's own releases ([Ledger.Raise]) are bound by ceilings and caps only.
 //
 // # What can be relied on
 //
 //   - A response is on disk before a caller sees it. The process may die at any instant. What was committed last is in a directory
-//     beside the file, NAME.journal, which belongs to it: see [Open].
+//     beside the file, NAME.journal, which belongs to it: see [Open]. Elsewhere ([Options.Journal]) the journal outlives the machine: a standby
+//     follows it ([Options.Standby]), and takes over ([Ledger.TakeOver]).
 //   - Every draw is checked against the chain's ceiling and the object's cap in the transaction that records it, in integers.
 //   - For an object, question and ε there is one response, for ever, for everyone, unless the object is forgotten.
 //   - Every request that changes something takes an idempotency key. The same key with the same request returns the same result;

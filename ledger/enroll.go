@@ -2,13 +2,11 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -22,23 +20,33 @@ type EnrollRequest struct {
 	Policy policy.Policy
 	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object that
 	// is known already as it is; for a new one it is [ErrNoCap].
-	Cap      privacy.Epsilon
+	Cap privacy.Epsilon
+	// Terms, if set, says what Policy and Cap are for each object; the fields of these names are empty then. It is asked once
+	// about each, in the order of their names, before anything happens. Asked again for the same key it must say the same.
+	Terms    func(object string) (policy.Policy, privacy.Epsilon)
+	Partial  bool     // leave refused objects out, rather than refuse the request
 	Progress Progress // optional
 }
 
 // EnrollResult tells what an enrolment did.
 type EnrollResult struct {
-	Enrolled int    // newly enrolled, or again after they had withdrawn
-	Already  int    // enrolled in the question before, with the same policy
+	Enrolled int // newly enrolled, or again after they had withdrawn
+	Already  int // enrolled in the question before, with the same policy
+	// Refused were left out, only if the request was partial: the first [MaxPanel] of them. [Ledger.Refusals] yields all.
+	Refused  []Refusal
+	Unlisted int    // how many more were left out, or were and are forgotten since
 	First    uint64 // first and last event; other requests' events may lie between
 	Last     uint64 // as First
 }
 
 // Enroll enrols objects in a question. Those enrolled already are left as they are; one that has
 // withdrawn takes part again, with everything it has spent. If an object is
-// known with another cap than the one given, or enrolled with another policy, nobody is enrolled and
-// the [*RefusedError] says who: budgets do not change in passing. If it gives no cap and somebody is new to
+// known with another cap than the one given, or enrolled with another policy, it is refused ([CapDiffers], [PolicyDiffers]): what
+// somebody has agreed to does not change in passing, but by [Ledger.ChangeTerms]. If any object is refused, nobody is enrolled and
+// the [*RefusedError] says who, unless the request is partial. If it gives no cap and somebody is new to
 // the ledger, nobody is enrolled and the error is [ErrNoCap].
+//
+// A host that has a table of its own brings the ledger in line with it by [Ledger.Reconcile].
 func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {
 	all, err := names.CheckObjects(r.Objects)
 	if err != nil {
@@ -47,145 +55,50 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return EnrollResult{}, err
 	}
-	x := &enrollment{ledger: l, request: r, panel: batch.Panel{Names: all}}
-	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
+	if r.Terms != nil && (!r.Policy.IsZero() || !r.Cap.IsZero()) {
+		return EnrollResult{}, errs.Invalid("a policy or a cap for all, and terms for each")
+	}
+	x := roster.Enrolment{Office: l.office(), List: r.list(all)}
+	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return EnrollResult{}, err
 	}
-	if err := l.admitEnrolled(ctx, all, r.Policy.Terms()); err != nil {
+	for _, p := range x.Policies() {
+		if err := l.door().Policy(ctx, *p); err != nil {
+			return EnrollResult{}, err
+		}
+	}
+	if err := l.door().Objects(ctx, all); err != nil {
 		return EnrollResult{}, err
 	}
-	x.panel.Question = x.question.Number
-	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: x.form(), Panel: x.panel, Progress: r.Progress}
-	result, err := b.Run(ctx)
+	x.Key, x.Id, x.Partial, x.Progress = r.Key, r.form(&x.List), r.Partial, r.Progress
+	done, err := x.Run(ctx)
 	if err != nil {
 		return EnrollResult{}, err
 	}
-	return EnrollResult{int(result.Counts[enrolledNow]), int(result.Counts[enrolledBefore]), result.First, result.Last}, nil
+	return EnrollResult{
+		Enrolled: int(done.Counts[roster.EnrolledNow]), Already: int(done.Counts[roster.EnrolledBefore]),
+		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
+	}, nil
 }
 
-// The tallies of an enrolment.
-const (
-	enrolledNow = iota
-	enrolledBefore
-)
-
-// enrollment is an EnrollRequest being carried out.
-type enrollment struct {
-	ledger   *Ledger
-	request  EnrollRequest
-	question *event.Question
-	panel    batch.Panel
+// list returns the objects with their terms.
+func (r *EnrollRequest) list(objects []string) roster.List {
+	if r.Terms == nil {
+		return roster.List{Names: objects, Each: []roster.Terms{{Policy: &r.Policy, Cap: r.Cap}}}
+	}
+	return roster.ListOf(objects, r.Terms)
 }
 
-func (x *enrollment) form() event.Identity {
+func (r *EnrollRequest) form(list *roster.List) event.Identity {
 	f := event.NewForm("enroll")
-	f.Field("Question").Text(x.request.Question)
-	f.Field("Policy").Text(x.request.Policy.String())
-	f.Field("Cap").Epsilon(x.request.Cap)
-	f.Objects(x.panel.Names, false)
+	f.Field("Question").Text(r.Question)
+	f.Field("Policy").Text(r.Policy.String())
+	f.Field("Cap").Epsilon(r.Cap)
+	f.Objects(list.Names, false)
+	f.Field("Partial").Flag(r.Partial)
+	e := f.Field("Terms")
+	if e.Flag(r.Terms != nil); r.Terms != nil {
+		list.AddTo(e)
+	}
 	return f.Finish()
-}
-
-// Precheck refuses, before anybody is enrolled, if anybody cannot be.
-func (x *enrollment) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
-	var refused batch.RefusalList
-	err = batch.EachPart(ctx, &x.ledger.engine, &p, behind, func(s *state.State, names []string) error {
-		total += len(names)
-		p, err := x.plan(s, names, 0)
-		refused.Add(p.Refused...)
-		return err
-	})
-	if err == nil && len(refused.Listed) > 0 {
-		err = refused.Error(x.question)
-	}
-	return total, err
-}
-
-// Truths has nothing to do: to enrol takes no true values.
-func (x *enrollment) Truths(context.Context, string) error { return nil }
-
-// Decide enrols the objects of a part.
-func (x *enrollment) Decide(s *state.State, names []string) (batch.Part, error) {
-	number, known, err := x.policyNumber(s)
-	if err != nil {
-		return batch.Part{}, err
-	}
-	p, err := x.plan(s, names, number)
-	if err == nil && len(p.Refused) > 0 {
-		err = batch.RefusalList{Listed: p.Refused}.Error(x.question)
-	}
-	if !known && len(p.Changes) > 0 {
-		p.Changes = append([]event.Change{&event.PolicyDefined{Number: number, JSON: x.request.Policy.String()}}, p.Changes...)
-	}
-	return p, err
-}
-
-// policyNumber returns the number of the request's policy, or the next free one.
-func (x *enrollment) policyNumber(s *state.State) (number uint32, known bool, err error) {
-	if x.request.Policy.IsZero() {
-		return 0, true, nil
-	}
-	number, known, err = s.PolicyNumber(x.request.Policy)
-	if !known {
-		number = s.Counters.Policies + 1
-	}
-	return number, known, err
-}
-
-// plan says what to do with each object.
-func (x *enrollment) plan(s *state.State, names []string, policyNumber uint32) (p batch.Part, err error) {
-	for _, name := range names {
-		c, already, err := s.Chain(x.question.Number, name)
-		if err != nil {
-			return p, err
-		}
-		o, known, err := s.Object(name)
-		if err != nil {
-			return p, err
-		}
-		limit := x.request.Cap
-		switch {
-		case limit.IsZero() && !known:
-			return p, fmt.Errorf("object %q: %w", name, ErrNoCap)
-		case limit.IsZero():
-			limit = o.Cap
-		}
-		if known && o.Cap != limit {
-			p.Refused = append(p.Refused, Refusal{Object: name, Reason: CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: limit, Remedy: vocabulary.RemedyNothing})
-			continue
-		}
-		noise := uint32(0)
-		if !already {
-			if noise, err = x.ledger.rules.Noise.Of(x.question); err != nil {
-				return p, err
-			}
-		} else {
-			if noise = c.Noise; o.Forgotten > c.Enrolled {
-				noise = 0 // see NoiseKeys
-			}
-			same, err := x.samePolicy(s, c)
-			if err != nil {
-				return p, err
-			}
-			if !same {
-				p.Refused = append(p.Refused, Refusal{Object: name, Reason: PolicyDiffers, Spent: c.Current(), Remedy: vocabulary.RemedyNothing})
-				continue
-			}
-			if !o.Withdrew(c) {
-				p.Counts[enrolledBefore]++
-				continue
-			}
-		}
-		p.Counts[enrolledNow]++
-		p.Changes = append(p.Changes, &event.Enrolled{Object: name, Question: x.question.Number, Policy: policyNumber, Noise: noise, Cap: limit})
-	}
-	return p, nil
-}
-
-func (x *enrollment) samePolicy(s *state.State, c state.Chain) (bool, error) {
-	if c.Policy == 0 || x.request.Policy.IsZero() {
-		return c.Policy == 0 && x.request.Policy.IsZero(), nil
-	}
-	p, err := s.Policy(c.Policy)
-	return p.Equal(x.request.Policy), err
 }

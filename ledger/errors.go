@@ -38,7 +38,7 @@ var (
 	ErrStopped = errs.ErrStopped
 	// ErrClosed says that the ledger was closed.
 	ErrClosed = errs.ErrClosed
-	// ErrReadOnly says that the ledger was opened for reading only.
+	// ErrReadOnly says that the ledger was opened for reading only, or as a standby.
 	ErrReadOnly = errs.ErrReadOnly
 
 	// ErrClock says that the clock cannot be right, because it is beyond the year 2261, or is so far ahead of the log that
@@ -84,17 +84,23 @@ var (
 type QuoteError struct {
 	Quote    Quote  // what the order is now
 	Expected string // the ID of the quote it was to be, or ""
-	MaxPrice *int64 // the most the buyer would pay, or nil
-	Remedy   Remedy // vocabulary.RemedyPaying or vocabulary.RemedyQuoting
+	// TermsChanged: the quote was made under other terms. Those of somebody in it have changed since ([Ledger.ChangeTerms]).
+	TermsChanged bool
+	MaxPrice     *int64 // the most the buyer would pay, or nil
+	Remedy       Remedy // vocabulary.RemedyPaying or vocabulary.RemedyQuoting
 }
 
 func (e *QuoteError) Error() string {
-	if e.Remedy == vocabulary.RemedyPaying {
-		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d",
-			e.Quote.Question, e.Quote.Buyer, e.Quote.Price, e.Quote.Currency, *e.MaxPrice)
+	since := ""
+	if e.TermsChanged {
+		since = "; it was quoted under other terms"
 	}
-	return fmt.Sprintf("question %q: the order of %q is not what was quoted as %q: it is %d object(s) for %d %s (minor units), %d refused",
-		e.Quote.Question, e.Quote.Buyer, e.Expected, e.Quote.Objects, e.Quote.Price, e.Quote.Currency, len(e.Quote.Refused))
+	if e.Remedy == vocabulary.RemedyPaying {
+		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d%s",
+			e.Quote.Question, e.Quote.Buyer, e.Quote.Price, e.Quote.Currency, *e.MaxPrice, since)
+	}
+	return fmt.Sprintf("question %q: the order of %q is not what was quoted as %q: it is %d object(s) for %d %s (minor units), %d refused%s",
+		e.Quote.Question, e.Quote.Buyer, e.Expected, e.Quote.Objects, e.Quote.Price, e.Quote.Currency, len(e.Quote.Refused), since)
 }
 
 // Progress is called now and then during a long request, with the number of objects done and the

@@ -36,6 +36,7 @@ type Estimate struct {
 	N        int64           `json:"n"`        // objects counted
 	Values   []ValueEstimate `json:"values"`   // in the order of the question's
 	Levels   []LevelCount    `json:"levels"`   // by rising ε
+	Event    uint64          `json:"event"`    // the last one that all this counts; of a recount, the last before it began
 }
 
 // ValueEstimate is the estimated share of one value; see [estimate.Frequency].
@@ -77,7 +78,7 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	if r.Include != nil {
 		count = l.recount
 	}
-	q, counts, err := count(ctx, r)
+	q, counts, last, err := count(ctx, r)
 	if err != nil {
 		return Estimate{}, err
 	}
@@ -87,7 +88,7 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	if len(counts) == 0 {
 		return Estimate{}, fmt.Errorf("question %q: %w", r.Question, ErrNoResponses)
 	}
-	out := Estimate{Question: r.Question}
+	out := Estimate{Question: r.Question, Event: last}
 	for _, level := range counts {
 		out.N += level.Objects
 		out.Levels = append(out.Levels, LevelCount{level.Epsilon, level.Objects})
@@ -127,7 +128,7 @@ func counted(q *event.Question, epsilon privacy.Epsilon) int {
 }
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
-func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, err error) {
+func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
@@ -144,10 +145,10 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 				return c.Recorded
 			})
 		})
-		counts = sum.levels
+		counts, last = sum.levels, s.Counters.Events
 		return err
 	})
-	return q, counts, err
+	return q, counts, last, err
 }
 
 // Levels returns every ε at which there are responses to a question, rising, and how many: also those that
@@ -218,11 +219,12 @@ func (c *counting) add(key state.TallyKey, t state.Tally, taken func(state.Talli
 }
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
-func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, err error) {
+func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
 	if q, err = l.findQuestion(ctx, r.Question); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}
+	last = l.engine.Queue.DurableEvents()
 	var fault error
 	scan := levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
 	err = scan.Each(ctx, func(name string, at *state.Level) bool {
@@ -232,12 +234,12 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Quest
 		return fault == nil
 	})
 	if err = errors.Join(err, fault); err != nil {
-		return q, nil, err
+		return q, nil, 0, err
 	}
 	for _, epsilon := range slices.SortedFunc(maps.Keys(sum.at), privacy.Epsilon.Compare) {
 		counts = append(counts, *sum.at[epsilon])
 	}
-	return q, counts, nil
+	return q, counts, last, nil
 }
 
 // tallying counts responses to a question one by one.

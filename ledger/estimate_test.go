@@ -55,7 +55,7 @@ func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64
 	t.Helper()
 	shares, err := estimate.Frequencies(confidence, counts...)
 	must(t, err)
-	want := Estimate{Question: "vote"}
+	want := Estimate{Question: "vote", Event: stats(t, l).Events}
 	for _, c := range counts {
 		level := LevelCount{Epsilon: c.Epsilon}
 		for _, n := range c.ByValue {

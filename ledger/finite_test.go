@@ -621,7 +621,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 			must(t, err)
 			shares, err := finiteestimate.Frequencies(0.9, counts...)
 			must(t, err)
-			want := Estimate{Question: "party", Levels: sizes}
+			want := Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
 			for i, s := range shares {
 				want.Values = append(want.Values, ValueEstimate{q.Values[i], s.Estimate, s.StdErr, s.Low, s.High})
 			}

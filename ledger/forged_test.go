@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -136,7 +137,7 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 // endsRequest tells whether an event is the last one of a request, but for the one that settles it.
 func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	goesOn := map[event.Kind][]event.Kind{
-		event.KindPolicy: {event.KindEnrolled}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
+		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
 		event.KindCharged: {event.KindCharged, event.KindAnswered}, event.KindAnswered: {event.KindRefused}, event.KindRefused: {event.KindRefused}, event.KindSold: {event.KindRefused}, event.KindHeld: {event.KindRefused},
 	}
 	switch c.Kind() {
@@ -155,7 +156,9 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 func settledAccount(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
-		c.Counts[enrolledNow]++
+		c.Counts[roster.EnrolledNow]++
+	case *event.TermsChanged:
+		c.Counts[roster.TermsChanged]++
 	case *event.Released:
 		c.Counts[verdictOf(one.Method)]++
 	case *event.Sold:
@@ -186,6 +189,7 @@ type pairOfLogs struct {
 	sound, forged []event.Change
 	why           string
 	after         time.Duration // since epoch
+	settled       bool          // the changes have the events that settle them
 }
 
 func (g ground) sales(t *testing.T) map[string]pairOfLogs {
@@ -199,7 +203,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return []event.Change{&event.SaleMade{Deal: d, Tally: n}, &event.Sold{Object: name, Sale: third, Price: d.Price, Response: r}}
 	}
 	hold := func(d event.Deal, name string) []event.Change {
-		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: name, Sale: third, Price: d.Price}}
+		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: name, Sale: third, Price: d.Price, Policy: map[string]uint32{"cid": 2, "eve": 3}[name]}}
 	}
 	first := g.log[indexOf(t, g.log, func(c event.Change) bool { s, ok := c.(*event.Sold); return ok && s.Sale == 1 })].Change.(*event.Sold).Response
 	again.Value = first.Value
@@ -217,7 +221,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	}
 	reserving := func(number uint64, buyer uint32, price uint64) []event.Change { // cid at 0.75
 		d := aSale(t, number, buyer, "0.75", price)
-		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: number, Price: price}}
+		return []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: number, Price: price, Policy: 2}}
 	}
 	taking := func(number uint64, buyer uint32, price uint64, r event.Response) []event.Change {
 		n := event.SaleTally{Draws: 1}
@@ -278,7 +282,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 	d := aSale(t, third, hooli, "1", 100)
 	for name, changes := range map[string][]event.Change{
 		"sold": {&event.SaleMade{Deal: d, Tally: event.SaleTally{Draws: 1}}, &event.Sold{Object: "cid", Sale: third, Price: 100, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}},
-		"held": {&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 100}},
+		"held": {&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 100, Policy: 2}},
 	} {
 		at := func(after time.Duration) error {
 			log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
@@ -299,7 +303,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 	g := newGround(t, nil)
 	d := aSale(t, third, hooli, "0.75", 75)
-	reservation := withSettled(uint64(len(g.log))+1, []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 75}})
+	reservation := withSettled(uint64(len(g.log))+1, []event.Change{&event.Reserved{Deal: d, Expires: epoch().Add(200 * time.Hour)}, &event.Held{Object: "cid", Sale: third, Price: 75, Policy: 2}})
 	capture := func(price uint64) []event.Change {
 		d := d
 		d.Price = price
@@ -550,8 +554,8 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	}
 	return map[string]pairOfLogs{
 		"a million raised":           {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
-		"two raised":                 {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, 1 raised"},
-		"none raised":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, 1 raised"},
+		"two raised":                 {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
+		"none raised":                {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
 		"derived, not raised":        {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts = event.Counts{event.Derived: 1} }), why: "counts [0 0 1]"},
 		"more had it than there are": {sound: told(func(c *event.Settled) { c.Counts[event.Reused] = 2 }), forged: told(func(c *event.Settled) { c.Counts[event.Reused] = 1000 }), why: "counts [1 1000 0], of"},
 		"it cost less":               {sound: told(nothing), forged: told(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
@@ -623,7 +627,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
 		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "leaves behind what it cannot have"},
 		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events are forgotten"},
-		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = budget.Plus(c.Cap, one) }), why: "what it has not spent"},
+		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = budget.Plus(c.Cap, one) }), why: "leaves other terms behind than it had"},
 		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "what it has not spent"},
 		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Minus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Plus(c.Spent, one) }), why: "what it has not spent"},
@@ -636,8 +640,8 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[1].Spent, c.Chains[0].Spent = one, budget.Minus(c.Chains[0].Spent, one)
 		}), why: "has not spent"},
-		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "has not spent"},
-		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "has not spent"},
+		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
+		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
 		"a chain under no known policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
 		"a chain of no known question":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "leaves a chain of question 3"},
 		"a chain of no question":         {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "leaves a chain of question 0"},
@@ -683,7 +687,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 func TestApplyRefusesForgeries(t *testing.T) {
 	g := newGround(t, nil)
 	must(t, replayWhole(&kvtest.Memory{}, g.log))
-	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.ends(t)} {
+	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.ends(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 		}
@@ -694,7 +698,10 @@ func TestApplyRefusesForgeries(t *testing.T) {
 func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 	t.Helper()
 	follow := func(changes []event.Change) error {
-		log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
+		if !one.settled {
+			changes = withSettled(uint64(len(g.log))+1, changes)
+		}
+		log := followedBy(changes...)(slices.Clone(g.log))
 		for i := range log[len(g.log):] {
 			log[len(g.log)+i].Time = epoch().Add(one.after)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/policy"
 )
 
 func forget(t testing.TB, l *Ledger, object string) {
@@ -51,6 +52,11 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	refused := order(t, "too much", "9", object, "bob")
 	refused.Partial = true
 	_, err := l.Raise(t.Context(), refused)
+	must(t, err)
+	dearer := market(t, "3.5", func(m *policy.Market) { m.Floor = 333 })
+	_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})
+	must(t, err)
+	_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})
 	must(t, err)
 	closed(t, l)
 	return path, options

@@ -21,9 +21,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -85,6 +87,7 @@ func tell(t *testing.T, s kv.Store) {
 	steps = append(steps, func() { byHand(t, l) })
 	steps = append(steps, forgetfulDay(t, l)...)
 	steps = append(steps, noisyDay(t, l)...)
+	steps = append(steps, termsDay(t, l)...)
 	for i, step := range steps {
 		clock.set(epoch().Add(time.Duration(i) * (time.Hour + time.Nanosecond)))
 		step()
@@ -245,6 +248,63 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 	}
 }
 
+// termsDay is a day on which sellers change their minds: to less, and with consent to more; with a reservation and upgrades across the change,
+// somebody who is refused, somebody who is forgotten, and many who leave together.
+func termsDay(t *testing.T, l *Ledger) []func() {
+	t.Helper()
+	change := func(r ChangeTermsRequest) {
+		r.Question = "vote"
+		_, err := l.ChangeTerms(t.Context(), r)
+		must(t, err)
+	}
+	dearer := market(t, "2", func(m *policy.Market) { m.Floor = 120 })
+	return []func(){
+		func() { must(t, l.useKeys(nil, nil, NoiseKeys{})) },
+		func() { enrollUnder(t, l, "vote", market(t, "2", func(*policy.Market) {}), "3", "nan", "oto", "pia") },
+		func() { sell(t, l, purchase(t, "before", "acme", "0.5", "nan", "oto")) },
+		func() {
+			reserve(t, l, ReserveRequest{Key: "held before", Order: purchase(t, "", "zeta", "1", "nan", "oto", "pia").Order, For: 9 * time.Hour})
+		},
+		func() {
+			change(ChangeTermsRequest{Key: "dearer", Objects: []string{"nan", "oto", "pia"}, Policy: &dearer, Cap: eps(t, "2")})
+		},
+		func() {
+			change(ChangeTermsRequest{Key: "nobody asked", Objects: []string{"nan", "zoë"}, Cap: eps(t, "4"), Partial: true})
+		},
+		func() {
+			change(ChangeTermsRequest{Key: "agreed", Objects: []string{"pia"}, Policy: &policy.Policy{}, Cap: eps(t, "4"), Consent: "form 17, of 1 March"})
+		},
+		func() { change(ChangeTermsRequest{Key: "taken back", Objects: []string{"oto"}, Cap: eps(t, "0.75")}) },
+		func() {
+			_, err := l.Capture(t.Context(), CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: TruthOf("yes")})
+			must(t, err)
+		},
+		func() { sell(t, l, purchase(t, "after", "acme", "1", "nan")) },
+		func() {
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "some", Question: "vote", Objects: []string{"nan", "oto", "qin"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
+				return map[string]policy.Policy{"qin": dearer}[object], eps(t, map[string]string{"nan": "2", "oto": "9", "qin": "1"}[object])
+			}})
+			must(t, err)
+		},
+		func() { must(t, l.Forget(t.Context(), "forget pia", "pia")) },
+		func() {
+			gone := roster.Withdrawal{Office: l.office(), Request: roster.Request{Key: "gone together", Id: event.NewForm("gone").Finish()}, Names: []string{"nan", "oto", "pia"}, AsOf: 1 << 40}
+			_, err := gone.Run(t.Context())
+			must(t, err)
+		},
+	}
+}
+
+// latestDeal returns the number of the last sale or reservation.
+func (l *Ledger) latestDeal(t testing.TB) (number uint64) {
+	t.Helper()
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
+		number = s.Counters.Sales
+		return nil
+	}))
+	return number
+}
+
 func TestGoldenLedger(t *testing.T) {
 	memory := &kvtest.Memory{}
 	tell(t, memory)
@@ -295,6 +355,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	wantGoldenMarket(t, l)
+	wantGoldenTerms(t, l)
 	wantGoldenForgotten(t, l)
 	about := l.About()
 	if about.ID != "01020300-0000-0000-0000-0000000000ff" || !about.Created.Equal(epoch()) || about.Currency != "EUR" || about.LogKey != goldenLogKey(t, "example.com/golden") || about.Origin != "example.com/golden" {
@@ -311,7 +372,7 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 		must(t, err)
 		sales = append(sales, fmt.Sprintf("%d %s %s %d-%d %d/%d/%d/%d/%d", s.Number, s.Buyer, s.Epsilon, s.Price, s.Refund, s.Draws, s.Resales, s.Degradations, s.Insertions, s.Upgrades))
 	}
-	want := []string{"1 acme 0.5 100-0 2/0/0/0/0", "2 zeta 0.5 100-0 0/2/0/0/0", "3 acme 1 50-0 1/0/0/0/1", "4 zeta 0.75 25-0 0/0/0/1/1", "5 acme 0.25 0-0 0/0/1/0/0", "6 zeta 1 75-0 1/1/0/0/2", "10 acme 0.75 75-0 0/0/1/0/0"}
+	want := []string{"1 acme 0.5 100-0 2/0/0/0/0", "2 zeta 0.5 100-0 0/2/0/0/0", "3 acme 1 50-0 1/0/0/0/1", "4 zeta 0.75 25-0 0/0/0/1/1", "5 acme 0.25 0-0 0/0/1/0/0", "6 zeta 1 75-0 1/1/0/0/2", "10 acme 0.75 75-0 0/0/1/0/0", "11 acme 0.5 100-0 2/0/0/0/0", "12 zeta 1 200-100 2/0/0/0/0", "13 acme 1 70-0 0/1/0/0/1"}
 	if !slices.Equal(sales, want) {
 		t.Errorf("the sales are %q, want %q", sales, want)
 	}
@@ -319,10 +380,29 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 	if c := eve.Chains[0]; eve.Earned != 200 || eve.Spent != eps(t, "1") || c.Withdrawn || c.Buyers != 2 || !slices.Equal(c.Levels[1].Buyers, []string{"acme", "zeta"}) {
 		t.Errorf("eve came to %+v", eve)
 	}
-	if gus.Held.IsZero() || !objectOf(t, l, "çid").Chains[0].Withdrawn || stats(t, l).Revenue != 425 {
+	if gus.Held.IsZero() || !objectOf(t, l, "çid").Chains[0].Withdrawn || stats(t, l).Revenue != 795 {
 		t.Errorf("gus came to %+v, the ledger to %+v", gus, stats(t, l))
 	}
 	auditMarket(t, l)
+}
+
+// wantGoldenTerms looks at what is left of those who changed their minds.
+func wantGoldenTerms(t *testing.T, l *Ledger) {
+	t.Helper()
+	nan, oto, pia, qin := objectOf(t, l, "nan"), objectOf(t, l, "oto"), objectOf(t, l, "pia"), objectOf(t, l, "qin")
+	levels := nan.Chains[0].Levels
+	if nan.Cap != eps(t, "2") || nan.Earned != 220 || len(levels) != 2 || !slices.Equal(levels[1].Buyers, []string{"zeta", "acme"}) || !slices.Equal(levels[1].Paid, []int64{100, 70}) {
+		t.Errorf("nan came to %+v", nan)
+	}
+	if oto.Cap != eps(t, "0.75") || oto.Earned != 50 || oto.Spent != eps(t, "0.5") || !oto.Chains[0].Withdrawn {
+		t.Errorf("oto came to %+v", oto)
+	}
+	if pia.Cap != eps(t, "4") || pia.Forgotten == 0 || pia.Earned != 100 || pia.Chains[0].Policy != nil || pia.Chains[0].Buyers != 0 {
+		t.Errorf("pia came to %+v", pia)
+	}
+	if qin.Cap != eps(t, "1") || qin.Chains[0].Policy == nil || qin.Chains[0].Withdrawn {
+		t.Errorf("qin came to %+v", qin)
+	}
 }
 
 // wantGoldenForgotten looks at what is left of those who were forgotten, and at what one of them has done since.

@@ -22,17 +22,19 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		r := inquire(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 		answerTo(t, l, r)
 		r.Key, r.Epsilon = "k2", eps(t, "3")
-		x, err := l.newAnswer(t.Context(), r)
+		q, err := l.findQuestion(t.Context(), "vote")
 		must(t, err)
 		_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
-			must(t, x.convene(s, s.Counters.Events))
 			var changes []event.Change
 			for _, name := range who {
-				changes = append(changes, &event.Charged{Object: name, Question: x.question.Number, Epsilon: eps(t, "2")})
+				changes = append(changes, &event.Charged{Object: name, Question: q.Number, Epsilon: eps(t, "2")})
 			}
-			end := &event.Settled{Key: "k2", Digest: x.id.Digest, Through: s.Counters.Events, First: s.Counters.Events + 1, Final: true}
+			end := &event.Settled{Key: "k2", Digest: [32]byte{1}, Through: s.Counters.Events, First: s.Counters.Events + 1, Final: true}
 			end.Counts[event.Drawn], end.Answer = 1, end.First+3
-			changes = append(changes, x.record(event.Result{Scored: true, Score: 5}, event.MethodRaise, 3))
+			changes = append(changes, &event.Answered{
+				Question: q.Number, Query: r.Query, Panel: event.PanelOf(r.Objects), Objects: 3, Epsilon: r.Epsilon,
+				Result: event.Result{Scored: true, Score: 5}, Method: event.MethodRaise,
+			})
 			return batch.Settling(changes, 0, nil, end), nil
 		})
 		if sound := name == "the panel"; (err == nil) != sound {

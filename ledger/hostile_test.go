@@ -232,9 +232,28 @@ func newLab(t testing.TB) *lab {
 		if err != nil {
 			t.Fatalf("%s: %v", p.name, err)
 		}
-		l.want = append(l.want, result)
+		l.want = append(l.want, undated(result))
 	}
 	return l
+}
+
+// undated leaves out as of which event a result is: a probe that meets damage may have recorded none.
+func undated(result any) any {
+	switch r := result.(type) {
+	case ObjectState:
+		r.Event = 0
+		return r
+	case Quote:
+		r.Event = 0
+		return r
+	case AnswerQuote:
+		r.Event = 0
+		return r
+	case Estimate:
+		r.Event = 0
+		return r
+	}
+	return result
 }
 
 func (l *lab) open(records []pair) (*Ledger, error) {
@@ -261,7 +280,7 @@ func (l *lab) examine(what string, records []pair) {
 	for i, p := range l.probes {
 		if got, err := p.call(ledger); err != nil {
 			l.wantDamage(what+": "+p.name, err)
-		} else if !reflect.DeepEqual(got, l.want[i]) {
+		} else if !reflect.DeepEqual(undated(got), l.want[i]) {
 			l.fault("%s: %s came to\n%+v\nwant\n%+v", what, p.name, got, l.want[i])
 		}
 	}
@@ -390,7 +409,7 @@ func (l *lab) survive(what string, records []pair) {
 		}
 		switch got := got.(type) {
 		case Response, ObjectState:
-			if !reflect.DeepEqual(got, l.want[i]) {
+			if !reflect.DeepEqual(undated(got), l.want[i]) {
 				l.fault("%s: %s came to\n%+v\nwant\n%+v", what, p.name, got, l.want[i])
 			}
 		case []Response:

@@ -73,12 +73,18 @@ type Options struct {
 	Publish Publishing
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
 	ReadOnly bool
+	// Standby opens the ledger for reading, and follows the host that has the Journal, which must be one that hosts can follow
+	// ([journal.Follower]): what that one commits is shown here soon after, and comes into the file, which must be a copy of that one's
+	// ([Ledger.Backup]). There must be a journal already. What this file has, the journal may destroy. [Ledger.TakeOver] goes on with the ledger here.
+	// Calls that change something return [ErrReadOnly]. Each result says as of which event it is. When the journal cannot be read for a while, the
+	// standby shows what it has and tries again, and the log says so; when it is not what it was, the standby stops ([ErrStopped]).
+	Standby bool
 	// Memory is how many bytes of what was committed last are kept in memory, about, until they are written to the file in the
 	// background; 0 is 64 MiB. They are durable all the same, in the journal. A commit that finds twice as much there waits. After a
 	// crash Open folds so much again.
 	Memory int64
 	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file, so that it may outlive this
-	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends. Once the ledger was opened for writing so, the
+	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends, but not for a standby. Once the ledger was opened for writing so, the
 	// file names the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
 	// a second time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes of the bytes, the journal says. The ledger
 	// closes it. Package pgjournal, below ledger/journal, keeps one in PostgreSQL.
@@ -104,6 +110,10 @@ type Ledger struct {
 	publisher *prover.Publisher  // nil if nothing is published
 	queries   *mechanism.Sampler // used by the one goroutine that commits
 	objects   sync.Pool          // of *objectReader, for the next reader
+	// options are those of a standby, for who takes over.
+	options    Options
+	takingOver sync.Mutex
+	budgets    budgets // that were asked for
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
 }
@@ -186,7 +196,10 @@ func Open(path string, options Options) (*Ledger, error) { return openFile(path,
 
 // openFile is Open. If the file is apart, as on another machine, copies that are open here are not noticed.
 func openFile(path string, options Options, apart bool) (*Ledger, error) {
-	s, err := bolt.Open(path, options.ReadOnly)
+	if options.Standby && options.Journal == nil {
+		return nil, errs.Invalid("open %s: a standby needs a journal to follow", path)
+	}
+	s, err := bolt.Open(path, options.ReadOnly && !options.Standby)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +240,9 @@ func openStore(s kv.Store, options Options) (*Ledger, error) {
 
 // readStore reads what every ledger begins with. It writes nothing.
 func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err error) {
+	options.ReadOnly = options.ReadOnly || options.Standby
 	l = &Ledger{
+		options: options,
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 		queries: mechanism.NewSampler(), mostTold: rules.MostTold,
 	}
@@ -235,7 +250,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 	if options.Memory < 0 {
 		return nil, errs.Invalid("%d bytes of memory", options.Memory)
 	}
-	l.engine.Room = options.Memory
+	l.engine.Room, l.engine.Standby = options.Memory, options.Standby
 	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
 		return nil, err
 	}

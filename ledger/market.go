@@ -70,17 +70,6 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	return out, err
 }
 
-func buyerNames(s *state.State, numbers []uint32) (names []string, err error) {
-	for _, number := range numbers {
-		b, err := s.Buyer(number)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, b.Name)
-	}
-	return names, nil
-}
-
 // Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
 	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Sale, bool, error) {
@@ -241,6 +230,7 @@ type BuyerState struct {
 	Sales    uint64 `json:"sales"`    // how many were carried out
 	Paid     int64  `json:"paid"`     // in minor units of the currency
 	Currency string `json:"currency"` // the ledger's
+	Event    uint64 `json:"event"`    // the last one that all this counts
 }
 
 // Buyers returns all buyers, in the order of their first orders.
@@ -257,7 +247,7 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 				if err != nil {
 					return err
 				}
-				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency})
+				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency, s.Counters.Events})
 			}
 			return nil
 		})

@@ -136,9 +136,9 @@ type holding struct {
 }
 
 // auditMarket checks what stands in the records of the market against the log and against the prices
-// (invariants 3, 4 and 9): each response is the one recorded at its ε; each buyer has paid for each object
-// the price of the highest level held; and earnings, payments and revenue are the same money. Of what is erased
-// only the money can be checked.
+// (invariants 3, 4, 9 and 13): each response is the one recorded at its ε; each buyer pays for each object the price
+// of a higher level, in force or promised, less what it has paid for the object; and earnings, payments and revenue are the same money. Of
+// what is erased only the money can be checked.
 func auditMarket(t testing.TB, l *Ledger) {
 	t.Helper()
 	type place struct {
@@ -148,8 +148,10 @@ func auditMarket(t testing.TB, l *Ledger) {
 	}
 	recorded, paid, top := map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}
 	sold, held, n := map[uint64]int64{}, map[uint64]int64{}, uint64(0)
-	since := map[[2]string]uint64{}  // the event that began the epoch
-	buyers := map[[2]string]uint64{} // who have bought something in it
+	since := map[[2]string]uint64{}         // the event that began the epoch
+	buyers := map[[2]string]uint64{}        // who have bought something in it
+	prices := map[[2]string]*policy.Terms{} // in force
+	promised := map[string]*policy.Terms{}  // when it was reserved
 	for _, ev := range events(t, l) {
 		if n++; ev.Number != n {
 			t.Fatalf("event %d stands where event %d should", ev.Number, n)
@@ -162,6 +164,12 @@ func auditMarket(t testing.TB, l *Ledger) {
 			if chain := [2]string{d.Question, d.Object}; !ev.Erased { // else the object was forgotten, and so is what was bought of it
 				since[chain], buyers[chain] = ev.Number, 0
 			}
+		case history.Enrolled:
+			prices[[2]string{d.Question, d.Object}] = termsOfSale(d.Policy)
+		case history.TermsChanged:
+			prices[[2]string{d.Question, d.Object}] = termsOfSale(d.Policy)
+		case history.Held:
+			promised[fmt.Sprint(d.Sale, d.Object)] = prices[[2]string{d.Question, d.Object}]
 		case history.Released:
 			recorded[at] = d.Response
 		case history.SaleMade:
@@ -181,6 +189,17 @@ func auditMarket(t testing.TB, l *Ledger) {
 			}
 			recorded[at] = d.Response
 			who := holding{d.Buyer, d.Question, d.Object, since[chain]}
+			owed, reserved := promised[fmt.Sprint(d.Sale, d.Object)]
+			if !reserved {
+				owed = prices[chain]
+			}
+			due := int64(0)
+			if owed != nil {
+				due = owed.Upgrade(top[who], d.Epsilon, paid[who])
+			}
+			if d.Price != due {
+				t.Errorf("event %d: %q pays %d for %q, and owes %d", ev.Number, d.Buyer, d.Price, d.Object, due)
+			}
 			paid[who] += d.Price
 			if top[who].IsZero() {
 				buyers[chain]++
@@ -202,12 +221,20 @@ func auditMarket(t testing.TB, l *Ledger) {
 			}
 		}
 	}
-	auditMoney(t, l, paid, top)
+	auditMoney(t, l, paid)
 }
 
-func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64, top map[holding]privacy.Epsilon) {
+// termsOfSale returns those of a policy, if it has any.
+func termsOfSale(p *policy.Policy) *policy.Terms {
+	if p == nil {
+		return nil
+	}
+	return p.Terms()
+}
+
+func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64) {
 	t.Helper()
-	terms, earned, objects, invoices, revenue := map[[2]string]*policy.Terms{}, map[string]int64{}, map[string]ObjectState{}, map[string]int64{}, int64(0)
+	earned, objects, invoices, revenue := map[string]int64{}, map[string]ObjectState{}, map[string]int64{}, int64(0)
 	forgotten, gone := map[string]bool{}, int64(0) // what no event says who earned it
 	for who, amount := range paid {
 		o, err := ObjectState{}, error(nil)
@@ -221,15 +248,8 @@ func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64, top map[holding
 			forgotten[who.object] = true
 		}
 		must(t, err)
-		for _, c := range o.Chains {
-			if c.Policy != nil {
-				terms[[2]string{c.Question, who.object}] = c.Policy.Terms()
-			}
-		}
 		if objects[who.object] = o; who.object == "" {
 			gone += amount
-		} else if want := terms[[2]string{who.question, who.object}].Price(top[who]); who.buyer != "" && amount != want {
-			t.Errorf("%q paid %d for %q up to ε=%s, which costs %d", who.buyer, amount, who.object, top[who], want)
 		}
 		earned[who.object] += amount
 		invoices[who.buyer] += amount

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -114,7 +115,7 @@ func TestALogMayHaveAnyNames(t *testing.T) {
 		put := func(key string, enrolls uint64, c event.Change) {
 			_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 				end := &event.Settled{Key: key, Digest: [32]byte{1}, First: s.Counters.Events + 1, Through: s.Counters.Events, Final: true}
-				end.Counts[enrolledNow] = enrolls
+				end.Counts[roster.EnrolledNow] = enrolls
 				return []event.Change{c, end}, nil
 			})
 			must(t, err)

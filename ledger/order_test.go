@@ -449,7 +449,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	r.Progress = func(done, total int) { progress = append(progress, done, total) }
 	got, err := l.Enroll(t.Context(), r)
 	must(t, err)
-	if want := (EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2}); got != want {
+	if want := (EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	rest := big - state.PartSize

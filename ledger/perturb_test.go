@@ -85,9 +85,30 @@ func everything(t *testing.T) []event.Event {
 	must(t, l.Withdraw(t.Context(), "w2", "dan"))
 	raise("r4", "1", "dan", "fay")
 	makeStatement(t, l, "fay")
+	change := func(r ChangeTermsRequest) {
+		r.Question, r.Partial = "vote", true
+		_, err := l.ChangeTerms(t.Context(), r)
+		must(t, err)
+	}
+	dearer := market(t, "1.25", func(m *policy.Market) { m.Floor = 120 })
+	change(ChangeTermsRequest{Key: "t1", Objects: []string{"gus", "hal"}, Policy: &dearer})
+	change(ChangeTermsRequest{Key: "t2", Objects: []string{"fay", "gus", "zoe"}, Cap: eps(t, "1.5")})
+	change(ChangeTermsRequest{Key: "t3", Objects: []string{"fay", "gus"}, Cap: eps(t, "5")})
+	change(ChangeTermsRequest{Key: "t4", Objects: []string{"gus"}, Cap: eps(t, "5"), Consent: "form 17"})
+	reserve(t, l, ReserveRequest{Key: "h3", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
+	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "again", Question: "vote", Objects: []string{"fay", "hal"}, Policy: dearer, Cap: eps(t, "2"), Partial: true})
+	must(t, err)
 	must(t, l.Forget(t.Context(), "f", "bob"))
 	auditStore(t, s)
 	return logOf(t, pairs(t, s))
+}
+
+// kindOf names the kind of an event. Whom an enrolment or a change of terms refuses is checked otherwise than who is refused a response.
+func kindOf(c event.Change) string {
+	if r, is := c.(*event.ObjectRefused); is && (slices.Contains([]Reason{CapDiffers, PolicyDiffers, NeedsConsent}, r.Reason) || r.Reason == NotEnrolled && r.Asked.IsZero()) {
+		return "not-agreed"
+	}
+	return c.Kind().String()
 }
 
 // leaf is a part of a change that can be perturbed: where it is, and in which ways.
@@ -243,8 +264,8 @@ func TestEveryFieldIsChecked(t *testing.T) {
 		if ev.Erased != nil {
 			continue
 		}
-		for n := range leavesOf(nil, ev.Change.Kind().String(), twin(ev.Change).Elem()) {
-			original := leavesOf(nil, ev.Change.Kind().String(), twin(ev.Change).Elem())[n]
+		for n := range leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem()) {
+			original := leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem())[n]
 			for _, to := range variants(original.at) {
 				v := twin(ev.Change)
 				leavesOf(nil, "", v.Elem())[n].at.Set(reflect.ValueOf(to).Convert(original.at.Type()))
@@ -305,7 +326,7 @@ func fieldPaths(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	for _, n := range goldenEntries(t) {
-		for _, one := range leavesOf(nil, n.Change.Kind().String(), twin(n.Change).Elem()) {
+		for _, one := range leavesOf(nil, kindOf(n.Change), twin(n.Change).Elem()) {
 			all[one.path] = true
 		}
 	}
@@ -351,11 +372,23 @@ func fieldsOfEvents() map[string]string {
 		"forgotten.Object":            "who it was is erased",
 		"forgotten.Spent":             "",
 		"held.Object":                 "",
+		"held.Policy":                 "",
 		"held.Price":                  "",
 		"held.Sale":                   "",
 		"noise-key.Check":             "only who has the key can tell",
 		"noise-key.Name":              "the host's word",
 		"noise-key.Number":            "",
+		"not-agreed.Asked":            "which cap was wanted is in the digest of the request alone",
+		"not-agreed.Ceiling":          "",
+		"not-agreed.Cost":             "",
+		"not-agreed.Largest":          "",
+		"not-agreed.Object":           "of whom nobody has enrolled there is nothing to compare",
+		"not-agreed.Question":         "",
+		"not-agreed.Reason":           "",
+		"not-agreed.Remaining":        "",
+		"not-agreed.Remedy":           "",
+		"not-agreed.Spent":            "",
+		"not-agreed.Why":              "it is told for people; which policy was wanted is in the digest of the request alone",
 		"policy.JSON":                 "",
 		"policy.Number":               "",
 		"question.Encoding":           "the host's word",
@@ -372,6 +405,7 @@ func fieldsOfEvents() map[string]string {
 		"refused.Reason":              "",
 		"refused.Remaining":           "requests that were running may have held more; it is bounded",
 		"refused.Spent":               "",
+		"refused.Why":                 "only who has not agreed has one",
 		"refused.Question":            "",
 		"released.Epsilon":            "of one response alone, the ε asked for is in the digest of the request alone",
 		"released.Method":             "",
@@ -435,6 +469,11 @@ func fieldsOfEvents() map[string]string {
 		"stated.Forgotten":            "",
 		"stated.Object":               "",
 		"stated.Spent":                "",
+		"terms.Cap":                   "a lower cap, or one that was agreed to, is the host's word",
+		"terms.Consent":               "the host's word",
+		"terms.Object":                "",
+		"terms.Policy":                "a policy that allows less, or was agreed to, is the host's word",
+		"terms.Question":              "",
 		"truth-key.Check":             "only who has the key can tell",
 		"withdrawn.Object":            "",
 	}

@@ -26,7 +26,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
-	if err := l.admit(ctx, "question", knowsQuestion, q.Name); err != nil {
+	if err := l.door().Question(ctx, q.Name); err != nil {
 		return err
 	}
 	f := event.NewForm("question")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"hash"
 	"slices"
 	"time"
 
@@ -49,15 +50,19 @@ type Offer struct {
 // without one, a sale can be held to it by its ID.
 type Quote struct {
 	// ID stands for the buyer, the question, ε, every object with its price, and every object
-	// refused with the reason. Equal IDs are equal offers.
+	// refused with the reason; and for the policies that they are under. Equal IDs are equal offers. An order that is held to it is
+	// the same offer, or refused; then [QuoteError] tells whether it was made under other terms.
 	ID string `json:"id"`
 	Offer
 	Refused []Refusal `json:"refused"` // who would not answer, and why
+	Event   uint64    `json:"event"`   // the last one that all this counts; 0 in a [QuoteError]
+	// Instead says what the same objects could answer, if somebody is refused: see [RefusedError].
+	Instead *Budget `json:"instead,omitempty"`
 }
 
 // Quote says what an order would cost now and whom it would refuse. It charges nobody, changes nothing
 // and asks for no truth. The price of an object is that of its terms ([policy.Terms]) for holding ε,
-// less that for the highest level of it that the buyer holds already, and nothing if that is not lower.
+// less what the buyer has paid for the object already, never less than nothing; and nothing if the buyer holds ε or more.
 //
 // Errors: [ErrInvalid], [ErrUnknown].
 func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
@@ -65,6 +70,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
+	t.quoting = true
 	var q Quote
 	err = l.engine.View(ctx, func(s *state.State) error {
 		t.at = s.Clock
@@ -72,12 +78,26 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 			return err
 		}
 		q = t.quote()
+		q.Event = s.Counters.Events
 		return nil
 	})
 	if err != nil {
 		return Quote{}, err
 	}
+	if len(q.Refused) > 0 {
+		refused := batch.RefusalList{Listed: q.Refused}.Error(t.Question)
+		_ = t.instead(ctx, refused)
+		q.Instead = refused.Instead
+	}
 	return q, nil
+}
+
+// instead adds to the error of a refused order what would have been possible. A reservation cannot be carried out for less.
+func (t *trade) instead(ctx context.Context, err error) error {
+	if t.Reserved != 0 {
+		return err
+	}
+	return t.ledger.instead(ctx, err, t.Question, t.order.Buyer, t.order.Epsilon, t.names, t.order.All)
 }
 
 // trade is an order being looked at, for a quote, a reservation or a sale.
@@ -91,6 +111,11 @@ type trade struct {
 	lines   []line
 	refused []Refusal
 	changed rules.ChangedTruths // of those refused, if truths were asked for
+	// promised are, of a reservation that is carried out, the policies by whose prices the names were reserved, by number.
+	promised []uint32
+	quoting  bool // the ID of the quote is wanted, so:
+	people   hash.Hash
+	under    hash.Hash // people, with the policies that they are under
 }
 
 // line is one object of a trade. It is small, for there may be many: whoever needs more of the object reads it again.
@@ -110,14 +135,14 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 		return nil, err
 	}
 	t := &trade{Bid: terms.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
-	err := l.admitBuyers(ctx, o.Buyer)
+	err := l.door().Buyers(ctx, o.Buyer)
 	if err != nil {
 		return nil, err
 	}
 	if t.names, err = names.CheckAsked(o.Objects, o.All, MaxPanel); err != nil {
 		return nil, err
 	}
-	if err := l.admitObjects(ctx, t.names); err != nil {
+	if err := l.door().Objects(ctx, t.names); err != nil {
 		return nil, err
 	}
 	if t.Question, err = l.findQuestion(ctx, o.Question); err != nil {
@@ -177,6 +202,9 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 // anew begins to look at the objects.
 func (t *trade) anew(s *state.State) (err error) {
 	t.lines, t.refused = make([]line, 0, len(t.names)), nil
+	if t.quoting {
+		t.people, t.under = sha256.New(), sha256.New()
+	}
 	t.Buyer, _, err = s.BuyerNumber(t.order.Buyer)
 	return err
 }
@@ -186,14 +214,16 @@ func (t *trade) anew(s *state.State) (err error) {
 func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x terms.Subject, one *line)) error {
 	t.lines = roomFor(t.lines, len(names))
 	for i, name := range names {
-		one, x, refusal, err := t.look(s, name, at)
+		one, x, refusal, err := t.look(s, from+i, name, at)
+		if t.quoting {
+			t.notePerson(name, &x)
+		}
 		switch {
 		case err != nil:
 			return err
 		case refusal != nil:
 			t.refused = append(t.refused, *refusal)
 		default:
-			one.at = uint32(from + i)
 			taken(x, &one)
 			t.lines = append(t.lines, one)
 		}
@@ -209,8 +239,17 @@ func roomFor[T any](list []T, more int) []T {
 	return list
 }
 
-// look says what the trade means for one object, and at what price.
-func (t *trade) look(s *state.State, name string, at time.Time) (one line, x terms.Subject, refusal *Refusal, err error) {
+// notePerson adds an object to those that the ID of a quote stands for.
+func (t *trade) notePerson(name string, x *terms.Subject) {
+	e := wire.Encoder{Buf: make([]byte, 0, 64)}
+	e.Text(name)
+	_, _ = t.people.Write(e.Buf) // it never fails
+	e.Uvarint(uint64(x.Chain.Policy))
+	_, _ = t.under.Write(e.Buf)
+}
+
+// look says what the trade means for one object, which stands at a place among the names, and at what price.
+func (t *trade) look(s *state.State, place int, name string, at time.Time) (one line, x terms.Subject, refusal *Refusal, err error) {
 	if x, refusal, err = t.ledger.rules.Subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
@@ -229,11 +268,20 @@ func (t *trade) look(s *state.State, name string, at time.Time) (one line, x ter
 	if err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	one.method, one.upgrade = terms.MethodOf(x.Chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
-	if terms := x.Policy.Terms(); terms != nil {
-		one.price = uint64(terms.Upgrade(held, t.order.Epsilon))
+	one.at, one.method, one.upgrade = uint32(place), terms.MethodOf(x.Chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
+	one.price, err = t.due(s, place, &x)
+	return one, x, nil, err
+}
+
+// due is the price of an object: by its terms, or by those that were in force when it was reserved.
+func (t *trade) due(s *state.State, place int, x *terms.Subject) (price uint64, err error) {
+	p := x.Policy
+	if t.Reserved != 0 {
+		if p, err = s.Policy(t.promised[place]); err != nil {
+			return 0, err
+		}
 	}
-	return one, x, nil, nil
+	return terms.Due(p, &x.Chain, t.Buyer, t.order.Epsilon), nil
 }
 
 // asking is what the trade wants of an object at an instant.
@@ -284,7 +332,7 @@ func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 	}
 }
 
-// id is the identity of a quote: of what the buyer would get and pay.
+// id is the identity of a quote: of what the buyer would get and pay, of whom, and under which policies.
 func (t *trade) id() string {
 	sum := sha256.New()
 	e := wire.NewDigest("quote")
@@ -308,7 +356,24 @@ func (t *trade) id() string {
 		more()
 	}
 	more()
-	return hex.EncodeToString(sum.Sum(nil)[:16])
+	return hex.EncodeToString(slices.Concat(sum.Sum(nil)[:offerBytes], t.people.Sum(nil)[:peopleBytes], t.under.Sum(nil)[:termsBytes]))
+}
+
+// The parts of the ID of a quote, in bytes: what is offered, of whom, and under which policies. A part is a hash.
+const (
+	offerBytes  = 16
+	peopleBytes = 4
+	termsBytes  = 8
+)
+
+// offerOf is the part of the ID of a quote that says what is offered.
+func offerOf(id string) string { return id[:min(len(id), 2*offerBytes)] }
+
+// underOtherTerms tells whether one quote is about the same people as another, under other policies.
+func underOtherTerms(id, other string) bool {
+	const people, all = 2 * offerBytes, 2 * (offerBytes + peopleBytes + termsBytes)
+	const terms = people + 2*peopleBytes
+	return len(id) == all && len(other) == all && id[people:terms] == other[people:terms] && id[terms:] != other[terms:]
 }
 
 // untold returns those refused because the host has no truth of them.
@@ -362,9 +427,9 @@ func (t *trade) accept(m limits) error {
 	q := t.quote()
 	switch {
 	case m.maxPrice != nil && *m.maxPrice < q.Price:
-		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
-	case m.quoteID != "" && m.quoteID != q.ID:
-		return &QuoteError{Quote: q, Expected: m.quoteID, MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: underOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
+	case m.quoteID != "" && offerOf(m.quoteID) != offerOf(q.ID):
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: underOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	}
 	result, err := raise.run(ctx)
 	if err != nil {
-		return RaiseResult{}, err
+		return RaiseResult{}, raise.instead(ctx, err)
 	}
 	return RaiseResult{
 		Drawn: int(result.Counts[event.Drawn]), Reused: int(result.Counts[event.Reused]), Derived: int(result.Counts[event.Derived]),
@@ -118,7 +118,7 @@ func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return err
 	}
-	if err := l.admitObjects(ctx, objects); err != nil {
+	if err := l.door().Objects(ctx, objects); err != nil {
 		return err
 	}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
@@ -285,6 +285,11 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 
 func (x *raise) refuse(refused batch.RefusalList) error {
 	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, refused, &x.changed)
+}
+
+// instead adds to the error of a refused raise what would have been possible.
+func (x *raise) instead(ctx context.Context, err error) error {
+	return x.ledger.instead(ctx, err, x.question, "", x.request.Epsilon, x.panel.Names, x.panel.All)
 }
 
 // asker is who asks: the key of the request, and the buyer, if one orders. Both are "" for a quote by nobody.

@@ -109,6 +109,7 @@ type ObjectState struct {
 	Earned    int64           `json:"earned"`    // by sales, in minor units of the currency
 	Forgotten uint64          `json:"forgotten"` // the event that last destroyed what was released, or 0
 	Currency  string          `json:"currency"`  // the ledger's
+	Event     uint64          `json:"event"`     // the last one that all this counts
 	Chains    []ChainState    `json:"chains"`    // in the order in which their questions were defined
 }
 
@@ -148,6 +149,9 @@ type LevelState struct {
 	Response string          `json:"response"`         // as the question's encoding puts it in words
 	Event    uint64          `json:"event"`            // that recorded it
 	Buyers   []string        `json:"buyers,omitempty"` // who hold it
+	// Paid is what each of Buyers paid when it got this level, in minor units of the currency. What one has paid at all levels
+	// counts towards a higher one.
+	Paid []int64 `json:"paid,omitempty"`
 }
 
 // Object returns the budget and all responses of an object, or [ErrUnknown].
@@ -226,7 +230,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	r.object, r.known = o, true
 	r.out = ObjectState{
 		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
-		Currency: r.ledger.prover.About.Currency,
+		Currency: r.ledger.prover.About.Currency, Event: r.state.Counters.Events,
 	}
 	if o.Chains > 0 {
 		r.out.Chains = make([]ChainState, 0, min(o.Chains, scanSize))
@@ -280,7 +284,7 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	}
 	for range levels {
 		var at state.Level
-		at.Buyers = state.DecodeBuyers(&d, state.DecodeLevel(&d, &at))
+		at.Holders = state.DecodeHolders(&d, state.DecodeLevel(&d, &at))
 		if d.Err != nil {
 			break
 		}
@@ -312,8 +316,15 @@ func levelState(s *state.State, q *event.Question, name string, at state.Level) 
 	if err != nil {
 		return out, err
 	}
-	buyers, err := buyerNames(s, at.Buyers)
-	return LevelState{r.Epsilon, r.Value, r.Event, buyers}, err
+	out = LevelState{Epsilon: r.Epsilon, Response: r.Value, Event: r.Event}
+	for _, h := range at.Holders {
+		b, err := s.Buyer(h.Buyer)
+		if err != nil {
+			return out, err
+		}
+		out.Buyers, out.Paid = append(out.Buyers, b.Name), append(out.Paid, int64(h.Paid))
+	}
+	return out, nil
 }
 
 // earlierEpochs puts the closed epochs of a chain in words.

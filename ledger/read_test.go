@@ -136,7 +136,7 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 	n := got.Chains[0].Levels[1].Event
 	two := policy.Fixed(eps(t, "2"))
 	want := ObjectState{
-		Object: "ann", Cap: eps(t, "3"), Spent: eps(t, "1.5"), Remaining: eps(t, "1.5"), Currency: "EUR",
+		Object: "ann", Cap: eps(t, "3"), Spent: eps(t, "1.5"), Remaining: eps(t, "1.5"), Currency: "EUR", Event: stats(t, l).Events,
 		Chains: []ChainState{
 			{Question: "vote", Epoch: 1, Policy: &two, Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []LevelState{
 				{Epsilon: eps(t, "0.5"), Response: "yes", Event: n + 2}, {Epsilon: eps(t, "1.5"), Response: "yes", Event: n},

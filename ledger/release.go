@@ -36,7 +36,11 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 	if err := x.begin(ctx, l, r); err != nil {
 		return Response{}, err
 	}
-	return batch.UntilSettled(func() (Response, error) { return x.attempt(ctx) })
+	response, err := batch.UntilSettled(func() (Response, error) { return x.attempt(ctx) })
+	if err != nil {
+		return Response{}, x.instead(ctx, err)
+	}
+	return response, nil
 }
 
 // raiseOfOne is a ReleaseRequest being carried out: a raise of one object, in one transaction.

@@ -45,8 +45,9 @@ type Reservation struct {
 
 // Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile. Nothing
 // is drawn and no truth is asked for. [Ledger.Capture] carries the order out, [Ledger.Cancel] gives it
-// up; what expires frees itself, and what an object has when it withdraws ends with that. Errors are those
-// of [Ledger.Sell].
+// up; what expires frees itself, and what an object has when it withdraws ends with that. If terms change meanwhile
+// ([Ledger.ChangeTerms]), the price stays, and so does whatever else was checked; but budget that was taken back is no longer held.
+// Errors are those of [Ledger.Sell].
 //
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
@@ -76,7 +77,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 		return changes, err
 	})
 	if err != nil {
-		return Reservation{}, err
+		return Reservation{}, x.instead(ctx, err)
 	}
 	return l.Reservation(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 }
@@ -86,7 +87,9 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 	if expires.Year() > event.LastYear {
 		return nil, 0, errs.Invalid("a reservation until %v", expires)
 	}
-	if err := x.convene(s, x.through, s.Clock, func(terms.Subject, *line) {}); err != nil {
+	var under []uint32 // the policies of those who take part
+	note := func(o terms.Subject, _ *line) { under = append(under, o.Chain.Policy) }
+	if err := x.convene(s, x.through, s.Clock, note); err != nil {
 		return nil, 0, err
 	}
 	if err := x.accept(x.limits); err != nil {
@@ -95,8 +98,8 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 	end := x.settle(s)
 	changes, d := x.begin(s)
 	changes = append(changes, &event.Reserved{Deal: d, Expires: expires})
-	for _, one := range x.lines {
-		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price})
+	for i, one := range x.lines {
+		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price, Policy: under[i]})
 	}
 	end.Sale = d.Sale
 	return batch.Settling(changes, x.Question.Number, x.refused, end), d.Sale, nil
@@ -151,15 +154,15 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 type CaptureRequest struct {
 	Key         string // idempotency key, 1 to 256 bytes; not that of the reservation
 	Reservation uint64 // its number
-	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their noise key is lost or the host
-	// has no truth of them. Their price is refunded.
+	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their terms allow less than when they
+	// were reserved, their noise key is lost or the host has no truth of them. Their price is refunded.
 	Partial  bool
 	Truth    TruthFunc // as of a [SellRequest]
 	Progress Progress  // as of a [SellRequest]; optional
 }
 
 // Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
-// reserved one, or less if the buyer holds more of it by now. Besides the errors of Sell there is
+// reserved one, whatever its terms say now, less what the buyer has paid for it since. Besides the errors of Sell there is
 // [ErrNotReserved], when the reservation has expired, was cancelled or has been carried out under
 // another key.
 func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
@@ -195,7 +198,7 @@ func (x *selling) recall(s *state.State) error {
 	if x.order.Buyer, x.order.Question, err = telling.Names(s, r); err != nil {
 		return err
 	}
-	x.Client, x.Epsilon, x.Granted, x.names = x.order.Buyer, r.Epsilon, r.Granted, nil
+	x.Client, x.Epsilon, x.Granted, x.names, x.promised = x.order.Buyer, r.Epsilon, r.Granted, nil, nil
 	var gone []Refusal
 	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
 		ev, err := s.Event(n)
@@ -210,7 +213,7 @@ func (x *selling) recall(s *state.State) error {
 			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.Epsilon, Remedy: vocabulary.RemedyNothing}) // it was forgotten, its name too
 			continue
 		}
-		x.names = append(x.names, c.Object)
+		x.names, x.promised = append(x.names, c.Object), append(x.promised, c.Policy)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
 		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.changed)

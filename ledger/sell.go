@@ -56,8 +56,8 @@ type Sale struct {
 // Sell carries an order out, in one transaction: it draws the responses that are not recorded yet,
 // charges their ε to the objects, credits the objects with the price and hands the responses to the
 // buyer, who reads them with [Ledger.Deliveries]. If any object is refused, nothing happens, unless
-// the request is partial. Prices are those of [Ledger.Quote]; buying in any order of levels, the buyer
-// has paid for each object the price of the highest level held.
+// the request is partial. Prices are those of [Ledger.Quote]: as long as terms stay as they are, the buyer has paid for each
+// object the price of the highest level held, in whatever order levels were bought.
 //
 // Errors: [*RefusedError], [*QuoteError], [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
 // [ErrTruthSource] and the error of the Truth function: with these nothing was drawn, charged or recorded. After any other, repeat the request with its key.
@@ -84,7 +84,7 @@ func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order,
 	}
 	f := t.form(operation)
 	m.add(f)
-	t.key = key
+	t.key, t.quoting = key, m.quoteID != "" || m.maxPrice != nil
 	return &selling{trade: t, limits: m}, f, nil
 }
 
@@ -119,7 +119,7 @@ func (x *selling) tell(recorded bool, done int) {
 func (x *selling) run(ctx context.Context) (Sale, error) {
 	number, err := batch.UntilSettled(func() (uint64, error) { return x.attempt(ctx) })
 	if err != nil {
-		return Sale{}, err
+		return Sale{}, x.instead(ctx, err)
 	}
 	sale, err := x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
 	sale.TruthChanged = x.changed.Among(sale.Refused)

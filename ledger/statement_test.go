@@ -78,6 +78,16 @@ func life(t testing.TB) *office {
 			must(t, err)
 		},
 		func() {
+			less := market(t, "4", func(m *policy.Market) { m.Floor = 200 })
+			_, err := o.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "changed to less", Question: "vote", Objects: []string{"ann"}, Policy: &less, Cap: eps(t, "7")})
+			must(t, err)
+		},
+		func() {
+			more := market(t, "4")
+			_, err := o.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "changed to more", Question: "vote", Objects: []string{"ann", "bob"}, Policy: &more, Cap: eps(t, "8"), Consent: "form 17"})
+			must(t, err)
+		},
+		func() {
 			_, err := o.Advance(t.Context(), AdvanceRequest{Key: "sweep", Question: "smoker", Truth: truthsOf(map[string]string{"bob": "no"})})
 			must(t, err)
 		},
@@ -144,7 +154,7 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 		kinds[f.Kind()]++
 	}
 	want := map[string]int{
-		"created": 1, "question": 2, "policy": 2, "buyer": 3, "enrolled": 3, "bound": 2, "released": 3, "charged": 1, "reserved": 3, "held": 3,
+		"created": 1, "question": 2, "policy": 3, "terms": 2, "buyer": 3, "enrolled": 3, "bound": 2, "released": 3, "charged": 1, "reserved": 3, "held": 3,
 		"sale": 4, "sold": 4, "withdrawn": 1, "refused": 1, "stated": 1,
 	}
 	if !reflect.DeepEqual(kinds, want) {
@@ -152,6 +162,13 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 	}
 	if len(st.Sales) != 4 || st.Sales[0].Buyer != "acme" || st.Sales[1].Buyer != "zeta" || len(st.Charges) != 1 || !st.Chains[0].Withdrawn || st.Chains[1].Withdrawn {
 		t.Errorf("%+v %+v %+v", st.Sales, st.Charges, st.Chains)
+	}
+	var terms []string
+	for _, c := range st.Terms {
+		terms = append(terms, fmt.Sprint(c.Question, " ", c.Policy, " ", c.Cap, " ", c.Consent))
+	}
+	if want := []string{"vote " + market(t, "4", func(m *policy.Market) { m.Floor = 200 }).String() + " 7 ", "vote " + market(t, "4").String() + " 8 form 17"}; !slices.Equal(terms, want) {
+		t.Errorf("the terms were %q, want %q", terms, want)
 	}
 	back, err := evidence.ReadStatement(text(t, st))
 	must(t, err)
@@ -204,7 +221,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	empty := statementOf(t, o.Ledger, "empty", "ann")
 	wantSound(t, "forgotten", empty, o.keys)
 	wantWholeLife(t, o, empty)
-	if empty.Spent != before.Spent || empty.Earned != before.Earned || len(empty.Released)+len(empty.Sales)+len(empty.Charges) != 0 || empty.Forgotten == 0 || !empty.Chains[0].Withdrawn {
+	if empty.Spent != before.Spent || empty.Earned != before.Earned || len(empty.Released)+len(empty.Sales)+len(empty.Charges)+len(empty.Terms) != 0 || empty.Forgotten == 0 || !empty.Chains[0].Withdrawn {
 		t.Errorf("%+v", empty)
 	}
 	o.later()
@@ -509,17 +526,23 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 			}
 			return log
 		}, "takes no part in"},
-		"time runs back":            {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "it comes behind"},
-		"the cap is far lower":      {each(func(c *event.Enrolled, _ *event.Event) { c.Cap = eps(t, "0.5") }), `object "ann": the object has spent`},
-		"the cap changes":           {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was 8"},
-		"the policy changes":        {last("ann", func(c *event.Enrolled) { c.Policy = 3 - c.Policy }), "under another policy"},
-		"it is enrolled twice":      {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question"},
-		"it is not enrolled":        {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in"},
-		"it is bound twice":         {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice"},
-		"what is resold was not":    {each(func(c *event.Released, _ *event.Event) { c.Epsilon = budget.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
-		"a sale of nobody":          {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale"},
-		"a reservation of nobody":   {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation"},
-		"a response at ε = 0":       {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0"},
+		"time runs back":              {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "it comes behind"},
+		"the cap is far lower":        {each(func(c *event.Enrolled, _ *event.Event) { c.Cap = eps(t, "0.5") }), `object "ann": the object has spent`},
+		"the cap changes":             {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was 8"},
+		"the policy changes":          {last("ann", func(c *event.Enrolled) { c.Policy = 3 - c.Policy }), "under another policy"},
+		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question"},
+		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in"},
+		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice"},
+		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = budget.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
+		"a sale of nobody":            {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale"},
+		"a reservation of nobody":     {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation"},
+		"a response at ε = 0":         {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0"},
+		"more, and nobody agreed":     {last("ann", func(c *event.TermsChanged) { c.Consent = "" }), "without consent the cap rises from ε=7 to 8"},
+		"for less, and nobody agreed": {last("ann", func(c *event.TermsChanged) { c.Consent, c.Cap = "", eps(t, "7") }), "without consent: the policy may allow more: "},
+		"terms of who never came": {each(func(c *event.Enrolled, ev *event.Event) {
+			ev.Change = &event.TermsChanged{Object: c.Object, Question: c.Question, Policy: c.Policy, Cap: c.Cap}
+		}), "in which the object was never enrolled"},
+		"a reservation by others":   {each(func(c *event.Held, _ *event.Event) { c.Policy++ }), "under another policy"},
 		"a response is given twice": {each(func(c *event.Released, _ *event.Event) { c.Epsilon = eps(t, "0.5") }), "a response at ε=0.5"},
 	} {
 		o, st := full(t)

@@ -431,7 +431,7 @@ func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...st
 				wantErr(t, err, ErrNoResponses)
 				continue
 			}
-			want := Estimate{Question: q.Name}
+			want := Estimate{Question: q.Name, Event: stats(t, l).Events}
 			shares, failure := estimate.UnaryFrequencies(0.95, counts...)
 			must(t, failure)
 			for v, s := range shares {

@@ -291,7 +291,8 @@ func tamperings(t *testing.T) map[string]tampering {
 		"chain's truth":           chainTampering("the tag of the truth", func(c *state.Chain) any { return tagText(c.Bound) }, func(c *state.Chain) { c.Bound = nil }),
 		"chain's answers":         chainTampering("charged by answers", func(c *state.Chain) any { return c.Answered }, func(c *state.Chain) { c.Answered = e("0.1") }),
 		"chain's event":           chainTampering("the event at ε=1", func(c *state.Chain) any { return c.Levels[3].Event }, func(c *state.Chain) { c.Levels[3].Event = 5 }),
-		"chain's buyers":          chainTampering("the buyers at ε=0.5", func(c *state.Chain) any { return c.Levels[1].Buyers }, func(c *state.Chain) { c.Levels[1].Buyers = nil }),
+		"chain's buyers":          chainTampering("the buyers at ε=0.5", func(c *state.Chain) any { return c.Levels[1].Holders }, func(c *state.Chain) { c.Levels[1].Holders = nil }),
+		"what a buyer paid":       chainTampering("the buyers at ε=0.5", func(c *state.Chain) any { return slices.Clone(c.Levels[1].Holders) }, func(c *state.Chain) { c.Levels[1].Holders[0].Paid-- }),
 		"chain's response": chainTampering("the response at ε=0.25", func(c *state.Chain) any { return fmt.Sprintf("%q", vote().Values[c.Levels[0].Response.Index]) },
 			func(c *state.Chain) { c.Levels[0].Response.Index = (c.Levels[0].Response.Index + 1) % 3 }),
 
@@ -545,7 +546,7 @@ func TestVerifyFindsAllThatWasAltered(t *testing.T) {
 	var want []string
 	all := tamperings(t)
 	for _, name := range sortedKeys(all) {
-		if name == "fewer levels" || name == "chain's ε" {
+		if name == "fewer levels" || name == "chain's ε" || name == "what a buyer paid" {
 			continue // they take away what others alter
 		}
 		for _, p := range all[name](t, s) {

@@ -19,8 +19,14 @@ type (
 	Remedy = vocabulary.Remedy
 	// RefusedError reports that a request was refused as a whole because of some of its objects.
 	RefusedError = vocabulary.RefusedError
+	// Budget says what some people can answer to a question, as of an event.
+	Budget = vocabulary.Budget
+	// RefusalSum is how many objects are refused for a reason.
+	RefusalSum = vocabulary.RefusalSum
 	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError
+	// NameError says what is wrong with the name of an object, a buyer or a question that is new to the ledger. It is an [ErrInvalid].
+	NameError = vocabulary.NameError
 	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an [ErrClock].
 	ClockError = vocabulary.ClockError
 )
@@ -52,4 +58,5 @@ const (
 	NoTruthKey    = vocabulary.NoTruthKey
 	EpochBegun    = vocabulary.EpochBegun
 	HoldersFull   = vocabulary.HoldersFull
+	NeedsConsent  = vocabulary.NeedsConsent
 )

@@ -47,7 +47,7 @@ func ExampleMin() {
 		return
 	}
 	fmt.Println("after two orders:", p.Ceiling(time.Now(), 2))
-	fmt.Println("an upgrade from 0.5 to 1:", p.Terms().Upgrade(half, one))
+	fmt.Println("an upgrade from 0.5 to 1:", p.Terms().Upgrade(half, one, 100))
 	// Output:
 	// after two orders: 0.5
 	// an upgrade from 0.5 to 1: 80

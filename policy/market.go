@@ -287,13 +287,14 @@ func (t *Terms) Price(level privacy.Epsilon) int64 {
 	return max(t.floor, t.curve.at(level))
 }
 
-// Upgrade returns what a buyer who holds one level pays for another: the difference of the two
-// prices, or 0 if the other is not higher. So the way to a level does not change what it costs.
-func (t *Terms) Upgrade(held, level privacy.Epsilon) int64 {
+// Upgrade returns what a buyer who holds one level, and has paid for the object so far, pays for another: the price of
+// the other less what is paid, never less than 0, and 0 if the other is not higher. So the way to a level does not
+// change what it costs, and nobody pays twice if prices change on the way.
+func (t *Terms) Upgrade(held, level privacy.Epsilon, paid int64) int64 {
 	if !held.Less(level) {
 		return 0
 	}
-	return t.Price(level) - t.Price(held)
+	return max(0, t.Price(level)-paid)
 }
 
 // Allows tells whether a buyer may buy: not barred, and on the list of buyers if there is one.

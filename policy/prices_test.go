@@ -27,10 +27,14 @@ func TestPrice(t *testing.T) {
 	}
 	for _, c := range []struct {
 		held, level string
-		want        int64
-	}{{"0", "0", 0}, {"0", "0.5", 100}, {"0.5", "1", 80}, {"1", "0.5", 0}, {"1", "1", 0}, {"1", "2", 0}, {"0.5", "0.6", 16}} {
-		if got := curve.Upgrade(eps(c.held), eps(c.level)); got != c.want {
-			t.Errorf("from %s to %s: %d, want %d", c.held, c.level, got, c.want)
+		paid, want  int64
+	}{
+		{"0", "0", 0, 0}, {"0", "0.5", 0, 100}, {"0.5", "1", 100, 80}, {"1", "0.5", 180, 0}, {"1", "1", 180, 0}, {"1", "2", 180, 0}, {"0.5", "0.6", 100, 16},
+		// What was paid at other prices counts as it is: nothing is given back, and no lower level is paid again.
+		{"0.5", "1", 60, 120}, {"0.5", "1", 180, 0}, {"0.5", "1", 181, 0}, {"0.5", "1", 0, 180}, {"1", "1", 0, 0}, {"1", "0.5", 0, 0},
+	} {
+		if got := curve.Upgrade(eps(c.held), eps(c.level), c.paid); got != c.want {
+			t.Errorf("from %s to %s, with %d paid: %d, want %d", c.held, c.level, c.paid, got, c.want)
 		}
 	}
 }
@@ -89,11 +93,13 @@ func TestNoBundleIsCheaper(t *testing.T) {
 		}
 		sale := terms(t, g.Int64N(1+points[len(points)-1].Amount), points...)
 		held := make([]privacy.Epsilon, 1+g.IntN(3))
+		spent := make([]int64, len(held))
 		var paid int64
 		var best privacy.Epsilon
 		for range 1 + g.IntN(10) {
 			buyer, level := g.IntN(len(held)), nanos(1+g.Int64N(sale.Max().Nano()))
-			paid += sale.Upgrade(held[buyer], level)
+			due := sale.Upgrade(held[buyer], level, spent[buyer])
+			paid, spent[buyer] = paid+due, spent[buyer]+due
 			if held[buyer].Less(level) {
 				held[buyer] = level
 			}
@@ -136,7 +142,7 @@ func TestCheckPricesFindsArbitrage(t *testing.T) {
 		low, high := arbitrage.Lower, arbitrage.Higher
 		beaten := &Terms{max: points[len(points)-1].Epsilon, curve: newCurve(points)}
 		direct := beaten.curve.at(low.Epsilon)
-		bundle := beaten.Upgrade(privacy.Epsilon{}, high.Epsilon) + beaten.Upgrade(high.Epsilon, low.Epsilon)
+		bundle := beaten.Upgrade(privacy.Epsilon{}, high.Epsilon, 0) + beaten.Upgrade(high.Epsilon, low.Epsilon, beaten.Price(high.Epsilon))
 		if !low.Epsilon.Less(high.Epsilon) || direct != low.Amount || bundle != high.Amount || bundle >= direct {
 			t.Fatalf("%v: the bundle of %v costs %d, the level itself %d", points, err, bundle, direct)
 		}

@@ -258,7 +258,7 @@ func TestNoAllocation(t *testing.T) {
 	var sink int64
 	allocs := testing.AllocsPerRun(100, func() {
 		terms := p.Terms()
-		sink += p.Ceiling(when, 3).Nano() + p.Limit().Nano() + terms.Price(level) + terms.Upgrade(half, level) + terms.Max().Nano()
+		sink += p.Ceiling(when, 3).Nano() + p.Limit().Nano() + terms.Price(level) + terms.Upgrade(half, level, 7) + terms.Max().Nano()
 		sink += int64(count(terms.Offers(level)) + count(terms.Allows("b")) + count(terms.Open(when)) + terms.Holders())
 		sink += terms.Opens().Unix() + terms.Closes().Unix()
 	})

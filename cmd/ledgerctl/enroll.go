@@ -20,6 +20,7 @@ type enrollFlags struct {
 	question, objects, policy, key string
 	columns                        csv.Columns
 	cap                            privacy.Epsilon
+	partial                        bool
 }
 
 // maxPolicy is more than any policy has, in bytes.
@@ -37,8 +38,8 @@ halving, noisy-sampling: see "ledgerctl advance"), unlocked by buyers (unlock), 
 such as 720h, and money integers in minor units of the ledger's currency.
 
 Whoever is new to the ledger needs a cap; without --cap, those known to it keep theirs. Those enrolled
-already are left as they are; if one of them has another policy or cap, nobody is enrolled. Those who have
-withdrawn take part again.
+already are left as they are; if one of them has another policy or cap, nobody is enrolled, unless --partial leaves
+them out: "ledgerctl terms" changes what somebody has agreed to. Those who have withdrawn take part again.
 
 With --value-column, people without a value are left out and counted. The values are not stored.`,
 		Example: `  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"fixed","ceiling":"2"}' --cap 3
@@ -58,6 +59,7 @@ With --value-column, people without a value are left out and counted. The values
 	f.columns.Flags(flags, "the `COLUMN` with the true value: rows where it is empty are skipped")
 	flags.StringVar(&f.policy, "policy", "", "the policy as `JSON`, or @FILE")
 	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions (required if anybody is new)")
+	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	files.Mark(flags, files.Reads, files.ByName, "objects")
 	files.Mark(flags, files.Reads, files.Behind, "policy")
@@ -73,11 +75,11 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	out := enrollResult{Question: f.question}
+	out := enrollResult{Question: f.question, Refused: []ledger.Refusal{}}
 	if out.Key, err = keyOr(cmd, f.key); err != nil {
 		return err
 	}
-	objects, err := a.readObjects(cmd.Context(), f, &out)
+	objects, err := a.readObjects(cmd.Context(), f, &out.Skipped)
 	if err != nil {
 		return err
 	}
@@ -85,15 +87,18 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
 		done, err := l.Enroll(cmd.Context(), ledger.EnrollRequest{
-			Key: out.Key, Question: f.question, Objects: objects, Policy: ceiling, Cap: f.cap, Progress: progress,
+			Key: out.Key, Question: f.question, Objects: objects, Policy: ceiling, Cap: f.cap, Partial: f.partial, Progress: progress,
 		})
-		out.Enrolled, out.Already = done.Enrolled, done.Already
-		return fault.WithKey(out.Key, csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.columns, err))
+		out.Enrolled, out.Already, out.Refused, out.Unlisted = done.Enrolled, done.Already, append(out.Refused, done.Refused...), done.Unlisted
+		return fault.WithKey(out.Key, csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.columns, fault.Refusal(err, f.partial)))
 	})
 	if err != nil {
 		return err
 	}
-	return a.PrintDone("they are enrolled", out.Key, out)
+	if err := a.PrintDone("they are enrolled", out.Key, out); err != nil {
+		return err
+	}
+	return refusedAll(out.Question, out.Enrolled+out.Already, out.Refused, out.Unlisted)
 }
 
 func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) {
@@ -108,26 +113,34 @@ func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) 
 }
 
 // readObjects returns the ids of the people to enrol, and counts those left out.
-func (a *app) readObjects(ctx context.Context, f *enrollFlags, out *enrollResult) ([]string, error) {
+func (a *app) readObjects(ctx context.Context, f *enrollFlags, skipped *int) ([]string, error) {
 	var objects []string
 	c := f.columns
-	c.Skipped = &out.Skipped
+	c.Skipped = skipped
 	err := csv.Rows(ctx, a.Files, f.objects, c, func(e csv.Entry) { objects = append(objects, e.Object) })
 	if err == nil && len(objects) == 0 {
-		err = fault.Input("", "%s has nobody to enrol (%d rows were skipped)", f.objects, out.Skipped)
+		err = fault.Input("", "%s has nobody to enrol (%d rows were skipped)", f.objects, *skipped)
 	}
 	return objects, err
 }
 
 type enrollResult struct {
-	Question string `json:"question"`
-	Enrolled int    `json:"enrolled"`
-	Skipped  int    `json:"skipped"`
-	Already  int    `json:"already"`
-	Key      string `json:"key"`
+	Question string           `json:"question"`
+	Enrolled int              `json:"enrolled"`
+	Skipped  int              `json:"skipped"`
+	Already  int              `json:"already"`
+	Refused  []ledger.Refusal `json:"refused"`
+	Unlisted int              `json:"unlisted,omitempty"` // refused, too
+	Key      string           `json:"key"`
 }
 
 func (r enrollResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nenrolled\t%d\nalready enrolled\t%d\n", r.Question, r.Enrolled, r.Already)
-	fmt.Fprintf(w, "skipped, without a value\t%d\nkey\t%s\n", r.Skipped, r.Key)
+	fmt.Fprintf(w, "skipped, without a value\t%d\n", r.Skipped)
+	if n := len(r.Refused) + r.Unlisted; n > 0 {
+		fmt.Fprintf(w, "refused, and left out\t%d\n", n)
+	}
+	fmt.Fprintf(w, "key\t%s\n", r.Key)
+	tableRefusals(w, r.Refused)
+	tableUnlisted(w, r.Unlisted, r.Key)
 }

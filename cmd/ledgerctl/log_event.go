@@ -116,6 +116,10 @@ func (f fields) ofObject(d history.Detail) bool {
 		f.text("object", d.Object, "question", d.Question)
 	case history.EpochBegun:
 		f.text("object", d.Object, "question", d.Question)
+	case history.TermsChanged:
+		f.text("object", d.Object, "question", d.Question)
+		f.policy(d.Policy)
+		f.text("cap", d.Cap.String(), "consent", d.Consent)
 	case history.ObjectRefused:
 		f.text("object", d.Refusal.Object, "question", d.Question)
 		writeRefusal(f.w, d.Refusal)
@@ -171,6 +175,9 @@ func writeRefusal(w io.Writer, r ledger.Refusal) {
 	fmt.Fprintf(w, " reason=%s asked=%s", r.Reason, r.Asked)
 	if r.Reason == ledger.ChainCeiling || r.Reason == ledger.ObjectCap {
 		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
+	}
+	if r.Why != "" {
+		fmt.Fprintf(w, " why=%s", words.Quoted(r.Why))
 	}
 	fmt.Fprintf(w, " helps=%s", r.Remedy)
 	if !r.Largest.IsZero() {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +92,26 @@ type quoteResult struct {
 func (r quoteResult) Table(w io.Writer) {
 	tableOffer(w, r.Offer)
 	fmt.Fprintf(w, "refused\t%d\nskipped, without a value\t%d\nquote\t%s\n", len(r.Refused), r.Skipped, r.ID)
+	tableInstead(w, r.Instead, r.Currency)
 	tableRefusals(w, r.Refused)
+}
+
+// tableInstead writes what would be possible where somebody is refused.
+func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
+	if b == nil {
+		return
+	}
+	if b.Largest.IsZero() {
+		fmt.Fprintln(w, "the largest ε for all\tnone")
+	}
+	for _, at := range b.Levels {
+		if at.Epsilon == b.Largest {
+			fmt.Fprintf(w, "the largest ε for all\t%s, for %s\n", at.Epsilon, words.Money(at.Price, currency))
+		}
+	}
+	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
+		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later, top.From.Format(time.RFC3339))
+	}
 }
 
 // tableOffer writes what a quote and a sale have in common.

@@ -87,10 +87,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 
 // refusal is the error of a raise that leaves everybody out.
 func (r raiseResult) refusal() error {
-	if r.Drawn+r.Reused+r.Derived > 0 || len(r.Refused)+r.Unlisted == 0 {
-		return nil
-	}
-	return &ledger.RefusedError{Question: r.Question, Refused: r.Refused, Unlisted: r.Unlisted}
+	return refusedAll(r.Question, r.Drawn+r.Reused+r.Derived, r.Refused, r.Unlisted)
 }
 
 func (a *app) draw(ctx context.Context, l book, key string, f *raiseFlags) (ledger.RaiseResult, error) {

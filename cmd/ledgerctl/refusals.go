@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // tableUnlisted says where the refusals are that are too many to be listed, or are of people who were forgotten since.
@@ -15,16 +16,55 @@ func tableUnlisted(w io.Writer, unlisted int, key string) {
 	}
 }
 
-// tableRefusals writes the first refusals, if there are any.
-func tableRefusals(w io.Writer, refused []ledger.Refusal) {
-	const most = 20
+// refusedAll is the error of a request that left everybody out, and so did something for nobody.
+func refusedAll(question string, done int, refused []ledger.Refusal, unlisted int) error {
+	if done > 0 || len(refused)+unlisted == 0 {
+		return nil
+	}
+	return &ledger.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
+}
+
+// tableReasons writes the first refusals of new terms, if there are any, with what would be more.
+func tableReasons(w io.Writer, refused []ledger.Refusal) {
 	if len(refused) == 0 {
 		return
 	}
+	fmt.Fprintln(w, "\nREFUSED\tREASON\tHELPS\tWHY")
+	for i, r := range refused {
+		if i == mostRefusals {
+			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-mostRefusals)
+			return
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Remedy, r.Why)
+	}
+}
+
+// mostRefusals is how many of them a table has.
+const mostRefusals = 20
+
+// fewRefusals are so few that nobody needs their sums.
+const fewRefusals = 3
+
+// tableSums writes how many people are refused for each reason.
+func tableSums(w io.Writer, sums []ledger.RefusalSum) {
+	fmt.Fprintln(w, "\nREFUSED FOR\tPEOPLE\tLARGEST ε FOR ALL OF THEM")
+	for _, sum := range sums {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", sum.Reason, sum.Count, orNone(sum.Largest))
+	}
+}
+
+// tableRefusals writes the first refusals, if there are any.
+func tableRefusals(w io.Writer, refused []ledger.Refusal) {
+	if len(refused) == 0 {
+		return
+	}
+	if len(refused) > fewRefusals {
+		tableSums(w, vocabulary.SumRefusals(refused))
+	}
 	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST")
 	for i, r := range refused {
-		if i == most {
-			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-most)
+		if i == mostRefusals {
+			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-mostRefusals)
 			return
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Remedy, r.Largest)

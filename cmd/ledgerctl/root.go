@@ -113,7 +113,7 @@ func (a *app) rootCommand() *cobra.Command {
 	a.keys.Flags(root)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.raiseCommand(), a.advanceCommand(), a.quoteCommand(), a.sellCommand(),
+		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(), a.budgetCommand(), a.quoteCommand(), a.sellCommand(),
 		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
 		a.kernelCommand(), a.mechanismCommand(), a.simulateCommand(), a.completionCommand(),

@@ -35,6 +35,7 @@ type statedResult struct {
 	Spent     privacy.Epsilon        `json:"spent"`
 	Earned    int64                  `json:"earned"`
 	Currency  string                 `json:"currency"`
+	Terms     []evidence.StatedTerms `json:"terms"` // changes of them
 	Responses int                    `json:"responses"`
 	Charges   int                    `json:"charges"`
 	Sales     int                    `json:"sales"`
@@ -46,7 +47,7 @@ func newStated(st evidence.Statement) statedResult {
 	return statedResult{
 		Object: st.Object, Event: st.Event, Time: st.Time, Cap: st.Cap, Spent: st.Spent, Earned: st.Earned, Currency: st.Currency,
 		Responses: len(st.Released), Charges: len(st.Charges), Sales: len(st.Sales), Forgotten: st.Forgotten,
-		Chains: append([]evidence.StatedChain{}, st.Chains...),
+		Chains: append([]evidence.StatedChain{}, st.Chains...), Terms: append([]evidence.StatedTerms{}, st.Terms...),
 	}
 }
 
@@ -59,8 +60,19 @@ func (r statedResult) Table(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  on %s%s\t%s\n", words.OneLine(c.Question), epoch, c.Spent)
 	}
+	for _, c := range r.Terms {
+		fmt.Fprintf(w, "terms of %s\tchanged by event %d of %s, %s\n", words.OneLine(c.Question), c.Event, words.Stamp(c.Time), consentOf(c))
+	}
 	fmt.Fprintf(w, "earned\t%s\nresponses\t%d\ncharges for answers\t%d\nsales\t%d\n", words.Money(r.Earned, words.OneLine(r.Currency)), r.Responses, r.Charges, r.Sales)
 	if r.Forgotten > 0 {
 		fmt.Fprintf(w, "forgotten before\tby event %d; what that had cost counts as spent\n", r.Forgotten)
 	}
+}
+
+// consentOf says what a change of terms rests on.
+func consentOf(c evidence.StatedTerms) string {
+	if c.Consent == "" {
+		return "to nothing more than before"
+	}
+	return "with consent: " + words.OneLine(c.Consent)
 }

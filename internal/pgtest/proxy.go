@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -222,7 +223,8 @@ func (l *line) carry(m Message, since []byte, to net.Conn) bool {
 		send(m.Bytes[:len(m.Bytes)/2])
 		return false
 	case what == Twice:
-		return send(m.Bytes) && send(m.Bytes)
+		once := send(m.Bytes)
+		return once && send(m.Bytes)
 	case what == Again:
 		return send(m.Bytes) && send(since)
 	}
@@ -250,16 +252,20 @@ func read(from io.Reader, first bool) (m Message, err error) {
 	return m, err
 }
 
-// Relay listens at an address of TCP, and brings bytes to another one and back, each half of a round trip later. It ends with the process of the caller, or when the
-// listener is closed.
+// Relay brings bytes from whoever connects to an address, of TCP or the path of a socket, and back, each half of a round trip later. It ends with the
+// process of the caller, or when the listener is closed.
 func Relay(l net.Listener, to string, trip time.Duration) {
+	network := "tcp"
+	if strings.HasPrefix(to, "/") {
+		network = "unix"
+	}
 	for {
 		host, err := l.Accept()
 		if err != nil {
 			return
 		}
 		go func() {
-			server, err := net.Dial("tcp", to)
+			server, err := net.Dial(network, to)
 			if err != nil {
 				_ = host.Close()
 				return

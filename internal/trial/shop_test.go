@@ -195,7 +195,7 @@ func (s *shop) commit(ctx context.Context, n int) (any, error) {
 	}
 }
 
-// guest lets somebody come, answer, and be forgotten, by turns.
+// guest lets somebody come, answer, leave or agree to other terms, and be forgotten, by turns.
 func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	key, name := fmt.Sprint("call ", n), guestOf(n)
 	switch n / 10 % 4 {
@@ -204,7 +204,14 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	case 1:
 		return s.ledger.Release(ctx, ledger.ReleaseRequest{Key: key, Question: vote, Object: name, Epsilon: tenths(3), Truth: s.truth})
 	case 2:
-		return nil, s.ledger.Withdraw(ctx, key, name)
+		if n/40%2 == 0 {
+			return nil, s.ledger.Withdraw(ctx, key, name)
+		}
+		p, err := terms(vote)
+		if err != nil {
+			return nil, err
+		}
+		return s.ledger.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: key, Question: vote, Objects: []string{name}, Policy: &p, Cap: tenths(2), Consent: "a word of " + name})
 	}
 	return nil, s.ledger.Forget(ctx, key, name)
 }

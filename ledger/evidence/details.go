@@ -83,9 +83,10 @@ type Reserved struct {
 
 // Held is the part of an object in a reservation. The [Reserved] before it tells the question and the ε.
 type Held struct {
-	Sale   uint64 `json:"sale,omitempty"`   // the number of the reservation
-	Object string `json:"object,omitempty"` // whose budget is held
-	Price  int64  `json:"price"`            // of the object
+	Sale   uint64         `json:"sale,omitempty"`   // the number of the reservation
+	Object string         `json:"object,omitempty"` // whose budget is held
+	Price  int64          `json:"price"`            // of the object
+	Policy *policy.Policy `json:"policy,omitempty"` // whose prices are promised; nil for none
 }
 
 // SaleMade is a sale of responses. The object's part in it is a [Sold] behind it.
@@ -124,6 +125,16 @@ type Withdrawn struct {
 type EpochBegun struct {
 	Object   string `json:"object,omitempty"`   // by its name
 	Question string `json:"question,omitempty"` // by its name
+}
+
+// TermsChanged puts an object under another policy, or another cap, from then on. It tells both.
+type TermsChanged struct {
+	Object   string          `json:"object,omitempty"`   // by its name
+	Question string          `json:"question,omitempty"` // by its name
+	Policy   *policy.Policy  `json:"policy,omitempty"`   // of the question; nil if only the cap binds
+	Cap      privacy.Epsilon `json:"cap"`                // of the object, over all questions
+	// Consent is the ledger's host's word that the object agreed. Without it nothing is more than before.
+	Consent string `json:"consent,omitempty"`
 }
 
 // ObjectRefused tells that a request left an object out, and why.
@@ -201,6 +212,9 @@ func (*Withdrawn) Kind() string { return "withdrawn" }
 // Kind returns "epoch".
 func (*EpochBegun) Kind() string { return "epoch" }
 
+// Kind returns "terms".
+func (*TermsChanged) Kind() string { return "terms" }
+
 // Kind returns "refused".
 func (*ObjectRefused) Kind() string { return "refused" }
 
@@ -210,13 +224,14 @@ func (*Forgotten) Kind() string { return "forgotten" }
 // Kind returns "stated".
 func (*Stated) Kind() string { return "stated" }
 
-func (d *Enrolled) about() string   { return d.Object }
-func (d *TruthBound) about() string { return d.Object }
-func (d *Released) about() string   { return d.Object }
-func (d *Charged) about() string    { return d.Object }
-func (d *Held) about() string       { return d.Object }
-func (d *Sold) about() string       { return d.Object }
-func (d *Withdrawn) about() string  { return d.Object }
-func (d *EpochBegun) about() string { return d.Object }
-func (d *Forgotten) about() string  { return d.Object }
-func (d *Stated) about() string     { return d.Object }
+func (d *Enrolled) about() string     { return d.Object }
+func (d *TruthBound) about() string   { return d.Object }
+func (d *Released) about() string     { return d.Object }
+func (d *Charged) about() string      { return d.Object }
+func (d *Held) about() string         { return d.Object }
+func (d *Sold) about() string         { return d.Object }
+func (d *Withdrawn) about() string    { return d.Object }
+func (d *EpochBegun) about() string   { return d.Object }
+func (d *TermsChanged) about() string { return d.Object }
+func (d *Forgotten) about() string    { return d.Object }
+func (d *Stated) about() string       { return d.Object }

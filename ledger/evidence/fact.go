@@ -38,7 +38,7 @@ func (f Fact) about() string {
 }
 
 // Detail is what an event says: *[Created], *[QuestionDefined], *[PolicyDefined], *[BuyerNamed], *[Enrolled], *[TruthBound], *[Released],
-// *[Charged], *[Reserved], *[Held], *[SaleMade], *[Sold], *[Withdrawn], *[EpochBegun], *[ObjectRefused], *[Forgotten] or *[Stated]. There are no
+// *[Charged], *[Reserved], *[Held], *[SaleMade], *[Sold], *[Withdrawn], *[EpochBegun], *[TermsChanged], *[ObjectRefused], *[Forgotten] or *[Stated]. There are no
 // others. ε are in nats, and amounts of money in minor units of the ledger's currency.
 type Detail interface {
 	// Kind returns the name of the kind, as JSON and the log have it: "created", "sold".

@@ -59,7 +59,7 @@ func everyFact(t testing.TB) (log []Entry) {
 		&event.Charged{Object: "ann", Question: 1, Epsilon: e("0.25")},
 		&event.Reserved{Deal: deal, Expires: at.Add(1)},
 		&event.Reserved{Deal: bare, Expires: at.Add(-time.Hour)},
-		&event.Held{Object: "ann", Sale: 4, Price: 7},
+		&event.Held{Object: "ann", Sale: 4, Price: 7, Policy: 1},
 		&event.Held{Object: "ann", Sale: 4},
 		&event.SaleMade{Deal: deal, Tally: event.SaleTally{Draws: 1, Resales: 2, Degradations: 3, Insertions: 4, Upgrades: 5}},
 		&event.SaleMade{Deal: bare},
@@ -67,6 +67,8 @@ func everyFact(t testing.TB) (log []Entry) {
 		&event.Sold{Object: "ann", Sale: 4, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodResale}},
 		&event.Withdrawn{Object: "ann"},
 		&event.EpochBegun{Object: "ann", Question: 1},
+		&event.TermsChanged{Object: "ann", Question: 1, Policy: 1, Cap: e("4"), Consent: "form 17"},
+		&event.TermsChanged{Object: "ann", Question: 2, Cap: e("4")},
 		&event.ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: event.ReasonCodes()[0], Ceiling: e("1"), Spent: e("0.5"), Asked: e("2"), Cost: e("1.5"), Remaining: e("0.5"), Remedy: event.RemedyCodes()[0], Largest: e("1")}},
 		&event.ObjectRefused{Question: 2, Refusal: vocabulary.Refusal{Object: "ann", Reason: event.ReasonCodes()[1], Remedy: event.RemedyCodes()[1]}},
 		&event.Forgotten{Object: "ann", Events: 12, Account: event.Account{Cap: e("8"), Spent: e("1.5"), Earned: 9}, Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: e("1")}, {Question: 2, Spent: e("0.5")}}},
@@ -123,7 +125,7 @@ func joined(fields []field) string {
 // specimens are statements whose events can be altered: those of the golden files, and one with all kinds.
 func specimens(t testing.TB) map[string]Statement {
 	t.Helper()
-	all := map[string]Statement{"every kind": {Chains: []StatedChain{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{}}}
+	all := map[string]Statement{"every kind": {Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{}}}
 	facts := InWords(everyFact(t))
 	st := all["every kind"]
 	for _, number := range slices.Sorted(maps.Keys(facts)) {
@@ -236,7 +238,7 @@ func TestTheKindsOfFacts(t *testing.T) {
 			t.Errorf("%s is %v", k, is.detail)
 		}
 	}
-	if len(shapes()) != len(told) || len(told) != 17 {
+	if len(shapes()) != len(told) || len(told) != 18 {
 		t.Errorf("%d kinds, %d of them in the log", len(shapes()), len(told))
 	}
 }

@@ -35,7 +35,7 @@ var shapes = sync.OnceValue(func() map[string]shape {
 	all := map[string]shape{}
 	for _, d := range []Detail{
 		&Created{}, &QuestionDefined{}, &PolicyDefined{}, &BuyerNamed{}, &Enrolled{}, &TruthBound{}, &Released{}, &Charged{}, &Reserved{},
-		&Held{}, &SaleMade{}, &Sold{}, &Withdrawn{}, &EpochBegun{}, &ObjectRefused{}, &Forgotten{}, &Stated{},
+		&Held{}, &SaleMade{}, &Sold{}, &Withdrawn{}, &EpochBegun{}, &TermsChanged{}, &ObjectRefused{}, &Forgotten{}, &Stated{},
 	} {
 		var fields []reflect.StructField
 		for _, part := range []any{opening{}, reflect.ValueOf(d).Elem().Interface(), closing{}} {

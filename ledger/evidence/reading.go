@@ -162,7 +162,7 @@ func (d *Reserved) change(r *reading) event.Change {
 }
 
 func (d *Held) change(r *reading) event.Change {
-	return &event.Held{Object: d.Object, Sale: d.Sale, Price: r.amount(d.Price)}
+	return &event.Held{Object: d.Object, Sale: d.Sale, Price: r.amount(d.Price), Policy: r.policy(d.Policy)}
 }
 
 func (d *SaleMade) change(r *reading) event.Change {
@@ -184,6 +184,10 @@ func (d *Withdrawn) change(*reading) event.Change { return &event.Withdrawn{Obje
 
 func (d *EpochBegun) change(r *reading) event.Change {
 	return &event.EpochBegun{Object: d.Object, Question: r.question(d.Question)}
+}
+
+func (d *TermsChanged) change(r *reading) event.Change {
+	return &event.TermsChanged{Object: d.Object, Question: r.question(d.Question), Policy: r.policy(d.Policy), Cap: d.Cap, Consent: d.Consent}
 }
 
 func (d *ObjectRefused) change(r *reading) event.Change {

@@ -44,6 +44,7 @@ type Statement struct {
 	// Forgotten is the event that destroyed what came before, or 0. What it had cost is in Chains.
 	Forgotten uint64           `json:"forgotten"`
 	Chains    []StatedChain    `json:"chains"`   // in the order in which the questions were defined, and of their epochs
+	Terms     []StatedTerms    `json:"terms"`    // changes of them, in the order of the log
 	Released  []StatedResponse `json:"released"` // in the order of the log, like all below
 	Charges   []StatedCharge   `json:"charges"`  // for answers about panels
 	Sales     []StatedSale     `json:"sales"`    // each an offer that somebody took
@@ -66,6 +67,17 @@ type StatedChain struct {
 	Charged   privacy.Epsilon `json:"charged"`          // by answers to queries, besides
 	Forgotten privacy.Epsilon `json:"forgotten"`        // spent by what was destroyed, besides
 	Spent     privacy.Epsilon `json:"spent"`            // the sum
+}
+
+// StatedTerms is a change of an object's terms.
+type StatedTerms struct {
+	Question string          `json:"question"`         // by its name
+	Policy   *policy.Policy  `json:"policy,omitempty"` // from then on; nil if only the cap binds
+	Cap      privacy.Epsilon `json:"cap"`              // of the object, over all questions
+	// Consent is the host's word that the object agreed. It is "" where none was needed: nothing is more than before.
+	Consent string    `json:"consent,omitempty"`
+	Event   uint64    `json:"event"` // that changed them, by number
+	Time    time.Time `json:"time"`  // of the event, in UTC
 }
 
 // StatedResponse is a response that was recorded.
@@ -132,6 +144,7 @@ func ReadStatement(data []byte) (Statement, error) {
 		plain
 		Chains   items[StatedChain]    `json:"chains"`
 		Released items[StatedResponse] `json:"released"`
+		Terms    items[StatedTerms]    `json:"terms"`
 		Charges  items[StatedCharge]   `json:"charges"`
 		Sales    items[StatedSale]     `json:"sales"`
 		Events   items[Fact]           `json:"events"`
@@ -140,7 +153,7 @@ func ReadStatement(data []byte) (Statement, error) {
 	var st Statement
 	err := readDocument("statement", data, &in, func() any {
 		st = Statement(in.plain)
-		st.Chains, st.Released, st.Charges, st.Sales, st.Events = in.Chains.list, in.Released.list, in.Charges.list, in.Sales.list, in.Events.list
+		st.Chains, st.Terms, st.Released, st.Charges, st.Sales, st.Events = in.Chains.list, in.Terms.list, in.Released.list, in.Charges.list, in.Sales.list, in.Events.list
 		st.Proof = present(st.Proof)
 		st.inUTC()
 		return st
@@ -157,6 +170,9 @@ func (st *Statement) inUTC() {
 	st.Created, st.Time = st.Created.UTC(), st.Time.UTC()
 	for i := range st.Released {
 		st.Released[i].Time = st.Released[i].Time.UTC()
+	}
+	for i := range st.Terms {
+		st.Terms[i].Time = st.Terms[i].Time.UTC()
 	}
 	for i := range st.Charges {
 		st.Charges[i].Time = st.Charges[i].Time.UTC()
@@ -233,7 +249,7 @@ func (v *checker) checkTold(told, said Statement) {
 		{"ledger", told.Ledger, said.Ledger}, {"created", told.Created, said.Created}, {"currency", told.Currency, said.Currency}, {"log_key", told.LogKey, said.LogKey},
 		{"event", told.Event, said.Event}, {"time", told.Time, said.Time}, {"cap", told.Cap, said.Cap}, {"spent", told.Spent, said.Spent},
 		{"earned", told.Earned, said.Earned}, {"forgotten", told.Forgotten, said.Forgotten}, {"chains", told.Chains, said.Chains},
-		{"released", told.Released, said.Released}, {"charges", told.Charges, said.Charges}, {"sales", told.Sales, said.Sales},
+		{"terms", told.Terms, said.Terms}, {"released", told.Released, said.Released}, {"charges", told.Charges, said.Charges}, {"sales", told.Sales, said.Sales},
 	} {
 		if err := sameText(field.told, field.said); err != nil {
 			v.fault("%s is not what the events come to: %v", field.name, err)

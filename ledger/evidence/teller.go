@@ -4,9 +4,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -23,6 +25,8 @@ type teller struct {
 	nanos   int64 // what they cost together, in nano-nats
 	// withdrawn is the event by which the object last withdrew, or 0.
 	withdrawn uint64
+	proven    map[[2]uint32]time.Time // since when a policy allows no more than another one
+	compared  int                     // how often that was asked
 	// fault is called with what is wrong with the event being told.
 	fault func(format string, args ...any)
 }
@@ -98,6 +102,7 @@ func (t *teller) spent() privacy.Epsilon {
 
 // about takes in an event about the object.
 func (t *teller) about(ev event.Event) {
+	before := t.account.Spent
 	switch c := ev.Change.(type) {
 	case *event.Enrolled:
 		t.enroll(c, ev.Number)
@@ -115,15 +120,15 @@ func (t *teller) about(ev event.Event) {
 		t.count(ch)
 		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
 	case *event.Held:
-		if r, known := t.reservations[c.Sale]; !known || !r.holds(ev) {
-			t.fault("it is not part of reservation %d", c.Sale)
-		}
+		t.hold(c, ev)
 	case *event.Sold:
 		t.sell(c, ev)
 	case *event.Withdrawn:
 		t.withdrawn = ev.Number
 	case *event.EpochBegun:
 		t.beginEpoch(c, ev.Number)
+	case *event.TermsChanged:
+		t.changeTerms(c, ev)
 	case *event.Stated:
 		t.account.Spent = t.spent()
 		t.compare(c)
@@ -133,9 +138,67 @@ func (t *teller) about(ev event.Event) {
 		}
 	}
 	t.account.Spent = t.spent()
-	if t.account.Cap.Less(t.account.Spent) {
+	if before.Less(t.account.Spent) && t.account.Cap.Less(t.account.Spent) { // a cap may be lowered below what is spent
 		t.fault("the object has spent ε=%s of %s", t.account.Spent, t.account.Cap)
 	}
+}
+
+// hold takes in a reservation.
+func (t *teller) hold(c *event.Held, ev event.Event) {
+	r, known := t.reservations[c.Sale]
+	if !known || !r.holds(ev) {
+		t.fault("it is not part of reservation %d", c.Sale)
+		return
+	}
+	if under := t.chain(r.Question).policy; under != c.Policy {
+		t.fault("it is reserved under another policy than it was under")
+	}
+}
+
+// changeTerms takes in other terms. Without consent they allow nothing that those before did not.
+func (t *teller) changeTerms(c *event.TermsChanged, ev event.Event) {
+	ch, known := t.chains[c.Question]
+	if !known {
+		t.fault("the terms change in question %q, in which the object was never enrolled", t.name(c.Question))
+		return
+	}
+	if c.Consent == "" {
+		t.checkLess(c, ch.policy, ev)
+	}
+	ch.policy, t.account.Cap = c.Policy, c.Cap
+	t.out.Terms = append(t.out.Terms, StatedTerms{t.name(c.Question), t.policies[c.Policy], c.Cap, c.Consent, ev.Number, ev.Time})
+}
+
+// checkLess finds fault with new terms that may allow more.
+func (t *teller) checkLess(c *event.TermsChanged, under uint32, ev event.Event) {
+	if t.account.Cap.Less(c.Cap) {
+		t.fault("without consent the cap rises from ε=%s to %s", t.account.Cap, c.Cap)
+	}
+	pair := [2]uint32{c.Policy, under}
+	if from, known := t.proven[pair]; known && !ev.Time.Before(from) {
+		return
+	}
+	if t.compared++; t.compared > mostCompared {
+		t.fault("the terms change more often without consent than anybody compares")
+		return
+	}
+	if err := policy.AtMost(t.terms(c.Policy), t.terms(under), ev.Time); err != nil {
+		t.fault("without consent: %v", err)
+		return
+	}
+	t.proven[pair] = ev.Time
+}
+
+// mostCompared is how many policies are compared for a statement. Each may take some hundredths of a second, and whoever made the statement
+// may be nobody's friend.
+const mostCompared = 10_000
+
+// terms returns a policy, or what stands for none.
+func (t *teller) terms(number uint32) policy.Policy {
+	if p := t.policies[number]; p != nil {
+		return *p
+	}
+	return policy.Fixed(privacy.MaxEpsilon())
 }
 
 // beginEpoch closes a chain.
@@ -296,7 +359,7 @@ func (c *toldChain) spent() privacy.Epsilon { return budget.Plus(c.current(), c.
 func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
 
 func newTeller(object string) *teller {
-	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, out: Statement{
-		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
+	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, proven: map[[2]uint32]time.Time{}, out: Statement{
+		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Terms: []StatedTerms{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
 	}}
 }

@@ -100,7 +100,7 @@ func (w *wording) detail(c event.Change) Detail {
 			Expires: c.Expires, Refused: c.Refused,
 		}
 	case *event.Held:
-		return &Held{Sale: c.Sale, Object: c.Object, Price: int64(c.Price)}
+		return &Held{Sale: c.Sale, Object: c.Object, Price: int64(c.Price), Policy: w.policy(c.Policy)}
 	case *event.SaleMade:
 		return w.sale(c)
 	case *event.Sold:
@@ -109,6 +109,8 @@ func (w *wording) detail(c event.Change) Detail {
 		return &Withdrawn{Object: c.Object}
 	case *event.EpochBegun:
 		return &EpochBegun{Object: c.Object, Question: w.question(c.Question)}
+	case *event.TermsChanged:
+		return &TermsChanged{Object: c.Object, Question: w.question(c.Question), Policy: w.policy(c.Policy), Cap: c.Cap, Consent: c.Consent}
 	case *event.ObjectRefused:
 		return &ObjectRefused{Question: w.question(c.Question), Refusal: c.Refusal}
 	case *event.Forgotten:

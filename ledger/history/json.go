@@ -71,7 +71,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 var kinds = sync.OnceValue(func() map[string]Detail {
 	all := map[string]Detail{}
 	for _, d := range []Detail{
-		Created{}, TruthKeySet{}, NoiseKeySet{}, QuestionDefined{}, PolicyDefined{}, Enrolled{}, Released{}, Charged{}, Answered{}, TruthBound{}, EpochBegun{},
+		Created{}, TruthKeySet{}, NoiseKeySet{}, QuestionDefined{}, PolicyDefined{}, Enrolled{}, Released{}, Charged{}, Answered{}, TruthBound{}, EpochBegun{}, TermsChanged{},
 		ObjectRefused{}, Settled{}, Stated{}, Withdrawn{}, Forgotten{}, BuyerNamed{}, Reserved{}, Held{}, Cancelled{}, SaleMade{}, Sold{},
 	} {
 		all[d.Kind()] = d
@@ -116,7 +116,7 @@ func outlives(d Detail) bool {
 // erasable tells whether a detail is destroyed, in whole or in part, when its object is forgotten.
 func erasable(d Detail) bool {
 	switch d.(type) {
-	case Enrolled, Released, Charged, TruthBound, EpochBegun, ObjectRefused, Stated, Withdrawn:
+	case Enrolled, Released, Charged, TruthBound, EpochBegun, TermsChanged, ObjectRefused, Stated, Withdrawn:
 		return true
 	}
 	return outlives(d)

@@ -75,6 +75,16 @@ type EpochBegun struct {
 	Question string `json:"question,omitempty"` // by its name
 }
 
+// TermsChanged puts an object's chain in a question under another policy, and the object under another cap, from here on. It says both,
+// also if one of them stays.
+type TermsChanged struct {
+	Object   string          `json:"object,omitempty"`   // by its name
+	Question string          `json:"question,omitempty"` // by its name
+	Policy   *policy.Policy  `json:"policy,omitempty"`   // nil for none
+	Cap      privacy.Epsilon `json:"cap"`                // the object's, over all its chains
+	Consent  string          `json:"consent,omitempty"`  // the host's word that the object agreed; "" if nothing is more than before
+}
+
 // ObjectRefused says whom a request left out of a question, and why. The [Settled] of the request, or of the part of it, follows.
 type ObjectRefused struct {
 	Question string             // by its name
@@ -87,7 +97,8 @@ type Settled struct {
 	Sale   uint64 `json:"sale,omitempty"`   // the number of the sale or reservation that the request made; 0 for none
 	Key    string `json:"key,omitempty"`    // the idempotency key of the request
 	// Counts are how many responses, or answers, were drawn, handed out again, and derived without the truth; of an enrolment how many
-	// objects were enrolled, and had been before.
+	// objects were enrolled, and had been before; of a change of terms how many changed, and were so before; of the withdrawal of many how
+	// many withdrew, and had before.
 	Counts  [3]uint64 `json:"counts"`
 	LeftOut uint64    `json:"left_out,omitempty"` // how many objects were refused: the events before it say whom
 }
@@ -121,6 +132,7 @@ func (Charged) Kind() string         { return "charged" }
 func (Answered) Kind() string        { return "answered" }
 func (TruthBound) Kind() string      { return "bound" }
 func (EpochBegun) Kind() string      { return "epoch" }
+func (TermsChanged) Kind() string    { return "terms" }
 func (ObjectRefused) Kind() string   { return "refused" }
 func (Settled) Kind() string         { return "settled" }
 func (Stated) Kind() string          { return "stated" }
@@ -138,6 +150,7 @@ func (d Charged) about() string       { return d.Object }
 func (Answered) about() string        { return "" }
 func (d TruthBound) about() string    { return d.Object }
 func (d EpochBegun) about() string    { return d.Object }
+func (d TermsChanged) about() string  { return d.Object }
 func (d ObjectRefused) about() string { return d.Refusal.Object }
 func (d Settled) about() string       { return d.Object }
 func (d Stated) about() string        { return d.Object }

@@ -83,6 +83,8 @@ type Wanted struct {
 	// file names none.
 	Name string
 	At   Position // where the file ends, and where a journal begins that is made now
+	// Standby: who asks only follows. None is to be made.
+	Standby bool
 }
 
 // Group is what one commit adds to a journal.

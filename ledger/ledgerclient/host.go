@@ -41,7 +41,8 @@ func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Questi
 // Enroll is [ledger.Ledger.Enroll].
 func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
 	var out api.Enrolled
-	err := c.change(ctx, "/v1/enrolments", r.Key, api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap}, &out)
+	err := c.change(ctx, "/v1/enrolments", r.Key, api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial}, &out)
+	out.Refused = listed(out.Refused)
 	return ledger.EnrollResult(out), err
 }
 

@@ -20,7 +20,8 @@ func defineQuestion(c *call, in api.NewQuestion) (api.Done, error) {
 }
 
 func enroll(c *call, in api.Enrolment) (api.Enrolled, error) {
-	done, err := c.ledger().Enroll(c.ctx(), ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap})
+	done, err := c.ledger().Enroll(c.ctx(), ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap, Partial: in.Partial})
+	done.Refused = orNone(done.Refused)
 	return api.Enrolled(done), err
 }
 

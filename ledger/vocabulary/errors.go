@@ -2,6 +2,7 @@ package vocabulary
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -48,6 +49,10 @@ type RefusedError struct {
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult], and not in the text.
 	TruthChanged []string `json:"-"`
+	// Instead says what the same objects could answer when the request was refused: at its ε, and at the largest for all of
+	// them, now and by time alone, and for how much. It is nil where nobody has looked: for a reservation that is carried
+	// out, which cannot be for less, and where looking failed.
+	Instead *Budget
 }
 
 func (e *RefusedError) Error() string {
@@ -55,6 +60,9 @@ func (e *RefusedError) Error() string {
 	var text strings.Builder
 	all := len(e.Refused) + e.Unlisted
 	fmt.Fprintf(&text, "question %q: refused for %d object(s): ", e.Question, all)
+	if all > shown {
+		writeSums(&text, SumRefusals(e.Refused))
+	}
 	for i, refusal := range e.Refused {
 		if i == shown {
 			fmt.Fprintf(&text, "; and %d more", all-shown)
@@ -65,5 +73,38 @@ func (e *RefusedError) Error() string {
 		}
 		text.WriteString(refusal.String())
 	}
+	if e.Instead != nil {
+		text.WriteString(e.Instead.nearest())
+	}
 	return text.String()
+}
+
+// writeSums writes how many are refused for each reason.
+func writeSums(text *strings.Builder, sums []RefusalSum) {
+	for i, sum := range sums {
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		fmt.Fprintf(text, "%d %s", sum.Count, sum.Reason)
+	}
+	text.WriteString(": ")
+}
+
+// SumRefusals counts refusals by reason, the most frequent first, without saying from when time would help.
+func SumRefusals(refused []Refusal) (sums []RefusalSum) {
+	at := map[Reason]int{}
+	for _, r := range refused {
+		i, known := at[r.Reason]
+		if !known {
+			i = len(sums)
+			at[r.Reason] = i
+			sums = append(sums, RefusalSum{Reason: r.Reason, Largest: r.Largest})
+		}
+		sums[i].Count++
+		if r.Largest.Less(sums[i].Largest) {
+			sums[i].Largest = r.Largest
+		}
+	}
+	slices.SortFunc(sums, RefusalSum.Compare)
+	return sums
 }

@@ -20,9 +20,9 @@ const (
 	// NoTruth: a draw is needed, and the host has no true value for the object; or, in a ledger with a truth key, another
 	// than the one that the chain began with. Only the host's process is told which, beside the result (TruthChanged).
 	NoTruth Reason = "no-truth"
-	// CapDiffers: the object is known with another cap, and enrolling does not change it.
+	// CapDiffers: the object is known with another cap, Ceiling, than the one Asked for. Enrolling does not change it; Ledger.ChangeTerms does.
 	CapDiffers Reason = "cap-differs"
-	// PolicyDiffers: the object is enrolled in the question with another policy.
+	// PolicyDiffers: the object is, or was, enrolled in the question with another policy. Enrolling does not change it; Ledger.ChangeTerms does.
 	PolicyDiffers Reason = "policy-differs"
 	// Withdrawn: the object has withdrawn and was not enrolled in the question again.
 	Withdrawn Reason = "withdrawn"
@@ -40,6 +40,8 @@ const (
 	NoTruthKey Reason = "no-truth-key"
 	// EpochBegun: what was reserved of the object ended when it began a new epoch (Ledger.BeginEpoch).
 	EpochBegun Reason = "epoch-begun"
+	// NeedsConsent: new terms may allow more than the object has agreed to. Why says what.
+	NeedsConsent Reason = "needs-consent"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
 )
@@ -55,6 +57,8 @@ const (
 	RemedyTruth     Remedy = "truth"     // of the object, from the host
 	RemedyKey       Remedy = "key"       // opening the ledger with it
 	RemedyLess      Remedy = "less"      // and nothing else; Refusal.Largest is how much
+	RemedyTerms     Remedy = "terms"     // changing them first, by Ledger.ChangeTerms
+	RemedyConsent   Remedy = "consent"   // of the object, which the host has to state
 	RemedyPaying    Remedy = "paying"    // more than the limit; see QuoteError
 	RemedyQuoting   Remedy = "quoting"   // anew; see QuoteError
 )
@@ -75,7 +79,12 @@ type Refusal struct {
 	// counts: it is free. It is 0 if there is none, and where the reason has nothing to do with ε: who is not enrolled, has
 	// withdrawn, or does not sell to the buyer now, and what a reservation that is carried out meets.
 	Largest privacy.Epsilon `json:"largest"`
+	// Why says what would be more, of NeedsConsent: 1 to MaxWhy bytes of text for people. It is "" for all other reasons.
+	Why string `json:"why,omitempty"`
 }
+
+// MaxWhy is the longest Refusal.Why, in bytes.
+const MaxWhy = 512
 
 // String says the refusal in a sentence, for people. It names the object, and never a truth.
 func (r Refusal) String() string {
@@ -84,7 +93,11 @@ func (r Refusal) String() string {
 		return fmt.Sprintf("object %q: %s: ε=%s asked, which costs %s; the ceiling is %s, %s is spent, %s remains (%s)",
 			r.Object, r.Reason, r.Asked, r.Cost, r.Ceiling, r.Spent, r.Remaining, r.help())
 	case CapDiffers:
-		return fmt.Sprintf("object %q: %s: its cap is %s, not %s", r.Object, r.Reason, r.Ceiling, r.Asked)
+		return fmt.Sprintf("object %q: %s: its cap is %s, not %s (changing its %s helps)", r.Object, r.Reason, r.Ceiling, r.Asked, r.Remedy)
+	case PolicyDiffers:
+		return fmt.Sprintf("object %q: %s (changing its %s helps)", r.Object, r.Reason, r.Remedy)
+	case NeedsConsent:
+		return fmt.Sprintf("object %q: %s: %s (%s)", r.Object, r.Reason, r.Why, r.help())
 	default:
 		return fmt.Sprintf("object %q: %s (%s)", r.Object, r.Reason, r.help())
 	}

@@ -22,6 +22,7 @@ func main() {
 	rounds := flag.Int("rounds", 7, "how many rounds of reads and of releases are measured")
 	lives := flag.Int("lives", 2, "how many times everybody is enrolled and raised to three levels; at least 2")
 	sustain := flag.Duration("sustain", time.Minute, "how long each engine is measured in the sustained rows")
+	hosts := flag.Bool("hosts", false, "measure single releases only, with the journal in PostgreSQL, with standbys, and from afar")
 	dir := flag.String("dir", os.TempDir(), "directory on the disk that is to be measured")
 	flag.Parse()
 	if *objects < 1 || *rounds < 1 || *lives < 2 || *sustain <= 0 || flag.NArg() > 0 {
@@ -30,14 +31,14 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := compare(ctx, *dir, *objects, *rounds, *lives, *sustain); err != nil {
+	if err := compare(ctx, *dir, *objects, *rounds, *lives, *sustain, *hosts); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func compare(ctx context.Context, under string, objects, rounds, lives int, sustain time.Duration) (err error) {
+func compare(ctx context.Context, under string, objects, rounds, lives int, sustain time.Duration, hosts bool) (err error) {
 	dir, err := os.MkdirTemp(under, "sluice-sql-")
 	if err != nil {
 		return err
@@ -47,7 +48,16 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 	if err != nil {
 		return err
 	}
-	engines, closeAll := findEngines(ctx, dir)
+	var engines []*engine
+	var closeAll func() error
+	if hosts {
+		engines, closeAll, err = hostEngines(ctx, dir)
+	} else {
+		engines, closeAll = findEngines(ctx, dir)
+	}
+	if err != nil {
+		return err
+	}
 	defer func() {
 		if closed := closeAll(); err == nil {
 			err = closed
@@ -56,7 +66,12 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 	r := &race{engines: engines, objects: objects, rounds: rounds, sustain: sustain, dir: dir, say: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	}}
-	if err := r.run(ctx, lives); err != nil {
+	if r.grouped = hosts; hosts {
+		err = r.hosts(ctx)
+	} else {
+		err = r.run(ctx, lives)
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Printf("%d objects.\n\n%s", objects, facts)

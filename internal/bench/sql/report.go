@@ -19,8 +19,10 @@ func (r *race) write(w io.Writer) error {
 	b.WriteString("groups. The longest wait but for 1 % of the calls:\n\n")
 	waited := func(of result) bool { return of.samples[0][0].tail > 0 }
 	r.table(&b, waited, waitCell(func(s sample) time.Duration { return s.tail }))
-	b.WriteString("\nThe longest wait but for one in a thousand of the calls, where there were enough of them:\n\n")
-	r.table(&b, func(of result) bool { return of.samples[0][0].checkpoints > 0 }, waitCell(func(s sample) time.Duration { return s.worst }))
+	if long := func(of result) bool { return of.samples[0][0].checkpoints > 0 }; slices.ContainsFunc(r.results, long) {
+		b.WriteString("\nThe longest wait but for one in a thousand of the calls, where there were enough of them:\n\n")
+		r.table(&b, long, waitCell(func(s sample) time.Duration { return s.worst }))
+	}
 	b.WriteByte('\n')
 	for _, one := range r.results {
 		if n := one.samples[0][0].checkpoints; n > 0 {

@@ -21,10 +21,12 @@ import (
 
 // server is a private PostgreSQL server with default settings, on a socket in a directory of its own.
 type server struct {
-	dir     string
-	process *exec.Cmd
-	log     bytes.Buffer
-	address string // of the database, for pgx
+	dir      string
+	postgres string // the program
+	as       *syscall.Credential
+	process  *exec.Cmd
+	log      bytes.Buffer
+	address  string // of the database, for pgx
 }
 
 // startServer makes a database in a new directory under another one, and starts a server for it. The server refuses to
@@ -43,23 +45,69 @@ func startServer(ctx context.Context, under string) (_ *server, err error) {
 			err = errors.Join(err, s.stop())
 		}
 	}()
-	credential, err := unprivileged(s.dir)
-	if err != nil {
+	if s.as, err = unprivileged(s.dir); err != nil {
 		return nil, err
 	}
-	data := filepath.Join(s.dir, "data")
-	create := s.command(credential, initdb, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale")
+	create := s.command(initdb, "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale")
 	if out, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %.500s", err, out)
 	}
-	s.process = s.command(credential, postgres, "-D", data, "-k", s.dir, "-c", "listen_addresses=", "-p", "5432")
+	if s.postgres, err = filepath.EvalSymlinks(postgres); err != nil {
+		return nil, err
+	}
+	return s, s.start(ctx)
+}
+
+func (s *server) data() string { return filepath.Join(s.dir, "data") }
+
+// socket is where the server listens.
+func (s *server) socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
+
+// start starts the server of a database.
+func (s *server) start(ctx context.Context) error {
+	s.process = s.command(s.postgres, "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-p", "5432")
 	s.process.Stdout, s.process.Stderr = &s.log, &s.log
 	if err := s.process.Start(); err != nil {
 		s.process = nil
-		return nil, err
+		return err
 	}
 	s.address = "host=" + s.dir + " port=5432 user=postgres dbname=postgres"
-	return s, s.await(ctx)
+	return s.await(ctx)
+}
+
+// standby starts a standby of the server, under a name.
+func (s *server) standby(ctx context.Context, name string) (_ *server, err error) {
+	b := &server{postgres: s.postgres}
+	if b.dir, err = os.MkdirTemp(filepath.Dir(s.dir), "sluice-postgres-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.stop())
+		}
+	}()
+	if b.as, err = unprivileged(b.dir); err != nil {
+		return nil, err
+	}
+	from := fmt.Sprintf("host=%s port=5432 user=postgres application_name=%s", s.dir, name)
+	copying := b.command(filepath.Join(filepath.Dir(s.postgres), "pg_basebackup"), "-D", b.data(), "-d", from, "--checkpoint=fast", "-X", "stream", "-R")
+	if out, err := copying.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("pg_basebackup: %w: %.500s", err, out)
+	}
+	return b, b.start(ctx)
+}
+
+// waits has commits wait for any one of some standbys.
+func (s *server) waits(ctx context.Context, names string) error {
+	c, err := pgx.Connect(ctx, s.address)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 ("+names+")'")
+	if err == nil {
+		_, err = c.Exec(ctx, "SELECT pg_reload_conf()")
+	}
+	return errors.Join(err, c.Close(ctx))
 }
 
 // findPostgres looks for the programs in the path, and where Debian has them.
@@ -105,10 +153,10 @@ func unprivileged(dir string) (*syscall.Credential, error) {
 
 // command is a command in the server's directory. A signal to this process's group, from a terminal, does not reach it:
 // stop ends it.
-func (s *server) command(credential *syscall.Credential, name string, args ...string) *exec.Cmd {
+func (s *server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = s.dir
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Setpgid: true}
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true}
 	return c
 }
 

@@ -22,11 +22,15 @@ type theSluice struct {
 
 // openSluice makes a ledger with the question.
 func openSluice(ctx context.Context, dir string) (contestant, error) {
+	return openSluiceBy(ctx, dir, ledger.Options{})
+}
+
+func openSluiceBy(ctx context.Context, dir string, options ledger.Options) (contestant, error) {
 	path := filepath.Join(dir, "ledger.db")
 	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return nil, err
 	}
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(path, options)
 	if err != nil {
 		return nil, err
 	}

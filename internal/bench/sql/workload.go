@@ -96,6 +96,7 @@ type race struct {
 	engines []*engine
 	objects int
 	rounds  int
+	grouped bool          // no caller has a transaction of its own, but one who is alone
 	sustain time.Duration // how long a sustained row takes
 	dir     string
 	say     func(format string, args ...any)
@@ -342,6 +343,9 @@ func (r *race) releases(ctx context.Context, f field, o *orders, callers int) er
 			if err != nil {
 				return err
 			}
+		}
+		if r.grouped && callers > 1 {
+			continue
 		}
 		name := fmt.Sprintf("release, %d callers, a transaction each", callers)
 		if callers == 1 {

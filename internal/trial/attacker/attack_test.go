@@ -22,9 +22,15 @@ type market interface {
 // order is what somebody asks for, under an idempotency key.
 type order struct {
 	key   string
-	buyer string // "" if the host itself releases
-	at    string // ε
+	buyer string // "" if the host itself releases; seller if the terms change
+	at    string // ε; of other terms, the highest that is for sale from then on
 }
+
+// seller makes orders by which terms change. Nobody sees these, but for what they do to others.
+const seller = "the sellers"
+
+// refused is the key of the order that terms do not allow.
+const refused = "refused"
 
 // moment is when a host dies.
 type moment int
@@ -45,8 +51,8 @@ type step struct {
 // attack is what buyers do that work together.
 type attack []step
 
-// oddOrders has levels sold from the middle, down, up and between, to three buyers, repeated, and with a host that dies at
-// each moment.
+// oddOrders has levels sold from the middle, down, up and between, to three buyers, repeated, with a host that dies at
+// each moment, and under terms that change: one order is refused until they allow it.
 var oddOrders = attack{
 	{order{"1", "zeta", "1"}, asked},
 	{order{"1", "zeta", "1"}, never},
@@ -54,7 +60,10 @@ var oddOrders = attack{
 	{order{"2", "acme", "0.25"}, never},
 	{order{"3", "", "1.5"}, between},
 	{order{"3", "", "1.5"}, never},
+	{order{"lower", seller, "0.75"}, never},
+	{order{refused, "acme", "1.5"}, never},
 	{order{"4", "acme", "0.5"}, never},
+	{order{"higher", seller, "2"}, never},
 	{order{"5", "hooli", "1"}, never},
 	{order{"1", "zeta", "1"}, never},
 	{order{"6", "acme", "1.5"}, never},

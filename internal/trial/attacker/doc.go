@@ -14,7 +14,7 @@
 // 1e-9 in a whole run.
 //
 // That the tests find something is shown by faults that are planted: levels that are drawn independently, or again after
-// a crash, for another buyer, or for a repeated order; lower levels drawn from the truth; a kernel, and an ε, that is off by
+// a crash, for another buyer, for a repeated order, or when terms change; lower levels drawn from the truth; a kernel, and an ε, that is off by
 // 3 %; and a ledger that is brought back from an older copy. How many objects that takes is computed, not tried.
 //
 // What the attack cannot see is a response that is drawn anew without the truth (that costs no privacy; other tests forbid

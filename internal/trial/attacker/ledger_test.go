@@ -89,15 +89,35 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	must(t, ledger.Create(h.path(), ledger.CreateOptions{}))
 	h.open()
 	must(t, h.ledger.DefineQuestion(h.Context(), "define", k.question))
-	terms, err := policy.Sell(policy.Market{Max: epsilonOf(t, "2"), Prices: []policy.Price{{Epsilon: epsilonOf(t, "2"), Amount: 200}}})
-	must(t, err)
+	terms := upTo(t, "2")
 	var names []string
 	for i := range truths {
 		names = append(names, objectName(i))
 	}
-	_, err = h.ledger.Enroll(h.Context(), ledger.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})
+	_, err := h.ledger.Enroll(h.Context(), ledger.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})
 	must(t, err)
 	return h
+}
+
+// upTo sells levels up to an ε.
+func upTo(t testing.TB, epsilon string) policy.Policy {
+	t.Helper()
+	terms, err := policy.Sell(policy.Market{Max: epsilonOf(t, epsilon), Prices: []policy.Price{{Epsilon: epsilonOf(t, "2"), Amount: 200}}})
+	must(t, err)
+	return terms
+}
+
+// changeTerms puts everybody under other terms, of which nobody is told.
+func (h *house) changeTerms(o order) []string {
+	h.Helper()
+	terms := upTo(h, o.at)
+	r := ledger.ChangeTermsRequest{Key: o.key, Question: question, Policy: &terms, Consent: "all agreed"}
+	for i := range h.truths {
+		r.Objects = append(r.Objects, objectName(i))
+	}
+	_, err := h.ledger.ChangeTerms(h.Context(), r)
+	must(h, err)
+	return make([]string, len(h.truths))
 }
 
 func (h *house) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives)) }
@@ -165,9 +185,24 @@ func (h *house) fill(o order) []string {
 		must(h, err)
 		return h.seen(epsilonOf(h, o.at))
 	}
-	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
-	must(h, err)
+	if o.buyer == seller {
+		return h.changeTerms(o)
+	}
 	words := make([]string, len(h.truths))
+	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
+	if all := new(ledger.RefusedError); o.key == refused && errors.As(err, &all) {
+		if len(all.Refused)+all.Unlisted != len(words) {
+			h.Errorf("%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
+		}
+		for _, r := range all.Refused {
+			i, err := strconv.Atoi(strings.TrimPrefix(r.Object, "object "))
+			must(h, err)
+			r.Object = ""
+			words[i] = r.String()
+		}
+		return words
+	}
+	must(h, err)
 	for d, err := range h.ledger.Deliveries(h.Context(), sale.Number) {
 		must(h, err)
 		i, err := strconv.Atoi(strings.TrimPrefix(d.Object, "object "))

@@ -36,6 +36,7 @@ const (
 	redrawsForBuyers        // each buyer has responses of its own
 	redrawsRepeats          // an order that is repeated is drawn, and charged, once more
 	redrawsLow              // a level below the highest is drawn from the truth instead of the level above
+	redrawsUnderTerms       // chains begin anew when their terms change
 )
 
 func newStall(t testing.TB, f fault, truths []int) *stall {
@@ -60,6 +61,12 @@ func (s *stall) fill(o order) []string {
 	}
 	words = make([]string, len(s.truths))
 	for i := range words {
+		if o.buyer == seller && s.fault == redrawsUnderTerms {
+			s.chains[i] = newChain(s)
+		}
+		if o.buyer == seller || o.key == refused {
+			continue
+		}
 		if repeated {
 			words[i] = s.anew(i, o)
 		} else {
@@ -167,6 +174,7 @@ func TestPlantedFaultsAreNoticed(t *testing.T) {
 		{"each buyer has other responses", redrawsForBuyers, func() (p, q float64) { return both(1.5, 1.5) }},
 		{"a repeated order drawn anew", redrawsRepeats, func() (p, q float64) { return both(1, 1.5) }},
 		{"lower levels drawn from the truth", redrawsLow, func() (p, q float64) { return both(0.5, 1.5) }},
+		{"drawn anew under other terms", redrawsUnderTerms, func() (p, q float64) { return both(1.5, 1.5) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, q := c.law()

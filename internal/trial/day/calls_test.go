@@ -42,7 +42,7 @@ type day struct {
 // dawn is later than the creation of any file of the test.
 func dawn() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// dayPolicies are by question; the last is not for sale, and comes by itself.
+// dayPolicies are by question; that of the diary is not for sale, and comes by itself. One sells less, for more.
 func dayPolicies() (map[string]policy.Policy, error) {
 	level := func(tenths int64) policy.Price {
 		return policy.Price{Epsilon: epsilonOf(tenths * 100_000_000), Amount: 7 * tenths}
@@ -56,7 +56,11 @@ func dayPolicies() (map[string]policy.Policy, error) {
 		return nil, err
 	}
 	both, err := policy.Min(growing, sold)
-	return map[string]policy.Policy{"vote": both, "smoker": sold, "diary": growing}, err
+	if err != nil {
+		return nil, err
+	}
+	less, err := policy.Sell(policy.Market{Max: epsilonOf(1_500_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 60})
+	return map[string]policy.Policy{"vote": both, "smoker": sold, "diary": growing, "less": less}, err
 }
 
 // call makes the n-th call of the day.
@@ -106,6 +110,9 @@ func (d *day) call(n int) (result any, err error) {
 		return d.delivered(d.ledger.Capture(ctx, ledger.CaptureRequest{Key: key, Reservation: d.someReservation(n, random), Partial: some, Truth: d.truth}))
 	case pick < 79:
 		return nil, d.ledger.Cancel(ctx, key, d.someReservation(n, random))
+	case pick < 80:
+		p := terms[[]string{"less", "smoker"}[random.IntN(2)]]
+		return d.ledger.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: key, Question: question, Objects: names, Policy: &p, Cap: epsilonOf(int64(3+random.IntN(3)) * 1_000_000_000), Partial: some, Consent: []string{"", "agreed"}[random.IntN(2)]})
 	case pick < 82:
 		return nil, d.ledger.Withdraw(ctx, key, names[0])
 	case pick < 88:

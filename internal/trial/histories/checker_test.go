@@ -49,7 +49,7 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 		return deed{what: toReadLevel, request: ask(vote, epsilon), found: value != "", shown: level{value: value, event: event}}
 	}
 	sell := func(buyer, epsilon int, price int64, method string, event, first, last uint64) deed {
-		return deed{what: toSell, request: request{vote, epsilon, buyer}, price: price, method: method, first: first, last: last, shown: level{value: "yes", event: event}}
+		return deed{what: toSell, request: request{question: vote, epsilon: epsilon, buyer: buyer}, price: price, method: method, first: first, last: last, shown: level{value: "yes", event: event}}
 	}
 	overCap := func(asked, spent, cost int) deed {
 		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &ledger.Refusal{
@@ -58,11 +58,22 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 		}}
 	}
 	raise := deed{what: toRaise, request: ask(vote, 5), first: 5, last: 7, tally: []int{1, 0, 0}}
-	reserve := deed{what: toReserve, request: request{vote, 10, 1}, price: 70, number: 1, expires: 50, first: 5, last: 8}
-	commit := deed{what: toCommit, request: request{vote, 10, 1}, number: 1, price: 70, method: "raise", first: 9, last: 11, shown: level{value: "yes", event: 10}}
-	late := deed{what: toCommit, request: request{vote, 10, 1}, number: 1, notReserved: true}
+	reserve := deed{what: toReserve, request: request{question: vote, epsilon: 10, buyer: 1}, price: 70, number: 1, expires: 50, first: 5, last: 8}
+	commit := deed{what: toCommit, request: request{question: vote, epsilon: 10, buyer: 1}, number: 1, price: 70, method: "raise", first: 9, last: 11, shown: level{value: "yes", event: 10}}
+	late := deed{what: toCommit, request: request{question: vote, epsilon: 10, buyer: 1}, number: 1, notReserved: true}
+	terms := func(limit int, dear, agreed bool, event uint64) deed {
+		return deed{what: toTerms, request: request{question: vote, cap: limit, dear: dear, agreed: agreed}, first: event, last: event + 1, tally: []int{1, 0}}
+	}
+	short := deed{what: toCommit, request: request{question: vote, epsilon: 16, buyer: 1}, number: 1, failed: true, refusal: &ledger.Refusal{
+		Reason: ledger.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: vocabulary.RemedyNothing,
+	}}
+	hold := deed{what: toReserve, request: request{question: vote, epsilon: 16, buyer: 1}, price: 112, number: 1, expires: 50, first: 5, last: 8}
 	at := func(d deed, first, last int64) deed {
 		d.log = [2]int64{first, last}
+		return d
+	}
+	after := func(d deed, event, first, last uint64) deed {
+		d.shown.event, d.first, d.last = event, first, last
 		return d
 	}
 	for _, test := range []struct {
@@ -97,6 +108,16 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 		{"a reservation carried out twice", false, []told{{5, 6, reserve}, {7, 8, commit}, {9, 10, commit}}},
 		{"a reservation gone too early", false, []told{{5, 6, reserve}, {7, 8, at(late, 40, 49)}}},
 		{"a reservation that may have expired", true, []told{{5, 6, reserve}, {7, 8, at(late, 40, 50)}}},
+		{"an upgrade at the new price, less what was paid", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 55, "raise", 13, 11, 14)}}},
+		{"an upgrade at the old price", false, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 35, "raise", 13, 11, 14)}}},
+		{"either, while terms change", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 10, terms(most, true, false, 13)}, {8, 9, sell(1, 10, 35, "raise", 11, 9, 12)}}},
+		{"more without consent", false, []told{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
+		{"more with consent", true, []told{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, true, 7)}}},
+		{"a higher cap without consent", false, []told{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
+		{"more than a lower cap", false, []told{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, release(vote, 19, "yes", 9)}}},
+		{"a reservation at its old price", true, []told{{5, 6, reserve}, {7, 8, terms(most, true, false, 9)}, {9, 10, after(commit, 12, 11, 13)}}},
+		{"a reservation whose budget is taken back", true, []told{{5, 6, hold}, {7, 8, terms(most, true, false, 9)}, {9, 10, short}}},
+		{"a reservation whose budget is not", false, []told{{5, 6, hold}, {7, 8, terms(lessInAll, false, false, 9)}, {9, 10, short}}},
 		{"a sale after a withdrawal", false, []told{{5, 6, deed{what: toWithdraw}}, {7, 8, sell(1, 5, 35, "raise", 7, 5, 8)}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 // host is what the clients use: a ledger, or one with a fault.
 type host interface {
 	Enroll(context.Context, ledger.EnrollRequest) (ledger.EnrollResult, error)
+	ChangeTerms(context.Context, ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error)
 	Withdraw(ctx context.Context, key, object string) error
 	Release(context.Context, ledger.ReleaseRequest) (ledger.Response, error)
 	Raise(context.Context, ledger.RaiseRequest) (ledger.RaiseResult, error)
@@ -105,6 +106,7 @@ func (o order) key() string { return fmt.Sprint("call ", o.number) }
 // reply is what came of a call. Which fields are set depends on the call.
 type reply struct {
 	Enrolled    ledger.EnrollResult
+	Changed     ledger.ChangeTermsResult
 	Response    ledger.Response
 	Raised      ledger.RaiseResult
 	Advanced    ledger.AdvanceResult
@@ -151,7 +153,7 @@ const (
 func everything() []weight {
 	return []weight{
 		{toRelease, 20}, {toRaise, 8}, {toSell, 18}, {toReserve, 10}, {toCommit, 8}, {toCancel, 3}, {toAdvance, 3}, {toWithdraw, 2},
-		{toEnroll, 6}, {toAnswer, 5}, {toRead, 8}, {toReadLevel, 6}, {toQuote, 6}, {toReceipt, 1}, {toSetClock, 4},
+		{toEnroll, 6}, {toAnswer, 5}, {toRead, 8}, {toReadLevel, 6}, {toQuote, 6}, {toReceipt, 1}, {toSetClock, 4}, {toTerms, 4},
 	}
 }
 
@@ -380,6 +382,8 @@ func (x *trial) plan(rng *random.Rand, n int) order {
 		o.epsilon = 1 + rng.IntN(1+n%generation*6/generation)
 	case toReadLevel:
 		o.objects = names
+	case toTerms:
+		o.question, o.cap, o.dear, o.agreed = vote, []int{most, most, lessInAll}[rng.IntN(3)], rng.IntN(3) == 0, rng.IntN(2) == 0
 	case toSell, toReserve, toQuote:
 		o.question = vote
 		o.lasting = []time.Duration{15 * time.Minute, 10_000 * time.Hour}[rng.IntN(2)]
@@ -479,8 +483,10 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	switch o.what {
 	case toEnroll:
 		r.Enrolled, err = x.host.Enroll(ctx, ledger.EnrollRequest{
-			Key: key, Question: question, Objects: named, Policy: x.terms[o.cohort][o.question], Cap: tenths(most),
+			Key: key, Question: question, Objects: named, Policy: x.terms[o.cohort][o.question], Cap: tenths(most), Partial: o.partial,
 		})
+	case toTerms:
+		r.Changed, err = x.host.ChangeTerms(ctx, x.otherTerms(o, key, named))
 	case toWithdraw:
 		err = x.host.Withdraw(ctx, key, named[0])
 	case toRelease:
@@ -518,6 +524,18 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 		r.Deliveries, err = collect(x.host.Deliveries(ctx, r.Sale.Number))
 	}
 	return r, err
+}
+
+// otherTerms is the request of a change of terms.
+func (x *trial) otherTerms(o order, key string, named []string) ledger.ChangeTermsRequest {
+	r := ledger.ChangeTermsRequest{Key: key, Question: questionName(o.cohort, vote), Objects: named, Cap: tenths(o.cap), Partial: o.partial}
+	if r.Policy = &x.terms[o.cohort][vote]; o.dear {
+		r.Policy = &x.terms[o.cohort][dearer]
+	}
+	if o.agreed {
+		r.Consent = "agreed"
+	}
+	return r
 }
 
 func collect[T any](all iter.Seq2[T, error]) (found []T, err error) {

@@ -25,6 +25,7 @@ const (
 	toQuote     = "quote"
 	toRead      = "object"
 	toReadLevel = "responses"
+	toTerms     = "terms"
 )
 
 // deed is what a request did with one object, as far as anybody was told.
@@ -69,6 +70,8 @@ func (d *deed) String() string {
 		fmt.Fprintf(&out, " buyer %d price %d", d.buyer, d.price)
 	case toCommit, toCancel:
 		fmt.Fprintf(&out, " reservation %d", d.number)
+	case toTerms:
+		fmt.Fprintf(&out, " cap %d dearer %t agreed %t", d.cap, d.dear, d.agreed)
 	case toRead:
 		if d.state != nil {
 			fmt.Fprintf(&out, " spent %s of %s, held %s, earned %d", d.state.Spent, d.state.Cap, d.state.Held, d.state.Earned)
@@ -145,6 +148,8 @@ func (d *deed) at(p *person, m moment) (*person, bool) {
 	switch d.what {
 	case toEnroll:
 		return d.enroll(p)
+	case toTerms:
+		return d.changeTerms(p)
 	case toWithdraw:
 		return d.withdraw(p)
 	case toAdvance:
@@ -188,7 +193,7 @@ func (d *deed) refusalOf(p *person, m moment) *ledger.Refusal {
 	case toSell, toReserve, toQuote:
 		return p.unsaleable(d.terms, m, d.request)
 	case toCommit:
-		return p.gone(d.number, d.request)
+		return p.gone(d.terms, d.number, d.request)
 	case toAnswer:
 		return p.unanswerable(d.terms, m, d.request)
 	}
@@ -199,7 +204,11 @@ func (d *deed) isRefusal(want *ledger.Refusal) bool {
 	if want == nil || d.refusal == nil {
 		return want == d.refusal
 	}
-	return *want == *d.refusal
+	told := *d.refusal
+	if told.Why != "" && told.Reason == ledger.NeedsConsent {
+		told.Why = "" // for people
+	}
+	return *want == told
 }
 
 // carryOut does what nobody refuses.
@@ -212,14 +221,19 @@ func (d *deed) carryOut(p *person) bool {
 	case toAnswer:
 		return d.answer(p)
 	case toQuote:
-		return d.price < 0 || d.price == d.owed(p)
+		return d.price < 0 || d.price == d.owed(p, p.dear)
 	case toReserve:
-		p.held = append(slices.Clone(p.held), holding{number: d.number, buyer: d.buyer, epsilon: d.epsilon, expires: d.expires})
-		return d.price < 0 || d.price == d.owed(p)
+		p.held = append(slices.Clone(p.held), holding{number: d.number, buyer: d.buyer, epsilon: d.epsilon, expires: d.expires, dear: p.dear})
+		return d.price < 0 || d.price == d.owed(p, p.dear)
 	case toCommit:
-		return p.settle(d.number) && d.sell(p)
+		at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == d.number })
+		if at < 0 {
+			return false
+		}
+		promised := p.held[at].dear
+		return p.settle(d.number) && d.sell(p, promised)
 	}
-	return d.sell(p)
+	return d.sell(p, p.dear)
 }
 
 func (d *deed) respond(p *person) (ok bool) {
@@ -248,19 +262,27 @@ func (d *deed) answer(p *person) (ok bool) {
 	return ok && d.price == int64(cost)
 }
 
-// owed is the price of an order.
-func (d *deed) owed(p *person) int64 {
-	return d.terms[vote].Terms().Upgrade(tenths(p.heldBy(d.buyer)), tenths(d.epsilon))
+// owed is the price of an order, by one of the two policies: nobody pays twice.
+func (d *deed) owed(p *person, dear bool) int64 {
+	if d.epsilon <= p.heldBy(d.buyer) {
+		return 0
+	}
+	perTenth := int64(7)
+	if dear {
+		perTenth = 9
+	}
+	return max(0, max(10, perTenth*int64(d.epsilon))-p.paid[d.buyer])
 }
 
-func (d *deed) sell(p *person) bool {
-	if d.price != d.owed(p) || d.method != method(p.levels[vote], d.epsilon) {
+func (d *deed) sell(p *person, dear bool) bool {
+	if d.price != d.owed(p, dear) || d.method != method(p.levels[vote], d.epsilon) {
 		return false
 	}
 	if p.heldBy(d.buyer) == 0 {
 		p.buyers++
 	}
 	p.earned += d.price
+	p.paid[d.buyer] += d.price
 	if !d.respond(p) {
 		return false
 	}
@@ -280,12 +302,34 @@ func (p *person) settle(number uint64) bool {
 
 // enroll takes somebody in. tally is how many are new and how many were there before.
 func (d *deed) enroll(p *person) (*person, bool) {
+	if !d.isRefusal(p.otherwise(d.question)) {
+		return p, false
+	}
+	if d.failed || d.refusal != nil {
+		return p, true
+	}
 	q, way := *p, 0
 	if p.in[d.question] {
 		way = 1
 	}
 	q.was[d.question], q.in[d.question] = true, true
 	q.last = max(q.last, d.last)
+	return &q, d.tally[way] > 0 && d.follows(p)
+}
+
+// changeTerms puts somebody under other terms. tally is how many changed, and how many were under these.
+func (d *deed) changeTerms(p *person) (*person, bool) {
+	if !d.isRefusal(p.unwilling(d.request)) {
+		return p, false
+	}
+	if d.failed || d.refusal != nil {
+		return p, true
+	}
+	q, way := *p, 0
+	if q.cap == d.cap && q.dear == d.dear {
+		way = 1
+	}
+	q.cap, q.dear, q.last = d.cap, d.dear, max(q.last, d.last)
 	return &q, d.tally[way] > 0 && d.follows(p)
 }
 
@@ -351,8 +395,8 @@ func (d *deed) read(p *person, m moment) (*person, bool) {
 		}
 	}
 	s := d.state
-	if s.Cap != tenths(most) || s.Spent != tenths(p.spent()) || s.Earned != p.earned ||
-		s.Held != tenths(held) || s.Remaining != tenths(rest(most, p.spent()+held)) {
+	if s.Cap != tenths(p.cap) || s.Spent != tenths(p.spent()) || s.Earned != p.earned ||
+		s.Held != tenths(held) || s.Remaining != tenths(rest(p.cap, p.spent()+held)) {
 		return p, false
 	}
 	q, chains := *p, s.Chains
@@ -374,10 +418,14 @@ func (d *deed) readChain(p *person, m moment, question int, c ledger.ChainState)
 	if c.Withdrawn == p.in[question] || c.Epsilon != tenths(top(levels)) || c.Answered != tenths(answered) || len(c.Levels) != len(levels) {
 		return false
 	}
-	if c.Ceiling != d.terms[question].Ceiling(minute(m.clock), 0) || question == vote && c.Buyers != p.buyers {
+	if c.Ceiling != p.under(d.terms, question).Ceiling(minute(m.clock), 0) || question == vote && c.Buyers != p.buyers {
 		return false
 	}
+	var paid [3]int64
 	for i, read := range c.Levels {
+		for j, buyer := range read.Buyers {
+			paid[slices.Index(buyers(), buyer)] += read.Paid[j]
+		}
 		if read.Epsilon != tenths(levels[i].epsilon) || bits(read.Buyers) != levels[i].buyers {
 			return false
 		}
@@ -388,13 +436,13 @@ func (d *deed) readChain(p *person, m moment, question int, c ledger.ChainState)
 		}
 	}
 	p.levels[question] = levels
-	return true
+	return question != vote || paid == p.paid
 }
 
 // model is the sequential ledger of one object, for the checker.
 func model() porcupine.Model {
 	many := porcupine.NondeterministicModel{
-		Init: func() []any { return []any{&person{}} },
+		Init: func() []any { return []any{newPerson()} },
 		Step: func(state, input, _ any) (all []any) {
 			for _, p := range input.(*deed).next(state.(*person)) {
 				all = append(all, p)

@@ -104,7 +104,7 @@ func (h *split) check(ctx context.Context, r ledger.ReleaseRequest) error {
 	if err != nil && !errors.Is(err, ledger.ErrUnknown) {
 		return err
 	}
-	p, want := &person{}, request{epsilon: inTenths(r.Epsilon)}
+	p, want := newPerson(), request{epsilon: inTenths(r.Epsilon)}
 	cohort, question := questionOf(r.Question)
 	want.question = question
 	for _, c := range s.Chains {

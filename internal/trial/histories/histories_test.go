@@ -48,7 +48,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 func (x *trial) outcomes(n map[string]int) {
 	carriedOut := map[int]record{}
 	for _, r := range x.told {
-		refused := slices.Concat(r.reply.Raised.Refused, r.reply.Sale.Refused, r.reply.Reservation.Refused, r.reply.Quote.Refused)
+		refused := slices.Concat(r.reply.Enrolled.Refused, r.reply.Changed.Refused, r.reply.Raised.Refused, r.reply.Sale.Refused, r.reply.Reservation.Refused, r.reply.Quote.Refused)
 		for _, one := range r.reply.Advanced.Questions {
 			refused = append(refused, one.Refused...)
 		}
@@ -90,12 +90,13 @@ func wantOutcomes(t *testing.T, n map[string]int) {
 	for _, one := range []string{
 		"enroll", "withdraw", "release", "release refused", "raise", "raise refused", "advance", "sell", "sell refused",
 		"reserve", "reserve refused", "commit", "commit refused", "commit impossible", "cancel", "cancel impossible", "answer",
-		"answer refused", "object", "object impossible", "responses", "quote", "receipt", "twice", "twice at the same time",
+		"answer refused", "terms", "terms refused", "enroll refused", "object", "object impossible", "responses", "quote", "receipt", "twice", "twice at the same time",
 		"by raise", "by resale", "by degrade", "by insert",
 		"not-enrolled, enrolling helps", "withdrawn, enrolling helps",
 		"chain-ceiling, nothing helps", "chain-ceiling, less helps", "chain-ceiling, waiting helps",
 		"object-cap, nothing helps", "object-cap, less helps", "object-cap, waiting helps",
 		"not-on-offer, less helps", "holders-full, less helps", "holders-full, waiting helps",
+		"needs-consent, consent helps", "cap-differs, terms helps", "policy-differs, terms helps",
 	} {
 		if n[one] == 0 {
 			t.Errorf("never met: %s", one)

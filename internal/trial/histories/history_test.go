@@ -179,6 +179,10 @@ func (d *deed) tell(r *record, alone bool) {
 	switch told := r.reply; d.what {
 	case toEnroll:
 		d.first, d.last, d.tally = told.Enrolled.First, told.Enrolled.Last, []int{told.Enrolled.Enrolled, told.Enrolled.Already}
+		d.refusal = refusalOf(told.Enrolled.Refused, d.object)
+	case toTerms:
+		n := told.Changed
+		d.first, d.last, d.tally, d.refusal = n.First, n.Last, []int{n.Changed, n.Unchanged}, refusalOf(n.Refused, d.object)
 	case toRelease:
 		d.shown.value, d.shown.event = told.Response.Value, told.Response.Event
 	case toRaise:

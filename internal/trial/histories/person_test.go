@@ -41,17 +41,27 @@ func tenths(n int) privacy.Epsilon {
 
 func inTenths(e privacy.Epsilon) int { return int(e.Nano() / 100_000_000) }
 
-// terms are the policies of a cohort's questions. What they mean is for the tests of package policy.
-type terms [questions]policy.Policy
+// What the sellers of a cohort may change their minds to: a lower cap, and a policy of the vote that sells less, for more.
+const (
+	lessInAll   = 18 // ε that an object may spend
+	lessForSale = 14 // the highest ε for sale
+	dearer      = questions
+)
+
+// terms are the policies of a cohort's questions, and the dearer one of the vote. What they mean is for the tests of package policy.
+type terms [questions + 1]policy.Policy
 
 func newTerms(start, end int64) (t terms, err error) {
-	t[vote], err = policy.Sell(policy.Market{
-		Max: tenths(forSale), Stride: tenths(1), Floor: 10, Holders: holders,
-		Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(forSale), Amount: 7 * forSale}},
-	})
-	if err == nil {
-		t[diary], err = policy.Linear(tenths(2), tenths(written), minute(start), minute(end), tenths(1))
+	for place, m := range map[int]struct{ max, price int }{vote: {forSale, 7}, dearer: {lessForSale, 9}} {
+		t[place], err = policy.Sell(policy.Market{
+			Max: tenths(m.max), Stride: tenths(1), Floor: 10, Holders: holders,
+			Prices: []policy.Price{{Epsilon: tenths(5), Amount: 5 * int64(m.price)}, {Epsilon: tenths(forSale), Amount: int64(m.price * forSale)}},
+		})
+		if err != nil {
+			return t, err
+		}
 	}
+	t[diary], err = policy.Linear(tenths(2), tenths(written), minute(start), minute(end), tenths(1))
 	return t, err
 }
 
@@ -70,6 +80,7 @@ type holding struct {
 	epsilon int
 	expires int64
 	out     bool // the object has withdrawn since
+	dear    bool // it was promised by the dearer policy
 }
 
 // person is the state of one object. It is never changed; its next state is another.
@@ -81,10 +92,24 @@ type person struct {
 	buyers  uint64             // of vote
 	earned  int64
 	held    []holding
+	cap     int
+	dear    bool     // the vote is sold by the dearer policy
+	paid    [3]int64 // by each buyer, for the vote
+}
+
+// newPerson is one whom the ledger does not know.
+func newPerson() *person { return &person{cap: most} }
+
+// under is the policy of a question.
+func (p *person) under(t *terms, question int) policy.Policy {
+	if question == vote && p.dear {
+		question = dearer
+	}
+	return t[question]
 }
 
 func (p *person) equal(q *person) bool {
-	return p.last == q.last && p.was == q.was && p.in == q.in && p.buyers == q.buyers && p.earned == q.earned &&
+	return p.last == q.last && p.was == q.was && p.in == q.in && p.buyers == q.buyers && p.earned == q.earned && p.cap == q.cap && p.dear == q.dear && p.paid == q.paid &&
 		slices.Equal(p.levels[vote], q.levels[vote]) && slices.Equal(p.levels[diary], q.levels[diary]) &&
 		slices.Equal(p.answers, q.answers) && slices.Equal(p.held, q.held)
 }
@@ -143,6 +168,8 @@ func rest(a, b int) int { return max(a-b, 0) }
 type request struct {
 	question, epsilon int
 	buyer             int // of an order
+	cap               int // of other terms; the vote is sold by the dearer policy, or not, and the person has agreed, or not
+	dear, agreed      bool
 }
 
 // absent is the refusal of somebody who takes no part.
@@ -172,8 +199,9 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	}
 	held := rest(reserved, onVote)
 
-	ceiling, spent := inTenths(t[r.question].Ceiling(minute(m.clock), 0)), p.spentOn(r.question)
-	free, capFree := rest(ceiling, spent), rest(most, p.spent())
+	under := p.under(t, r.question)
+	ceiling, spent := inTenths(under.Ceiling(minute(m.clock), 0)), p.spentOn(r.question)
+	free, capFree := rest(ceiling, spent), rest(p.cap, p.spent())
 	left := free
 	if r.question == vote {
 		left = rest(free, held)
@@ -183,12 +211,12 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	case left < cost:
 		refusal.Reason, refusal.Ceiling = ledger.ChainCeiling, tenths(ceiling)
 		refusal.Spent, refusal.Remaining = tenths(spent), tenths(left)
-		possible := free >= cost || rest(inTenths(t[r.question].Limit()), spent) >= cost
+		possible := free >= cost || rest(inTenths(under.Limit()), spent) >= cost
 		if possible && capFree >= cost {
 			refusal.Remedy = vocabulary.RemedyWaiting
 		}
 	case rest(capFree, held) < cost:
-		refusal.Reason, refusal.Ceiling = ledger.ObjectCap, tenths(most)
+		refusal.Reason, refusal.Ceiling = ledger.ObjectCap, tenths(p.cap)
 		refusal.Spent, refusal.Remaining = tenths(p.spent()), tenths(rest(capFree, held))
 		if capFree >= cost {
 			refusal.Remedy = vocabulary.RemedyWaiting
@@ -254,10 +282,10 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	if owners>>r.buyer&1 == 1 {
 		return p.undrawn(t, m, r)
 	}
-	if r.epsilon > forSale {
+	if offered := inTenths(p.under(t, vote).Limit()); r.epsilon > offered {
 		return &ledger.Refusal{
 			Reason: ledger.NotOnOffer, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing,
-			Ceiling: tenths(forSale), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(forSale, p.spentOn(vote))),
+			Ceiling: tenths(offered), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(offered, p.spentOn(vote))),
 		}
 	}
 	waiting := owners
@@ -302,13 +330,57 @@ func (p *person) unanswered(t *terms, m moment, r request) *ledger.Refusal {
 }
 
 // gone is the refusal of a reservation that cannot be carried out any more.
-func (p *person) gone(number uint64, r request) *ledger.Refusal {
+func (p *person) gone(t *terms, number uint64, r request) *ledger.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
 	at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == number })
 	if at >= 0 && p.held[at].out {
 		return &ledger.Refusal{Reason: ledger.Withdrawn, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
+	}
+	return p.takenBack(t, r)
+}
+
+// takenBack is the refusal of a reservation whose budget is not there any more, because terms have changed.
+func (p *person) takenBack(t *terms, r request) *ledger.Refusal {
+	cost := rest(r.epsilon, top(p.levels[vote]))
+	short := func(reason ledger.Reason, ceiling, spent int) *ledger.Refusal {
+		if rest(ceiling, spent) >= cost {
+			return nil
+		}
+		return &ledger.Refusal{
+			Reason: reason, Ceiling: tenths(ceiling), Spent: tenths(spent), Asked: tenths(r.epsilon), Cost: tenths(cost),
+			Remaining: tenths(rest(ceiling, spent)), Remedy: vocabulary.RemedyNothing,
+		}
+	}
+	if refusal := short(ledger.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
+		return refusal
+	}
+	return short(ledger.ObjectCap, p.cap, p.spent())
+}
+
+// unwilling is the refusal of other terms.
+func (p *person) unwilling(r request) *ledger.Refusal {
+	if !p.was[vote] {
+		return &ledger.Refusal{Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
+	}
+	if r.agreed || r.cap <= p.cap && (r.dear || !p.dear) {
+		return nil
+	}
+	refusal := &ledger.Refusal{Reason: ledger.NeedsConsent, Remedy: vocabulary.RemedyConsent}
+	if r.cap > p.cap {
+		refusal.Ceiling, refusal.Asked = tenths(p.cap), tenths(r.cap)
+	}
+	return refusal
+}
+
+// otherwise is the refusal to enrol somebody on other terms than it is under.
+func (p *person) otherwise(question int) *ledger.Refusal {
+	switch {
+	case p.cap != most && (p.was[vote] || p.was[diary]):
+		return &ledger.Refusal{Reason: ledger.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: vocabulary.RemedyTerms}
+	case question == vote && p.dear:
+		return &ledger.Refusal{Reason: ledger.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: vocabulary.RemedyTerms}
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// pair are two hosts with a journal in PostgreSQL, which take over from each other while the clients go on. Who has the journal serves all calls; what it
-// cannot end because it was taken over from, the clients ask of the other.
+// pair are two hosts with a journal in PostgreSQL, which take over from each other while the clients go on. Who has the journal serves all calls, and the
+// other follows; what the first cannot end because it was taken over from, the clients ask of the other.
 type pair struct {
 	*trial
 	t       testing.TB
@@ -38,11 +38,12 @@ type pair struct {
 	options ledger.Options
 	files   [2]string
 	keys    [2]keyholder.Holder
-	wanted  [2]journal.Wanted                     // by the host when it opened its file last
-	wrap    func(journal.Journal) journal.Journal // a fault of the journal; nil for none
-	linger  int64                                 // how many calls the old host still gets when the new one is ready
-	most    int                                   // how often one takes over; 0 for no limit
-	before  func()                                // happens before a host takes over; nil for nothing
+	standby *ledger.Ledger                          // of the other host; nil if that one does not follow
+	alone   bool                                    // nobody follows: who takes over opens a file
+	wrap    func(journal.Follower) journal.Follower // a fault of the journal; nil for none
+	linger  int64                                   // how many calls the old host still gets when the new one is ready
+	most    int                                     // how often one takes over; 0 for no limit
+	before  func()                                  // happens before a host takes over; nil for nothing
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when another host serves
@@ -67,14 +68,20 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	}
 	must(t, os.Rename(path, p.files[0]))
 	var err error
-	p.now, err = p.open(0)
+	p.now, err = p.open(0, false)
 	must(t, err)
 	text, err := os.ReadFile(p.files[0]) // which names its journal, and nobody writes to it
 	must(t, err)
 	must(t, os.WriteFile(p.files[1], text, 0o600))
+	must(t, p.follow())
 	x.real, x.host, x.tidy = p.now, p, p.compactAny
 	x.define(t)
-	t.Cleanup(func() { must(t, p.now.Close()) })
+	t.Cleanup(func() {
+		must(t, p.now.Close())
+		if p.standby != nil {
+			_ = p.standby.Close() // it may have stopped
+		}
+	})
 	return p
 }
 
@@ -85,15 +92,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// open opens the ledger on a host, which claims the journal.
-func (p *pair) open(host int) (*ledger.Ledger, error) {
+// open opens the ledger on a host, which claims the journal, or follows it.
+func (p *pair) open(host int, standby bool) (*ledger.Ledger, error) {
 	o := p.options
+	o.Standby = standby
 	find := pgjournal.For(p.access(host))
 	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		p.wanted[host] = w
 		j, err := find(w)
 		if err == nil && p.wrap != nil {
-			j = p.wrap(j)
+			j = p.wrap(j.(journal.Follower))
 		}
 		return j, err
 	}
@@ -107,14 +114,20 @@ func (p *pair) access(host int) pgjournal.Options {
 	}
 }
 
-// follows has a host that was taken over from say what its file has, at the least: then the other may trim the journal so far.
-func (p *pair) follows(host int) error {
-	w := p.wanted[host]
-	j, err := pgjournal.Open(context.Background(), p.access(host), w.Ledger)
-	if err != nil {
-		return err
+// follow has the host that does not serve follow the one that does.
+func (p *pair) follow() (err error) {
+	if !p.alone {
+		p.standby, err = p.open(1-p.host, true)
 	}
-	return errors.Join(j.Folded(context.Background(), w.At), j.Close())
+	return err
+}
+
+// other returns the ledger of the other host, which has the journal now.
+func (p *pair) other() (*ledger.Ledger, error) {
+	if p.alone {
+		return p.open(1-p.host, false)
+	}
+	return p.standby.TakeOver(context.Background())
 }
 
 // compactAny compacts the file of who serves. It may be taken over from meanwhile.
@@ -139,7 +152,7 @@ func (p *pair) takeOver() {
 		p.before()
 	}
 	next := 1 - p.host
-	l, err := p.open(next)
+	l, err := p.other()
 	if err != nil {
 		p.fault("host %d does not take over: %w", next, err)
 		p.mu.Lock()
@@ -160,8 +173,10 @@ func (p *pair) takeOver() {
 	p.mu.Unlock()
 	p.taken++
 	_ = old.Close() // it may have stopped
-	if err := p.follows(1 - next); err != nil && p.wrap == nil && p.before == nil {
-		p.fault("host %d does not follow: %w", 1-next, err)
+	if p.standby = nil; p.wrap == nil && p.before == nil {
+		if err := p.follow(); err != nil {
+			p.fault("host %d does not follow: %w", 1-next, err)
+		}
 	}
 }
 
@@ -225,6 +240,10 @@ func nothing(do func(*ledger.Ledger) error) func(*ledger.Ledger) (struct{}, erro
 
 func (p *pair) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
 	return ask(ctx, p, func(l *ledger.Ledger) (ledger.EnrollResult, error) { return l.Enroll(ctx, r) })
+}
+
+func (p *pair) ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (ledger.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
 }
 
 func (p *pair) Withdraw(ctx context.Context, key, object string) error {
@@ -305,10 +324,10 @@ func TestHistoriesAreLinearizableAcrossTwoHosts(t *testing.T) {
 }
 
 // deaf is a journal that takes it for success when somebody else has claimed it.
-type deaf struct{ journal.Journal }
+type deaf struct{ journal.Follower }
 
 func (d deaf) Append(ctx context.Context, g journal.Group) error {
-	err := d.Journal.Append(ctx, g)
+	err := d.Follower.Append(ctx, g)
 	if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrOrder) {
 		err = nil
 	}
@@ -346,13 +365,13 @@ func TestFaultyTakeoversAreCaught(t *testing.T) {
 	s.Database(t, "journals")
 	for name, plan := range map[string]func(*pair){
 		"nobody hears of a takeover": func(p *pair) {
-			p.wrap, p.linger = func(j journal.Journal) journal.Journal { return deaf{j} }, 60
+			p.wrap, p.linger = func(j journal.Follower) journal.Follower { return deaf{j} }, 60
 		},
 		"the database loses what was told": func(p *pair) {
 			for i := range p.keys {
 				p.keys[i] = unknowing{keyholdertest.NewMemory("unknowing")}
 			}
-			p.before = func() { p.loses(5) }
+			p.alone, p.before = true, func() { p.loses(5) } // a standby would notice
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
-// openHere opens the ledger on host a. Host b may go on with it.
+// openHere opens the ledger on host a, as a standby. Host b may have it, or go on with it.
 func openHere(dir, database, b string) (*ledger.Ledger, error) {
 	own, err := disk.Open(filepath.Join(dir, "keys")) // closed with the process
 	if err != nil {
@@ -43,6 +43,7 @@ func openHere(dir, database, b string) (*ledger.Ledger, error) {
 	go server.ListenAndServeTLS("", "") // b asks here for keys, and puts its own
 
 	return ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{
+		Standby: true,
 		Journal: pgjournal.For(pgjournal.Options{
 			Database: database, Host: "a", Keys: own, Others: []keyholder.Holder{other}, Synchronous: true,
 		}),
@@ -79,7 +80,15 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	must(t, os.Mkdir(b.Dir, 0o700))
 	authority.Files(b.Dir, "b")
 	start(t, b)
-	l, err := openHere(dir, s.Address("postgres"), "https://"+b.Listen)
+	keys := keyholdertest.NewMemory("the first time")
+	l, err := ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
+		Database: s.Address("postgres"), Host: "a", Keys: keys, Others: []keyholder.Holder{keys},
+	})})
+	must(t, err)
+	must(t, l.Close())
+	l, err = openHere(dir, s.Address("postgres"), "https://"+b.Listen)
+	must(t, err)
+	l, err = l.TakeOver(t.Context())
 	must(t, err)
 	must(t, l.DefineQuestion(t.Context(), "another", ledger.Question{Name: "another", Values: []string{"yes", "no"}}))
 	must(t, l.Close())

@@ -125,8 +125,10 @@ func farApart(t *testing.T, trip time.Duration) {
 	}
 	calls(a, 0, 1)
 	nearCall := calls(a, 1, 20)
+	p := &pair{a: a, b: b}
+	p.follow(t)
 	began := time.Now()
-	b.do(command{Do: "open"})
+	b.do(command{Do: "take over"})
 	takeover := time.Since(began)
 	farCall := calls(b, 100, 20)
 	t.Logf("with %v between: a call of the near host %v, of the far one %v; taken over after %v", trip, nearCall, farCall, takeover)

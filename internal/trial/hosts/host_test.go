@@ -92,7 +92,7 @@ func (s setting) file() string { return filepath.Join(s.Dir, "panel.db") }
 // command is what a host is to do.
 type command struct {
 	ID      int
-	Do      string // "open", "release", "forget", "folded", "verify", "close"
+	Do      string // "open", "follow", "take over", "events", "release", "forget", "compact", "verify", "close"
 	Key     string
 	Object  string
 	Epsilon string
@@ -215,14 +215,13 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 	l := p.now
 	p.mu.Unlock()
 	switch c.Do {
-	case "open":
-		l, err := ledgertest.OpenApart(p.file(), ledger.Options{Journal: pgjournal.For(p.options)})
-		if err == nil {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.now = l
-		}
-		return out, err
+	case "open", "follow":
+		return out, p.have(ledgertest.OpenApart(p.file(), ledger.Options{Standby: c.Do == "follow", Journal: pgjournal.For(p.options)}))
+	case "take over":
+		return out, p.have(l.TakeOver(ctx))
+	case "events":
+		s, err := l.Stats(ctx)
+		return said{Event: s.Events}, err
 	case "release":
 		epsilon, err := privacy.ParseEpsilon(c.Epsilon)
 		if err != nil {
@@ -232,8 +231,6 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 		return said{Value: r.Value, Event: r.Event}, err
 	case "forget":
 		return out, l.Forget(ctx, c.Key, c.Object)
-	case "folded":
-		return out, p.folded(ctx)
 	case "compact":
 		return out, l.Compact(ctx, nil)
 	case "verify":
@@ -244,6 +241,16 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 	return out, fmt.Errorf("%q: what is that", c.Do)
 }
 
+// have takes a ledger that was opened.
+func (p *process) have(l *ledger.Ledger, err error) error {
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.now = l
+	}
+	return err
+}
+
 // verify audits a ledger.
 func verify(ctx context.Context, l *ledger.Ledger) error {
 	found, err := l.Verify(ctx, ledger.VerifyRequest{})
@@ -251,24 +258,6 @@ func verify(ctx context.Context, l *ledger.Ledger) error {
 		err = fmt.Errorf("%w: %d problems: %v", ledger.ErrCorrupt, found.Problems, found)
 	}
 	return err
-}
-
-// folded says to the others what the file of this host has.
-func (p *process) folded(ctx context.Context) error {
-	var w journal.Wanted
-	stop := errors.New("only looking")
-	_, err := ledger.Open(p.file(), ledger.Options{ReadOnly: true, Journal: func(wanted journal.Wanted) (journal.Journal, error) {
-		w = wanted
-		return nil, stop
-	}})
-	if !errors.Is(err, stop) {
-		return fmt.Errorf("looking at the file: %w", err)
-	}
-	j, err := pgjournal.Open(ctx, p.options, w.Ledger)
-	if err != nil {
-		return err
-	}
-	return errors.Join(j.Folded(ctx, w.At), j.Close())
 }
 
 // host is a process that is a host, as the tests see it.

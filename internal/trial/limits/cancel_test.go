@@ -124,6 +124,9 @@ func errands(t testing.TB) []errand {
 			}
 			return l.Advance(ctx, ledger.AdvanceRequest{Key: key(n), Truth: truths})
 		}, true},
+		{"ChangeTerms", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: key(n), Question: "vote", Objects: person(n), Cap: tenths(int64(n%20 + 100)), Consent: "agreed"})
+		}, true},
 		{"Withdraw", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return none(l.Withdraw(ctx, key(n), person(n)[0]))
 		}, true},

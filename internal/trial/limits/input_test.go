@@ -45,6 +45,9 @@ func fields(ctx context.Context) []field {
 		return ledger.Order{Buyer: buyer, Question: question, Epsilon: half, Objects: objects}
 	}
 	only := func(_ any, err error) error { return err }
+	reconcile := func(l *ledger.Ledger, m ledger.Member) error {
+		return only(l.Reconcile(ctx, ledger.ReconcileRequest{Members: func(yield func(ledger.Member, error) bool) { yield(m, nil) }}))
+	}
 	return []field{
 		{"DefineQuestion key", func(l *ledger.Ledger, s string) error {
 			return l.DefineQuestion(ctx, s, ledger.Question{Name: "other", Values: []string{"a", "b"}})
@@ -131,6 +134,24 @@ func fields(ctx context.Context) []field {
 			return only(l.Capture(ctx, ledger.CaptureRequest{Key: s, Reservation: 99, Truth: yes}))
 		}},
 		{"Cancel key", func(l *ledger.Ledger, s string) error { return l.Cancel(ctx, s, 99) }},
+		{"ChangeTerms key", func(l *ledger.Ledger, s string) error {
+			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: s, Question: "vote", Objects: ann, Cap: half}))
+		}},
+		{"ChangeTerms question", func(l *ledger.Ledger, s string) error {
+			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "15", Question: s, Objects: ann, Cap: half}))
+		}},
+		{"ChangeTerms object", func(l *ledger.Ledger, s string) error {
+			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "16", Question: "vote", Objects: []string{s}, Cap: half}))
+		}},
+		{"ChangeTerms consent", func(l *ledger.Ledger, s string) error {
+			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "17 " + fmt.Sprint(len(s)), Question: "vote", Objects: ann, Cap: half, Consent: s}))
+		}},
+		{"Reconcile object", func(l *ledger.Ledger, s string) error {
+			return reconcile(l, ledger.Member{Object: s, Question: "vote", Cap: half})
+		}},
+		{"Reconcile question", func(l *ledger.Ledger, s string) error {
+			return reconcile(l, ledger.Member{Object: "ann", Question: s, Cap: half})
+		}},
 		{"Withdraw key", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, s, "nobody") }},
 		{"Withdraw object", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, "12", s) }},
 		{"Forget key", func(l *ledger.Ledger, s string) error { return l.Forget(ctx, s, "nobody") }},

@@ -143,7 +143,7 @@ func TestABackupFollowsOnANewNoiseKey(t *testing.T) {
 // The event of an epoch is erased with the rest, and names nobody then.
 func TestAnEpochIsForgotten(t *testing.T) {
 	moves := []move{
-		moveEnroll{"vote", []string{"dot"}, 0, milli(300)}, moveRelease{"vote", "dot", milli(100), host{}}, moveEpoch{"vote", "dot"},
+		moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 0, Cap: milli(300)}, moveRelease{"vote", "dot", milli(100), host{}}, moveEpoch{"vote", "dot"},
 		moveRelease{"vote", "dot", milli(100), host{}}, moveForget{"dot"}, moveReturn{"vote", "dot"}, moveRelease{"vote", "dot", milli(50), host{}},
 	}
 	for seed := range uint64(4) {

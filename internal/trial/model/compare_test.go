@@ -33,6 +33,12 @@ func (g *game) compareState() {
 	g.compareObjects()
 	buyers, err := g.ledger.Buyers(g.Context())
 	kit.Must(g, err)
+	for i := range buyers {
+		if buyers[i].Event != uint64(len(g.paper.log)) {
+			g.Fatalf("a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
+		}
+		buyers[i].Event = 0
+	}
 	g.same("the list of buyers", buyers, g.paper.buyers)
 	for _, buyer := range []string{"", "acme", "bolt", "cryo", "zoe"} {
 		g.compareDeals(buyer)
@@ -63,7 +69,7 @@ func (m *paper) object(name string) ledger.ObjectState {
 	held := m.held(p, wish{object: name}, 0).all
 	out := ledger.ObjectState{
 		Object: name, Cap: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Held: epsilonOf(held), Remaining: epsilonOf(max(0, p.cap-p.spent-held)),
-		Earned: p.earned, Forgotten: uint64(p.forgotten), Currency: "EUR",
+		Earned: p.earned, Forgotten: uint64(p.forgotten), Currency: "EUR", Event: uint64(len(m.log)),
 	}
 	for _, q := range m.questions {
 		c := p.chains[q.Name]
@@ -90,7 +96,7 @@ func (m *paper) object(name string) ledger.ObjectState {
 func (c *paperChain) levelStates() (all []ledger.LevelState) {
 	for _, e := range kit.SortedKeys(c.levels) {
 		l := c.levels[e]
-		all = append(all, ledger.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders})
+		all = append(all, ledger.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders, Paid: l.paid})
 	}
 	return all
 }

@@ -28,13 +28,13 @@ type game struct {
 	opened *ledger.Ledger // the one that is open
 	served bool           // it is called over HTTP
 	moves  int
-	host   host              // as it is during a move
-	asked  []string          // whose truth it was asked for
-	offers map[string]string // what a quote stands for, by its ID
-	ids    map[string]string // and back
-	latest string            // the ID of the latest quote
-	closed error             // why nothing can be written during a move, or nil
-	far    bool              // the clock is, which may be said before another reason
+	host   host                  // as it is during a move
+	asked  []string              // whose truth it was asked for
+	offers map[string]paperQuote // what a quote stands for, by its ID
+	ids    map[paperQuote]string // and back
+	latest string                // the ID of the latest quote
+	closed error                 // why nothing can be written during a move, or nil
+	far    bool                  // the clock is, which may be said before another reason
 	past   []*past
 
 	keyedAtFirst bool // the game begins with a truth key
@@ -137,10 +137,10 @@ func (g *game) wantError(got, want error) {
 	var quote, quoteOnPaper *ledger.QuoteError
 	switch {
 	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
-		g.same("the refusal", refused, refusedOnPaper)
+		g.same("the refusal", withoutInstead(refused), refusedOnPaper)
 	case errors.As(want, &quoteOnPaper) && errors.As(got, &quote):
 		current := *quote
-		current.Quote.ID = ""
+		current.Quote.ID, current.Quote.Instead = "", nil
 		g.same("the refusal", current, quoteOnPaper)
 	case !errors.Is(got, want):
 		g.Fatalf("the error is %v\n\twant %v", got, want)
@@ -237,6 +237,8 @@ func aloneIn(request any) string {
 		return r.Object
 	case ledger.EnrollRequest:
 		return alone(r.Objects)
+	case ledger.ChangeTermsRequest:
+		return alone(r.Objects)
 	case ledger.RaiseRequest:
 		return alone(r.Objects)
 	case ledger.SellRequest:
@@ -253,6 +255,14 @@ func aloneIn(request any) string {
 func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
 	case *ledger.RaiseResult:
+		all := len(r.Refused)
+		r.Refused = without1(r.Refused, name)
+		r.Unlisted += all - len(r.Refused)
+	case *ledger.EnrollResult:
+		all := len(r.Refused)
+		r.Refused = without1(r.Refused, name)
+		r.Unlisted += all - len(r.Refused)
+	case *ledger.ChangeTermsResult:
 		all := len(r.Refused)
 		r.Refused = without1(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
@@ -410,28 +420,6 @@ func (one moveForget) play(g *game) {
 	}
 }
 
-func (one moveReturn) play(g *game) {
-	if c := g.paper.chain(one.Question, one.Object); c != nil {
-		g.enrol(ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}}, c.rule)
-	}
-}
-
-func (one moveEnroll) play(g *game) {
-	g.enrol(ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap)}, allRules()[one.Rule])
-}
-
-func (g *game) enrol(r ledger.EnrollRequest, under rule) {
-	r.Policy = under.policy
-	want, refused := g.paper.enrol(r, under)
-	call := func(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
-		return g.ledger.Enroll(ctx, r)
-	}
-	demand(g, r, call, want, refused,
-		func(r *ledger.EnrollRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
-		func(r *ledger.EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
-		func(r *ledger.EnrollRequest) { r.Policy = fixedRule(7).policy })
-}
-
 func (one moveRaise) play(g *game) {
 	g.host = one.Host
 	r := ledger.RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
@@ -518,7 +506,7 @@ func (one moveOrder) order() ledger.Order {
 
 func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
 
-// quote gets a quote. Equal IDs are equal offers.
+// quote gets a quote. Equal IDs are equal offers of the same people under the same policies, and the other way round.
 func (g *game) quote(o ledger.Order) (id string) {
 	t, refused := g.paper.trade(o, nil)
 	got, err := g.ledger.Quote(g.Context(), o)
@@ -526,15 +514,19 @@ func (g *game) quote(o ledger.Order) (id string) {
 		g.wantError(err, refused)
 		return ""
 	}
-	id, got.ID = got.ID, ""
-	g.same("the quote", got, t.quote())
-	if former, known := g.offers[id]; known && former != t.offer() {
-		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, t.offer(), former)
+	g.budgets(o)
+	id, got.ID, got.Instead = got.ID, "", nil
+	want := t.quote()
+	want.Event = uint64(len(g.paper.log))
+	g.same("the quote", got, want)
+	stands := g.paper.stands(t)
+	if former, known := g.offers[id]; known && former != stands {
+		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, stands, former)
 	}
-	if former, known := g.ids[t.offer()]; known && former != id {
-		g.Fatalf("the offer\n\t\t%s\n\tis the quote %s, before %s", t.offer(), id, former)
+	if former, known := g.ids[stands]; known && former != id {
+		g.Fatalf("the offer\n\t\t%s\n\tis the quote %s, before %s", stands, id, former)
 	}
-	g.latest, g.offers[id], g.ids[t.offer()] = id, t.offer(), id
+	g.latest, g.offers[id], g.ids[stands] = id, stands, id
 	return id
 }
 
@@ -547,7 +539,7 @@ func (g *game) consent(o ledger.Order, partial bool, bound quoted, most atMost) 
 	case staleQuote:
 		c.id = g.latest
 	}
-	c.offer = g.offers[c.id]
+	c.quoted = g.offers[c.id]
 	if t, err := g.paper.trade(o, nil); err == nil && most != anything {
 		price := t.price()
 		if most == oneLess {
@@ -649,6 +641,7 @@ func (one moveAnswer) play(g *game) {
 		g.wantError(err, refused)
 	} else {
 		g.wantNotRaised(got.NotRaised, quote.NotRaised)
+		quote.Event = uint64(len(g.paper.log))
 		got.NotRaised, quote.NotRaised = nil, nil
 		g.same("the quote of an answer", got, quote)
 	}
@@ -706,7 +699,7 @@ func (one moveEstimate) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	want := ledger.Estimate{Question: q.Name}
+	want := ledger.Estimate{Question: q.Name, Event: uint64(len(g.paper.log))}
 	for i, s := range sharesOf(g, q, counts) {
 		want.Values = append(want.Values, ledger.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
 	}

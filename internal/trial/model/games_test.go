@@ -78,20 +78,30 @@ func TestGamesOfNote(t *testing.T) {
 	for name, moves := range map[string][]move{
 		// Each in the queue is served before the other, also when the clock has gone back.
 		"a queue and a clock": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 9, kit.Boundless().Nano()}, wait(8 * time.Hour),
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()}, wait(8 * time.Hour),
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
 		},
+		// A sweep finds that waiting helps with one question, and then spends on another what is left of the cap.
+		"one cap for two calendars": {
+			moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 6, Cap: milli(1000)}, moveEnroll{Question: "smoker", Objects: []string{"dot"}, Rule: 6},
+			wait(6 * time.Hour), moveAnswer{Question: "vote", Query: "majority:yes", Epsilon: milli(100)}, moveAdvance{},
+		},
+		// A calendar comes to what was raised by hand, and nobody is left who could tell.
+		"a calendar that is late": {
+			moveEnroll{Question: "vote", Objects: []string{"cid"}, Cap: milli(300)}, moveRaise{Question: "vote", Objects: []string{"cid"}, Epsilon: milli(300)},
+			moveTerms{Question: "vote", Objects: []string{"cid"}, Rule: 11}, moveAdvance{Question: "vote"}, moveForget{Object: "cid"},
+		},
 		// What is reserved is sold after the market has closed.
 		"a late payment": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 7, kit.Boundless().Nano()},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 7, Cap: kit.Boundless().Nano()},
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
 		},
 		// Of the shares that reserved orders will unlock, one can be relied on.
 		"an order that does not come": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, kit.Boundless().Nano()},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: kit.Boundless().Nano()},
 			moveSell{votes("cryo", milli(100)), false, unquoted, anything, host{}},
 			moveReserve{votes("acme", milli(200)), time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), time.Hour, false, unquoted, anything},
@@ -100,15 +110,15 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Who withdraws is out of a reservation, also when enrolled again.
 		"a change of mind": {
-			moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, milli(500)},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: milli(500)},
 			moveReserve{moveOrder{"acme", "vote", nil, milli(300)}, time.Hour, false, freshQuote, exactly},
-			moveWithdraw{"ann"}, moveCommit{0, false, host{}}, moveEnroll{"smoker", []string{"ann"}, firstMarket, 0},
+			moveWithdraw{"ann"}, moveCommit{0, false, host{}}, moveEnroll{Question: "smoker", Objects: []string{"ann"}, Rule: firstMarket, Cap: 0},
 			moveSell{moveOrder{"bolt", "smoker", []string{"ann"}, milli(300)}, false, unquoted, anything, host{}},
 			moveReturn{"vote", "ann"}, moveCommit{0, false, host{}}, moveCommit{0, true, host{}}, moveAgain{0, 9},
 		},
 		// Who is forgotten is out of a reservation without a name; and if that was everybody, nothing is left to sell.
 		"nobody is left": {
-			moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, milli(500)},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: milli(500)},
 			moveReserve{votes("acme", milli(300)), time.Hour, false, unquoted, anything},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(200)}, time.Hour, false, unquoted, anything},
 			moveForget{"ann"}, moveReturn{"vote", "ann"}, moveCommit{1, false, host{}}, moveCommit{1, true, host{}},
@@ -116,12 +126,12 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// What was spent stays spent, and what was sold is sold anew, at the full price, up to the old ceiling.
 		"a new beginning": {
-			moveEnroll{"vote", []string{"ann"}, firstMarket + 8, milli(1000)},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: milli(1000)},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
 			moveRelease{"vote", "ann", milli(100), host{}},
 			moveAnswer{"vote", "winner", []string{"ann"}, milli(10), false, host{}},
 			moveForget{"ann"}, moveAgain{2, 9}, moveAgain{0, 9}, moveForget{"ann"},
-			moveEnroll{"vote", []string{"ann"}, firstMarket, 0}, moveEnroll{"vote", []string{"ann"}, firstMarket + 8, milli(900)}, moveReturn{"vote", "ann"},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: 0}, moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: milli(900)}, moveReturn{"vote", "ann"},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{Lies: true}},
 			moveSell{votes("bolt", milli(200)), false, unquoted, anything, host{Lies: true}},
 			moveSell{votes("acme", milli(700)), false, unquoted, anything, host{Lies: true}},
@@ -130,7 +140,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Answers are raised for the difference, until somebody is forgotten; then they begin anew.
 		"answers that rise": {
-			moveEnroll{"vote", []string{"ann", "bob", "cid"}, 0, milli(1000)},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "bob", "cid"}, Rule: 0, Cap: milli(1000)},
 			moveAnswer{"vote", "majority:yes", nil, milli(100), false, host{}},
 			moveAnswer{"vote", "majority:yes", nil, milli(300), false, host{}},
 			moveAnswer{"vote", "majority:yes", []string{"bob", "cid", "ann"}, milli(200), false, host{}},
@@ -140,7 +150,7 @@ func TestGamesOfNote(t *testing.T) {
 			moveReturn{"vote", "ann"}, moveAnswer{"vote", "majority:yes", nil, milli(350), false, host{}},
 			moveForget{"bob"}, moveReturn{"vote", "bob"}, moveAnswer{"vote", "majority:yes", nil, milli(50), false, host{}},
 			moveAnswer{"vote", "majority:yes", nil, milli(360), false, host{}},
-			moveEnroll{"vote", []string{"dan", "eve"}, 0, 0},
+			moveEnroll{Question: "vote", Objects: []string{"dan", "eve"}, Rule: 0, Cap: 0},
 			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(100), false, host{}},
 			moveForget{"dan"}, moveReturn{"vote", "dan"},
 			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(50), false, host{}},
@@ -151,7 +161,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// A question of two values has scores for all queries, and a threshold beyond all counts has none.
 		"answers that do not rise": {
-			moveEnroll{"vote", []string{"ann", "bob"}, 0, 0}, moveEnroll{"smoker", []string{"ann", "bob"}, 0, 0},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: 0, Cap: 0}, moveEnroll{Question: "smoker", Objects: []string{"ann", "bob"}, Rule: 0, Cap: 0},
 			moveAnswer{"vote", "plurality", nil, milli(100), false, host{}}, moveAnswer{"vote", "plurality", nil, milli(200), false, host{}},
 			moveAnswer{"smoker", "plurality", nil, milli(100), false, host{}}, moveAnswer{"smoker", "plurality", nil, milli(200), false, host{}},
 			moveAnswer{"vote", "threshold:yes:3", nil, milli(100), false, host{}}, moveAnswer{"vote", "threshold:yes:3", nil, milli(200), false, host{}},
@@ -161,9 +171,9 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Ceilings between the levels of a mechanism release the level below; orders between levels are invalid.
 		"levels of a mechanism": {
-			moveEnroll{"vote", []string{"ann", "bob"}, 10, milli(1300) + 1}, moveAdvance{"", host{}},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: 10, Cap: milli(1300) + 1}, moveAdvance{"", host{}},
 			wait(3 * time.Hour), moveAdvance{"vote", host{}}, moveRaise{"vote", []string{"bob"}, milli(200), true, host{}},
-			moveEnroll{"vote", []string{"cid"}, firstMarket, 0}, moveSell{moveOrder{"acme", "vote", []string{"cid"}, milli(500)}, false, freshQuote, exactly, host{}},
+			moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: firstMarket, Cap: 0}, moveSell{moveOrder{"acme", "vote", []string{"cid"}, milli(500)}, false, freshQuote, exactly, host{}},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(700)}, time.Hour, true, unquoted, anything},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(1000)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
 			moveEstimate{"vote", 0, ""}, moveEstimate{"vote", milli(200), ""}, moveEstimate{"vote", milli(300), "ann"},
@@ -174,48 +184,48 @@ func TestGamesOfNote(t *testing.T) {
 		// Chains whose noise key is lost resell what they have released, and advance no further. Whoever comes back keeps the
 		// key, unless forgotten.
 		"a lost key": {
-			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket + 9, kit.Boundless().Nano()},
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
-			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{"vote", []string{"cid"}, firstMarket + 9, kit.Boundless().Nano()},
+			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(500)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
 			moveSell{votes("bolt", milli(300)), false, freshQuote, exactly, host{}}, moveSell{votes("bolt", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveWithdraw{"ann"}, moveForget{"bob"}, moveReturn{"vote", "ann"}, moveReturn{"vote", "bob"},
-			moveRaise{"vote", nil, milli(700), true, host{}}, moveReopen{opening{Noise: pastNoise}}, moveEnroll{"vote", []string{"dot"}, 0, 0},
-			moveRaise{"vote", nil, milli(1000), true, host{}}, moveReopen{}, moveEnroll{"smoker", []string{"ann"}, 0, 0}, moveAgain{1, 9}, moveAgain{2, 1},
+			moveRaise{"vote", nil, milli(700), true, host{}}, moveReopen{opening{Noise: pastNoise}}, moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 0, Cap: 0},
+			moveRaise{"vote", nil, milli(1000), true, host{}}, moveReopen{}, moveEnroll{Question: "smoker", Objects: []string{"ann"}, Rule: 0, Cap: 0}, moveAgain{1, 9}, moveAgain{2, 1},
 		},
 		// Without the truth key nothing is drawn from the truth of who began with it.
 		"a truth key kept back": {
-			moveReopen{opening{Truth: truthGiven}}, moveEnroll{"vote", []string{"ann"}, firstMarket + 9, kit.Boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
-			moveReopen{opening{Truth: truthKept, Wrong: true}}, moveEnroll{"vote", []string{"bob"}, 0, 0}, moveRelease{"vote", "bob", milli(100), host{}},
+			moveReopen{opening{Truth: truthGiven}}, moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
+			moveReopen{opening{Truth: truthKept, Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"bob"}, Rule: 0, Cap: 0}, moveRelease{"vote", "bob", milli(100), host{}},
 			moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveSell{votes("acme", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveAnswer{"vote", "majority:yes", nil, milli(100), true, host{}},
 			moveReopen{opening{Truth: truthGiven}}, moveRelease{"vote", "bob", milli(300), host{Lies: true}}, moveAdvance{"", host{Lies: true}}, moveAdvance{"", host{}},
 		},
 		// Who only reads reads everything, needs no key, and changes nothing.
 		"a reader": {
-			moveReopen{opening{Noise: "2025"}}, moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, 0}, moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: 0}, moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
 			moveReopen{opening{Truth: truthKept, Signing: publishing, ReadOnly: true}}, moveQuote{votes("bolt", milli(500))}, moveAgain{0, 9}, moveAgain{0, 1},
-			moveSell{votes("bolt", milli(500)), false, freshQuote, exactly, host{}}, moveForget{"ann"}, moveEnroll{"vote", []string{"cid"}, 0, 0}, moveWithdraw{"bob"},
+			moveSell{votes("bolt", milli(500)), false, freshQuote, exactly, host{}}, moveForget{"ann"}, moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: 0, Cap: 0}, moveWithdraw{"bob"},
 			moveRelease{"vote", "ann", milli(300), host{}}, moveAdvance{"", host{}}, moveAnswer{"vote", "winner", nil, milli(100), false, host{}},
 			moveEstimate{"vote", 0, ""}, moveCopy{}, moveCompact{}, moveCheckpoint{}, moveReopen{opening{Noise: "2025"}}, moveQuote{votes("bolt", milli(500))},
 		},
 		// A clock far ahead of the log changes nothing, whether it was confirmed up to a time before or the log was set back.
 		"a clock that leaps": {
-			moveEnroll{"vote", []string{"ann", "bob"}, firstMarket, 0}, moveRelease{"vote", "ann", milli(100), host{}}, moveCopy{},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: 0}, moveRelease{"vote", "ann", milli(100), host{}}, moveCopy{},
 			moveLeap{true}, wait(time.Hour), moveRelease{"vote", "ann", milli(300), host{}}, moveRaise{"vote", []string{"mute"}, milli(100), false, host{}},
 			moveSell{votes("acme", milli(300)), false, freshQuote, exactly, host{}}, moveAdvance{"", host{}}, moveForget{"bob"}, moveAgain{0, 9}, moveAgain{0, 1},
-			moveAnswer{"vote", "winner", nil, milli(100), false, host{}}, moveEnroll{"vote", []string{"cid"}, 0, 0}, moveReopen{opening{Noise: "2025"}},
+			moveAnswer{"vote", "winner", nil, milli(100), false, host{}}, moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: 0, Cap: 0}, moveReopen{opening{Noise: "2025"}},
 			moveSell{votes("acme", milli(300)), false, freshQuote, exactly, host{}}, moveLeap{true}, moveForget{"bob"}, moveRestore{0, opening{Noise: "2026"}, false},
 			wait(time.Hour), moveRelease{"vote", "bob", milli(300), host{}}, wait(-time.Hour), moveRelease{"vote", "bob", milli(300), host{}},
 		},
 		// Somebody who was refused before anybody enrolled it.
 		"a stranger": {
 			moveForget{"new"},
-			moveEnroll{"vote", []string{"ann"}, firstMarket, 0},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: 0},
 			moveSell{moveOrder{"acme", "vote", []string{"ann", "new"}, milli(300)}, true, unquoted, anything, host{}},
 			moveForget{"new"}, moveAgain{1, 9}, moveForget{"new"},
 			moveRaise{"vote", []string{"ann", "new"}, milli(400), true, host{}},
-			moveEnroll{"vote", []string{"new"}, firstMarket, 0}, moveForget{"new"}, moveAgain{1, 9}, moveReturn{"vote", "new"},
+			moveEnroll{Question: "vote", Objects: []string{"new"}, Rule: firstMarket, Cap: 0}, moveForget{"new"}, moveAgain{1, 9}, moveReturn{"vote", "new"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +246,7 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 		moveRelease{"vote", "ann", milli(300), host{}}, moveSell{moveOrder{"acme", "vote", []string{"ann", "bob"}, milli(500)}, false, freshQuote, exactly, host{}},
 		moveRelease{"smoker", "bob", milli(100), host{}}, moveSell{moveOrder{"bolt", "vote", nil, milli(100)}, true, unquoted, anything, host{}},
 	}
-	moves := []move{moveReopen{keyed}, moveEnroll{"vote", people(), firstMarket, kit.Boundless().Nano()}, moveEnroll{"smoker", people(), 0, 0}, moveCopy{}}
+	moves := []move{moveReopen{keyed}, moveEnroll{Question: "vote", Objects: people(), Rule: firstMarket, Cap: kit.Boundless().Nano()}, moveEnroll{Question: "smoker", Objects: people(), Rule: 0, Cap: 0}, moveCopy{}}
 	moves = append(append(moves, lost...), moveRestore{0, keyed, true})
 	slices.Reverse(lost)
 	moves = append(moves, lost...)
@@ -254,7 +264,7 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 
 // By which key a chain is drawn is noticed at the end of a game, if not before.
 func TestAnotherNoiseKeyIsNoticed(t *testing.T) {
-	moves := []move{moveReopen{opening{Noise: "2025"}}, moveReopen{opening{Noise: "2026"}}, moveEnroll{"vote", []string{"bob"}, 0, milli(1000)}}
+	moves := []move{moveReopen{opening{Noise: "2025"}}, moveReopen{opening{Noise: "2026"}}, moveEnroll{Question: "vote", Objects: []string{"bob"}, Rule: 0, Cap: milli(1000)}}
 	for _, name := range []string{"", "2025"} {
 		b := newTable()
 		b.flaw = func(g *game, one move) {
@@ -342,7 +352,7 @@ func (b *table) play(t *testing.T, seed uint64, moves []move) (failure string) {
 		}
 		failure = w.failure
 	}()
-	g := &game{TB: w, table: b, paper: newPaper(), keyedAtFirst: seed%2 == 0, offers: map[string]string{}, ids: map[string]string{}, keyedDraws: map[string]string{}, served: isServed(seed)}
+	g := &game{TB: w, table: b, paper: newPaper(), keyedAtFirst: seed%2 == 0, offers: map[string]paperQuote{}, ids: map[paperQuote]string{}, keyedDraws: map[string]string{}, served: isServed(seed)}
 	b.shuffle(seed)
 	g.shelf = newShelf(g, b.hasFile(seed), g.signs())
 	g.open(opening{})

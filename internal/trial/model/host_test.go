@@ -154,7 +154,7 @@ func (m *paper) clone() *paper {
 	other.buyers = eachCloned(m.buyers)
 	other.deals = eachCloned(m.deals)
 	for _, d := range other.deals {
-		d.promised, d.deliveries = maps.Clone(d.promised), slices.Clone(d.deliveries)
+		d.promised, d.under, d.deliveries = maps.Clone(d.promised), maps.Clone(d.under), slices.Clone(d.deliveries)
 	}
 	other.answers = map[string][]*paperAnswer{}
 	for key, known := range m.answers {
@@ -168,7 +168,7 @@ func (p *person) clone() *person {
 	for _, c := range other.chains { // epochs that have ended stay as they are, but for what is seen of them
 		for e, l := range c.levels {
 			level := *l
-			level.holders = slices.Clone(l.holders)
+			level.holders, level.paid = slices.Clone(l.holders), slices.Clone(l.paid)
 			c.levels[e] = &level
 		}
 	}

@@ -41,7 +41,23 @@ type (
 		Question string
 		Objects  []string
 		Rule     int
+		Other    int // of those with odd names, unless it is 0
 		Cap      int64
+		Partial  bool
+	}
+	moveTerms struct {
+		Question string
+		Objects  []string
+		Rule     int   // of allRules, from 1; 0 leaves it as it is
+		Cap      int64 // likewise
+		Consent  string
+		Partial  bool
+	}
+	moveReconcile struct {
+		Rows     []row
+		Withdraw bool
+		Expected bool // the host says how many are gone
+		Dry      bool
 	}
 	moveRaise struct {
 		Question string
@@ -97,6 +113,14 @@ type (
 		But      string // leaves one object out
 	}
 )
+
+// row is one of the host's table.
+type row struct {
+	Question, Object string
+	Rule             int // of allRules
+	Cap              int64
+	Consent          string
+}
 
 // quoted says by which quote an order is bound.
 type quoted string
@@ -164,8 +188,8 @@ func newMoves(seed uint64, moves int) []move {
 		p.shares = append(p.shares, k.share*pick(p.Rand, 0, 1, 1, 1, 2, 6))
 	}
 	game := []move{
-		moveEnroll{"vote", people(), p.rules[1], p.caps[0]},
-		moveEnroll{"smoker", p.names(), pick(p.Rand, p.rules...), 0},
+		moveEnroll{Question: "vote", Objects: people(), Rule: p.rules[1], Cap: p.caps[0]},
+		moveEnroll{Question: "smoker", Objects: p.names(), Rule: pick(p.Rand, p.rules...)},
 	}
 	if !p.yes(2) {
 		game = append([]move{moveReopen{p.opening(false)}}, game...)
@@ -316,8 +340,10 @@ func (p *player) kinds() []moveKind {
 		{5, func() move { return moveEpoch{p.question(), p.name()} }},
 		{4, func() move { return moveReturn{p.question(), p.name()} }},
 		{5, func() move {
-			return moveEnroll{p.question(), p.names(), pick(p.Rand, p.rules...), pick(p.Rand, 0, pick(p.Rand, p.caps...), pick(p.Rand, p.caps...))}
+			return moveEnroll{p.question(), p.names(), pick(p.Rand, p.rules...), pick(p.Rand, 0, 0, pick(p.Rand, p.rules...)), p.cap(), p.yes(3)}
 		}},
+		{8, func() move { return p.terms() }},
+		{2, func() move { return p.reconcile() }},
 		{7, func() move {
 			return moveRaise{p.question(), p.namesOrAll(), p.epsilon(), p.yes(2), p.host()}
 		}},
@@ -337,6 +363,43 @@ func (p *player) kinds() []moveKind {
 		}},
 		{5, func() move { return moveAgain{p.IntN(12), p.IntN(12)} }},
 	}
+}
+
+// cap is one, or as it is.
+func (p *player) cap() int64 {
+	return pick(p.Rand, 0, pick(p.Rand, p.caps...), pick(p.Rand, p.caps...))
+}
+
+// terms makes up a change of terms: mostly among the few policies of the game, often to what allows less.
+func (p *player) terms() move {
+	one := moveTerms{Question: p.question(), Objects: p.names(), Partial: p.yes(2)}
+	if !p.yes(3) {
+		one.Objects = []string{p.name()}
+	}
+	if !p.yes(4) {
+		one.Rule = 1 + pick(p.Rand, pick(p.Rand, p.rules...), pick(p.Rand, p.rules...), p.IntN(len(allRules())))
+	}
+	if p.yes(3) || one.Rule == 0 {
+		one.Cap = pick(p.Rand, append(p.caps, milli(1), milli(100), milli(500))...)
+	}
+	one.Consent = pick(p.Rand, "", "", "they agreed")
+	return one
+}
+
+// reconcile makes up a table of the host's.
+func (p *player) reconcile() move {
+	one := moveReconcile{Withdraw: p.yes(2), Expected: !p.yes(4), Dry: p.yes(4)}
+	for _, name := range append(people(), "new") {
+		limit := pick(p.Rand, p.caps...)
+		for _, question := range []string{"vote", "smoker"} {
+			if p.yes(3) {
+				continue
+			}
+			one.Rows = append(one.Rows, row{question, name, pick(p.Rand, p.rules...), pick(p.Rand, limit, limit, 0), pick(p.Rand, "", "", "on file")})
+		}
+	}
+	p.Shuffle(len(one.Rows), func(i, j int) { one.Rows[i], one.Rows[j] = one.Rows[j], one.Rows[i] })
+	return one
 }
 
 func (p *player) move() move {

@@ -71,6 +71,7 @@ type paperLevel struct {
 	truth    string // that it comes from
 	event    int
 	holders  []string
+	paid     []int64 // by each of them, for this level
 }
 
 // usualLeap is how far the clock may be ahead of the log unless the host says otherwise.
@@ -483,80 +484,28 @@ func levelsReleased(q ledger.Question, due []paperStep) (out []paperStep) {
 	return out
 }
 
-func (m *paper) enrol(r ledger.EnrollRequest, under rule) (out ledger.EnrollResult, err error) {
-	q, err := m.question(r.Question)
-	if err != nil {
-		return out, err
-	}
-	names := m.members("", r.Objects)
-	var refusals []ledger.Refusal
-	var fresh []string
-	for _, name := range names {
-		p, c := m.people[name], m.chain(r.Question, name)
-		switch {
-		case p == nil && r.Cap.IsZero():
-			return out, ledger.ErrNoCap
-		case p != nil && !r.Cap.IsZero() && r.Cap.Nano() != p.cap:
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: r.Cap, Remedy: vocabulary.RemedyNothing})
-		case c != nil && !c.rule.policy.Equal(r.Policy):
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: vocabulary.RemedyNothing})
-		case c == nil:
-			if _, err := m.noiseOf(q); err != nil {
-				return out, err
-			}
-			fresh = append(fresh, name)
-		case c.withdrawn:
-			fresh = append(fresh, name)
-		}
-	}
-	if len(refusals) > 0 {
-		return out, refusedError(r.Question, refusals)
-	}
-	out = ledger.EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh), First: m.next()}
-	if text := r.Policy.String(); text != "" && len(fresh) > 0 && !m.policies[text] {
-		m.policies[text] = true
-		m.write("policy", "")
-	}
-	for _, name := range fresh {
-		m.begin(q, r, name, under)
-	}
-	out.Last = m.settle(r.Objects)
-	return out, nil
-}
-
-// begin enrols one object, or lets it come back with everything it has spent.
-func (m *paper) begin(q ledger.Question, r ledger.EnrollRequest, name string, under rule) {
-	if m.people[name] == nil {
-		m.people[name] = &person{cap: r.Cap.Nano(), chains: map[string]*paperChain{}}
-	}
-	c := m.chain(r.Question, name)
-	if c == nil {
-		c = &paperChain{rule: under, levels: map[int64]*paperLevel{}}
-		c.noise, _ = m.noiseOf(q)
-		m.people[name].chains[r.Question] = c
-	}
-	c.withdrawn = false
-	m.write("enrolled", name)
-}
-
 func (m *paper) withdraw(name string) error {
 	p := m.people[name]
 	if p == nil {
 		return ledger.ErrUnknown
 	}
-	part := false
-	for _, c := range p.chains {
-		part = part || !c.withdrawn
-		c.withdrawn = true
-	}
-	if part {
-		p.left = m.write("withdrawn", name)
-		for _, d := range m.deals {
-			delete(d.promised, name) // also when enrolled again
-		}
+	if p.takesPart() {
+		m.leave(name)
 	}
 	m.settle([]string{name})
 	return nil
+}
+
+// leave ends the part of somebody in everything.
+func (m *paper) leave(name string) {
+	p := m.people[name]
+	for _, c := range p.chains {
+		c.withdrawn = true
+	}
+	p.left = m.write("withdrawn", name)
+	for _, d := range m.deals {
+		delete(d.promised, name) // also when enrolled again
+	}
 }
 
 // beginEpoch closes the chain of somebody, unless nothing has happened in it.

@@ -26,6 +26,7 @@ type paperDeal struct {
 	ledger.Order
 	status     dealStatus
 	promised   map[string]int64 // of a reservation, by object
+	under      map[string]rule  // likewise, whose prices were promised
 	expires    time.Time
 	granted    ledger.Reservation
 	gone       int // of those reserved, who were forgotten
@@ -75,8 +76,11 @@ type consent struct {
 	partial bool
 	most    *int64
 	id      string // of a quote
-	offer   string // what that stood for
+	quoted  paperQuote
 }
+
+// paperQuote is what the ID of a quote stands for: what is offered, and of whom, and under which policies.
+type paperQuote struct{ offer, people, under string }
 
 // trade looks at an order, a new one or one that was reserved.
 func (m *paper) trade(o ledger.Order, reserved *paperDeal) (*paperTrade, error) {
@@ -141,10 +145,24 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	default:
 		n.method = "insert"
 	}
-	if c.rule.terms != nil && n.held < e {
-		n.price = priceOf(c.rule.terms, e) - priceOf(c.rule.terms, n.held)
+	prices := c.rule.terms
+	if reserved != nil {
+		prices = reserved.under[name].terms
+	}
+	if prices != nil && n.held < e {
+		n.price = max(0, priceOf(prices, e)-c.paidBy(t.Buyer))
 	}
 	return n, nil
+}
+
+// paidBy returns what a buyer has paid for the levels of a chain.
+func (c *paperChain) paidBy(buyer string) (sum int64) {
+	for _, l := range c.levels {
+		if i := slices.Index(l.holders, buyer); i >= 0 {
+			sum += l.paid[i]
+		}
+	}
+	return sum
 }
 
 // orders returns how many buyers a chain has, with this one.
@@ -255,7 +273,27 @@ func (t *paperTrade) quote() ledger.Quote {
 	return q
 }
 
-// offer is what the ID of a quote stands for.
+// stands is what the ID of a quote stands for.
+func (m *paper) stands(t *paperTrade) (q paperQuote) {
+	q.offer = t.offer()
+	for _, name := range m.members(t.Question, t.Objects) {
+		under := "nothing"
+		if c := m.chain(t.Question, name); c != nil {
+			under = c.rule.policy.String()
+		}
+		q.people += fmt.Sprintf("%q ", name)
+		q.under += fmt.Sprintf("%q under %s ", name, under)
+	}
+	return q
+}
+
+// termsChanged tells whether a quote was about the same people as the order is now, under other policies.
+func (m *paper) termsChanged(c consent, t *paperTrade) bool {
+	now := m.stands(t)
+	return c.id != "" && c.quoted.people == now.people && c.quoted.under != now.under
+}
+
+// offer is what an order comes to.
 func (t *paperTrade) offer() string {
 	text := fmt.Sprintf("%q %q %s:", t.Buyer, t.Question, t.Epsilon)
 	for _, n := range t.lines {
@@ -269,7 +307,7 @@ func (t *paperTrade) offer() string {
 
 // accept says why the buyer does not agree to what the order has become. Another quote would not help who
 // is bound to one against a lack of truths.
-func (t *paperTrade) accept(c consent) error {
+func (m *paper) accept(t *paperTrade, c consent) error {
 	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r ledger.Refusal) bool { return r.Reason != ledger.NoTruth })
 	switch {
 	case len(t.refused) > 0 && !c.partial, len(t.lines) == 0:
@@ -277,9 +315,9 @@ func (t *paperTrade) accept(c consent) error {
 	case len(untold) > 0 && c.id != "":
 		return refusedError(t.Question, untold)
 	case c.most != nil && *c.most < t.price():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Remedy: vocabulary.RemedyPaying}
-	case c.id != "" && c.offer != t.offer():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, MaxPrice: c.most, Remedy: vocabulary.RemedyQuoting}
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyPaying}
+	case c.id != "" && c.quoted.offer != t.offer():
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyQuoting}
 	}
 	return nil
 }
@@ -305,7 +343,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	if c.partial {
 		before.most = nil // those without a truth will cost nothing
 	}
-	if err := t.accept(before); err != nil {
+	if err := m.accept(t, before); err != nil {
 		return nil, err
 	}
 	var needy []string
@@ -324,7 +362,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 		return nil, err
 	}
 	t.drop(untold)
-	if err := t.accept(c); err != nil {
+	if err := m.accept(t, c); err != nil {
 		return nil, err
 	}
 	d, first, named := reserved, m.next(), []string(nil)
@@ -357,7 +395,7 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 		}
 		l := n.chain.levels[t.Epsilon.Nano()]
 		if !slices.Contains(l.holders, t.Buyer) {
-			l.holders = append(l.holders, t.Buyer)
+			l.holders, l.paid = append(l.holders, t.Buyer), append(l.paid, n.price)
 		}
 		m.people[n.name].earned += n.price
 		recorded := ledger.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
@@ -370,11 +408,11 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 	if err != nil {
 		return nil, err
 	}
-	if err := t.accept(c); err != nil {
+	if err := m.accept(t, c); err != nil {
 		return nil, err
 	}
 	q := t.quote()
-	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, expires: m.now().Add(during)}
+	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
 	d.granted = ledger.Reservation{
 		Number: uint64(len(m.deals)) + 1, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: q.Refused, Key: c.key, Expires: d.expires, First: m.next(),
@@ -384,7 +422,7 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 	d.Objects, d.All = nil, false
 	for _, n := range t.lines {
 		d.Objects = append(d.Objects, n.name)
-		d.promised[n.name] = n.price
+		d.promised[n.name], d.under[n.name] = n.price, n.chain.rule
 		m.write("held", n.name)
 	}
 	d.granted.Last = m.settle(t.Objects, d.granted.Refused...)

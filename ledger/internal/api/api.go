@@ -49,14 +49,17 @@ type Enrolment struct {
 	Objects  []string        `json:"objects" doc:"who is enrolled, by name"`
 	Policy   policy.Policy   `json:"policy,omitzero" doc:"the ceiling of each of their chains; without it, only the cap binds"`
 	Cap      privacy.Epsilon `json:"cap,omitzero" doc:"the largest ε of each over all questions; needed if anybody is new"`
+	Partial  bool            `json:"partial,omitempty" doc:"leave refused objects out, rather than refuse the request"`
 }
 
 // Enrolled is a [ledger.EnrollResult].
 type Enrolled struct {
-	Enrolled int    `json:"enrolled" doc:"newly, or again after they had withdrawn"`
-	Already  int    `json:"already" doc:"before, with the same policy"`
-	First    uint64 `json:"first" doc:"the first event"`
-	Last     uint64 `json:"last" doc:"the last event"`
+	Enrolled int              `json:"enrolled" doc:"newly, or again after they had withdrawn"`
+	Already  int              `json:"already" doc:"before, with the same policy"`
+	Refused  []ledger.Refusal `json:"refused" doc:"who was left out of a partial request, the first of them"`
+	Unlisted int              `json:"unlisted" doc:"how many more were left out"`
+	First    uint64           `json:"first" doc:"the first event"`
+	Last     uint64           `json:"last" doc:"the last event"`
 }
 
 // Release is a [ledger.ReleaseRequest].

@@ -52,6 +52,7 @@ func (d *description) describe(name string, v reflect.Value) {
 		d.add(name, string(event.EncodeMechanism(x)))
 	case string, fmt.Stringer:
 		d.add(name, fmt.Sprint(x))
+		d.plural(v)
 	default:
 		d.describeKind(name, v)
 	}
@@ -65,9 +66,14 @@ func (d *description) describeKind(name string, v reflect.Value) {
 		d.add(name, fmt.Sprintf("%x", v.Interface()))
 	default:
 		d.add(name, fmt.Sprintf("%+v", v.Interface()))
-		if v.Kind() == reflect.Slice {
-			d.parts[len(d.parts)-1].verb = "are"
-		}
+		d.plural(v)
+	}
+}
+
+// plural says of a list, which was added last, that they are, and not that it is.
+func (d *description) plural(v reflect.Value) {
+	if v.Kind() == reflect.Slice {
+		d.parts[len(d.parts)-1].verb = "are"
 	}
 }
 

@@ -285,15 +285,18 @@ func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []
 		if err != nil {
 			return nil, false, err
 		}
+		if err := s.ReadObjects(candidates); err != nil {
+			return nil, false, err
+		}
 		if members == nil {
 			members = candidates[:0] // who is left out makes room for those behind
 		}
 		for i := range candidates {
 			from = candidates[i].Name
-			in, err := p.includes(s, &candidates[i])
-			if err != nil {
-				return nil, false, err
+			if !candidates[i].Known {
+				return nil, false, errs.Corrupt(nil, "object %q has a chain but no budget", from)
 			}
+			in := !candidates[i].Object.Withdrew(candidates[i].Chain) // whoever has withdrawn is out of it
 			if in && len(members) == limit {
 				return members, false, nil
 			}
@@ -344,14 +347,6 @@ func NamesAlone(c *event.Settled, objects []string, all bool) bool {
 	}
 	c.Alone, c.Object = true, objects[0]
 	return true
-}
-
-// includes reads the object of a chain, and tells whether a panel of all has it: whoever has withdrawn is out of it.
-func (p *Panel) includes(s *state.State, m *state.Member) (in bool, err error) {
-	if m.Known, err = s.ReadObject(m.Name, &m.Object); err != nil || !m.Known {
-		return false, errs.Corrupt(err, "object %q has a chain but no budget", m.Name)
-	}
-	return !m.Object.Withdrew(m.Chain), nil
 }
 
 // Whole returns everybody in a panel of a question, for a request that is one transaction.

@@ -20,7 +20,8 @@ type Engine struct {
 	Log      zerolog.Logger   // where failures and commits are told
 	Clock    func() time.Time // the host's
 	leap     Leap
-	ReadOnly bool        // read-only
+	ReadOnly bool        // nothing is decided
+	Standby  bool        // what another host appends to the journal is folded; ReadOnly is set, too
 	Queue    Queue       // of those who wait for a commit
 	Known    state.Cache // records that were decoded before
 	views    views
@@ -29,10 +30,11 @@ type Engine struct {
 	Salts    func([]byte) // fills memory for some salts; nil for random bytes
 
 	// The rest is used by the one goroutine that commits.
-	Chances state.Chances
-	edge    *merkle.Edge // of the log as committed last; nil if not known
-	journal journaling
-	table   *table.Table // over the file; nil if there is no journal
+	Chances   state.Chances
+	edge      *merkle.Edge // of the log as committed last; nil if not known
+	journal   journaling
+	following following
+	table     *table.Table // over the file; nil if there is no journal
 }
 
 // Begin makes an engine over a store, whose commits a journal makes durable; without one, its own must be. Nothing is read but the

@@ -184,6 +184,9 @@ func (l *Engine) Of(ledger [16]byte) { l.journal.ledger = ledger }
 
 // end brings the file of a ledger that is being closed up to date. A journal beside it is gone then.
 func (l *Engine) end() error {
+	if l.Standby {
+		return l.endStandby()
+	}
 	j := l.journal.open
 	if j == nil {
 		return nil
@@ -196,6 +199,15 @@ func (l *Engine) end() error {
 		return closing(j, l.Checkpoint())
 	}
 	return l.drop(j)
+}
+
+// endStandby brings the file of a standby that is being closed up to date.
+func (l *Engine) endStandby() error {
+	err := l.endFollowing()
+	if l.Queue.Stopped() != nil {
+		return err
+	}
+	return errors.Join(err, l.Checkpoint())
 }
 
 // drop has the file name no journal, and removes the one that it had.
@@ -226,5 +238,5 @@ func (l *Engine) LetGo() error {
 	if j := l.journal.open; j != nil {
 		err = j.Close()
 	}
-	return errors.Join(err, l.Claim.Release())
+	return errors.Join(err, l.endFollowing(), l.Claim.Release())
 }

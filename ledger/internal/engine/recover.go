@@ -37,7 +37,7 @@ func (l *Engine) Recover(c Checks) error {
 		return err
 	}
 	if j == nil {
-		if !l.ReadOnly { // who only reads is shown what is there
+		if !l.untouched() { // who only reads is shown what is there
 			err = l.auditCopy(false, c.Audit)
 		}
 		if err == nil {
@@ -50,8 +50,17 @@ func (l *Engine) Recover(c Checks) error {
 		err = admit()
 	}
 	switch {
-	case err != nil || l.ReadOnly:
+	case err != nil || l.untouched():
 		return closing(j, err)
+	case l.Standby:
+		f, err := follower(j)
+		if err == nil {
+			err = l.beginFollowing(f)
+		}
+		if err != nil {
+			return closing(j, err)
+		}
+		return nil
 	case l.journal.from.Lasting():
 		return l.keep(j, term)
 	}
@@ -68,12 +77,12 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if !l.ReadOnly {
+	if !l.untouched() {
 		if err := l.journal.from.Sweep(); err != nil {
 			return nil, false, asMismatch(err)
 		}
 	}
-	j, err = l.journal.from.Find(journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at})
+	j, err = l.journal.from.Find(journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at, Standby: l.Standby})
 	switch {
 	case err != nil:
 		return nil, false, asMismatch(err)
@@ -119,7 +128,7 @@ func (l *Engine) auditCopy(named bool, audit func() error) error {
 func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) (term uint64, err error) {
 	if named {
 		err = l.auditCopy(true, audit)
-	} else if err = audit(); err == nil {
+	} else if err = audit(); err == nil && !l.Standby { // which goes on from where any copy ends that the journal has
 		err = l.checkFolded(j)
 	}
 	switch {

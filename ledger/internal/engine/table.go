@@ -18,7 +18,7 @@ func (l *Engine) overTable(base kv.Store) (err error) {
 	l.table, err = table.Over(base, table.Options{
 		Mark:     table.Mark{Bucket: state.BucketMeta, Key: []byte(state.KeyCounters)},
 		Limit:    l.Room,
-		ReadOnly: l.ReadOnly,
+		ReadOnly: l.untouched(),
 		Begun:    l.checkpointBegun,
 		Written:  l.checkpointWritten,
 		Failed:   l.checkpointFailed,
@@ -49,6 +49,7 @@ func (l *Engine) checkpointBegun(mark []byte) {
 func (l *Engine) checkpointWritten(mark []byte) {
 	at, err := markedPosition(mark)
 	if err == nil {
+		l.following.based.Store(&at)
 		err = l.trim(at)
 	}
 	if errors.Is(err, journal.ErrHeld) {
@@ -86,7 +87,7 @@ func (l *Engine) trim(at journal.Position) error {
 
 // Copier returns what copies the file, with everything committed before. Of a ledger open for reading only the copy must be completed.
 func (l *Engine) Copier() (from kv.Copier, ok bool) {
-	if l.ReadOnly {
+	if l.untouched() {
 		from, ok = l.base.(kv.Copier)
 	} else {
 		from, ok = l.Store.(kv.Copier)
@@ -97,7 +98,7 @@ func (l *Engine) Copier() (from kv.Copier, ok bool) {
 // Complete makes a copy of the file whole, without a journal. One that names none stays as it is: a commit of its own could look, to whoever
 // has the file open, like the next one of the file.
 func (l *Engine) Complete(copied kv.Writer) error {
-	if l.ReadOnly && l.table != nil { // what was folded is in memory
+	if l.untouched() && l.table != nil { // what was folded is in memory
 		if err := l.table.WriteTo(copied); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ func (*SaleMade) Kind() Kind        { return KindSale }
 func (*Sold) Kind() Kind            { return KindSold }
 func (*Withdrawn) Kind() Kind       { return KindWithdrawn }
 func (*EpochBegun) Kind() Kind      { return KindEpoch }
+func (*TermsChanged) Kind() Kind    { return KindTerms }
 func (*TruthBound) Kind() Kind      { return KindBound }
 func (*ObjectRefused) Kind() Kind   { return KindRefused }
 func (*Stated) Kind() Kind          { return KindStated }
@@ -39,6 +40,7 @@ func (c *Held) About() string          { return c.Object }
 func (c *Sold) About() string          { return c.Object }
 func (c *Withdrawn) About() string     { return c.Object }
 func (c *EpochBegun) About() string    { return c.Object }
+func (c *TermsChanged) About() string  { return c.Object }
 func (c *TruthBound) About() string    { return c.Object }
 func (c *ObjectRefused) About() string { return c.Object }
 func (c *Stated) About() string        { return c.Object }
@@ -92,6 +94,14 @@ func (c *Enrolled) Fields(x wire.Codec) {
 }
 
 // Fields implements [Change].
+func (c *TermsChanged) Fields(x wire.Codec) {
+	x.Text(&c.Object)
+	x.U32(&c.Question, &c.Policy)
+	x.Epsilon(&c.Cap)
+	x.Text(&c.Consent)
+}
+
+// Fields implements [Change].
 func (c *Released) Fields(x wire.Codec) {
 	x.Text(&c.Object)
 	x.U32(&c.Question)
@@ -126,7 +136,10 @@ func (c *Reserved) Fields(x wire.Codec) {
 func (c *Held) public(x wire.Codec) { x.Uvarint(&c.Sale, &c.Price) }
 
 // Fields implements [Change].
-func (c *Held) Fields(x wire.Codec) { x.Text(&c.Object) }
+func (c *Held) Fields(x wire.Codec) {
+	x.Text(&c.Object)
+	x.Short(&c.Policy)
+}
 
 // Fields implements [Change].
 func (c *Cancelled) Fields(x wire.Codec) { x.Uvarint(&c.Sale) }
@@ -175,6 +188,9 @@ func (c *ObjectRefused) Fields(x wire.Codec) {
 	coded(x, &c.Reason, ReasonCodes())
 	coded(x, &c.Remedy, RemedyCodes())
 	x.Epsilon(&c.Ceiling, &c.Spent, &c.Asked, &c.Cost, &c.Remaining, &c.Largest)
+	if c.Reason == vocabulary.NeedsConsent {
+		x.Text(&c.Why)
+	}
 }
 
 func (a *Account) fields(x wire.Codec) {
@@ -288,6 +304,7 @@ func newChange(k Kind) Change {
 		KindSold:      func() Change { return &Sold{} },
 		KindWithdrawn: func() Change { return &Withdrawn{} },
 		KindEpoch:     func() Change { return &EpochBegun{} },
+		KindTerms:     func() Change { return &TermsChanged{} },
 		KindBound:     func() Change { return &TruthBound{} },
 		KindRefused:   func() Change { return &ObjectRefused{} },
 		KindStated:    func() Change { return &Stated{} },

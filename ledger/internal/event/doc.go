@@ -12,6 +12,7 @@
 //	QuestionDefined, PolicyDefined,     what later events refer to by a number
 //	BuyerNamed
 //	Enrolled, Withdrawn, EpochBegun     an object comes, goes, or has another value
+//	TermsChanged                        an object is under other ceilings and prices from here on
 //	TruthBound, Released                a chain is tied to its truth; a response is drawn
 //	Charged, Answered                   what an answer about a panel costs each object; the answer
 //	Reserved, Held, Cancelled           a reservation; each of its objects; its end

@@ -111,6 +111,12 @@ func goldenEntries(t testing.TB) []Entry {
 		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "1"), Result: Result{Scored: true, Score: -1}, Method: MethodRaise},
 		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.7"), Result: Result{Scored: true, Score: 64}, Method: MethodInsert},
 		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.2"), Result: Result{Scored: true, Score: -1 << 61}, Method: MethodDegrade},
+		&TermsChanged{Object: "ann", Question: 1, Policy: 0, Cap: nano(t, 1)},
+		&TermsChanged{Object: strings.Repeat("é", 128), Question: 1<<32 - 1, Policy: 1<<32 - 1, Cap: eps(t, "1000"), Consent: strings.Repeat("ü", 512)},
+		&Held{Object: "ann", Sale: 1, Price: 7, Policy: 127},
+		&Held{Object: "ann", Sale: 1, Price: 7, Policy: 1<<32 - 1},
+		&ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Ceiling: eps(t, "1"), Asked: eps(t, "2"), Remedy: vocabulary.RemedyConsent, Why: "the cap would be ε=2, and is ε=1"}},
+		&ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.PolicyDiffers, Spent: eps(t, "1"), Remedy: vocabulary.RemedyTerms}},
 	}
 	return entries(changes)
 }
@@ -119,7 +125,8 @@ func goldenEntries(t testing.TB) []Entry {
 func entries(changes []Change) []Entry {
 	log := make([]Entry, len(changes))
 	for i, c := range changes {
-		at := epoch().Add(time.Duration(i-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on
+		at := epoch().Add(time.Duration(min(i, 59)-14) * 5 * 365 * 24 * time.Hour) // from before 1970 on, and to the end of time
+		at = at.Add(time.Duration(max(0, i-59)))
 		ev := Event{Number: uint64(i + 1), Time: at, Change: c}
 		binary.BigEndian.PutUint64(ev.Salt[:], 1<<40+uint64(i))
 		log[i] = Entry{Event: ev, Hashes: make([]tlog.Hash, merkle.Completes(uint64(i)))}

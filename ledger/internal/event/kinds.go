@@ -68,11 +68,12 @@ const (
 	KindForgotten                 // [Forgotten]
 	KindNoiseKey                  // [NoiseKeySet]
 	KindEpoch                     // [EpochBegun]
+	KindTerms                     // [TermsChanged]
 )
 
 func (k Kind) String() string {
 	names := [...]string{"", "created", "truth-key", "question", "policy", "enrolled", "released", "settled", "charged", "answered",
-		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn", "bound", "refused", "stated", "forgotten", "noise-key", "epoch"}
+		"buyer", "reserved", "held", "cancelled", "sale", "sold", "withdrawn", "bound", "refused", "stated", "forgotten", "noise-key", "epoch", "terms"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -108,6 +109,16 @@ type Enrolled struct {
 	Policy   uint32          // 0 for none
 	Noise    uint32          // the key that the chain is drawn from; 0 for chance
 	Cap      privacy.Epsilon // over all questions
+}
+
+// TermsChanged puts the chain of an object and a question under another policy, and the object under another cap, from here on. It says
+// both, also if one of them stays.
+type TermsChanged struct {
+	Object   string          // by name
+	Question uint32          // by number
+	Policy   uint32          // 0 for none
+	Cap      privacy.Epsilon // over all questions
+	Consent  string          // the host's word that the object agreed; "" if nothing is more than before
 }
 
 // Released records a response.
@@ -166,6 +177,7 @@ type Held struct {
 	Object string // by name
 	Sale   uint64 // the number of the reservation
 	Price  uint64 // of the object, in minor units
+	Policy uint32 // of its chain then, whose prices are promised; 0 for none
 }
 
 // Cancelled ends a reservation.

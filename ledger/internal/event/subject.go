@@ -28,6 +28,8 @@ func QuestionOf(ev Event) uint32 {
 		return c.Question
 	case *EpochBegun:
 		return c.Question
+	case *TermsChanged:
+		return c.Question
 	case *ObjectRefused:
 		return c.Question
 	case *Reserved:

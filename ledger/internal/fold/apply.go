@@ -79,6 +79,8 @@ func applyWhole(s *state.State, ev event.Event) error {
 		return applyWithdrawn(s, c, ev.Number)
 	case *event.EpochBegun:
 		return applyEpoch(s, c, ev.Number)
+	case *event.TermsChanged:
+		return applyTerms(s, c, ev)
 	case *event.Stated:
 		return applyStated(s, c, ev.Number)
 	case *event.Forgotten:

@@ -45,8 +45,7 @@ func applyEnrolled(s *state.State, c *event.Enrolled, number uint64) error {
 	if ch.Noise != c.Noise {
 		return errs.Corrupt(nil, "object %q comes to question %d with another noise key than its chain began with", c.Object, c.Question)
 	}
-	s.Counters.Underway.Enrolled++
-	if err := followObject(&s.Counters.Underway, c.Object); err != nil {
+	if err := noteMember(&s.Counters.Underway, c.Question, c.Object); err != nil {
 		return err
 	}
 	ch.Enrolled = number
@@ -105,6 +104,10 @@ func applyWithdrawn(s *state.State, c *event.Withdrawn, number uint64) error {
 	}
 	if out, err := s.IsOut(c.Object, o); err != nil || out {
 		return errs.Corrupt(err, "object %q withdraws twice", c.Object)
+	}
+	s.Counters.Underway.Enrolled++
+	if err := followObject(&s.Counters.Underway, c.Object); err != nil {
+		return err
 	}
 	o.Withdrawn = number
 	return putObject(s, c.Object, o, number)

@@ -23,7 +23,10 @@ func applyErased(s *state.State, ev event.Event) error {
 	case *event.ObjectRefused:
 		n.Mentions++
 		s.Counters.Refused++
-	case *event.Enrolled:
+	case *event.Enrolled, *event.Withdrawn:
+		s.Counters.Underway.Enrolled++
+	case *event.TermsChanged:
+		n.Terms++
 		s.Counters.Underway.Enrolled++
 	case *event.Released:
 		s.Counters.Underway.Erased++
@@ -91,24 +94,46 @@ func checkAccount(s *state.State, c *event.Forgotten, o state.Object, known bool
 	if err := takeErased(&s.Counters.Erased, c, o); err != nil {
 		return err
 	}
-	missing := c.Events - o.Total()
-	sum, last := privacy.Epsilon{}, uint32(0)
+	missing, changed := c.Events-o.Total(), uint64(0) // changes of terms that must be among those erased
+	if known && c.Cap != o.Cap {
+		changed = 1
+	}
+	sum, last, policies := privacy.Epsilon{}, uint32(0), uint64(0)
 	for _, r := range c.Chains {
 		if r.Question <= last || r.Question > s.Counters.Questions || r.Policy > s.Counters.Policies {
 			return errs.Corrupt(nil, "object %q leaves a chain of question %d under policy %d", c.Object, r.Question, r.Policy)
 		}
-		there, err := checkRemnant(s, c.Object, r, missing == 0)
+		there, moved, err := checkRemnant(s, c.Object, r, missing == 0)
 		if err != nil {
 			return err
 		}
 		if there {
 			o.Chains--
 		}
+		if moved {
+			policies++
+		}
 		sum, last = budget.Plus(sum, r.Spent), r.Question
 	}
-	if sum != c.Spent || c.Cap.Less(c.Spent) || o.Chains != 0 || known && c.Cap != o.Cap || missing == 0 && c.Spent != o.Spent {
+	if changed = max(changed, policies); missing == 0 && changed > 0 {
+		return errs.Corrupt(nil, "object %q leaves other terms behind than it had", c.Object)
+	}
+	over := c.Cap.Less(c.Spent) && !o.Cap.Less(o.Spent) // it can only be so by terms that have changed
+	if sum != c.Spent || over && missing == 0 || o.Chains != 0 || missing == 0 && c.Spent != o.Spent {
 		return errs.Corrupt(nil, "object %q leaves behind what it has not spent", c.Object)
 	}
+	if over {
+		changed = max(changed, 1)
+	}
+	return takeTerms(&s.Counters.Erased, changed)
+}
+
+// takeTerms takes off the erased changes of terms that something proves.
+func takeTerms(e *state.Erasure, changed uint64) error {
+	if changed > e.Terms {
+		return errs.Corrupt(nil, "terms have changed that no event changed: %d changes are erased, %d are needed", e.Terms, changed)
+	}
+	e.Terms = min(e.Terms-changed, e.Events) // of an object we cannot know
 	return nil
 }
 
@@ -130,16 +155,16 @@ func takeErased(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	return nil
 }
 
-// checkRemnant checks what is left of a chain against the chain, and tells whether there is one.
-func checkRemnant(s *state.State, name string, r event.Remnant, whole bool) (found bool, err error) {
+// checkRemnant checks what is left of a chain against the chain. It tells whether there is one, and whether it was under another policy.
+func checkRemnant(s *state.State, name string, r event.Remnant, whole bool) (found, moved bool, err error) {
 	ch, found, err := s.Chain(r.Question, name)
 	if err != nil {
-		return found, err
+		return found, false, err
 	}
-	if whole && !found || found && (ch.Policy != r.Policy || whole && ch.Total() != r.Spent || r.Spent.Less(ch.Total())) {
-		return found, errs.Corrupt(nil, "object %q has not spent %s on question %d", name, r.Spent, r.Question)
+	if whole && !found || found && (whole && ch.Total() != r.Spent || r.Spent.Less(ch.Total())) {
+		return found, false, errs.Corrupt(nil, "object %q has not spent %s on question %d", name, r.Spent, r.Question)
 	}
-	return found, nil
+	return found, found && ch.Policy != r.Policy, nil
 }
 
 // forgetChain destroys the levels of a chain, of all its epochs.

@@ -52,6 +52,9 @@ func (w *wanted) reserved() bool { return w.order != nil && w.order.Reserved != 
 // checkRefusal checks that an object was refused for what is true of it, as far as the state tells: the log has neither
 // truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
 func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
+	if isOfTerms(&c.Refusal) {
+		return checkTermsRefusal(s, c)
+	}
 	w := wanted{at: at}
 	q, err := wantedBy(s, c, &w)
 	if err != nil {
@@ -172,6 +175,9 @@ func checkShort(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Re
 	if r.Reason == vocabulary.ChainCeiling {
 		want.Ceiling, want.Spent = budget.Lower(budget.Higher(r.Ceiling, lowest), highest), w.Chain.Spent()
 		possible := !budget.Minus(r.Ceiling, r.Spent).Less(w.cost) || !budget.Minus(w.Policy.Limit(), want.Spent).Less(w.cost)
+		if possible && r.Remedy == vocabulary.RemedyWaiting && w.order == nil && !w.answer { // the rest of the cap may have gone to another question since
+			capFree = budget.Plus(capFree, chargedInSweep(&s.Counters.Underway, budget.Minus(w.cost, capFree)))
+		}
 		waiting = possible && !capFree.Less(w.cost)
 	} else {
 		want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent

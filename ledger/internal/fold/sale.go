@@ -124,6 +124,9 @@ func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
 	if err != nil {
 		return err
 	}
+	if c.Policy != ch.Policy {
+		return errs.Corrupt(nil, "object %q, reservation %d: it is reserved under policy %d, and was under policy %d", c.Object, c.Sale, c.Policy, ch.Policy)
+	}
 	if err := checkPrice(s, r, ch, o, c.Price, ev); err != nil {
 		return errs.Corrupt(nil, "object %q, reservation %d: %v", c.Object, c.Sale, err)
 	}
@@ -134,35 +137,40 @@ func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
 	return putObject(s, c.Object, o, ev.Number)
 }
 
-// checkPrice checks that an object's terms sell the response to the buyer at this price. What was reserved was
-// checked then, but for the price and for who holds the level.
+// checkPrice checks that an object's terms sell the response to the buyer at this price.
 func checkPrice(s *state.State, r state.Sale, c state.Chain, o state.Object, price uint64, ev event.Event) error {
 	p, err := s.Policy(c.Policy)
 	if err != nil {
 		return err
 	}
-	terms, due := p.Terms(), uint64(0)
-	if terms != nil {
-		due = uint64(terms.Upgrade(c.HeldBy(r.Buyer), r.Epsilon))
+	if err := checkDue(p, r, &c, price); err != nil {
+		return err
 	}
+	sale := p.Terms()
 	recorded, found := c.At(r.Epsilon)
 	switch {
-	case price != due:
-		return fmt.Errorf("the price is %d, not %d", due, price)
 	case found && recorded.IsHeldBy(r.Buyer):
 		return nil
-	case terms == nil:
+	case sale == nil:
 		return errors.New("it is not for sale")
 	}
-	if err := checkRoom(s, r, recorded, o, terms, ev.Time); err != nil || r.Status == state.SaleSold && r.Granted != 0 {
+	if err := checkRoom(s, r, recorded, o, sale, ev.Time); err != nil {
 		return err
 	}
 	name, err := s.BuyerName(r.Buyer)
 	if err != nil {
 		return err
 	}
-	if !terms.Allows(name) || !terms.Offers(r.Epsilon) || !terms.Open(ev.Time) {
+	if !sale.Allows(name) || !sale.Offers(r.Epsilon) || !sale.Open(ev.Time) {
 		return fmt.Errorf("it is not for sale to %q at ε=%s", name, r.Epsilon)
+	}
+	return nil
+}
+
+// checkDue checks that a price is what is due under a policy.
+func checkDue(p policy.Policy, r state.Sale, c *state.Chain, price uint64) error {
+	if due := terms.Due(p, c, r.Buyer, r.Epsilon); price != due {
+		return fmt.Errorf("the price is %d, not %d", due, price)
 	}
 	return nil
 }
@@ -173,8 +181,8 @@ func checkRoom(s *state.State, r state.Sale, recorded state.Level, o state.Objec
 		return nil
 	}
 	reserving, err := terms.Reserving(s, o, recorded, event.Deal{Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, at)
-	if err == nil && len(recorded.Buyers)+reserving >= policyTerms.Holders() {
-		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.Buyers), r.Epsilon, reserving, policyTerms.Holders())
+	if err == nil && len(recorded.Holders)+reserving >= policyTerms.Holders() {
+		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.Holders), r.Epsilon, reserving, policyTerms.Holders())
 	}
 	return err
 }
@@ -254,25 +262,48 @@ func begunSale(s *state.State, c *event.SaleMade, ev event.Event) (state.Sale, e
 	return r, nil
 }
 
-// checkPromise checks that an object of a reservation is sold for no more than was reserved.
-func checkPromise(s *state.State, r state.Sale, c *event.Sold) error {
+// checkPromise checks that an object of a reservation is sold for what is due by the prices that were in force when it was reserved, and
+// for no more than was reserved. Whether the terms sell it at all was checked then.
+func checkPromise(s *state.State, r state.Sale, ch *state.Chain, o state.Object, c *event.Sold, ev event.Event) error {
 	if r.Granted == 0 {
 		return nil
 	}
 	at := &s.Counters.Open.Held
 	for *at = max(*at, r.Granted); ; { // objects are sold in the order in which they were reserved
 		*at++
-		ev, err := s.Event(*at)
-		promised, is := ev.Change.(*event.Held)
+		before, err := s.Event(*at)
+		promised, is := before.Change.(*event.Held)
 		switch {
 		case err != nil || !is || promised.Sale != c.Sale:
 			return errs.Corrupt(err, "object %q was not reserved for sale %d", c.Object, c.Sale)
 		case promised.Object == c.Object && promised.Price < c.Price:
 			return errs.Corrupt(nil, "object %q is sold for %d, and was reserved for %d", c.Object, c.Price, promised.Price)
 		case promised.Object == c.Object:
-			return nil
+			return checkPromised(s, r, promised, ch, o, c, ev)
 		}
 	}
+}
+
+// checkPromised checks an object of a reservation by the terms that were in force when it was reserved.
+func checkPromised(s *state.State, r state.Sale, promised *event.Held, ch *state.Chain, o state.Object, c *event.Sold, ev event.Event) error {
+	p, err := s.Policy(promised.Policy)
+	if err != nil {
+		return err
+	}
+	wrong := checkDue(p, r, ch, c.Price)
+	if recorded, found := ch.At(r.Epsilon); wrong == nil && p.Terms() != nil && !(found && recorded.IsHeldBy(r.Buyer)) {
+		wrong = checkRoom(s, r, recorded, o, p.Terms(), ev.Time)
+		if wrong != nil { // other terms may have let others in since
+			changed, err := TermsChangedSince(s, o, r.Granted)
+			if err != nil || slices.Contains(changed, r.Question) {
+				return err
+			}
+		}
+	}
+	if wrong != nil {
+		return errs.Corrupt(nil, "object %q, sale %d: %v", c.Object, c.Sale, wrong)
+	}
+	return nil
 }
 
 // applySold hands an object's response to a buyer, and its price to the object.
@@ -288,7 +319,7 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 	if r.Status != state.SaleSold || r.Granted != 0 && (!slices.Contains(o.Held, c.Sale) || o.Withdrawn > r.Granted) {
 		return errs.Corrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.Object, c.Sale)
 	}
-	if err := checkPromise(s, r, c); err != nil {
+	if err := checkPromise(s, r, &ch, o, c, ev); err != nil {
 		return err
 	}
 	had := ch.HeldBy(r.Buyer)
@@ -298,8 +329,10 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 	if err := takeObject(&s.Counters, c.Object, c.Price); err != nil {
 		return err
 	}
-	if err := checkPrice(s, r, ch, o, c.Price, ev); err != nil {
-		return errs.Corrupt(nil, "object %q, sale %d: %v", c.Object, c.Sale, err)
+	if r.Granted == 0 {
+		if err := checkPrice(s, r, ch, o, c.Price, ev); err != nil {
+			return errs.Corrupt(nil, "object %q, sale %d: %v", c.Object, c.Sale, err)
+		}
 	}
 	if had.IsZero() {
 		ch.Buyers++
@@ -336,7 +369,7 @@ func handOver(s *state.State, ch *state.Chain, r state.Sale, c *event.Sold) erro
 	if ch.Levels[at].IsHeldBy(r.Buyer) {
 		return nil
 	}
-	holders := &ch.Levels[at].Buyers
-	*holders = append(slices.Clip(*holders), r.Buyer)
+	holders := &ch.Levels[at].Holders
+	*holders = append(slices.Clip(*holders), state.Holder{Buyer: r.Buyer, Paid: c.Price})
 	return nil
 }

@@ -101,7 +101,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 			return errs.Corrupt(nil, "request %q counts %v, of %d chains", c.Key, c.Counts, known)
 		}
 	}
-	want, of := c.Counts, state.OfRaise|state.OfEnrolment|state.OfChange
+	want, of := c.Counts, state.OfRaise|state.OfEnrolment|state.OfChange|state.OfTerms|state.OfWithdrawal
 	switch {
 	case c.Sale != 0:
 		return checkSaleCounts(s, c)
@@ -112,12 +112,14 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	default:
 		erased := c.Counts[event.Drawn] + c.Counts[event.Derived] - u.Enrolled - u.Raised - u.Derived
 		want = event.Counts{u.Enrolled + u.Raised, c.Counts[event.Reused], u.Derived}
-		if erased == u.Erased && c.Counts[event.Drawn] >= want[event.Drawn] && c.Counts[event.Derived] >= want[event.Derived] {
+		if single := u.Requests&state.OfChange != 0 && c.Counts == (event.Counts{}); single {
+			want = c.Counts // one that withdraws alone is not counted
+		} else if erased == u.Erased && c.Counts[event.Drawn] >= want[event.Drawn] && c.Counts[event.Derived] >= want[event.Derived] {
 			want, u.Draws = c.Counts, c.Counts[event.Drawn]-want[event.Drawn]
 		}
 	}
 	if want != c.Counts || u.Sweep && c.Answer == 0 || u.Events > 0 && u.Requests&of == 0 || u.Requests == state.OfChange && c.Counts != (event.Counts{}) {
-		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, %d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
+		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, withdrawn or under other terms, %d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
 	}
 	return nil
 }
@@ -205,8 +207,11 @@ func sweptBy(s *state.State, first, end uint64) (map[uint32]event.SweptCount, er
 // when they are found to be forgotten.
 func checkSpent(s *state.State, c *event.Settled) error {
 	u := &s.Counters.Underway
-	hidden := c.Spent - u.Spent
-	if c.Spent < u.Spent || hidden < u.Draws && u.Draws > 0 || hidden > 0 && u.Draws == 0 || hidden > u.Draws*privacy.MaxEpsilonNano {
+	hidden, least := c.Spent-u.Spent, u.Draws
+	if len(c.Swept) > 0 {
+		least = 0 // who was raised by hand may have got the lower levels of the calendar, for nothing
+	}
+	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > u.Draws*privacy.MaxEpsilonNano {
 		return errs.Corrupt(nil, "request %q costs %d nano-nats, its events %d, without %d draws that are erased", c.Key, c.Spent, u.Spent, u.Draws)
 	}
 	s.Counters.Erased.Spent += hidden

@@ -11,10 +11,13 @@ import (
 func takeEvent(u *state.Underway, k event.Kind) error {
 	before := u.Requests
 	if u.Events++; before == 0 {
-		before = state.OfRaise | state.OfEnrolment | state.OfAnswer | state.OfSale | state.OfReservation | state.OfChange
+		before = ^state.Requests(0)
 	}
 	u.Requests = before & state.RequestsWith(k)
-	if !u.Loose && (u.Requests == 0 || u.Requests == state.OfChange && u.Events > 1) {
+	if u.Events > 1 {
+		u.Requests &^= state.OfChange
+	}
+	if !u.Loose && u.Requests == 0 {
 		return errs.Corrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.Events-1)
 	}
 	return nil
@@ -26,6 +29,13 @@ func noteName(u *state.Underway, object string) {
 		u.One = object
 	}
 	u.More = u.More || u.One != object && object != ""
+}
+
+// noteMember notes an object that is enrolled in a question, or put under other terms in it.
+func noteMember(u *state.Underway, question uint32, object string) error {
+	u.Enrolled++
+	noteWanted(u, question, privacy.Epsilon{})
+	return followObject(u, object)
 }
 
 // followObject notes an object that is enrolled or has a response: a request goes through them in order.
@@ -69,7 +79,14 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.Refused.Name)
 	}
 	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
-	noteWanted(u, c.Question, c.Asked)
+	if isOfTerms(&c.Refusal) {
+		noteWanted(u, c.Question, privacy.Epsilon{})
+	} else {
+		noteWanted(u, c.Question, c.Asked)
+	}
+	if u.Requests &= refusing(&c.Refusal); !u.Loose && u.Requests == 0 {
+		return errs.Corrupt(nil, "object %q is refused for %s by a request that refuses nobody for it", c.Object, c.Reason)
+	}
 	return nil
 }
 

@@ -242,7 +242,7 @@ func (x Scan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool,
 	_, levels := c.DecodeHead(&d)
 	var one, taken state.Level
 	for range levels {
-		skipBuyers(&d, state.DecodeLevel(&d, &one))
+		state.SkipHolders(&d, state.DecodeLevel(&d, &one))
 		if x.Current || one.Epsilon == x.Epsilon {
 			found, taken = true, one
 		}
@@ -255,11 +255,4 @@ func (x Scan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool,
 		into.index, b.rows = aRow, append(b.rows, taken.Response.Bits)
 	}
 	return true, nil
-}
-
-// skipBuyers reads the buyers of a level, and keeps none.
-func skipBuyers(d *wire.Decoder, n int) {
-	for range n {
-		d.Uvarint32()
-	}
 }

@@ -43,7 +43,9 @@ func usualChains(t testing.TB) (chains []state.Chain) {
 	t.Helper()
 	at := func(epsilon int64, index int, ev uint64, buyers ...uint32) state.Level {
 		l := state.NewLevel(nano(t, epsilon), event.Value{Index: index}, ev)
-		l.Buyers = buyers
+		for i, buyer := range buyers {
+			l.Holders = append(l.Holders, state.Holder{Buyer: buyer, Paid: []uint64{0, 127, 1 << 40}[i%3]})
+		}
 		return l
 	}
 	return []state.Chain{

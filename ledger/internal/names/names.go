@@ -13,12 +13,20 @@ const MaxBytes = 256
 
 // Check accepts text of 1 to [MaxBytes] bytes of UTF-8 without control characters, and returns [errs.ErrInvalid] for other text. what
 // says in the error what the name is of. Keys of the file rely on names having no zero byte.
-func Check(what, name string) error {
+func Check(what, name string) error { return check(what, name, MaxBytes) }
+
+// MaxText is the longest text that is no name, in bytes.
+const MaxText = 1024
+
+// CheckText is [Check] for a text of up to [MaxText] bytes.
+func CheckText(what, text string) error { return check(what, text, MaxText) }
+
+func check(what, name string, most int) error {
 	switch {
 	case name == "":
 		return errs.Invalid("the %s is empty", what)
-	case len(name) > MaxBytes:
-		return errs.Invalid("the %s has %d bytes; at most %d are allowed", what, len(name), MaxBytes)
+	case len(name) > most:
+		return errs.Invalid("the %s has %d bytes; at most %d are allowed", what, len(name), most)
 	case !utf8.ValidString(name):
 		return errs.Invalid("the %s %q is not UTF-8", what, name)
 	}

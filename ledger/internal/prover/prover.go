@@ -280,6 +280,8 @@ func (m *statementMaker) addNeeded(s *state.State, ev event.Event) error {
 	switch c := ev.Change.(type) {
 	case *event.Enrolled:
 		policy = c.Policy
+	case *event.TermsChanged:
+		policy = c.Policy
 	case *event.Reserved:
 		buyer = c.Buyer
 	case *event.SaleMade:
@@ -287,6 +289,9 @@ func (m *statementMaker) addNeeded(s *state.State, ev event.Event) error {
 	case *event.Held:
 		r, err := s.Sale(c.Sale)
 		if err != nil {
+			return err
+		}
+		if err := m.addDefined(s, 0, c.Policy, 0); err != nil {
 			return err
 		}
 		return m.add(s, r.Granted)

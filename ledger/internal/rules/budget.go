@@ -72,19 +72,18 @@ type Charge struct {
 	Reaches privacy.Epsilon // the ε of the chain's highest level afterwards
 }
 
-// room is what there is for a charge.
-type room struct {
-	ceiling, spent privacy.Epsilon // of the chain
-	free, left     privacy.Epsilon // under the ceiling, without and with what others hold
-	capFree        privacy.Epsilon // the same under the object's cap
-	capLeft        privacy.Epsilon
+// Room is what there is for a charge.
+type Room struct {
+	Ceiling, Spent   privacy.Epsilon // of the chain
+	Free, Left       privacy.Epsilon // under the ceiling, without and with what others hold
+	CapFree, CapLeft privacy.Epsilon // the same under the object's cap
 }
 
 // Most returns what can be charged.
-func (r room) Most() privacy.Epsilon { return budget.Lower(r.left, r.capLeft) }
+func (r Room) Most() privacy.Epsilon { return budget.Lower(r.Left, r.CapLeft) }
 
 // Room looks at what an object has left, given that a charge is granted. What others hold counts as spent.
-func (l *Rules) Room(s *state.State, x *terms.Subject, ask Charge) (r room, err error) {
+func (l *Rules) Room(s *state.State, x *terms.Subject, ask Charge) (r Room, err error) {
 	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
 		return r, err
@@ -93,16 +92,16 @@ func (l *Rules) Room(s *state.State, x *terms.Subject, ask Charge) (r room, err 
 	if ask.Newcomer {
 		buyers++
 	}
-	r.spent, r.ceiling = x.Chain.Spent(), x.Policy.Ceiling(ask.At, buyers)
-	r.free = budget.Minus(r.ceiling, r.spent)
+	r.Spent, r.Ceiling = x.Chain.Spent(), x.Policy.Ceiling(ask.At, buyers)
+	r.Free = budget.Minus(r.Ceiling, r.Spent)
 	// What the host's own raises and known buyers hold must stay without any further buyer, and what a new buyer holds
 	// with its own share, whatever becomes of other orders.
-	r.left = budget.Minus(r.free, held.plain)
+	r.Left = budget.Minus(r.Free, held.plain)
 	if !held.shares.IsZero() {
-		r.left = budget.Lower(r.left, budget.Minus(budget.Minus(x.Policy.Ceiling(ask.At, buyers+1), r.spent), held.shares))
+		r.Left = budget.Lower(r.Left, budget.Minus(budget.Minus(x.Policy.Ceiling(ask.At, buyers+1), r.Spent), held.shares))
 	}
-	r.capFree = budget.Minus(x.Object.Cap, x.Object.Spent)
-	r.capLeft = budget.Minus(r.capFree, held.all)
+	r.CapFree = budget.Minus(x.Object.Cap, x.Object.Spent)
+	r.CapLeft = budget.Minus(r.CapFree, held.all)
 	return r, nil
 }
 
@@ -113,13 +112,13 @@ func (l *Rules) CheckBudget(s *state.State, x *terms.Subject, ask Charge) (*voca
 	switch {
 	case err != nil:
 		return nil, err
-	case r.left.Less(ask.Cost):
-		possible := !r.free.Less(ask.Cost) || !budget.Minus(x.Policy.Limit(), r.spent).Less(ask.Cost)
-		helps := possible && !r.capFree.Less(ask.Cost)
-		return ask.refusal(vocabulary.Refusal{Object: x.Name, Reason: vocabulary.ChainCeiling, Ceiling: r.ceiling, Spent: r.spent, Remaining: r.left}, helps), nil
-	case r.capLeft.Less(ask.Cost):
-		helps := !r.capFree.Less(ask.Cost) // for the order that holds the rest
-		return ask.refusal(vocabulary.Refusal{Object: x.Name, Reason: vocabulary.ObjectCap, Ceiling: x.Object.Cap, Spent: x.Object.Spent, Remaining: r.capLeft}, helps), nil
+	case r.Left.Less(ask.Cost):
+		possible := !r.Free.Less(ask.Cost) || !budget.Minus(x.Policy.Limit(), r.Spent).Less(ask.Cost)
+		helps := possible && !r.CapFree.Less(ask.Cost)
+		return ask.refusal(vocabulary.Refusal{Object: x.Name, Reason: vocabulary.ChainCeiling, Ceiling: r.Ceiling, Spent: r.Spent, Remaining: r.Left}, helps), nil
+	case r.CapLeft.Less(ask.Cost):
+		helps := !r.CapFree.Less(ask.Cost) // for the order that holds the rest
+		return ask.refusal(vocabulary.Refusal{Object: x.Name, Reason: vocabulary.ObjectCap, Ceiling: x.Object.Cap, Spent: x.Object.Spent, Remaining: r.CapLeft}, helps), nil
 	}
 	return nil, nil
 }

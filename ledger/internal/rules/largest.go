@@ -37,6 +37,37 @@ func (l *Rules) OrLess(s *state.State, x *terms.Subject, ask Asking, on terms.Of
 	return err
 }
 
+// Span is how far the responses of an object can go.
+type Span struct {
+	Now      privacy.Epsilon // all levels up to it can be had at once
+	Ever     privacy.Epsilon // the same if the ceiling rises as far as need be, and nobody else holds anything
+	Recorded bool            // only levels that are recorded can be had, because the key for others is missing
+}
+
+// Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked for does not matter.
+func (l *Rules) Span(s *state.State, x *terms.Subject, ask Asking) (span Span, err error) {
+	current := x.Chain.Current()
+	switch {
+	case l.lacksNoiseKey(x.Chain):
+		return Span{Now: current, Ever: current, Recorded: true}, nil
+	case l.LacksTruthKey(x.Name, current) != nil:
+		return Span{Now: current, Ever: current}, nil
+	}
+	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil }
+	drawn, err := l.largestDrawn(s, x, ask, privacy.MaxEpsilon(), all)
+	span.Now = budget.Higher(current, drawn)
+	span.Ever = budget.Higher(span.Now, budget.Plus(current, budget.Minus(x.Object.Cap, x.Object.Spent)))
+	return span, err
+}
+
+// Within returns the highest level on offer, up to an ε, that an object can have, or 0.
+func (l *Rules) Within(x *terms.Subject, span *Span, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
+	if span.Recorded {
+		return highestRecorded(x.Chain, most, on)
+	}
+	return on(budget.Lower(most, span.Now))
+}
+
 // highestRecorded returns the highest recorded level up to an ε that is on offer, or 0.
 func highestRecorded(c state.Chain, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
 	for i := len(c.Levels) - 1; i >= 0; i-- {

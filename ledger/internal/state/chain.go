@@ -97,6 +97,16 @@ func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
+// PaidBy returns what a buyer has paid for the levels that it holds, in minor units of the currency.
+func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
+	for i := range c.Levels {
+		if at := c.Levels[i].holder(buyer); at >= 0 {
+			sum += c.Levels[i].Holders[at].Paid // at most the revenue
+		}
+	}
+	return sum
+}
+
 // Encode returns the payload of the record.
 func (c Chain) Encode() []byte {
 	e := &wire.Encoder{}
@@ -157,7 +167,7 @@ func decodeClosed(d *wire.Decoder) []ClosedEpoch {
 		one.Levels = make([]Level, d.Count(smallestLevel))
 		for i := range one.Levels {
 			l := &one.Levels[i]
-			l.Buyers = DecodeBuyers(d, DecodeLevel(d, l))
+			l.Holders = DecodeHolders(d, DecodeLevel(d, l))
 		}
 	}
 	return closed

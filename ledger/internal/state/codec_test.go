@@ -16,7 +16,7 @@ func usualRecords(t testing.TB) [][]byte {
 	t.Helper()
 	bound := event.Tag{1, 2, 0x80, 0xff}
 	long := NewLevel(nano(t, 1<<39), event.Value{Index: rrchain.MaxValues - 1}, 1<<62)
-	long.Buyers = []uint32{1, math.MaxUint32}
+	long.Holders = []Holder{{1, 0}, {math.MaxUint32, math.MaxInt64}}
 	bits, err := rrchain.NewBits(9, 1, 8)
 	must(t, err)
 	objects := []Object{
@@ -60,7 +60,7 @@ func oneForm(t *testing.T, payload []byte) (sound int) {
 	same("object", o.Encode(), err)
 	page := LevelPage{Page: make([]Level, 8), used: 1}
 	for i := range page.Page { // what was there before must not be seen
-		page.Page[i] = Level{Event: 9, Buyers: []uint32{9}}
+		page.Page[i] = Level{Event: 9, Holders: []Holder{{9, 9}}}
 	}
 	c, err := page.decodeChain(payload)
 	same("chain", c.Encode(), err)

@@ -65,7 +65,7 @@ func (c *Counters) Fields(x wire.Codec) {
 	if under := c.Underway != (Underway{}); x.Flag(&under) {
 		c.Underway.fields(x)
 	}
-	x.Uvarint(&c.Erased.Events, &c.Erased.Mentions, &c.Erased.Earned, &c.Erased.Spent)
+	x.Uvarint(&c.Erased.Events, &c.Erased.Mentions, &c.Erased.Terms, &c.Erased.Earned, &c.Erased.Spent)
 	if x.Uvarint(&c.Open.Sale); c.Open.Sale != 0 {
 		x.Uvarint(&c.Open.Objects, &c.Open.Erased, &c.Open.Price)
 		c.Open.Tally.Fields(x)
@@ -125,6 +125,7 @@ const (
 type Erasure struct {
 	Events   uint64 `audit:"the number of erased events that belong to no forgotten object"` // how many
 	Mentions uint64 `audit:"the number of those that only named somebody"`                   // of them that only named somebody: refusals and settled events
+	Terms    uint64 `audit:"the number of those that changed terms"`                         // of them that changed the terms of somebody
 	Earned   uint64 `audit:"the money in erased events that belongs to no forgotten object"` // in minor units of the currency
 	Spent    uint64 `audit:"the ε in erased events that belongs to no forgotten object"`     // nano-nats
 }

@@ -32,7 +32,7 @@ func FuzzDecodeChain(f *testing.F) {
 	fuzz(f, BucketChains, nil, DecodeChain, Chain.Encode, func(c Chain) int {
 		items := len(c.Levels)
 		for _, l := range c.Levels {
-			items += len(l.Buyers)
+			items += len(l.Holders)
 		}
 		return items
 	})
@@ -95,7 +95,7 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 		"ε above 1,000": {4, 0, 0, 0, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
 		"policy 2³²":    {4, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0, 0, 0},
 		"noise key 2³²": {4, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0, 0},
-		"buyer 2³²":     {4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10},
+		"buyer 2³²":     {4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10, 0},
 	} {
 		if c, err := DecodeChain(payload); !errors.Is(err, errs.ErrCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
@@ -105,7 +105,7 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	for _, payload := range [][]byte{
 		{4, 0, 0, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x3f, 5, 0}, {4, 0, 0, 0, 0, 0, 0, 1, 0x80, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
 		{4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0, 0}, {4, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0},
-		{4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f},
+		{4, 0, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0},
 	} {
 		if _, err := DecodeChain(payload); err != nil {
 			t.Errorf("%x: %v", payload, err)

@@ -92,6 +92,14 @@ func (s *State) loadPolicy(number uint32) (policy.Policy, error) {
 // noPolicy stands for an object enrolled without a policy: only its cap binds.
 func noPolicy() policy.Policy { return policy.Fixed(privacy.MaxEpsilon()) }
 
+// PolicyOrNone returns a policy of which the zero value says, as in requests, that only the cap binds.
+func PolicyOrNone(p policy.Policy) policy.Policy {
+	if p.IsZero() {
+		return noPolicy()
+	}
+	return p
+}
+
 // DefinitionKey is the key of the number of the event that defined a question, policy or buyer.
 func DefinitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
 
@@ -118,13 +126,14 @@ type recent struct {
 	under    uint32        // its number
 }
 
-// Cache remembers questions and policies, which never change. Only committed ones are put in: the
+// Cache remembers questions and policies, which never change, and which of these allow no more than others. Only committed ones are put in: the
 // number of one that was rolled back may be given to another.
 type Cache struct {
 	mu        sync.Mutex
 	questions map[uint32]*event.Question
 	names     map[string]*event.Question
 	policies  map[uint32]policy.Policy
+	compared  map[compared]comparison
 }
 
 // cached is how many questions, and policies, are remembered.

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -12,8 +14,26 @@ import (
 // Level is a recorded response with the event that recorded it and the buyers who hold it.
 type Level struct {
 	rrchain.LevelOf[event.Value]
-	Event  uint64   // by number
-	Buyers []uint32 // by number
+	Event   uint64  // by number
+	Holders Holders `audit:"the buyers"` // in the order in which they bought it
+}
+
+// Holders are the buyers who hold a level.
+type Holders []Holder
+
+// Holder is a buyer who holds a level.
+type Holder struct {
+	Buyer uint32 // by number
+	Paid  uint64 // for this level, by the sale that handed it out, in minor units of the currency
+}
+
+// String lists the buyers, with what they have paid.
+func (h Holders) String() string {
+	texts := make([]string, len(h))
+	for i, one := range h {
+		texts[i] = fmt.Sprintf("%d for %d", one.Buyer, one.Paid)
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 // NewLevel returns a response at an ε, as an event recorded it, which nobody holds yet.
@@ -26,8 +46,16 @@ func FindLevel(levels []Level, epsilon privacy.Epsilon) (place int, recorded boo
 	return slices.BinarySearchFunc(levels, epsilon, func(l Level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
 }
 
+// holder returns the place of a buyer among those who hold the response, or -1. 0 is nobody.
+func (l *Level) holder(buyer uint32) int {
+	if buyer == 0 {
+		return -1
+	}
+	return slices.IndexFunc(l.Holders, func(h Holder) bool { return h.Buyer == buyer })
+}
+
 // IsHeldBy tells whether a buyer holds the response. 0 is nobody.
-func (l Level) IsHeldBy(buyer uint32) bool { return buyer != 0 && slices.Contains(l.Buyers, buyer) }
+func (l Level) IsHeldBy(buyer uint32) bool { return l.holder(buyer) >= 0 }
 
 // encodeLevels appends levels with their buyers.
 func encodeLevels(e *wire.Encoder, levels []Level) {
@@ -35,9 +63,10 @@ func encodeLevels(e *wire.Encoder, levels []Level) {
 	for i := range levels {
 		l := &levels[i]
 		encodeLevel(e, l)
-		e.Uvarint(uint64(len(l.Buyers)))
-		for _, buyer := range l.Buyers {
-			e.Uvarint(uint64(buyer))
+		e.Uvarint(uint64(len(l.Holders)))
+		for _, h := range l.Holders {
+			e.Uvarint(uint64(h.Buyer))
+			e.Uvarint(h.Paid)
 		}
 	}
 }
@@ -56,26 +85,37 @@ func encodeLevel(e *wire.Encoder, l *Level) {
 // smallestLevel is how many bytes a level has at least.
 const smallestLevel = 4
 
-// DecodeLevel reads a level, and how many buyers hold it. They follow.
-func DecodeLevel(d *wire.Decoder, into *Level) (buyers int) {
+// DecodeLevel reads a level, and how many buyers hold it. They follow ([DecodeHolders]).
+func DecodeLevel(d *wire.Decoder, into *Level) (holders int) {
 	var n [4]uint64
 	d.Uvarints(n[:2])
 	into.Epsilon, into.Response = d.AsEpsilon(n[0]), event.AsValue(d, n[1])
 	d.Uvarints(n[2:])
 	into.Event = n[2]
-	return d.Fits(n[3], 1)
+	return d.Fits(n[3], smallestHolder)
 }
 
-// DecodeBuyers reads so many buyers.
-func DecodeBuyers(d *wire.Decoder, n int) []uint32 {
+// smallestHolder is how many bytes a holder has at least.
+const smallestHolder = 2
+
+// DecodeHolders reads so many holders.
+func DecodeHolders(d *wire.Decoder, n int) []Holder {
 	if n == 0 {
 		return nil
 	}
-	buyers := make([]uint32, n)
-	for i := range buyers {
-		buyers[i] = d.Uvarint32()
+	holders := make([]Holder, n)
+	for i := range holders {
+		holders[i] = Holder{d.Uvarint32(), d.Uvarint()}
 	}
-	return buyers
+	return holders
+}
+
+// SkipHolders reads so many holders, and keeps none.
+func SkipHolders(d *wire.Decoder, n int) {
+	for range n {
+		d.Uvarint32()
+		d.Uvarint()
+	}
 }
 
 // LevelPage is memory for the levels of some chains, to be used again for others. Its zero value asks for new memory for
@@ -113,7 +153,7 @@ func (p *LevelPage) decodeChain(payload []byte) (c Chain, err error) {
 	c.Levels = p.take(levels)
 	for i := range c.Levels {
 		l := &c.Levels[i]
-		l.Buyers = DecodeBuyers(&d, DecodeLevel(&d, l))
+		l.Holders = DecodeHolders(&d, DecodeLevel(&d, l))
 	}
 	if err := d.Done(); err != nil {
 		*p = before

@@ -1,9 +1,12 @@
 package state
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // QuestionsOf returns the numbers of the questions an object is, or was, enrolled in.
@@ -41,3 +44,43 @@ func (s *State) WriteMember(name string, question uint32) error {
 	s.Buffer.Value().U32(question)
 	return s.Write(BucketObjects)
 }
+
+// ReadObjects reads the objects of members, whose names rise. Most often they stand close together and one scan finds them; from where too
+// many others stand between, they are looked up.
+func (s *State) ReadObjects(members []Member) error {
+	next, others := 0, 0
+	var fault error
+	var sums wire.Sums
+	if len(members) == 0 {
+		return nil
+	}
+	err := s.Scan(BucketObjects, ObjectKey(members[0].Name), func(key, value []byte) bool {
+		m := &members[next]
+		if name, is := bytes.CutSuffix(key, []byte{0}); !is || string(name) != m.Name {
+			others++
+			return others < mostOthers*len(members) && string(key) < m.Name+"\x01"
+		}
+		payload := value
+		if !s.Plain {
+			payload, fault = sums.Unseal(BucketObjects, key, value)
+		}
+		if fault == nil {
+			m.Object, m.Known, fault = decodePayload(BucketObjects, key, payload, DecodeObject)
+		}
+		next++
+		return fault == nil && next < len(members)
+	})
+	if err != nil || fault != nil {
+		return cmp.Or(err, fault)
+	}
+	for ; next < len(members); next++ {
+		m := &members[next]
+		if m.Known, err = s.ReadObject(m.Name, &m.Object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostOthers is how many records are passed by for each object that is read: to look one up costs about as much.
+const mostOthers = 6

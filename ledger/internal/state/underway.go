@@ -17,7 +17,7 @@ type RecordID struct {
 type Underway struct {
 	Events   uint64          // since the last settled event
 	Requests Requests        // which it can be of
-	Enrolled uint64          // how many objects
+	Enrolled uint64          // how many objects, or put under other terms, or withdrawn
 	Raised   uint64          // responses above the current level
 	Derived  uint64          // other responses that were recorded, but for those of a sale
 	Erased   uint64          // responses whose events are erased
@@ -58,8 +58,14 @@ func RequestsWith(k event.Kind) Requests {
 		return OfRaise
 	case event.KindBound:
 		return OfRaise | OfAnswer | OfSale
-	case event.KindPolicy, event.KindEnrolled:
+	case event.KindPolicy:
+		return OfEnrolment | OfTerms
+	case event.KindEnrolled:
 		return OfEnrolment
+	case event.KindTerms:
+		return OfTerms
+	case event.KindWithdrawn:
+		return OfChange | OfWithdrawal
 	case event.KindCharged, event.KindAnswered:
 		return OfAnswer
 	case event.KindBuyer:
@@ -69,7 +75,7 @@ func RequestsWith(k event.Kind) Requests {
 	case event.KindReserved, event.KindHeld:
 		return OfReservation
 	case event.KindRefused:
-		return OfRaise | OfAnswer | OfSale | OfReservation
+		return OfRaise | OfAnswer | OfSale | OfReservation | OfEnrolment | OfTerms
 	}
 	return OfChange
 }
@@ -82,4 +88,6 @@ const (
 	OfSale                             // new or reserved
 	OfReservation                      // of a sale
 	OfChange                           // a single change
+	OfTerms                            // that change, of objects in a question
+	OfWithdrawal                       // of several objects
 )

@@ -320,6 +320,9 @@ func (t *Table) Bytes() int64 {
 	return size
 }
 
+// Retire has nothing read or written any more: every call returns why. The base stays as it is, and open, for whoever goes on with it.
+func (t *Table) Retire(why error) { _ = t.stop(why) }
+
 // Close waits for the update and the checkpoint that run, and closes the base. It makes no checkpoint: what is only in memory is
 // forgotten.
 func (t *Table) Close() error {

@@ -51,6 +51,8 @@ func whole(s *state.State, c event.Change) (history.Detail, error) {
 	case *event.EpochBegun:
 		q, err := nameOf(s, c.Question)
 		return history.EpochBegun{Object: c.Object, Question: q}, err
+	case *event.TermsChanged:
+		return termsChanged(s, c)
 	case *event.ObjectRefused:
 		q, err := nameOf(s, c.Question)
 		return history.ObjectRefused{Question: q, Refusal: c.Refusal}, err
@@ -103,6 +105,8 @@ func remains(s *state.State, c event.Change) (history.Detail, error) {
 		return history.TruthBound{}, nil
 	case *event.EpochBegun:
 		return history.EpochBegun{}, nil
+	case *event.TermsChanged:
+		return history.TermsChanged{}, nil
 	case *event.ObjectRefused:
 		return history.ObjectRefused{}, nil
 	case *event.Stated:
@@ -126,6 +130,15 @@ func enrolled(s *state.State, c *event.Enrolled) (d history.Enrolled, err error)
 	if d.NoiseKey, err = s.NoiseKeyName(c.Noise); err != nil {
 		return d, err
 	}
+	if d.Policy, err = Policy(s, c.Policy); err != nil {
+		return d, err
+	}
+	d.Question, err = nameOf(s, c.Question)
+	return d, err
+}
+
+func termsChanged(s *state.State, c *event.TermsChanged) (d history.TermsChanged, err error) {
+	d = history.TermsChanged{Object: c.Object, Cap: c.Cap, Consent: c.Consent}
 	if d.Policy, err = Policy(s, c.Policy); err != nil {
 		return d, err
 	}

@@ -1,12 +1,14 @@
 package terms
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -20,13 +22,26 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 				continue // what is for sale may be no level of the question
 			}
 			refusal, err := b.checkTerms(s, x, level)
-			if err != nil || refusal == nil {
+			switch {
+			case err != nil || refusal == nil:
 				return level, err
+			case refusal.Reason != vocabulary.HoldersFull:
+				return b.highestHeld(x, level), nil // it is so at all levels
 			}
 			most = budget.Below(level) // others hold it
 		}
 		return privacy.Epsilon{}, nil
 	}
+}
+
+// highestHeld returns the highest level up to an ε that is on offer and that the buyer holds, or 0: it may have that again.
+func (b *Bid) highestHeld(x *Subject, most privacy.Epsilon) privacy.Epsilon {
+	for _, at := range slices.Backward(x.Chain.Levels) {
+		if !most.Less(at.Epsilon) && at.IsHeldBy(b.Buyer) && x.Policy.Terms().Offers(at.Epsilon) {
+			return at.Epsilon
+		}
+	}
+	return privacy.Epsilon{}
 }
 
 // Bid is what an order is to the terms of its objects: who would have which level. Question must be set for [Bid.Offer] and
@@ -53,6 +68,15 @@ func (b *Bid) CheckSale(s *state.State, x *Subject) (*vocabulary.Refusal, error)
 	return b.checkTerms(s, x, b.Epsilon)
 }
 
+// Due is what a buyer pays for the response of a chain at an ε, by the prices of a policy, in minor units of the currency.
+func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon) uint64 {
+	sale := p.Terms()
+	if sale == nil {
+		return 0
+	}
+	return uint64(sale.Upgrade(c.HeldBy(buyer), epsilon, int64(c.PaidBy(buyer))))
+}
+
 // checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
 // holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
 func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
@@ -61,35 +85,41 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 		return nil, nil
 	}
 	terms := x.Policy.Terms()
-	if terms != nil && terms.Allows(b.Client) && terms.Offers(epsilon) && terms.Open(s.Now) {
-		if terms.Holders() > 0 {
-			return b.checkHolders(s, x, epsilon, terms.Holders())
-		}
-		return nil, nil
-	}
-	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Remedy: vocabulary.RemedyNothing}
+	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now), Remedy: vocabulary.RemedyNothing}
 	switch {
-	case terms == nil:
-		r.Reason = vocabulary.NotForSale
-	case !terms.Allows(b.Client):
-		r.Reason = vocabulary.BuyerRefused
-	case !terms.Offers(epsilon):
-		r.Reason, r.Ceiling, r.Spent = vocabulary.NotOnOffer, terms.Max(), x.Chain.Spent()
+	case r.Reason == "" && terms.Holders() > 0:
+		return b.checkHolders(s, x, epsilon, terms.Holders())
+	case r.Reason == "":
+		return nil, nil
+	case r.Reason == vocabulary.NotOnOffer:
+		r.Ceiling, r.Spent = terms.Max(), x.Chain.Spent()
 		r.Remaining = budget.Minus(r.Ceiling, r.Spent)
-	default:
-		r.Reason = vocabulary.SaleClosed
-		if s.Now.Before(terms.Opens()) {
-			r.Remedy = vocabulary.RemedyWaiting
-		}
+	case r.Reason == vocabulary.SaleClosed && s.Now.Before(terms.Opens()):
+		r.Remedy = vocabulary.RemedyWaiting
 	}
 	return r, nil
+}
+
+// Barrier returns why terms, or nil for none, sell a buyer no level at an ε at an instant, however much budget there is; "" if they do.
+func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at time.Time) vocabulary.Reason {
+	switch {
+	case terms == nil:
+		return vocabulary.NotForSale
+	case !terms.Allows(client):
+		return vocabulary.BuyerRefused
+	case !terms.Offers(epsilon):
+		return vocabulary.NotOnOffer
+	case !terms.Open(at):
+		return vocabulary.SaleClosed
+	}
+	return ""
 }
 
 // checkHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
 func (b *Bid) checkHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*vocabulary.Refusal, error) {
 	recorded, _ := x.Chain.At(epsilon)
 	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number, Epsilon: epsilon}, s.Now)
-	holders := len(recorded.Buyers)
+	holders := len(recorded.Holders)
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}

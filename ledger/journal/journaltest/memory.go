@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Memory is a journal in memory, with faults. It is open as often as one likes; a claim fences all other handles.
+// Memory is a journal in memory, with faults. It is open as often as one likes; a claim fences all other handles. What hosts say that they have
+// ([journal.Follower]) is what may be trimmed; as long as no other host than the one that trims says so, all may.
 type Memory struct {
 	name string
 
@@ -22,6 +24,8 @@ type Memory struct {
 	groups []journal.Group
 	term   uint64
 	faults func(Call) Fault
+	bases  map[string]uint64 // how many events a host has folded
+	grown  chan struct{}     // closed when there is more to read; nil if nobody waits
 }
 
 // Op is what a call does.
@@ -54,7 +58,7 @@ type Fault struct {
 
 // NewMemory makes a journal that begins at a position.
 func NewMemory(at journal.Position) *Memory {
-	return &Memory{name: "memory:" + rand.Text(), begin: at}
+	return &Memory{name: "memory:" + rand.Text(), begin: at, bases: map[string]uint64{}}
 }
 
 // Inject asks for a fault before each call from now on; nil ends that. Calls may come from several goroutines.
@@ -72,7 +76,10 @@ func (m *Memory) Groups() (begin journal.Position, groups []journal.Group) {
 }
 
 // Open returns a new handle.
-func (m *Memory) Open() journal.Journal { return &handle{in: m} }
+func (m *Memory) Open() journal.Follower { return m.OpenOn("") }
+
+// OpenOn returns a new handle, of a host.
+func (m *Memory) OpenOn(host string) journal.Follower { return &handle{in: m, host: host} }
 
 // end returns where the journal ends.
 func (m *Memory) end() journal.Position {
@@ -100,6 +107,7 @@ func (m *Memory) behind(at journal.Position) (int, error) {
 // handle is a handle of a journal in memory.
 type handle struct {
 	in      *Memory
+	host    string
 	refusal error  // the handle was closed, or has stopped
 	term    uint64 // 0 before Claim
 }
@@ -175,6 +183,7 @@ func (h *handle) ready(ctx context.Context) error {
 func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	err = h.call(ctx, Call{Op: Claim}, func() error {
 		h.in.term++
+		delete(h.in.bases, h.host)
 		h.term, term, end = h.in.term, h.in.term, h.in.end()
 		return nil
 	})
@@ -193,6 +202,7 @@ func (h *handle) Append(ctx context.Context, g journal.Group) error {
 			return journal.ErrOrder
 		}
 		h.in.groups = append(h.in.groups, stored(g))
+		h.in.wake()
 		return nil
 	})
 }
@@ -209,9 +219,76 @@ func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 		if err != nil {
 			return err
 		}
+		for host, events := range h.in.bases {
+			if host != h.host && events < through.Events {
+				why := fmt.Errorf("host %q has folded %d events only", host, events)
+				return &journal.HeldError{Through: h.in.begin, Wanted: through, Reason: why}
+			}
+		}
 		h.in.begin, h.in.groups = through, slices.Clone(h.in.groups[n:])
 		return nil
 	})
+}
+
+// wake wakes whoever waits for more to read.
+func (m *Memory) wake() {
+	if m.grown != nil {
+		close(m.grown)
+		m.grown = nil
+	}
+}
+
+// Await implements [journal.Follower].
+func (h *handle) Await(ctx context.Context, after journal.Position) error {
+	for {
+		grown, err := h.more(ctx, after)
+		if grown == nil || err != nil {
+			return err
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// more returns what is closed when the journal goes on behind a position, or nil if it does already.
+func (h *handle) more(ctx context.Context, at journal.Position) (grown chan struct{}, err error) {
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	end := h.in.end().Events
+	if err := h.ready(ctx); err != nil || end > at.Events {
+		return nil, err
+	}
+	if end < at.Events {
+		return nil, fmt.Errorf("%w: it ends with event %d, before event %d", journal.ErrLost, end, at.Events)
+	}
+	if h.in.grown == nil {
+		h.in.grown = make(chan struct{})
+	}
+	return h.in.grown, nil
+}
+
+// Folded implements [journal.Follower].
+func (h *handle) Folded(ctx context.Context, through journal.Position) error {
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	if err := h.ready(ctx); err != nil {
+		return err
+	}
+	if _, err := h.in.behind(through); err != nil {
+		delete(h.in.bases, h.host)
+		return err
+	}
+	h.in.bases[h.host] = through.Events
+	return nil
+}
+
+// Bases returns how many events each host has, as it has said.
+func (m *Memory) Bases() map[string]uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.bases)
 }
 
 func (h *handle) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
@@ -244,6 +321,7 @@ func (h *handle) Close() error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
 	h.refusal = journal.ErrClosed
+	h.in.wake()
 	return nil
 }
 

@@ -334,7 +334,11 @@ func TestFor(t *testing.T) {
 	if rows := s.Exec(t, "journals", "SELECT count(*) FROM pg_namespace WHERE nspname = 'sluice'"); rows[0] != "0" {
 		t.Error("something was made")
 	}
-	w.Name = ""
+	w.Name, w.Standby = "", true
+	if _, err := open(w); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a standby, where there is none: %v", err)
+	}
+	w.Standby = false
 	first, err := open(w)
 	must(t, err)
 	w.Name = first.Name()

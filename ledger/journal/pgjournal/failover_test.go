@@ -84,7 +84,6 @@ type lagging struct {
 	there, lost []journal.Group
 	was, is     *pgtest.Server
 	proxy       *pgtest.Proxy
-	before      *author // who has not heard of it
 }
 
 func failedOver(t *testing.T, names ...string) *lagging {

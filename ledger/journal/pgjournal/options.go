@@ -108,11 +108,12 @@ func Open(ctx context.Context, o Options, ledger [16]byte) (*Journal, error) {
 	return start(ctx, o, ledger, (*Journal).find)
 }
 
-// For returns what opens the journal of a ledger, and makes it if there is none and none is named: the Journal of the ledger's options.
+// For returns what opens the journal of a ledger, and makes it if there is none, none is named, and the ledger is no standby: the Journal of the ledger's
+// options.
 func For(o Options) func(journal.Wanted) (journal.Journal, error) {
 	return func(w journal.Wanted) (journal.Journal, error) {
 		j, err := Open(context.Background(), o, w.Ledger)
-		if errors.Is(err, fs.ErrNotExist) && w.Name == "" {
+		if errors.Is(err, fs.ErrNotExist) && w.Name == "" && !w.Standby {
 			if j, err = Create(context.Background(), o, w.Ledger, w.At); errors.Is(err, fs.ErrExist) { // made meanwhile
 				j, err = Open(context.Background(), o, w.Ledger)
 			}

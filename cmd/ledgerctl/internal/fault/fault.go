@@ -196,7 +196,11 @@ func classifyQuote(quote *ledger.QuoteError, err error) Fault {
 	if quote.Remedy == vocabulary.RemedyPaying {
 		return Fault{"price", Refused, "raise --max-price, or lower --epsilon", err}
 	}
-	return Fault{"quote-changed", Refused, `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`, err}
+	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`
+	if quote.TermsChanged {
+		hint = "the terms of somebody in it have changed since; " + hint
+	}
+	return Fault{"quote-changed", Refused, hint, err}
 }
 
 // Refusal adds what may help against the refusal of a request, if err is one.
@@ -235,9 +239,9 @@ func explainReason(r ledger.Refusal) string {
 	case ledger.NoTruthKey:
 		return "no-truth-key: this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"
 	case ledger.PolicyDiffers:
-		return "policy-differs: enrolling again does not change a policy"
+		return `policy-differs: enrolling does not change a policy, "ledgerctl terms" does`
 	case ledger.CapDiffers:
-		return "cap-differs: enrolling again does not change a cap"
+		return `cap-differs: enrolling does not change a cap, "ledgerctl terms" does`
 	case ledger.Withdrawn:
 		return "withdrawn: they take part in nothing, unless they are enrolled again"
 	case ledger.EpochBegun:
@@ -250,6 +254,8 @@ func explainReason(r ledger.Refusal) string {
 		return "buyer-refused: their policy does not sell to this buyer"
 	case ledger.SaleClosed:
 		return `sale-closed: their policy sells at another time, see "ledgerctl show OBJECT"`
+	case ledger.NeedsConsent:
+		return "needs-consent: these terms may allow more than the people have agreed to; --consent TEXT says where their consent to them is on record"
 	case ledger.HoldersFull:
 		return "holders-full: as many buyers as their policy allows hold this ε"
 	}
@@ -271,11 +277,13 @@ type details struct {
 	Question string           `json:"question,omitempty"`
 	Refused  []ledger.Refusal `json:"refused,omitempty"`
 	Unlisted int              `json:"unlisted,omitempty"` // refused, too
+	Instead  *ledger.Budget   `json:"instead,omitempty"`  // what would be possible
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
 	MaxPrice *int64 `json:"max_price,omitempty"`
-	Quote    string `json:"quote,omitempty"` // its ID
+	Quote    string `json:"quote,omitempty"`         // its ID
+	Terms    bool   `json:"terms_changed,omitempty"` // since it was quoted
 	// What a checkpoint says, and what the ledger is instead.
 	Checkpoint *evidence.Head `json:"checkpoint,omitempty"`
 	Ledger     *evidence.Head `json:"ledger,omitempty"`
@@ -288,12 +296,13 @@ func Explain(err error) (Report, Code) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
+		f.Details.Instead = refused.Instead
 	}
 	var quote *ledger.QuoteError
 	if errors.As(err, &quote) {
 		q := quote.Quote
 		f.Details.Question, f.Details.Refused = q.Question, q.Refused
-		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote = &q.Price, q.Currency, quote.MaxPrice, q.ID
+		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote, f.Details.Terms = &q.Price, q.Currency, quote.MaxPrice, q.ID, quote.TermsChanged
 	}
 	var rollback *evidence.RollbackError
 	if errors.As(err, &rollback) {

@@ -116,9 +116,11 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "1") }
 	for what, answer := range map[string]http.HandlerFunc{
-		"another server":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") },
-		"a newer version":  func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Sluice-Keyholder", "2") },
-		"a redirection":    func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://127.0.0.1:1/", 307) },
+		"another server":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") },
+		"a newer version": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Sluice-Keyholder", "2") },
+		"a redirection": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		},
 		"no content":       func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusNoContent) },
 		"a failure":        func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusInternalServerError) },
 		"an ended request": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },

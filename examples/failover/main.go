@@ -1,0 +1,150 @@
+// Failover is a host that outlives its machine: its orders and the journal of its ledger are in one PostgreSQL database, and when it hangs, another
+// host takes over. Still every order is sold once: its id is the key of what is asked of the ledger. Both hosts live in this process, so that they can
+// hand each other the keys of the journal without a network.
+//
+//	go run ./examples/failover "host=/run/postgresql dbname=postgres"
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "failover:", err)
+		os.Exit(1)
+	}
+}
+
+// host has orders in the database, and a ledger that it serves or follows.
+type host struct {
+	name, file string
+	keys       *disk.Holder // of the journal, which is encrypted: the database has none
+	orders     *pgx.Conn
+	ledger     *ledger.Ledger
+	out        io.Writer
+}
+
+// run plays what happens to two hosts.
+func run(ctx context.Context, database string, out io.Writer) error {
+	orders, connecting := pgx.Connect(ctx, database)
+	dir, err := os.MkdirTemp("", "failover")
+	if err := errors.Join(connecting, err); err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	defer orders.Close(ctx)
+	var hosts [2]*host
+	for i, name := range []string{"a", "b"} {
+		hosts[i] = &host{name: name, file: filepath.Join(dir, name+".db"), orders: orders, out: out}
+		if hosts[i].keys, err = disk.Open(filepath.Join(dir, name+" keys")); err != nil {
+			return err
+		}
+		defer hosts[i].keys.Close()
+	}
+	a, b := hosts[0], hosts[1]
+	if err := errors.Join(prepare(ctx, database, a, b), a.open(database, b, true), b.open(database, a, true)); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "HOST | %-46s| %-41s| %s\n", "FINDS IN THE DATABASE", "AND IN ITS LEDGER", "AND")
+	for i, until := range []string{"hangs after sale 2", "hangs before sale 4", "has sold all"} {
+		h, former := hosts[i%2], hosts[1-i%2]
+		if h.ledger, err = h.ledger.TakeOver(ctx); err == nil {
+			err = h.sell(ctx, until)
+		}
+		if err == nil && i > 0 { // who hung wakes up, and knows nothing of what has happened
+			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.open(database, h, true))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(a.look(ctx, "ends"), a.ledger.Close(), b.ledger.Close())
+}
+
+// prepare makes four orders, and a ledger with three people who sell up to ε = 2, of which the other host gets a copy.
+func prepare(ctx context.Context, database string, a, b *host) error {
+	_, err := a.orders.Exec(ctx, `drop schema if exists failover cascade; create schema failover;
+		create table failover.orders (id text primary key, buyer text, epsilon text, state text default 'open');
+		insert into failover.orders values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3'), (4, 'acme', '1')`)
+	terms, wrong := policy.Parse([]byte(`{"kind": "market", "max": "2", "price": [["2", 200]]}`))
+	creating := ledger.Create(a.file, ledger.CreateOptions{Currency: "USD"})
+	if err := errors.Join(err, wrong, creating, a.open(database, b, false)); err != nil {
+		return err
+	}
+	l := a.ledger
+	defining := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
+	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: privacy.MustEpsilon("2"),
+	})
+	_, copying := l.Backup(ctx, b.file, nil)
+	return errors.Join(defining, enrolling, copying, l.Close())
+}
+
+// open opens the ledger, as a standby to get what the other host commits, or to make its journal.
+func (h *host) open(database string, other *host, standby bool) (err error) {
+	h.ledger, err = ledger.Open(h.file, ledger.Options{Standby: standby, Journal: pgjournal.For(pgjournal.Options{
+		Database: database, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
+	})})
+	return err
+}
+
+type order struct{ ID, Buyer, Epsilon string }
+
+// sell brings every order to its end that is open, until something happens: then the host does nothing any more, and closes nothing.
+func (h *host) sell(ctx context.Context, until string) error {
+	rows, _ := h.orders.Query(ctx, `select id, buyer, epsilon from failover.orders where state = 'open' order by id`) // its error comes with the rows
+	open, err := pgx.CollectRows(rows, pgx.RowToStructByPos[order])
+	if err := errors.Join(err, h.look(ctx, until)); err != nil {
+		return err
+	}
+	for _, o := range open {
+		if until == "hangs before sale "+o.ID {
+			return nil
+		}
+		sale, err := h.ledger.Sell(ctx, ledger.SellRequest{
+			Key:   o.ID, // whichever host asks with it gets the same sale
+			Order: ledger.Order{Buyer: o.Buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(o.Epsilon), All: true},
+			Truth: ledger.TruthOf("no"),
+		})
+		state := fmt.Sprintf("for %d¢", sale.Price)
+		if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+			state, err = "refused", nil
+		} else if errors.Is(err, journal.ErrFenced) {
+			fmt.Fprintf(h.out, "%s    | is told that somebody else has the journal, and stops\n", h.name)
+			return nil
+		}
+		if err != nil || until == "hangs after sale "+o.ID {
+			return err
+		}
+		if _, err = h.orders.Exec(ctx, `update failover.orders set state = $1 where id = $2`, state, o.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look says what a host finds.
+func (h *host) look(ctx context.Context, and string) error {
+	var noted string
+	row := h.orders.QueryRow(ctx, `select string_agg(id || ' ' || state, ', ' order by id) from failover.orders`)
+	stats, err := h.ledger.Stats(ctx)
+	ana, unknown := h.ledger.Object(ctx, "ana")
+	err = errors.Join(row.Scan(&noted), err, unknown)
+	fmt.Fprintf(h.out, "%s    | %-46s| sales: %d, paid: %3d¢, each spent ε = %-4s| %s\n", h.name, noted, stats.Sales, stats.Revenue, ana.Spent, and)
+	return err
+}

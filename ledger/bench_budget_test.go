@@ -1,0 +1,38 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// BenchmarkBudget asks for the budget of everybody, at 100 values of ε, on a file. The answer of the one before is not used.
+func BenchmarkBudget(b *testing.B) {
+	for _, people := range []int{10_000, 1_000_000} {
+		b.Run(fmt.Sprint(people, " people"), func(b *testing.B) {
+			path := create(b)
+			l := open(b, path, Options{})
+			define(b, l, vote())
+			names := make([]string, people)
+			for i := range names {
+				names[i] = crowdName(i)
+			}
+			enrollUnder(b, l, "vote", market(b, "5"), "5", names...)
+			_, err := l.Raise(b.Context(), RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(b, "1"), Truth: TruthOf("yes")})
+			must(b, err)
+			r := BudgetRequest{Question: "vote", All: true, Buyer: "acme"}
+			for i := range MaxBudgetLevels {
+				epsilon, err := privacy.EpsilonFromNano(int64(i+1) * 60_000_000)
+				must(b, err)
+				r.Epsilons = append(r.Epsilons, epsilon)
+			}
+			for b.Loop() {
+				l.budgets = budgets{}
+				_, err := l.Budget(b.Context(), r)
+				must(b, err)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(people), "ns/person")
+		})
+	}
+}

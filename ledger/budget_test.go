@@ -1,0 +1,529 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// A bazaar is a ledger in which a random host, random sellers and random buyers do something at random.
+type bazaar struct {
+	*testing.T
+	random   *rand.Rand
+	ledger   *Ledger
+	now      time.Time
+	people   []string
+	policies []policy.Policy
+	keys     int
+}
+
+// bazaarPolicies are the policies of its sellers: calendars, shares, markets with strides, levels, buyers and days.
+func bazaarPolicies(t *testing.T) (all []policy.Policy) {
+	const calendar = `{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","0.7"],["2026-03-11T00:00:00Z","2"]]}`
+	price := `"price":[["0.5",100],["1",250],["2",400]]`
+	for _, text := range []string{
+		`{"kind":"fixed","ceiling":"1.2"}`, calendar, `{"kind":"unlock","total":"2","orders":3}`,
+		`{"kind":"market","max":"2",` + price + `,"stride":"0.1"}`,
+		`{"kind":"market","max":"1.5",` + price + `,"stride":"0.3","floor":7,"barred":["zeta"]}`,
+		`{"kind":"market","max":"2",` + price + `,"levels":["0.2","0.5","1.1"],"holders":1}`,
+		`{"kind":"market","max":"2",` + price + `,"stride":"0.2","holders":2}`,
+		`{"kind":"market","max":"1",` + price + `,"from":"2026-03-04T00:00:00Z","until":"2026-03-12T00:00:00Z"}`,
+		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},` + calendar + `]}`,
+		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},{"kind":"unlock","total":"1","orders":2}]}`,
+		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},{"kind":"sum","of":[` + calendar + `,{"kind":"unlock","total":"0.8","orders":2}]}]}`,
+	} {
+		p, err := policy.Parse([]byte(text))
+		must(t, err)
+		all = append(all, p)
+	}
+	return all
+}
+
+func newBazaar(t *testing.T, seed uint64) *bazaar {
+	b := &bazaar{T: t, random: rand.New(rand.NewPCG(seed, 1)), now: epoch(), people: crowd(12)}
+	b.ledger = inMemory(t, Options{Now: func() time.Time { return b.now }})
+	b.policies = bazaarPolicies(t)
+	for _, question := range []string{"vote", "home"} {
+		define(t, b.ledger, Question{Name: question, Values: []string{"yes", "no"}})
+		for _, name := range b.people {
+			r := EnrollRequest{Key: b.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
+			r.Policy = b.policies[b.random.IntN(len(b.policies))]
+			if question == "home" {
+				r.Cap = privacy.Epsilon{}
+				r.Policy = policy.Policy{}
+			} else {
+				r.Cap = b.epsilon(5, 30)
+			}
+			_, err := b.ledger.Enroll(t.Context(), r)
+			must(t, err)
+		}
+	}
+	return b
+}
+
+func (b *bazaar) key() string { b.keys++; return fmt.Sprint("request ", b.keys) }
+
+// epsilon returns a multiple of 0.1.
+func (b *bazaar) epsilon(from, to int) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000)
+	must(b.T, err)
+	return e
+}
+
+func (b *bazaar) some() []string {
+	names := slices.Clone(b.people)
+	b.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:1+b.random.IntN(4)]
+}
+
+func (b *bazaar) buyer() string { return []string{"acme", "zeta", "initech"}[b.random.IntN(3)] }
+
+func (b *bazaar) order() Order {
+	return Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.some()}
+}
+
+// act does something. Most of it may be refused.
+func (b *bazaar) act() {
+	ctx, l, truth := b.Context(), b.ledger, TruthOf("yes")
+	var err error
+	switch b.random.IntN(10) {
+	case 0:
+		_, err = l.Raise(ctx, RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.some(), Partial: true, Truth: truth})
+	case 1:
+		_, err = l.Raise(ctx, RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.some(), Partial: true, Truth: truth})
+	case 2, 3, 4:
+		_, err = l.Sell(ctx, SellRequest{Key: b.key(), Order: b.order(), Partial: true, Truth: truth})
+	case 5:
+		_, err = l.Reserve(ctx, ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
+	case 6:
+		_, err = l.Answer(ctx, AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, Truth: truth})
+	case 7:
+		if b.random.IntN(4) == 0 {
+			err = l.Withdraw(ctx, b.key(), b.some()[0])
+		}
+	case 8:
+		_, err = l.ChangeTerms(ctx, ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.some(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
+	case 9:
+		b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+	}
+	var refused *RefusedError
+	if err != nil && !errors.As(err, &refused) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnknown) {
+		b.Fatal(err)
+	}
+}
+
+// tried returns what an order, or a raise if nobody buys, at an ε would bring now.
+func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []Refusal) {
+	b.Helper()
+	if buyer != "" {
+		q, err := b.ledger.Quote(b.Context(), Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names})
+		must(b.T, err)
+		return q.Objects, q.Price, q.Refused
+	}
+	x, err := b.ledger.newRaise(b.Context(), RaiseRequest{Key: "a raise", Question: "vote", Epsilon: epsilon, Objects: names})
+	must(b.T, err)
+	p, err := x.precheck(b.Context(), "")
+	must(b.T, err)
+	return uint64(p.objects - len(p.refused)), 0, p.refused
+}
+
+func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) Budget {
+	b.Helper()
+	got, err := b.ledger.Budget(b.Context(), BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+	must(b.T, err)
+	return got
+}
+
+// check compares a budget with what orders, or raises, at each of its levels would bring.
+func (b *bazaar) check(buyer string, names []string) {
+	b.Helper()
+	levels := make([]privacy.Epsilon, 1+b.random.IntN(8))
+	for i := range levels {
+		levels[i] = b.epsilon(1, 25)
+	}
+	got := b.budget(buyer, names, levels...)
+	for _, at := range got.Levels {
+		can, price, refused := b.tried(buyer, names, at.Epsilon)
+		if at.Can != can || at.Price != price || at.Later > uint64(len(refused)) || at.From.IsZero() != (at.Later == 0) {
+			b.Errorf("%q, %d people at ε=%s: %+v; tried: %d, for %d, %v", buyer, len(names), at.Epsilon, at, can, price, refused)
+		}
+	}
+	_, _, refused := b.tried(buyer, names, got.Levels[len(got.Levels)-1].Epsilon)
+	if want := summed(refused); !sameSums(got.Refused, want) {
+		b.Errorf("%q: refused are %+v, not %+v", buyer, got.Refused, want)
+	}
+	for nano := int64(1); nano <= 30; nano++ {
+		at, err := privacy.EpsilonFromNano(nano * 100_000_000)
+		must(b.T, err)
+		if _, _, refused := b.tried(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.offered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
+			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
+		}
+	}
+	if b.ledger.budgets = (budgets{}); !b.Failed() {
+		if fresh := b.budget(buyer, names, levels...); fmt.Sprint(fresh) != fmt.Sprint(got) {
+			b.Errorf("what was kept is %+v, and it is %+v", got, fresh)
+		}
+	}
+}
+
+// offered tells whether the terms of all people offer a level. A buyer may hold one that is not on offer any more.
+func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bool {
+	for _, name := range names {
+		state, err := b.ledger.Object(b.Context(), name)
+		must(b.T, err)
+		for _, c := range state.Chains {
+			if buyer == "" || c.Question != "vote" {
+				continue
+			}
+			if c.Policy == nil || c.Policy.Terms() == nil || !c.Policy.Terms().Offers(level) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// summed sums refusals as a budget does, but for the time.
+func summed(refused []Refusal) (sums []vocabulary.RefusalSum) {
+	for _, r := range refused {
+		i := slices.IndexFunc(sums, func(one vocabulary.RefusalSum) bool { return one.Reason == r.Reason })
+		if i < 0 {
+			i = len(sums)
+			sums = append(sums, vocabulary.RefusalSum{Reason: r.Reason, Largest: r.Largest})
+		}
+		sums[i].Count++
+		if r.Largest.Less(sums[i].Largest) {
+			sums[i].Largest = r.Largest
+		}
+	}
+	return sums
+}
+
+func sameSums(a, b []vocabulary.RefusalSum) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(one vocabulary.RefusalSum) bool {
+		one.From = time.Time{}
+		return !slices.Contains(b, one)
+	})
+}
+
+// held tells whether a reservation may hold something of a person. When that ends is counted, whether or not it stands in the way.
+func (b *bazaar) held(name string) (held bool) {
+	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
+		o, _, err := s.Object(name)
+		held = len(o.Held) > 0
+		return err
+	}))
+	return held
+}
+
+// checkTime goes to when a person is said to be able to answer, and sees whether it is so, and not before.
+func (b *bazaar) checkTime(buyer, name string) {
+	b.Helper()
+	names := []string{name}
+	at := b.budget(buyer, names, b.epsilon(1, 25)).Levels[0]
+	held := b.held(name)
+	present := b.now
+	if at.Later == 0 && at.Can == 0 && !held {
+		b.now = present.AddDate(10, 0, 0) // no time helps
+		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 {
+			b.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
+		}
+	}
+	if at.Later > 0 {
+		b.now = at.From
+		if can, _, refused := b.tried(buyer, names, at.Epsilon); can == 0 {
+			b.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
+		}
+		b.now = at.From.Add(-1)
+		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !held {
+			b.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
+		}
+	}
+	b.now = present
+}
+
+// A budget says what orders and raises at each ε would bring, now and later, whatever has happened.
+func TestABudgetAgreesWithOrders(t *testing.T) {
+	for seed := range tests.Tries(6, 60, 3_000) {
+		b := newBazaar(t, uint64(seed))
+		for range 40 {
+			b.act()
+			for _, buyer := range []string{"", b.buyer(), "newcomer"} {
+				names := append(b.some(), b.people[0])
+				slices.Sort(names)
+				if names = slices.Compact(names); b.random.IntN(3) == 0 {
+					names = append(names, "stranger")
+				}
+				b.check(buyer, names)
+				b.checkTime(buyer, names[0])
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// A budget is kept until something happens to somebody whom it is about, or time changes it.
+func TestABudgetIsKept(t *testing.T) {
+	now := epoch()
+	steps, err := policy.Parse([]byte(`{"kind":"min","of":[{"kind":"market","max":"2","price":[["2",100]]},{"kind":"steps","steps":[["2026-03-02T00:00:00Z","0.3"],["2026-03-05T00:00:00Z","2"]]}]}`))
+	must(t, err)
+	begun := func() *Ledger {
+		now = epoch()
+		l := inMemory(t, Options{Now: func() time.Time { return now }})
+		define(t, l, Question{Name: "vote", Values: []string{"yes", "no"}})
+		define(t, l, Question{Name: "home", Values: []string{"yes", "no"}})
+		enrollUnder(t, l, "vote", steps, "2", "ann", "bob")
+		enroll(t, l, "home", "2", "ann", "eve")
+		now = now.AddDate(0, 0, 1)
+		return l
+	}
+	raise := func(question, name string) func(l *Ledger) {
+		return func(l *Ledger) {
+			_, err := l.Raise(t.Context(), RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: TruthOf("yes")})
+			must(t, err)
+		}
+	}
+	panels := map[string]BudgetRequest{
+		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
+		"names": {Question: "vote", Objects: []string{"ann", "bob"}, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
+	}
+	reserved := func(l *Ledger) {
+		o := Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "0.2"), Objects: []string{"bob"}}
+		reserve(t, l, ReserveRequest{Key: "reserve", Order: o, For: time.Hour})
+	}
+	for _, c := range []struct {
+		name   string
+		before func(l *Ledger) // the first look
+		then   func(l *Ledger)
+		kept   bool
+	}{
+		{"nothing", nil, func(*Ledger) {}, true},
+		{"somebody else is asked", nil, raise("home", "eve"), true},
+		{"somebody is asked something else", nil, raise("home", "ann"), false},
+		{"somebody is asked", nil, raise("vote", "bob"), false},
+		{"time passes", nil, func(*Ledger) { now = now.Add(time.Hour) }, true},
+		{"the ceiling rises", nil, func(*Ledger) { now = now.AddDate(0, 0, 4) }, false},
+		{"the clock goes back", nil, func(*Ledger) { now = now.Add(-time.Hour) }, false},
+		{"something is reserved", nil, reserved, false},
+		{"a reservation lasts", reserved, func(*Ledger) { now = now.Add(time.Minute) }, true},
+		{"a reservation ends", reserved, func(*Ledger) { now = now.Add(time.Hour) }, false},
+		{"a reservation is cancelled", reserved, func(l *Ledger) { must(t, l.Cancel(t.Context(), "cancel", 1)) }, false},
+		{"somebody withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), "withdraw", "ann")) }, false},
+		{"somebody is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), "forget", "eve")) }, false}, // it may have been anybody
+	} {
+		for panel, request := range panels {
+			l := begun()
+			if c.before != nil {
+				c.before(l)
+			}
+			_, err := l.Budget(t.Context(), request)
+			must(t, err)
+			for key, one := range l.budgets.kept {
+				one.budget.Objects = 99 // so it is recognized
+				l.budgets.kept[key] = one
+			}
+			c.then(l)
+			got, err := l.Budget(t.Context(), request)
+			must(t, err)
+			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
+				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
+			}
+		}
+	}
+}
+
+// request is a request of a bazaar that may be refused as a whole, to be tried again at another ε, or without those refused.
+type request struct {
+	name string
+	do   func(key string, epsilon privacy.Epsilon, partial bool) (done int, err error)
+}
+
+// requests returns one of each kind, about the same people. The host knows no truth of some of them.
+func (b *bazaar) requests(untold string) []request {
+	ctx, l, names, buyer := b.Context(), b.ledger, b.some(), b.buyer()
+	if b.random.IntN(2) == 0 {
+		names = names[:1]
+	}
+	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
+		values := make([]string, len(objects))
+		for i, name := range objects {
+			if name != untold {
+				values[i] = "yes"
+			}
+		}
+		return values, nil
+	}
+	return []request{
+		{"raise", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
+			return r.Drawn + r.Reused + r.Derived, err
+		}},
+		{"release", func(key string, epsilon privacy.Epsilon, _ bool) (int, error) {
+			_, err := l.Release(ctx, ReleaseRequest{Key: key, Question: "vote", Epsilon: epsilon, Object: names[0], Truth: truth})
+			return 1, err
+		}},
+		{"sell", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Sell(ctx, SellRequest{Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, Truth: truth})
+			return int(r.Objects), err
+		}},
+		{"reserve", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Reserve(ctx, ReserveRequest{Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, For: time.Hour})
+			return int(r.Objects), err
+		}},
+		{"answer", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
+			r, err := l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
+			return int(r.Objects), err
+		}},
+	}
+}
+
+// try makes a request and, if it is refused, one of those that it is told are possible instead. It returns what that was.
+func (b *bazaar) try(r request, untold string) (instead string) {
+	asked := b.epsilon(1, 21)
+	var refused *RefusedError
+	if _, err := r.do(b.key(), asked, false); !errors.As(err, &refused) {
+		return ""
+	}
+	possible := refused.Instead
+	if possible == nil {
+		b.Fatalf("%s: nobody has looked what is possible instead: %v", r.name, refused)
+	}
+	top := possible.Levels[len(possible.Levels)-1]
+	if top.Epsilon != asked || possible.Objects == 0 || top.Can == possible.Objects {
+		b.Errorf("%s at ε=%s is refused, and possible is %+v", r.name, asked, possible)
+	}
+	closing := epoch().AddDate(0, 0, 10) // some sell no more then
+	later := untold == "" && top.Later > 0 && top.Can+top.Later == possible.Objects && top.From.Before(closing)
+	// Nobody was asked for truths if budgets stood in the way: then want of one may be found now.
+	well := func(done int, err error, want uint64) bool {
+		if untold != "" {
+			want = min(want, uint64(done))
+		}
+		missing := untold != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r Refusal) bool { return r.Reason == NoTruth })
+		return missing || err == nil && uint64(done) == want
+	}
+	switch n := b.random.IntN(3); {
+	case n == 0 && !possible.Largest.IsZero():
+		if done, err := r.do(b.key(), possible.Largest, false); !well(done, err, possible.Objects) {
+			b.Errorf("%s at ε=%s instead of %s: %d, %v", r.name, possible.Largest, asked, done, err)
+		}
+		return "less"
+	case n == 1 && top.Can > 0:
+		if done, err := r.do(b.key(), asked, true); !well(done, err, top.Can) {
+			b.Errorf("%s at ε=%s without those refused: %d of %d, %v", r.name, asked, done, top.Can, err)
+		}
+		return "fewer"
+	case n == 2 && later:
+		b.now = top.From
+		if done, err := r.do(b.key(), asked, false); !well(done, err, possible.Objects) {
+			b.Errorf("%s at ε=%s from %v on: %d, %v", r.name, asked, top.From, done, err)
+		}
+		return "later"
+	}
+	return ""
+}
+
+// What a refused request is told to be possible instead, is.
+func TestARefusedRequestSaysWhatIsPossible(t *testing.T) {
+	took := map[string]int{}
+	for seed := range tests.Tries(8, 100, 3_000) {
+		b := newBazaar(t, uint64(seed))
+		for range 60 {
+			b.act()
+			untold := ""
+			if b.random.IntN(3) == 0 {
+				untold = b.people[b.random.IntN(len(b.people))]
+			}
+			all := b.requests(untold)
+			r := all[b.random.IntN(len(all))]
+			took[r.name+" "+b.try(r, untold)]++
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+	for _, way := range []string{"raise less", "raise fewer", "raise later", "sell less", "sell fewer", "answer less", "answer fewer"} {
+		if took[way] == 0 {
+			t.Errorf("no request was tried again by %q", way)
+		}
+	}
+}
+
+// A sale that is closed is closed at all levels: to look at each of a billion would take minutes.
+func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
+	now := epoch()
+	l := inMemory(t, Options{Now: func() time.Time { return now }})
+	define(t, l, vote())
+	p, err := policy.Parse([]byte(`{"kind":"market","max":"900","price":[["900",100]],"stride":"0.000000001","until":"2026-03-02T00:00:00Z"}`))
+	must(t, err)
+	enrollUnder(t, l, "vote", p, "1000", "ann")
+	sell(t, l, purchase(t, "sale", "acme", "2", "ann"))
+	now = now.AddDate(0, 0, 7)
+	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // what a buyer holds it may have again
+		q, err := l.Quote(t.Context(), Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}})
+		must(t, err)
+		if len(q.Refused) != 1 || q.Refused[0].Reason != NotOnOffer || q.Refused[0].Largest != eps(t, want) {
+			t.Errorf("%s is refused %+v", buyer, q.Refused)
+		}
+	}
+}
+
+// While many callers spend what people have, each budget is that of the event it names: no later, no earlier, no mixture.
+func TestABudgetIsAsOfItsEvent(t *testing.T) {
+	people, callers := tests.Tries(256, 2_048, 1_000_000), 64
+	l := open(t, create(t), Options{})
+	define(t, l, vote())
+	define(t, l, Question{Name: "home", Values: []string{"yes", "no"}})
+	names := make([]string, people)
+	for i := range names {
+		names[i] = crowdName(i)
+	}
+	enroll(t, l, "vote", "1", names...)
+	enroll(t, l, "home", "1", names...)
+	var spending sync.WaitGroup
+	for caller := range callers {
+		spending.Go(func() {
+			for i := caller; i < people; i += callers { // whoever is asked this can answer nothing else
+				_, err := l.Release(t.Context(), ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: TruthOf("yes")})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	seen := map[uint64]uint64{} // who can answer, as of an event
+	for done := false; !done; {
+		b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}})
+		must(t, err)
+		if known, again := seen[b.Event]; again && known != b.Levels[0].Can {
+			t.Errorf("as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
+		}
+		seen[b.Event] = b.Levels[0].Can
+		done = b.Levels[0].Can == 0
+	}
+	spending.Wait()
+	can := uint64(people)
+	for ev, err := range l.Events(t.Context(), 1) {
+		must(t, err)
+		if r, is := ev.Says.(history.Released); is && r.Question == "home" {
+			can--
+		}
+		if got, looked := seen[ev.Number]; looked && got != can {
+			t.Errorf("as of event %d: %d, where %d can answer", ev.Number, got, can)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package inquiry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given up.
+const mostLooks = 16
+
+// instead adds to the error of a refused answer what the panel could answer: at its ε, and at the largest for all. If that cannot be
+// found out, the error stays as it is.
+func (x *Inquiry) instead(ctx context.Context, err error) error {
+	var refused *vocabulary.RefusedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var out vocabulary.Budget
+	if x.Desk.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, refused.Refused, &out) }) == nil {
+		refused.Instead = &out
+	}
+	return err
+}
+
+// lookAround looks at the ε that was asked for, and at the largest that all can answer at.
+func (x *Inquiry) lookAround(s *state.State, refused []vocabulary.Refusal, out *vocabulary.Budget) error {
+	y := &Inquiry{Desk: x.Desk, Request: x.Request, Question: x.Question, Query: x.Query, Names: x.Names, whole: x.whole, at: s.Clock}
+	y.Request.Partial = true
+	if err := errors.Join(y.convene(s, s.Counters.Events), y.recall(s)); err != nil {
+		return err
+	}
+	_, without, free := y.recorded() // what a partial request would get at once
+	y.Request.Partial, y.others = false, nil
+	*out = vocabulary.Budget{Question: x.Question.Name, Objects: uint64(len(y.Names)), Event: s.Counters.Events, At: s.Clock, Refused: vocabulary.SumRefusals(refused)}
+	top := vocabulary.BudgetLevel{Epsilon: x.Request.Epsilon}
+	untold := func(r vocabulary.Refusal) bool { return r.Reason != vocabulary.NoTruth }
+	if err := y.lookAt(s, slices.DeleteFunc(slices.Clone(refused), untold), &top); err != nil {
+		return err
+	}
+	if free {
+		top.Can = without.Objects
+	}
+	largest, err := y.largestFor(s, refused)
+	if err != nil {
+		return err
+	}
+	if out.Largest = largest; !largest.IsZero() {
+		out.Levels = append(out.Levels, vocabulary.BudgetLevel{Epsilon: largest, Can: out.Objects})
+	}
+	out.Levels = append(out.Levels, top)
+	return nil
+}
+
+// lookAt counts who can answer without those who cannot, and who will be able to by time alone.
+func (x *Inquiry) lookAt(s *state.State, untold []vocabulary.Refusal, at *vocabulary.BudgetLevel) error {
+	if err := x.assess(s, x.at); err != nil {
+		return err
+	}
+	for _, r := range x.refused {
+		from, ever, err := x.from(s, r.Object)
+		if err != nil {
+			return err
+		}
+		if ever {
+			at.Later++
+			at.From = maxTime(at.From, from)
+		}
+	}
+	if len(x.refused)+len(untold) > 0 {
+		if err := x.leaveOut(s, x.at); err != nil {
+			return err
+		}
+	}
+	at.Can = uint64(len(x.able.Names))
+	for _, r := range untold {
+		if _, able := slices.BinarySearch(x.able.Names, r.Object); able {
+			at.Can--
+		}
+	}
+	return nil
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// from returns when time alone will allow an object to be charged, if nothing else is asked of it until then.
+func (x *Inquiry) from(s *state.State, name string) (at time.Time, ever bool, err error) {
+	var o terms.Subject
+	refusal, err := terms.ReadSubject(s, x.Question, name, x.Request.Epsilon, &o)
+	if err != nil || refusal != nil || x.Desk.Rules.LacksTruthKey(name, x.Request.Epsilon) != nil {
+		return at, false, err
+	}
+	if budget.Minus(o.Object.Cap, o.Object.Spent).Less(x.cost) {
+		return at, false, nil
+	}
+	for _, number := range o.Object.Held {
+		r, err := s.Sale(number)
+		if err != nil {
+			return at, false, err
+		}
+		if r.HoldsOn(o.Object, s.Now) {
+			at = maxTime(at, r.Expires)
+		}
+	}
+	since, ever := o.Policy.Reaches(budget.Plus(o.Chain.Spent(), x.cost), o.Chain.Buyers)
+	return maxTime(maxTime(at, since), s.Clock), ever, nil
+}
+
+// largestFor returns the largest ε at which everybody could answer, below the one that somebody is refused at; 0 if there is none.
+func (x *Inquiry) largestFor(s *state.State, refused []vocabulary.Refusal) (privacy.Epsilon, error) {
+	for range mostLooks {
+		most := x.Request.Epsilon
+		for _, r := range refused {
+			most = budget.Lower(most, r.Largest)
+		}
+		if x.Request.Epsilon = most; most.IsZero() {
+			break
+		}
+		if _, _, free := x.recorded(); free {
+			return most, nil
+		}
+		if err := x.assess(s, x.at); err != nil {
+			return privacy.Epsilon{}, err
+		}
+		if refused = x.refused; len(refused) == 0 {
+			return most, nil
+		}
+	}
+	return privacy.Epsilon{}, nil
+}

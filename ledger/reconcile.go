@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/roster"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Member is a row of the host's own table: an object that takes part in a question, and the terms that it has agreed to.
+type Member struct {
+	Object   string          // 1 to 256 bytes; see [NameError]
+	Question string          // by its name
+	Policy   policy.Policy   // of the object's chain; the zero value is none, so that only the cap binds
+	Cap      privacy.Epsilon // of the object, over all its chains; 0 leaves it as it is, and is [ErrNoCap] for one new to the ledger
+	// Consent is the host's word that the object agrees to exactly these terms now, as in [ChangeTermsRequest]. It is used only when
+	// they change: so a row that is older than what the ledger has would bring back what somebody has taken back since. What may be more is refused without it; to a higher cap, which is over all questions, the consent in one row is enough.
+	Consent string
+}
+
+// ReconcileRequest brings the ledger in line with a table of the host's.
+type ReconcileRequest struct {
+	// Members yields the table: each row once, in any order. It is read to its end, once, before anything happens; if it yields an
+	// error, that ends the call. The ledger keeps the rows in memory up to 32 MiB, and beyond that in temporary files.
+	Members iter.Seq2[Member, error]
+	// DryRun changes nothing: the result is what would be done.
+	DryRun bool
+	// Confirm, if set, is told what is to be done before anything is. An error ends the call, with nothing done, and is returned.
+	Confirm func(ReconcileResult) error
+	// Withdraw withdraws who is gone, as [Ledger.Withdraw] does. If they are more than one in a hundred of those who take part in
+	// something, Gone must be their number; else nothing is done, and the error is a [*GoneError].
+	Withdraw bool
+	Gone     int      // how many the host expects to be gone; see Withdraw
+	Progress Progress // optional
+}
+
+// ReconcileResult tells what the ledger differs in from a table, and what was done about it.
+type ReconcileResult struct {
+	Questions []Reconciled `json:"questions"` // in the order in which they were defined: those with a row, or with somebody who takes part
+	// Gone are those who take part in something and have no row at all.
+	Gone      NameList `json:"gone"`
+	Withdrawn int      `json:"withdrawn"` // of those gone; 0 unless that was asked for
+}
+
+// Reconciled is what became of the rows about a question.
+type Reconciled struct {
+	Question string   `json:"question"` // by its name
+	Same     int      `json:"same"`     // rows that say what is so
+	New      NameList `json:"new"`      // enrolled
+	Changed  NameList `json:"changed"`  // put under the terms of their rows
+	// Left have withdrawn, or were forgotten. No row brings anybody back: [Ledger.Enroll] does.
+	Left NameList `json:"left"`
+	// Dropped take part, and have rows of other questions, but not of this one. They stay: [Ledger.Withdraw] ends the part in all
+	// questions, [Ledger.ChangeTerms] can end it in one, by a policy that allows nothing.
+	Dropped NameList `json:"dropped"`
+	// Refused have rows whose terms may allow more than they have agreed to ([NeedsConsent]): the first [MaxPanel] of all questions.
+	// They stay on their terms.
+	Refused  []Refusal `json:"refused"`
+	Unlisted int       `json:"unlisted"` // how many more were refused
+}
+
+// NameList counts objects, and names the first of them, in the order of their names: of each kind at most [MaxPanel] in one result.
+type NameList struct {
+	Count int      `json:"count"` // of all
+	First []string `json:"first"` // in the order of their names
+}
+
+// GoneError says that too many would be withdrawn because a table has no row of them: it may be the wrong table, or half of one. Nothing
+// was done.
+type GoneError struct {
+	Gone     int // who take part in something, and have no row
+	Of       int // who take part in something
+	Expected int // ReconcileRequest.Gone
+}
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("%d of %d objects have no row in the table, %d were expected: so many are withdrawn only if the request says how many (Gone)", e.Gone, e.Of, e.Expected)
+}
+
+// Reconcile brings the ledger in line with a table of the host's, such as at every start: it enrols who is new, and puts who has other
+// terms under these. It goes by the contents alone: called again it finds nothing to do, and writes nothing; after a crash, the rest. It needs
+// no key; those in the log begin with "reconcile".
+//
+// Nobody is put under terms that may allow more than before without consent ([Member.Consent]): they are refused, and stay on their terms, while
+// all others are dealt with. Nobody comes back who has withdrawn or was forgotten. Who is gone from the table is reported, and
+// withdrawn only if that is asked for.
+//
+// Many are dealt with in transactions of bounded size; other calls may run meanwhile. Who is enrolled or put under other terms by them after the
+// table began to be read is left as they say.
+//
+// Errors, with which nothing was done: that of Members or of Confirm; [*GoneError]; [ErrInvalid] for a row that cannot be, or two of the same object
+// and question, or different caps of one object; [*NameError]; [ErrNoCap]; [ErrUnknown] for a question. After any other, call it again.
+func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileResult, error) {
+	if l.engine.ReadOnly && !r.DryRun {
+		return ReconcileResult{}, ErrReadOnly
+	}
+	if r.Members == nil || r.Gone < 0 {
+		return ReconcileResult{}, errs.Invalid("no table is given, or %d are expected to be gone", r.Gone)
+	}
+	x := roster.Reconciliation{Office: l.office(), Withdraw: r.Withdraw, Progress: r.Progress}
+	err := l.engine.View(ctx, func(s *state.State) error {
+		x.AsOf = s.Counters.Events
+		return nil
+	})
+	if err != nil {
+		return ReconcileResult{}, err
+	}
+	if x.Table, err = l.readTable(ctx, r.Members); err != nil {
+		return ReconcileResult{}, err
+	}
+	defer x.Table.Close()
+	plan, err := x.Plan(ctx)
+	if err != nil {
+		return ReconcileResult{}, err
+	}
+	if n := plan.Gone.Count; r.Withdraw && n > plan.Present/100 && n != r.Gone {
+		return ReconcileResult{}, &GoneError{n, plan.Present, r.Gone}
+	}
+	out, err := l.reconciled(ctx, plan)
+	if err == nil && r.Confirm != nil {
+		err = r.Confirm(out)
+	}
+	if err != nil {
+		return ReconcileResult{}, err
+	}
+	if r.DryRun {
+		return out, nil
+	}
+	done, err := x.Run(ctx, plan)
+	if err != nil {
+		return ReconcileResult{}, err
+	}
+	return l.reconciled(ctx, done)
+}
+
+// readTable reads the host's table, and checks each row.
+func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (*roster.Table, error) {
+	table, err := roster.NewTable(l.door(), l.findQuestion)
+	if err != nil {
+		return nil, err
+	}
+	for m, failed := range rows {
+		if err = failed; err == nil {
+			err = table.Add(ctx, m.Object, m.Question, roster.Terms{Policy: &m.Policy, Cap: m.Cap, Consent: m.Consent})
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(err, table.Close())
+	}
+	return table, nil
+}
+
+// reconciled puts a report in words.
+func (l *Ledger) reconciled(ctx context.Context, r *roster.Report) (ReconcileResult, error) {
+	out := ReconcileResult{Questions: []Reconciled{}, Gone: NameList(r.Gone), Withdrawn: r.Withdrawn}
+	err := l.engine.View(ctx, func(s *state.State) error {
+		for _, number := range slices.Sorted(maps.Keys(r.Questions)) {
+			q, err := s.Question(number)
+			if err != nil {
+				return err
+			}
+			one := r.Questions[number]
+			out.Questions = append(out.Questions, Reconciled{
+				Question: q.Name, Same: one.Same, New: NameList(one.New), Changed: NameList(one.Changed), Left: NameList(one.Left), Dropped: NameList(one.Dropped),
+				Refused: one.Refused.Listed, Unlisted: one.Refused.Unlisted,
+			})
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,488 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+// couple are two hosts of a ledger: a has it, and b has a copy of its file.
+type couple struct {
+	testing.TB
+	journal *journaltest.Memory
+	a       *Ledger
+	file    string // of b
+}
+
+// newCouple has b get a copy when there is a response already.
+func newCouple(t testing.TB, names ...string) *couple {
+	t.Helper()
+	c := &couple{TB: t}
+	path := votersFile(t, "900", names...)
+	c.a = open(t, path, c.options("a"))
+	release(t, c.a, releaseOf(t, "before", names[0], "1"))
+	c.file = filepath.Join(pace.Scratch(t), "b.db")
+	_, err := c.a.Backup(t.Context(), c.file, nil)
+	must(t, err)
+	return c
+}
+
+// options are those of a host.
+func (c *couple) options(host string) Options {
+	return Options{Standby: host == "b", Journal: func(w journal.Wanted) (journal.Journal, error) {
+		if w.Name == "" && w.Standby != (host != "a") {
+			c.Errorf("host %s asks for %+v", host, w)
+		}
+		if c.journal == nil {
+			c.journal = journaltest.NewMemory(w.At)
+		}
+		return c.journal.OpenOn(host), nil
+	}}
+}
+
+// follows opens the file of b as a standby, and waits until it has everything.
+func (c *couple) follows() *Ledger {
+	c.Helper()
+	b := open(c, c.file, c.options("b"))
+	c.catchUp(b)
+	return b
+}
+
+func (c *couple) catchUp(b *Ledger) {
+	c.Helper()
+	must(c, b.engine.Queue.AwaitEvent(c.Context(), stats(c, c.a).Events))
+	for began := time.Now(); c.journal.Bases()["b"] == 0; time.Sleep(time.Millisecond) { // it is known that b follows
+		if time.Since(began) > 20*time.Second {
+			c.Fatal("nobody is told that b follows")
+		}
+	}
+}
+
+// A standby shows what the other host commits, to readers, watchers and audits, changes nothing, and has it in a file of its own: as far as that goes the
+// journal is trimmed, and Forget waits for it.
+func TestAStandbyFollows(t *testing.T) {
+	c := newCouple(t, "ann", "bea", "cid")
+	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))
+	b := c.follows()
+	var seen atomic.Uint64
+	watched := make(chan error)
+	go func() {
+		for ev, err := range b.Watch(t.Context(), 1) {
+			if err != nil {
+				watched <- err
+				return
+			}
+			if ev.Number != seen.Add(1) {
+				t.Errorf("event %d is seen as the one with number %d", ev.Number, seen.Load())
+			}
+		}
+	}()
+	release(t, c.a, releaseOf(t, "while it follows", "cid", "2"))
+	must(t, c.a.Withdraw(t.Context(), "withdraw", "ann"))
+	c.catchUp(b)
+	same(t, "the standby", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
+	for _, name := range []string{"ann", "bea", "cid"} {
+		here, there := objectOf(t, b, name), objectOf(t, c.a, name)
+		if fmt.Sprint(here) != fmt.Sprint(there) || here.Event != stats(t, c.a).Events {
+			t.Errorf("the standby says %+v, the other host %+v", here, there)
+		}
+	}
+	wantClean(t, b, VerifyRequest{})
+	for what, err := range map[string]error{
+		"Withdraw": b.Withdraw(t.Context(), "no", "bea"), "Forget": b.Forget(t.Context(), "no", "bea"),
+		"Release": failed(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
+		"Raise": failed(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
+	} {
+		if !errors.Is(err, ErrReadOnly) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	told := logOf(t, pairs(t, b.engine.Store))
+	forget(t, c.a, "bea")
+	if begin, groups := c.journal.Groups(); len(groups) != 0 || c.journal.Bases()["b"] != begin.Events {
+		t.Errorf("%d groups are left, and the standby has %v", len(groups), c.journal.Bases())
+	}
+	c.catchUp(b)
+	if o := objectOf(t, b, "bea"); o.Forgotten == 0 {
+		t.Errorf("the standby has not forgotten: %+v", o)
+	}
+	same(t, "what has forgotten", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
+	must(t, b.Compact(t.Context(), nil))
+	file, erased := content(t, c.file), 0
+	for i, ev := range logOf(t, pairs(t, b.engine.Store))[:len(told)] {
+		if ev.Salt != told[i].Salt {
+			if erased++; bytes.Contains(file, told[i].Salt[:]) || bytes.Contains(file, hiddenBytes(told[i])) {
+				t.Errorf("what event %d said is in the file of the standby", i+1)
+			}
+		}
+	}
+	if erased < 3 {
+		t.Errorf("%d events are erased", erased)
+	}
+	release(t, c.a, releaseOf(t, "behind it", "cid", "3"))
+	c.catchUp(b)
+	for seen.Load() < stats(t, c.a).Events {
+		time.Sleep(time.Millisecond)
+	}
+	closed(t, b)
+	if err := <-watched; !errors.Is(err, ErrClosed) {
+		t.Errorf("who watches is told %v", err)
+	}
+	// It goes on where its file ends.
+	release(t, c.a, releaseOf(t, "while it is off", "cid", "4"))
+	b = c.follows()
+	same(t, "again", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
+	closed(t, b)
+	closed(t, c.a)
+}
+
+// recordsBut leaves out what each file has of its own: where it is.
+func recordsBut(all []pair) (left []pair) {
+	for _, p := range all {
+		if !bytes.Equal(p.key, []byte("place")) {
+			left = append(left, p)
+		}
+	}
+	return left
+}
+
+func failed[T any](_ T, err error) error { return err }
+
+// A standby takes over under load: nothing that was told is lost, or drawn twice; the other host hears of it, and who reads or watches goes on.
+func TestAStandbyTakesOverUnderLoad(t *testing.T) {
+	names := crowd(40)
+	for range pace.Tries(2, 10, 100) {
+		c := newCouple(t, names...)
+		b := c.follows()
+		var told sync.Map
+		var stopped atomic.Int32
+		var clients sync.WaitGroup
+		for client := range 8 {
+			clients.Go(func() {
+				for n := client; ; n += 8 {
+					r := releaseOf(t, fmt.Sprint("load ", n), names[n%len(names)], fmt.Sprint(2+n/len(names)))
+					out, err := c.a.Release(t.Context(), r)
+					if err != nil {
+						if !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrFenced) {
+							t.Error(err)
+						}
+						stopped.Add(1)
+						return
+					}
+					told.Store(r.Key, out)
+				}
+			})
+		}
+		for stats(t, b).Events < 150 {
+			time.Sleep(time.Millisecond)
+		}
+		next, err := b.TakeOver(t.Context())
+		must(t, err)
+		clients.Wait()
+		if stopped.Load() != 8 {
+			t.Errorf("%d clients were told", stopped.Load())
+		}
+		told.Range(func(key, was any) bool {
+			n := 0
+			_, err := fmt.Sscanf(key.(string), "load %d", &n)
+			must(t, err)
+			if again := release(t, next, releaseOf(t, key.(string), names[n%len(names)], fmt.Sprint(2+n/len(names)))); again != was {
+				t.Errorf("%s: %v was told, and now %v", key, was, again)
+			}
+			return true
+		})
+		if _, err := b.Stats(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("the standby says %v", err)
+		}
+		if _, err := b.TakeOver(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("it takes over again: %v", err)
+		}
+		wantClean(t, next, VerifyRequest{})
+		closed(t, next)
+		must(t, c.a.Close())
+	}
+}
+
+// gated is a journal that is settled when it is said so.
+type gated struct {
+	journal.Follower
+	settle chan struct{}
+}
+
+func (g gated) Settle(ctx context.Context) error {
+	select {
+	case <-g.settle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A standby shows nothing that a loss of power could still undo.
+func TestAStandbyShowsWhatIsSettled(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	settle := make(chan struct{}, 1)
+	settle <- struct{}{} // for what is there when it is opened
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return gated{j.(journal.Follower), settle}, err
+	}
+	b := open(t, c.file, o)
+	before := stats(t, c.a).Events
+	release(t, c.a, releaseOf(t, "not settled", "bea", "2"))
+	time.Sleep(20 * time.Millisecond)
+	if n := stats(t, b).Events; n != before {
+		t.Errorf("%d events are shown, of %d that are settled", n, before)
+	}
+	close(settle)
+	c.catchUp(b)
+	closed(t, b)
+	closed(t, c.a)
+}
+
+// A takeover that fails takes the ledger from nobody; one that comes to an end too late can be asked for again.
+func TestATakeoverThatFails(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	b := c.follows()
+	noKey := errors.New("there is no key")
+	c.journal.Inject(func(k journaltest.Call) journaltest.Fault {
+		if k.Op == journaltest.Claim {
+			return journaltest.Fault{Err: noKey}
+		}
+		return journaltest.Fault{}
+	})
+	if _, err := b.TakeOver(t.Context()); !errors.Is(err, noKey) {
+		t.Errorf("without a key: %v", err)
+	}
+	c.journal.Inject(nil)
+	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
+	c.catchUp(b)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.TakeOver(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that is done: %v", err)
+	}
+	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
+	if _, err := c.a.TakeOver(t.Context()); !errors.Is(err, ErrInvalid) {
+		t.Errorf("who is no standby: %v", err)
+	}
+	closed(t, b)
+	var why atomic.Pointer[error]
+	off := errors.New("the network is off")
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return broken{j.(journal.Follower), &why}, err
+	}
+	b = open(t, c.file, o)
+	c.catchUp(b)
+	why.Store(&off)
+	for range 2 { // it may be in the midst of a fold
+		release(t, c.a, releaseOf(t, "unseen", "ann", "3"))
+		time.Sleep(20 * time.Millisecond)
+	}
+	release(t, c.a, releaseOf(t, "unseen, too", "bea", "3"))
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.TakeOver(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("when not all can be read: %v", err)
+	}
+	if _, err := c.a.Release(t.Context(), releaseOf(t, "too late", "ann", "4")); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("who was taken over from: %v", err)
+	}
+	if _, err := b.Object(t.Context(), "ann"); err != nil {
+		t.Errorf("the standby does not go on: %v", err)
+	}
+	why.Store(nil)
+	next, err := b.TakeOver(t.Context())
+	must(t, err)
+	if objectOf(t, next, "bea").Spent != eps(t, "3") {
+		t.Error("what came last is lost")
+	}
+	release(t, next, releaseOf(t, "after", "ann", "5"))
+	closed(t, next)
+	must(t, c.a.Close())
+}
+
+// Two standbys take over at a time: the one that claims later has the ledger, and the other hears of it.
+func TestTwoStandbysTakeOver(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	third := filepath.Join(pace.Scratch(t), "c.db")
+	_, err := c.a.Backup(t.Context(), third, nil)
+	must(t, err)
+	var why atomic.Pointer[error]
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return broken{j.(journal.Follower), &why}, err
+	}
+	b := open(t, c.file, o)
+	c.catchUp(b)
+	off := errors.New("the network is off")
+	why.Store(&off)
+	time.Sleep(20 * time.Millisecond) // until it hears of that
+	release(t, c.a, releaseOf(t, "unseen", "ann", "2"))
+	claimed, outcome := make(chan struct{}), make(chan error)
+	var once sync.Once
+	c.journal.Inject(func(k journaltest.Call) journaltest.Fault {
+		if k.Op == journaltest.Claim {
+			once.Do(func() { close(claimed) })
+		}
+		if k.Op == journaltest.Trim { // b has not all yet
+			return journaltest.Fault{Err: &journal.HeldError{Wanted: k.Through, Reason: off}}
+		}
+		return journaltest.Fault{}
+	})
+	go func() { outcome <- failed(b.TakeOver(t.Context())) }()
+	<-claimed
+	for n := 0; failed(c.a.Release(t.Context(), releaseOf(t, fmt.Sprint("until it is fenced ", n), "ann", fmt.Sprint(3+n)))) == nil; n++ {
+	}
+	o = c.options("c")
+	o.Standby = true
+	standby := open(t, third, o)
+	last, err := standby.TakeOver(t.Context())
+	must(t, err)
+	release(t, last, releaseOf(t, "by the last", "bea", "3"))
+	why.Store(nil)
+	if err := <-outcome; !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("who claimed before is told %v", err)
+	}
+	wantClean(t, last, VerifyRequest{})
+	closed(t, last)
+	must(t, c.a.Close())
+}
+
+// The keys of the host count when it takes over: without the ledger's, a standby opens and reads, as whoever reads only, and draws nothing then.
+func TestATakeoverSetsKeys(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	closed(t, c.a)
+	with := c.options("a")
+	with.TruthKey = bytes.Repeat([]byte{7}, 32)
+	c.a = open(t, c.file, with) // the one of b, so that it is not behind
+	b2 := filepath.Join(pace.Scratch(t), "b.db")
+	_, err := c.a.Backup(t.Context(), b2, nil)
+	must(t, err)
+	c.file = b2
+	other := c.options("b")
+	other.TruthKey = bytes.Repeat([]byte{8}, 32)
+	if _, err := Open(c.file, other); !errors.Is(err, ErrTruthKey) {
+		t.Errorf("with another key: %v", err)
+	}
+	right := c.options("b")
+	right.TruthKey = with.TruthKey
+	b := open(t, c.file, right)
+	next, err := b.TakeOver(t.Context())
+	must(t, err)
+	release(t, next, releaseOf(t, "with the key", "bea", "2"))
+	closed(t, next)
+	must(t, c.a.Close())
+}
+
+// broken is a journal that cannot be read while it is said so.
+type broken struct {
+	journal.Follower
+	why *atomic.Pointer[error]
+}
+
+func (b broken) Await(ctx context.Context, after journal.Position) error {
+	for {
+		if why := b.why.Load(); why != nil {
+			return *why
+		}
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		err := b.Follower.Await(ctx, after)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// A journal that cannot be read for a while is read when it can be, and meanwhile the standby shows what it has. One that is not what it was
+// stops the standby: it shows nothing any more.
+func TestAStandbyWhoseJournalFails(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	var why atomic.Pointer[error]
+	var log bytes.Buffer
+	o := c.options("b")
+	find := o.Journal
+	o.Logger = zerolog.New(zerolog.SyncWriter(&log))
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return broken{j.(journal.Follower), &why}, err
+	}
+	b := open(t, c.file, o)
+	c.catchUp(b)
+	off := errors.New("the network is off")
+	why.Store(&off)
+	before := stats(t, b).Events
+	release(t, c.a, releaseOf(t, "unseen", "bea", "2"))
+	time.Sleep(20 * time.Millisecond)
+	if n := stats(t, b).Events; n > before+4 {
+		t.Errorf("%d events, of %d", n, before)
+	}
+	why.Store(nil)
+	c.catchUp(b)
+	if o := objectOf(t, b, "bea"); o.Spent != eps(t, "2") {
+		t.Errorf("the standby says %+v", o)
+	}
+	forked := fmt.Errorf("%w: of somebody else", journal.ErrForked)
+	why.Store(&forked)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range b.Watch(ctx, stats(t, c.a).Events+1) { // until it stops
+	}
+	if _, err := b.Stats(t.Context()); !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrForked) {
+		t.Errorf("behind another history: %v", err)
+	}
+	if _, err := b.TakeOver(t.Context()); !errors.Is(err, ErrStopped) {
+		t.Errorf("it takes over: %v", err)
+	}
+	must(t, b.Close())
+	if text := log.String(); !strings.Contains(text, "trying again") || !strings.Contains(text, "standby stopped") {
+		t.Errorf("the log says %s", text)
+	}
+	closed(t, c.a)
+}
+
+// What a standby cannot be.
+func TestWhatIsNoStandby(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	if _, err := Open(c.file, Options{Standby: true}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("without a journal: %v", err)
+	}
+	alone := c.options("b")
+	alone.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		return struct{ journal.Journal }{c.journal.Open()}, nil
+	}
+	if _, err := Open(c.file, alone); !errors.Is(err, ErrInvalid) {
+		t.Errorf("with a journal that nobody follows: %v", err)
+	}
+	older := asItIs(t, c.file)
+	forget(t, c.a, "bea")
+	if _, err := Open(older, c.options("b")); !errors.Is(err, ErrJournal) || !errors.Is(err, journal.ErrLost) {
+		t.Errorf("from before what the journal has: %v", err)
+	}
+	if _, err := os.Stat(older + ".journal"); !os.IsNotExist(err) {
+		t.Errorf("beside the file: %v", err)
+	}
+	closed(t, c.a)
+}
