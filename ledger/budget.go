@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -85,7 +86,7 @@ func (l *Ledger) newForecast(ctx context.Context, r BudgetRequest) (*forecast, e
 		}
 	}
 	var err error
-	if x.names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {
+	if x.names, err = names.CheckAsked(r.Objects, r.All, math.MaxInt); err != nil {
 		return nil, err
 	}
 	if x.bid.Question, err = l.findQuestion(ctx, r.Question); err != nil {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -476,6 +478,52 @@ func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
 		must(t, err)
 		if len(q.Refused) != 1 || q.Refused[0].Reason != NotOnOffer || q.Refused[0].Largest != eps(t, want) {
 			t.Errorf("%s is refused %+v", buyer, q.Refused)
+		}
+	}
+}
+
+// While many callers spend what people have, each budget is that of the event it names: no later, no earlier, no mixture.
+func TestABudgetIsAsOfItsEvent(t *testing.T) {
+	people, callers := tests.Tries(256, 2_048, 1_000_000), 64
+	l := open(t, create(t), Options{})
+	define(t, l, vote())
+	define(t, l, Question{Name: "home", Values: []string{"yes", "no"}})
+	names := make([]string, people)
+	for i := range names {
+		names[i] = crowdName(i)
+	}
+	enroll(t, l, "vote", "1", names...)
+	enroll(t, l, "home", "1", names...)
+	var spending sync.WaitGroup
+	for caller := range callers {
+		spending.Go(func() {
+			for i := caller; i < people; i += callers { // whoever is asked this can answer nothing else
+				_, err := l.Release(t.Context(), ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: TruthOf("yes")})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	seen := map[uint64]uint64{} // who can answer, as of an event
+	for done := false; !done; {
+		b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}})
+		must(t, err)
+		if known, again := seen[b.Event]; again && known != b.Levels[0].Can {
+			t.Errorf("as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
+		}
+		seen[b.Event] = b.Levels[0].Can
+		done = b.Levels[0].Can == 0
+	}
+	spending.Wait()
+	can := uint64(people)
+	for ev, err := range l.Events(t.Context(), 1) {
+		must(t, err)
+		if r, is := ev.Says.(history.Released); is && r.Question == "home" {
+			can--
+		}
+		if got, looked := seen[ev.Number]; looked && got != can {
+			t.Errorf("as of event %d: %d, where %d can answer", ev.Number, got, can)
 		}
 	}
 }

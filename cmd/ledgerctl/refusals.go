@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // tableUnlisted says where the refusals are that are too many to be listed, or are of people who were forgotten since.
@@ -41,10 +42,24 @@ func tableReasons(w io.Writer, refused []ledger.Refusal) {
 // mostRefusals is how many of them a table has.
 const mostRefusals = 20
 
+// fewRefusals are so few that nobody needs their sums.
+const fewRefusals = 3
+
+// tableSums writes how many people are refused for each reason.
+func tableSums(w io.Writer, sums []ledger.RefusalSum) {
+	fmt.Fprintln(w, "\nREFUSED FOR\tPEOPLE\tLARGEST ε FOR ALL OF THEM")
+	for _, sum := range sums {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", sum.Reason, sum.Count, orNone(sum.Largest))
+	}
+}
+
 // tableRefusals writes the first refusals, if there are any.
 func tableRefusals(w io.Writer, refused []ledger.Refusal) {
 	if len(refused) == 0 {
 		return
+	}
+	if len(refused) > fewRefusals {
+		tableSums(w, vocabulary.SumRefusals(refused))
 	}
 	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST")
 	for i, r := range refused {

@@ -52,15 +52,18 @@ func (s RefusalSum) Compare(other RefusalSum) int {
 // nearest says which requests would succeed in place of one at the highest level, "" if none would.
 func (b *Budget) nearest() string {
 	var would []string
-	top := b.Levels[len(b.Levels)-1]
+	top, all := b.Levels[len(b.Levels)-1], ""
+	if b.Objects > 1 {
+		all = fmt.Sprintf(" for all %d", b.Objects)
+	}
 	if !b.Largest.IsZero() && b.Largest.Less(top.Epsilon) {
-		would = append(would, fmt.Sprintf("ε=%s for all %d", b.Largest, b.Objects))
+		would = append(would, fmt.Sprintf("ε=%s%s", b.Largest, all))
 	}
 	if top.Can > 0 && top.Can < b.Objects {
 		would = append(would, fmt.Sprintf("ε=%s for the %d others", top.Epsilon, top.Can))
 	}
 	if top.Later > 0 && top.Can+top.Later == b.Objects {
-		would = append(would, fmt.Sprintf("ε=%s for all from %s on", top.Epsilon, top.From.Format(time.RFC3339)))
+		would = append(would, fmt.Sprintf("ε=%s%s from %s on", top.Epsilon, all, top.From.Format(time.RFC3339)))
 	}
 	if len(would) == 0 {
 		return ""
