@@ -159,21 +159,25 @@ func manSeeAlso(page *strings.Builder, cmd *cobra.Command) {
 // manParagraphs sets a help text: lines that are indented stand as they are, others are filled.
 func manParagraphs(text string) string {
 	var out strings.Builder
-	exact := false
-	for i, line := range strings.Split(text, "\n") {
-		switch indented := strings.HasPrefix(line, "  "); {
-		case line == "" && !exact, i == 0 && !indented:
-			out.WriteString(".PP\n")
+	exact, gap := false, true
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" {
+			gap = true
+			continue
+		}
+		indented := strings.HasPrefix(line, "  ")
+		switch {
 		case indented && !exact:
 			out.WriteString(".PP\n.nf\n")
-			exact = true
-		case !indented && line != "" && exact:
+		case !indented && exact:
 			out.WriteString(".fi\n.PP\n")
-			exact = false
+		case gap && exact:
+			out.WriteString("\n")
+		case gap:
+			out.WriteString(".PP\n")
 		}
-		if line != "" || exact {
-			out.WriteString(manText(line) + "\n")
-		}
+		exact, gap = indented, false
+		out.WriteString(manText(line) + "\n")
 	}
 	if exact {
 		out.WriteString(".fi\n")
