@@ -95,7 +95,7 @@ func (r *ReserveRequest) checkTime() error {
 	switch {
 	case r.Until.IsZero() && r.For <= 0, !r.Until.IsZero() && r.For != 0:
 		return errs.Invalid("a reservation for %v, until %v: give one of them", r.For, r.Until)
-	case !r.Until.IsZero() && (r.Until.Year() < 1970 || r.Until.Year() > event.LastYear):
+	case !r.Until.IsZero() && (r.Until.UTC().Year() < 1970 || r.Until.UTC().Year() > event.LastYear):
 		return errs.Invalid("a reservation until %v", r.Until)
 	}
 	return nil
