@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
 )
 
 func TestPlainNames(t *testing.T) {
@@ -18,7 +20,7 @@ func TestPlainNames(t *testing.T) {
 	}
 }
 
-// Whoever presses the key for completion has asked for nothing: the ledger's files stay as they are.
+// Whoever presses the key for completion has asked for nothing: the ledger is only read, beside others who do, and its files stay as they are.
 func TestCompletionWritesNothing(t *testing.T) {
 	db, _ := newVote(t, 2)
 	mustInvoke(t, "--db", db, "reserve", "--buyer", "bob", "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z")
@@ -37,6 +39,16 @@ func TestCompletionWritesNothing(t *testing.T) {
 		return all
 	}
 	before := files()
+	reader, err := ledger.Open(db, ledger.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stdout, _ := invoke(t, "__complete", "--db", db, "sell", "--buyer", ""); !strings.HasPrefix(stdout, "bob\n") {
+		t.Errorf("beside a reader: %q", stdout)
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{{"sell", "--buyer", ""}, {"sell", "--question", ""}, {"capture", ""}, {"receipt", "make", ""}, {"responses", "--question", "vote", "--epsilon", ""}} {
 		if code, stdout, _ := invoke(t, append([]string{"__complete", "--db", db}, args...)...); code != 0 || !strings.Contains(stdout, ":4\n") {
 			t.Errorf("%q: exit code %d, %q", args, code, stdout)

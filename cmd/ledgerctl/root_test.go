@@ -37,10 +37,12 @@ func TestDamagedFile(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
 	mustInvoke(t, "--db", db, "sell", "--buyer", "bob", "--question", "vote", "--epsilon", "1")
-	mustInvoke(t, "--db", db, "reserve", "--buyer", "eve", "--question", "vote", "--epsilon", "1.5", "--expires", "2100-01-01T00:00:00Z")
+	for _, buyer := range []string{"eve", "fay"} { // the reservations 2 and 3
+		mustInvoke(t, "--db", db, "reserve", "--buyer", buyer, "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z")
+	}
 	commands := [][]string{
 		{"sales"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"responses", "--buyer", "bob"}, {"budget", "--question", "vote"},
-		{"reserve", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z"}, {"capture", "2", "--truth", people}, {"cancel", "2"},
+		{"reserve", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z"}, {"capture", "2", "--truth", people}, {"cancel", "3"},
 		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
 		{"budget", "--question", "vote"}, {"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
 		{"advance"}, {"epoch", "7", "--question", "vote"}, {"withdraw", "7"}, {"audit", "verify"}, {"audit", "checkpoint"},

