@@ -230,13 +230,16 @@ func (o *Outlook) Result() (out vocabulary.Budget, until time.Time) {
 // Proven tells whether all who were counted could have the largest ε that was found. Else those who were looked at before the last
 // may have less.
 func (o *Outlook) Proven() bool {
-	if o.Lowest.IsZero() || !o.Buying && !o.odd {
+	switch {
+	case o.Lowest.IsZero():
 		return true
+	case o.odd || !o.Buying:
+		return !o.odd
 	}
 	for _, f := range o.offers {
-		if sale := f.policy.Terms(); f.holders > 0 || !sale.Offers(o.Lowest) {
+		if sale := f.policy.Terms(); sale == nil || f.holders > 0 || !sale.Offers(o.Lowest) {
 			return false
 		}
 	}
-	return !o.odd
+	return true
 }
