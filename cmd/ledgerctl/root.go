@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/progress"
@@ -116,8 +117,12 @@ func (a *app) rootCommand() *cobra.Command {
 		a.reserveCommand(), a.captureCommand(), a.cancelCommand(), a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(),
 		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
-		a.kernelCommand(), a.mechanismCommand(), a.simulateCommand(), a.completionCommand(), a.versionCommand(), a.manCommand(),
+		a.completionCommand(), a.versionCommand(), a.manCommand(),
 	)
+	for _, cmd := range (&formulas.Host{Printer: a.Printer, Files: a.Files}).Commands() {
+		asAction(cmd)
+		root.AddCommand(cmd)
+	}
 	a.completeNames(root)
 	return root
 }
