@@ -298,7 +298,7 @@ func TestABudgetIsKept(t *testing.T) {
 		}
 	}
 	panels := map[string]BudgetRequest{
-		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
+		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1"), eps(t, "5")}}, // nobody ever reaches 5
 		"names": {Question: "vote", Objects: []string{"ann", "bob"}, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
 	}
 	reserved := func(l *Ledger) {

@@ -104,7 +104,7 @@ func (o *Outlook) sumAlike(k *kind, one *alike) {
 			o.wait(sum, f, k, ever)
 		}
 	}
-	if one.now[len(o.Levels)] != one.ever[len(o.Levels)] { // somebody waits
+	if one.now != one.ever { // somebody waits
 		o.changesOf(f, k)
 	}
 }
