@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,12 +67,14 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	})
 	if err != nil {
 		l.engine.StopIfOverwritten(err)
-		if stopped := l.engine.Queue.Stopped(); stopped != nil { // by the checkpoint before the copy
-			err = stopped
-		}
-		return Copied{}, err
+		return Copied{}, l.orEnded(err) // by the checkpoint before the copy, maybe
 	}
 	return out, nil
+}
+
+// orEnded returns why the ledger has ended, if it has: an error of its file tells less then.
+func (l *Ledger) orEnded(err error) error {
+	return cmp.Or(l.engine.Queue.Check(), err)
 }
 
 // copying tells how far a copy has come.
@@ -156,6 +159,9 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	l.engine.StopIfOverwritten(err)
 	if err == nil {
 		err = l.engine.Moved()
+	}
+	if err != nil {
+		err = l.orEnded(err)
 	}
 	return err
 }

@@ -151,9 +151,14 @@ func (x *forecast) outlook(s *state.State, levels []privacy.Epsilon) *outlook.Ou
 func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon, error) {
 	o := x.outlook(s, []privacy.Epsilon{privacy.MaxEpsilon()})
 	o.Tops = outlook.Tops{}
-	err := x.count(ctx, s, o)
+	if err := x.count(ctx, s, o); err != nil {
+		return nil, err
+	}
 	if levels := o.Tops.Levels(); len(levels) > 0 {
-		return levels, err
+		return levels, nil
+	}
+	if x.bid.Question.Encoding == Finite { // nobody can answer: not even at the lowest level
+		return x.bid.Question.Mechanism.Family.Epsilons()[:1], nil
 	}
 	lowest, err := privacy.EpsilonFromNano(1)
 	return []privacy.Epsilon{lowest}, err

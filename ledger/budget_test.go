@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/familytest"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -298,7 +299,7 @@ func TestABudgetIsKept(t *testing.T) {
 		}
 	}
 	panels := map[string]BudgetRequest{
-		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
+		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1"), eps(t, "5")}}, // nobody ever reaches 5
 		"names": {Question: "vote", Objects: []string{"ann", "bob"}, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
 	}
 	reserved := func(l *Ledger) {
@@ -525,5 +526,18 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 		if got, looked := seen[ev.Number]; looked && got != can {
 			t.Errorf("as of event %d: %d, where %d can answer", ev.Number, got, can)
 		}
+	}
+}
+
+// Where nobody can answer, the lowest level there is shows it: no other is one of the question's.
+func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
+	l := inMemory(t, Options{})
+	family := familytest.Skewed(t)
+	define(t, l, Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: Finite, Mechanism: &Mechanism{Family: family}})
+	enroll(t, l, "numbered", "0.01", "ann")
+	got, err := l.Budget(t.Context(), BudgetRequest{Question: "numbered", All: true})
+	must(t, err)
+	if lowest := family.Epsilons()[0]; len(got.Levels) != 1 || got.Levels[0].Epsilon != lowest || got.Levels[0].Can != 0 || !got.Largest.IsZero() {
+		t.Errorf("%+v, where the lowest level is %s", got, lowest)
 	}
 }

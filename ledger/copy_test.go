@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // TestCopiesTellHowFarTheyAreAndCanBeStopped ends the context of each way to copy at each moment at which it tells how
@@ -69,3 +70,33 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// closing is a store whose ledger is closed when it is about to be copied.
+type closing struct {
+	kv.Store
+	closes func() error
+}
+
+func (c closing) CopyTo(ctx context.Context, path string, how kv.Copying, p kv.Progress, check func(string) error) error {
+	return errors.Join(c.closes(), c.Store.(kv.Copier).CopyTo(ctx, path, how, p, check))
+}
+
+func (c closing) Compact(ctx context.Context, p kv.Progress) error {
+	return errors.Join(c.closes(), c.Store.(kv.Copier).Compact(ctx, p))
+}
+
+// Whoever copies a ledger while it is closed is told so, and not that some database is not open.
+func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
+	for name, write := range map[string]func(l *Ledger, path string) error{
+		"backup":  func(l *Ledger, path string) error { return second(l.Backup(t.Context(), path, nil)) },
+		"records": func(l *Ledger, path string) error { return second(l.CompactTo(t.Context(), path, nil)) },
+		"compact": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
+	} {
+		l, err := Open(votersFile(t, "1", "ann"), Options{})
+		must(t, err)
+		l.engine.Store = closing{l.engine.Store, l.Close}
+		if err := write(l, filepath.Join(tests.Scratch(t), "copy")); !errors.Is(err, ErrClosed) || err.Error() != ErrClosed.Error() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

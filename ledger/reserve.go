@@ -20,7 +20,8 @@ import (
 type ReserveRequest struct {
 	Key string // idempotency key, 1 to 256 bytes
 	Order
-	For      time.Duration // from when it is granted; above 0
+	For      time.Duration // from when it is granted; above 0; or
+	Until    time.Time     // until when, by the log's time, after the instant at which it is granted. The same order until the same time is the same request
 	Partial  bool          // as in SellRequest
 	QuoteID  string        // of the quote that the buyer saw, as in SellRequest
 	MaxPrice *int64        // as in SellRequest
@@ -52,14 +53,17 @@ type Reservation struct {
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	if r.For <= 0 {
-		return Reservation{}, errs.Invalid("a reservation for %v", r.For)
+	if err := r.checkTime(); err != nil {
+		return Reservation{}, err
 	}
 	x, request, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return Reservation{}, err
 	}
 	request.Field("For").U64(uint64(r.For))
+	if !r.Until.IsZero() {
+		request.Field("Until").U64(uint64(r.Until.UnixNano()))
+	}
 	x.id = request.Finish()
 	var number uint64
 	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
@@ -72,7 +76,11 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 			return nil, err
 		}
 		x.through = st.Through
-		changes, made, err := x.reserve(s, s.Now.Add(r.For))
+		expires, err := r.expires(s.Now)
+		if err != nil {
+			return nil, err
+		}
+		changes, made, err := x.reserve(s, expires)
 		number = made
 		return changes, err
 	})
@@ -80,6 +88,28 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 		return Reservation{}, x.instead(ctx, err)
 	}
 	return l.Reservation(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
+}
+
+// checkTime refuses a time that is none, before anything is looked up.
+func (r *ReserveRequest) checkTime() error {
+	switch {
+	case r.Until.IsZero() && r.For <= 0, !r.Until.IsZero() && r.For != 0:
+		return errs.Invalid("a reservation for %v, until %v: give one of them", r.For, r.Until)
+	case !r.Until.IsZero() && (r.Until.UTC().Year() < 1970 || r.Until.UTC().Year() > event.LastYear):
+		return errs.Invalid("a reservation until %v", r.Until)
+	}
+	return nil
+}
+
+// expires is when a reservation that is granted now ends.
+func (r *ReserveRequest) expires(now time.Time) (time.Time, error) {
+	if r.Until.IsZero() {
+		return now.Add(r.For), nil
+	}
+	if !r.Until.After(now) {
+		return time.Time{}, errs.Invalid("a reservation until %s, and it is %s already", r.Until.UTC().Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
+	}
+	return r.Until.UTC(), nil
 }
 
 // reserve makes the events of the reservation.

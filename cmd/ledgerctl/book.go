@@ -19,6 +19,7 @@ type book interface {
 	Questions(ctx context.Context) ([]ledger.Question, error)
 	DefineQuestion(ctx context.Context, key string, q ledger.Question) error
 	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)
+	ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error)
 	Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error)
 	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)
 	Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error)
@@ -27,8 +28,15 @@ type book interface {
 	Withdraw(ctx context.Context, key, object string) error
 	Forget(ctx context.Context, key, object string) error
 
+	Budget(ctx context.Context, r ledger.BudgetRequest) (ledger.Budget, error)
 	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)
 	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)
+	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
+	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
+	Cancel(ctx context.Context, key string, reservation uint64) error
+	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
+	Reservations(ctx context.Context, buyer string) iter.Seq2[ledger.Reservation, error]
+	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
 
 	Object(ctx context.Context, name string) (ledger.ObjectState, error)

@@ -74,7 +74,7 @@ func (a *app) budget(cmd *cobra.Command, f *budgetFlags, c csv.Columns) error {
 	}
 	r.Objects, r.All = people, people == nil
 	out := budgetResult{Skipped: skipped}
-	err = a.with(reading, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), reading, func(l book) error {
 		if out.Budget, err = l.Budget(cmd.Context(), r); err != nil {
 			return err
 		}

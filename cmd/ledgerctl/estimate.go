@@ -40,6 +40,7 @@ there are responses, the higher the darker.`,
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
 	files.Mark(flags, files.Writes, files.ByName, "plot")
 	require(cmd, "question")
+	a.completeLevels(cmd)
 	return cmd
 }
 

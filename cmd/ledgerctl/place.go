@@ -22,6 +22,7 @@ import (
 func (a *app) place(cmd *cobra.Command) {
 	byFile, byAddress := cmd.Flags().Changed("db"), cmd.Flags().Changed("addr")
 	file, address := os.Getenv("LEDGER_DB"), os.Getenv("LEDGER_ADDR")
+	a.unclear = nil
 	switch {
 	case byFile && byAddress:
 		a.unclear = fault.Usage("leave one of them out", "--db and --addr are both given, and name a ledger each")
@@ -34,7 +35,11 @@ func (a *app) place(cmd *cobra.Command) {
 	if a.db == "" {
 		a.db = "ledger.db"
 	}
-	if !byAddress && !byFile {
+	switch {
+	case byAddress:
+	case byFile:
+		a.remote.Address = ""
+	default:
 		a.remote.Address = address
 	}
 }

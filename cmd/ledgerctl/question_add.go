@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -71,11 +72,11 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) err
 		return err
 	}
 	q := ledger.Question{Name: name, Encoding: ledger.Encoding(f.encoding)}
-	if q.Values, err = readValues(f.values); err != nil {
+	if q.Values, err = formulas.ReadValues(f.values); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("mechanism") {
-		if q.Mechanism, err = a.readMechanism(f.mechanism, q.Values); err != nil {
+		if q.Mechanism, err = (&formulas.Host{Printer: a.Printer, Files: a.Files}).ReadMechanism(f.mechanism, q.Values); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ The buyer verifies it with "ledgerctl receipt verify" and the log key that "ledg
 		Example: `  ledgerctl receipt make 7 --out receipt-7.json
   ledgerctl receipt make 7 --out - | gpg --encrypt --recipient acme`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.saleNumbers,
 		RunE:              action(func(cmd *cobra.Command, args []string) error { return a.receiptMake(cmd, args[0], &signer, out) }),
 	}
 	signer.Flag(cmd)
@@ -68,7 +68,7 @@ func (a *app) receiptMake(cmd *cobra.Command, number string, f *keys.Signer, pat
 	return a.Print(madeReceipt{newSold(receipt), path})
 }
 
-const salesHint = `"ledgerctl sell" printed the number; "ledgerctl log" shows it with every sale`
+const salesHint = `"ledgerctl sell" printed the number; "ledgerctl sales" lists it with every sale`
 
 // madeReceipt is what making a receipt prints.
 type madeReceipt struct {

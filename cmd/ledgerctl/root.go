@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/progress"
@@ -37,7 +38,11 @@ type app struct {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	out := &output.Printer{Stdout: stdout, Stderr: stderr}
+	pager, given := os.LookupEnv("PAGER")
+	if !given {
+		pager = output.DefaultPager
+	}
+	out := &output.Printer{Stdout: stdout, Stderr: stderr, Pager: pager}
 	return &app{Printer: out, Files: &files.Files{Out: out, Stdin: stdin}}
 }
 
@@ -114,24 +119,18 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(), a.budgetCommand(), a.quoteCommand(), a.sellCommand(),
+		a.reserveCommand(), a.captureCommand(), a.cancelCommand(), a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(),
 		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
-		a.kernelCommand(), a.mechanismCommand(), a.simulateCommand(), a.completionCommand(),
+		a.completionCommand(), a.versionCommand(), a.manCommand(),
 	)
-	for _, cmd := range (&serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open}).Commands() {
+	for _, cmd := range append((&serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open}).Commands(),
+		(&formulas.Host{Printer: a.Printer, Files: a.Files}).Commands()...) {
 		asAction(cmd)
 		root.AddCommand(cmd)
 	}
+	a.completeNames(root)
 	return root
-}
-
-// version is the module's, as far as the build knows it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown)"
-	}
-	return info.Main.Version
 }
 
 // settle finds the ledger, and what else the flags and the environment say of all commands.

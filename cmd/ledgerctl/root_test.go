@@ -20,7 +20,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space 
 
 func TestFailureToPrintIsAnError(t *testing.T) {
 	db, _ := newVote(t, 2)
-	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
+	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"sales"}, {"sales", "--json"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"version"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
 		var stderr bytes.Buffer
 		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
 		if code != int(fault.Unexpected) || !strings.Contains(stderr.String(), "no space left") {
@@ -37,7 +37,12 @@ func TestDamagedFile(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
 	mustInvoke(t, "--db", db, "sell", "--buyer", "bob", "--question", "vote", "--epsilon", "1")
+	for _, buyer := range []string{"eve", "fay"} { // the reservations 2 and 3
+		mustInvoke(t, "--db", db, "reserve", "--buyer", buyer, "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z")
+	}
 	commands := [][]string{
+		{"sales"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"responses", "--buyer", "bob"}, {"budget", "--question", "vote"},
+		{"reserve", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z"}, {"capture", "2", "--truth", people}, {"cancel", "3"},
 		{"question", "list"}, {"estimate", "--question", "vote"}, {"show", "7"}, {"log"}, {"stats"},
 		{"budget", "--question", "vote"}, {"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
 		{"advance"}, {"epoch", "7", "--question", "vote"}, {"withdraw", "7"}, {"audit", "verify"}, {"audit", "checkpoint"},

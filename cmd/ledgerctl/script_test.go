@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 		"ledgerctl":  func() { os.Exit(runHere(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"exits":      exits,
 		"onterminal": onTerminal,
+		"onscreen":   onScreen,
 	})
 }
 
@@ -64,6 +66,23 @@ func onTerminal() {
 		os.Exit(1)
 	}
 	code := run(os.Args[2:], os.Stdin, os.Stdout, tty)
+	time.Sleep(100 * time.Millisecond) // testscript must read what is on the terminal before it is gone
+	os.Exit(code)
+}
+
+// onScreen runs a command line whose standard output is the terminal that ttyin set up, with some lines: "onscreen 24 ledgerctl …".
+func onScreen() {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err == nil {
+		size := exec.Command("stty", "rows", os.Args[1], "cols", "80")
+		size.Stdin = tty
+		err = size.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := run(os.Args[3:], os.Stdin, tty, os.Stderr)
 	time.Sleep(100 * time.Millisecond) // testscript must read what is on the terminal before it is gone
 	os.Exit(code)
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -22,10 +25,59 @@ import (
 type sellFlags struct {
 	orderFlags
 	csv.TruthFlags
-	quote, key, out, receipt string
-	signer                   keys.Signer
-	maxPrice                 int64
-	partial                  bool
+	limitFlags
+	deliveryFlags
+}
+
+// limitFlags are the flags that say what a buyer agrees to, and under which key.
+type limitFlags struct {
+	quote, key string
+	maxPrice   int64
+	partial    bool
+}
+
+func (f *limitFlags) flags(cmd *cobra.Command, does string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.quote, "quote", "", does+" exactly what was quoted under this `ID`, or nothing")
+	flags.Int64Var(&f.maxPrice, "max-price", 0, "the most to be paid in all, `N` minor units of the currency (default: no limit)")
+	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
+	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
+}
+
+// max returns the most that is to be paid, nil for no limit.
+func (f *limitFlags) max(cmd *cobra.Command) (*int64, error) {
+	if !cmd.Flags().Changed("max-price") {
+		return nil, nil
+	}
+	if f.maxPrice < 0 {
+		return nil, fault.Usage("", "--max-price must not be below 0")
+	}
+	return &f.maxPrice, nil
+}
+
+// deliveryFlags are the flags that say where goes what was sold.
+type deliveryFlags struct {
+	out, receipt string
+	signer       keys.Signer
+}
+
+func (f *deliveryFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` that only its owner can read; an existing one is replaced; - is standard output")
+	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` that only its owner can read; an existing one is replaced; - is standard output")
+	files.Mark(flags, files.Writes, files.ByName, "out", "receipt")
+	f.signer.Flag(cmd)
+}
+
+// check refuses what makes no sense beside the other files that are read.
+func (f *deliveryFlags) check(cmd *cobra.Command, read ...string) error {
+	if f.receipt == "" && cmd.Flags().Changed("signer") {
+		return fault.Usage("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
+	}
+	if f.signer.Path == "-" && slices.Contains(read, "-") {
+		return fault.Usage("", "--signer and another file cannot both be standard input")
+	}
+	return nil
 }
 
 func (a *app) sellCommand() *cobra.Command {
@@ -56,16 +108,9 @@ a sale made before is to be had by the same --key, or from "ledgerctl receipt ma
 		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.sell(cmd, f) }),
 	}
 	f.orderFlags.flags(cmd)
-	flags := cmd.Flags()
-	f.TruthFlags.Flags(flags)
-	flags.StringVar(&f.quote, "quote", "", "sell exactly what was quoted under this `ID`, or nothing")
-	flags.Int64Var(&f.maxPrice, "max-price", 0, "the most to be paid in all, `N` minor units of the currency (default: no limit)")
-	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
-	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
-	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` that only its owner can read; an existing one is replaced; - is standard output")
-	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` that only its owner can read; an existing one is replaced; - is standard output")
-	files.Mark(flags, files.Writes, files.ByName, "out", "receipt")
-	f.signer.Flag(cmd)
+	f.TruthFlags.Flags(cmd.Flags())
+	f.limitFlags.flags(cmd, "sell")
+	f.deliveryFlags.flags(cmd)
 	return cmd
 }
 
@@ -74,7 +119,7 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	if err != nil {
 		return err
 	}
-	work, err := a.newSelling(cmd, f)
+	work, err := a.newSelling(&f.deliveryFlags, f.Columns.Raw)
 	if err != nil {
 		return err
 	}
@@ -89,12 +134,22 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	if err != nil {
 		return err
 	}
-	if work.erased > 0 {
-		a.Warn(fmt.Sprintf("%s left out: what this sale delivered of them has been destroyed since, because they were forgotten", words.Counted(work.erased, "object")))
+	work.warnErased(a)
+	out := newSellResult(&f.deliveryFlags, request.Key, work)
+	out.ID, out.Skipped = f.quote, skipped
+	return a.printSale(work, request.Key, out)
+}
+
+// warnErased says that not all is handed out that was delivered.
+func (w *selling) warnErased(a *app) {
+	if w.erased > 0 {
+		a.Warn(fmt.Sprintf("%s left out: what this sale delivered of them has been destroyed since, because they were forgotten", words.Counted(w.erased, "object")))
 	}
-	out := newSellResult(f, request.Key, work.sale, skipped)
-	out.Forgotten = work.erased
-	return fault.WithKey(request.Key, fault.Unfinished(saleDone(work.sale)+", but the result is not printed", work.sale.Number, a.Print(out)))
+}
+
+// printSale prints the result of a sale, which is made whatever becomes of that.
+func (a *app) printSale(w *selling, key string, out output.Result) error {
+	return fault.WithKey(key, fault.Unfinished(saleDone(w.sale)+", but the result is not printed", w.sale.Number, a.Print(out)))
 }
 
 func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
@@ -108,8 +163,8 @@ type selling struct {
 	erased       int  // objects forgotten since the sale, if it was made before
 }
 
-func (a *app) newSelling(cmd *cobra.Command, f *sellFlags) (*selling, error) {
-	w := &selling{raw: f.Columns.Raw}
+func (a *app) newSelling(f *deliveryFlags, raw bool) (*selling, error) {
+	w := &selling{raw: raw}
 	var err error
 	if f.receipt != "" {
 		if w.signer, err = a.signerOf(&f.signer); err != nil {
@@ -145,6 +200,11 @@ func (w *selling) sell(ctx context.Context, a *app, l book, request ledger.SellR
 	if w.sale, err = l.Sell(ctx, request); err != nil {
 		return atLevels(ctx, l, request.Question, request.Epsilon, err)
 	}
+	return w.deliver(ctx, l)
+}
+
+// deliver writes the files of a sale that is made, whatever becomes of that.
+func (w *selling) deliver(ctx context.Context, l book) error {
 	return fault.Unfinished(saleDone(w.sale)+", but not all of its files are", w.sale.Number, w.write(ctx, l))
 }
 
@@ -164,11 +224,11 @@ func (w *selling) write(ctx context.Context, l book) error {
 // sellRequest puts the flags together, and counts the people left out for want of a value.
 func (a *app) sellRequest(cmd *cobra.Command, f *sellFlags) (r ledger.SellRequest, skipped int, err error) {
 	r = ledger.SellRequest{Partial: f.partial, QuoteID: f.quote}
-	if err := f.check(cmd); err != nil {
+	if err := errors.Join(f.check(cmd, f.objects, f.Truth), csv.CheckStdin(f.objects, f.Truth)); err != nil {
 		return r, 0, err
 	}
-	if cmd.Flags().Changed("max-price") {
-		r.MaxPrice = &f.maxPrice
+	if r.MaxPrice, err = f.max(cmd); err != nil {
+		return r, 0, err
 	}
 	if err := f.at.set(a, cmd); err != nil {
 		return r, 0, err
@@ -180,19 +240,6 @@ func (a *app) sellRequest(cmd *cobra.Command, f *sellFlags) (r ledger.SellReques
 	c.Optional = true // the file with the true values may be another
 	r.Order, skipped, err = f.order(a, cmd, c)
 	return r, skipped, err
-}
-
-func (f *sellFlags) check(cmd *cobra.Command) error {
-	switch {
-	case f.maxPrice < 0:
-		return fault.Usage("", "--max-price must not be below 0")
-	case f.receipt == "" && cmd.Flags().Changed("signer"):
-		return fault.Usage("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
-	}
-	if f.signer.Path == "-" && (f.objects == "-" || f.Truth == "-") {
-		return fault.Usage("", "--signer and another file cannot both be standard input")
-	}
-	return csv.CheckStdin(f.objects, f.Truth)
 }
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
@@ -230,10 +277,11 @@ type sellResult struct {
 	Receipt   string           `json:"receipt,omitempty"`   // the file with the receipt
 }
 
-func newSellResult(f *sellFlags, key string, s ledger.Sale, skipped int) sellResult {
+func newSellResult(f *deliveryFlags, key string, w *selling) sellResult {
+	s := w.sale
 	return sellResult{
-		ID: f.quote, Sale: s.Number, Offer: s.Offer,
-		Refused: append([]ledger.Refusal{}, s.Refused...), Skipped: skipped, Time: s.Time, Events: span{s.First, s.Last}, Key: key, Out: f.out, Receipt: f.receipt,
+		Sale: s.Number, Offer: s.Offer, Refused: append([]ledger.Refusal{}, s.Refused...), Time: s.Time, Events: span{s.First, s.Last}, Key: key,
+		Out: f.out, Receipt: f.receipt, Forgotten: w.erased,
 	}
 }
 
@@ -242,11 +290,16 @@ func (r sellResult) Table(w io.Writer) {
 	tableOffer(w, r.Offer)
 	fmt.Fprintf(w, "refused, and left out\t%d\nskipped, without a value\t%d\n", len(r.Refused), r.Skipped)
 	fmt.Fprintf(w, "events\t%d to %d\nkey\t%s\n", r.Events.First, r.Events.Last, r.Key)
+	r.tableFiles(w)
+	tableRefusals(w, r.Refused)
+}
+
+// tableFiles says where the files are.
+func (r sellResult) tableFiles(w io.Writer) {
 	if r.Out != "" {
 		fmt.Fprintf(w, "responses and prices\t%s\n", r.Out)
 	}
 	if r.Receipt != "" {
 		fmt.Fprintf(w, "receipt\t%s\n", r.Receipt)
 	}
-	tableRefusals(w, r.Refused)
 }

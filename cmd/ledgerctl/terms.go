@@ -76,7 +76,7 @@ func (a *app) terms(cmd *cobra.Command, f *termsFlags) error {
 	if err != nil {
 		return err
 	}
-	err = a.with(writing, func(l *ledger.Ledger) error {
+	err = a.with(cmd.Context(), writing, func(l book) error {
 		shown, progress := a.progress("changing")
 		defer shown.Clear()
 		done, err := l.ChangeTerms(cmd.Context(), ledger.ChangeTermsRequest{

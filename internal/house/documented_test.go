@@ -7,8 +7,12 @@ import (
 	"go/token"
 	"maps"
 	"path/filepath"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 )
 
 // elsewhere are methods of interfaces of the standard library, and of pflag, which say what they do.
@@ -62,8 +66,12 @@ type Told struct {
 	One struct { Nothing int } // a comment
 	hidden int
 	Told2
-	Tagged int "json:\"tagged\" doc:\"a comment that others read\""
+	Tagged int "json:\"tagged\" doc:\"A sentence that others read.\""
 	Found7 int "json:\"doc\""
+	Found8 int "json:\"x\" doc:\"\""
+	Found9 int "json:\"x\" doc:\"Word.\""
+	Found10 int "json:\"x\" doc:\"No end\""
+	Found11 int "json:\"x\" doc:\"no beginning.\""
 }
 type Found2 interface {
 	// Do is a comment.
@@ -93,7 +101,7 @@ type Single struct { Nothing int }
 	for _, name := range silent(file, contracts(file)) {
 		got[name.Name] = true
 	}
-	want := strings.Fields("Field Found Inner Deep Deeper Deepest Found2 Found3 Found4 Found5 Found6 Found7")
+	want := strings.Fields("Field Found Inner Deep Deeper Deepest Found2 Found3 Found4 Found5 Found6 Found7 Found8 Found9 Found10 Found11")
 	for _, name := range want {
 		if !got[name] {
 			t.Errorf("%s is not found", name)
@@ -174,9 +182,16 @@ func receiver(of ast.Expr) *ast.Ident {
 	}
 }
 
-// tagged tells whether the tag of a field says what it is, for the document of an API.
+// tagged tells whether the tag of a field says what it is, for readers of the code and of the document of an API alike: in words that begin
+// with a capital letter and end with a full stop.
 func tagged(field *ast.Field) bool {
-	return field.Tag != nil && strings.Contains(strings.ReplaceAll(field.Tag.Value, `\"`, `"`), ` doc:"`)
+	if field.Tag == nil {
+		return false
+	}
+	tag, err := strconv.Unquote(field.Tag.Value)
+	doc := reflect.StructTag(tag).Get("doc")
+	first, _ := utf8.DecodeRuneInString(doc)
+	return err == nil && strings.HasSuffix(doc, ".") && len(strings.Fields(doc)) > 1 && !unicode.IsLower(first)
 }
 
 // members returns the fields and methods in a type that have no comment.

@@ -87,7 +87,9 @@ func plan() []room {
 		{"cmd/ledgerctl/internal/csv", "tables that people bring", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
 		{"cmd/ledgerctl/internal/picture", "what commands draw", "privacy ledger cmd/ledgerctl/internal/chart cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files " +
 			"cmd/ledgerctl/internal/output cmd/ledgerctl/internal/simulate"},
-		{"cmd/ledgerctl", "the command", "privacy policy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger ledger/vocabulary ledger/evidence ledger/history ledger/ledgerclient ledger/problem cmd/ledgerctl/internal/..."},
+		{"cmd/ledgerctl/internal/formulas", "commands that need no ledger", "privacy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger ledger/vocabulary cmd/ledgerctl/internal/fault " +
+			"cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output cmd/ledgerctl/internal/picture cmd/ledgerctl/internal/progress cmd/ledgerctl/internal/simulate cmd/ledgerctl/internal/words"},
+		{"cmd/ledgerctl", "the command", "privacy policy rrchain ledger ledger/vocabulary ledger/evidence ledger/history ledger/ledgerclient ledger/problem cmd/ledgerctl/internal/..."},
 		{"examples/internal/...", "data and tables of the examples", ""},
 		{"examples", "how long they may be: nothing but a test", ""},
 		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger ledger/evidence ledger/history ledger/journal ledger/journal/keyholder ledger/journal/keyholder/disk ledger/journal/pgjournal examples/internal/..."},

@@ -195,6 +195,9 @@ func (d *ObjectRefused) change(r *reading) event.Change {
 	if !slices.Contains(event.ReasonCodes(), c.Reason) || !slices.Contains(event.RemedyCodes(), c.Remedy) {
 		r.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
 	}
+	if c.Why != "" && c.Reason != vocabulary.NeedsConsent {
+		r.fail("it says why, which is said of %s only", vocabulary.NeedsConsent)
+	}
 	return c
 }
 

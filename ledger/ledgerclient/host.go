@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/sluicedp/sluice/ledger"
@@ -40,10 +41,72 @@ func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Questi
 
 // Enroll is [ledger.Ledger.Enroll].
 func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
+	in := api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial}
+	if r.Terms != nil {
+		in.Terms = map[string]api.Terms{}
+		for _, object := range slices.Sorted(slices.Values(r.Objects)) {
+			if _, twice := in.Terms[object]; !twice {
+				ceiling, largest := r.Terms(object)
+				in.Terms[object] = api.Terms{Policy: ceiling, Cap: largest}
+			}
+		}
+	}
 	var out api.Enrolled
-	err := c.change(ctx, "/v1/enrolments", r.Key, api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial}, &out)
+	err := c.change(ctx, "/v1/enrolments", r.Key, in, &out)
 	out.Refused = listed(out.Refused)
 	return ledger.EnrollResult(out), err
+}
+
+// ChangeTerms is [ledger.Ledger.ChangeTerms], but for its progress.
+func (c *Client) ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
+	in := api.NewTerms{Question: r.Question, Objects: r.Objects, Cap: r.Cap, Consent: r.Consent, Partial: r.Partial}
+	if r.Policy != nil {
+		in.Policy, in.NoPolicy = *r.Policy, r.Policy.IsZero()
+	}
+	var out api.TermsChanged
+	err := c.change(ctx, "/v1/terms", r.Key, in, &out)
+	out.Refused = listed(out.Refused)
+	return ledger.ChangeTermsResult(out), err
+}
+
+// Reconcile is [ledger.Ledger.Reconcile], but for its progress. The table goes to the server in one request, and must fit into it. Confirm is told
+// what a dry run says; if anything else is to be done by then, nothing is, and the error is a [problem.Changed].
+func (c *Client) Reconcile(ctx context.Context, r ledger.ReconcileRequest) (out ledger.ReconcileResult, err error) {
+	if r.Members == nil {
+		return out, fmt.Errorf("%w: no table is given", ledger.ErrInvalid)
+	}
+	in := api.Reconcile{DryRun: r.DryRun, Withdraw: r.Withdraw, Gone: r.Gone, Members: []api.Member{}}
+	for row, err := range r.Members {
+		if err != nil {
+			return out, err
+		}
+		in.Members = append(in.Members, api.Member(row))
+	}
+	if r.Confirm != nil {
+		plan, err := c.reconcile(ctx, in, true)
+		if err == nil {
+			err = r.Confirm(plan)
+		}
+		if err != nil {
+			return out, err
+		}
+		in.Expected = &plan
+	}
+	return c.reconcile(ctx, in, r.DryRun)
+}
+
+func (c *Client) reconcile(ctx context.Context, in api.Reconcile, dry bool) (out ledger.ReconcileResult, err error) {
+	in.DryRun = dry
+	err = c.post(ctx, "/v1/reconciliations", in, &out)
+	out.Gone.First = listed(out.Gone.First)
+	for i := range out.Questions {
+		q := &out.Questions[i]
+		q.Refused = listed(q.Refused)
+		for _, list := range []*ledger.NameList{&q.New, &q.Changed, &q.Left, &q.Dropped} {
+			list.First = listed(list.First)
+		}
+	}
+	return out, err
 }
 
 // Release is [ledger.Ledger.Release].
@@ -107,7 +170,7 @@ func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.Ans
 func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
 	var out api.AnswerQuote
 	err := c.post(ctx, "/v1/answers/quotes", inquiry(r), &out)
-	q := ledger.AnswerQuote{Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Refused: listed(out.Refused)}
+	q := ledger.AnswerQuote{Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Refused: listed(out.Refused), Event: out.Event}
 	if out.NotRaised != nil {
 		q.NotRaised = out.NotRaised
 	}

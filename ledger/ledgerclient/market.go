@@ -13,6 +13,13 @@ import (
 
 // What buyers ask, and those who sell to them.
 
+// Budget is [ledger.Ledger.Budget].
+func (c *Client) Budget(ctx context.Context, r ledger.BudgetRequest) (b ledger.Budget, err error) {
+	err = c.post(ctx, "/v1/budgets", api.BudgetOf(r), &b)
+	b.Levels, b.Refused = listed(b.Levels), listed(b.Refused)
+	return b, err
+}
+
 // Quote is [ledger.Ledger.Quote].
 func (c *Client) Quote(ctx context.Context, o ledger.Order) (q ledger.Quote, err error) {
 	err = c.post(ctx, "/v1/quotes", api.NewOrder(o), &q)
@@ -39,7 +46,7 @@ func sale(out api.Sold) ledger.Sale {
 // Reserve is [ledger.Ledger.Reserve].
 func (c *Client) Reserve(ctx context.Context, r ledger.ReserveRequest) (out ledger.Reservation, err error) {
 	err = c.change(ctx, "/v1/reservations", r.Key, api.Reserve{
-		Order: api.NewOrder(r.Order), Limit: api.Limit{Partial: r.Partial, QuoteID: r.QuoteID, MaxPrice: r.MaxPrice}, For: api.Duration(r.For),
+		Order: api.NewOrder(r.Order), Limit: api.Limit{Partial: r.Partial, QuoteID: r.QuoteID, MaxPrice: r.MaxPrice}, For: api.Duration(r.For), Until: r.Until,
 	}, &out)
 	out.Refused = listed(out.Refused)
 	return out, err

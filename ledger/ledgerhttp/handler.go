@@ -205,6 +205,9 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 	p := *problem.Of(err)
 	if role != Operator {
 		p.TruthChanged = nil
+		if role != Desk && p.Kind == problem.Refused {
+			p.Detail, p.Refused, p.Instead = p.Title, bare(p.Refused), nil // the text has what people have spent
+		}
 		if p.Kind == problem.Unexpected || p.Exit == exitIntegrity {
 			p.Detail = p.Title // the text may speak of files
 		}

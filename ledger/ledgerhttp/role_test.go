@@ -18,6 +18,8 @@ stats           operator desk - - auditor metrics
 questions       operator desk buyer person auditor -
 defineQuestion  operator - - - - -
 enroll          operator - - - - -
+changeTerms     operator - - - - -
+reconcile       operator - - - - -
 release         operator - - - - -
 raise           operator - - - - -
 advance         operator - - - - -
@@ -31,6 +33,7 @@ object          operator - - - auditor -
 estimate        operator desk - - auditor -
 levels          operator desk - - auditor -
 responses       operator - - - auditor -
+budget          operator desk - - - -
 quote           operator desk buyer - - -
 sell            operator desk - - - -
 sales           operator desk buyer - auditor -

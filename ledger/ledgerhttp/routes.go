@@ -23,6 +23,8 @@ func hostRoutes() []route {
 		get("questions", "/v1/questions", "List the questions", []Role{Operator, Desk, Buyer, Person, Auditor}, nil, questions),
 		change("defineQuestion", "/v1/questions", "Define a question", host, defineQuestion),
 		change("enroll", "/v1/enrolments", "Enrol people in a question", host, enroll),
+		change("changeTerms", "/v1/terms", "Put people under another policy, or another cap", host, changeTerms),
+		post("reconcile", "/v1/reconciliations", "Bring the ledger in line with a table of the host's", host, reconcile),
 		change("release", "/v1/releases", "Release the response of one object at ε", host, release),
 		change("raise", "/v1/raises", "Bring the responses of many objects to ε", host, raise),
 		change("advance", "/v1/advances", "Release what policies have come to allow as time passes", host, advance),
@@ -46,6 +48,7 @@ func marketRoutes() []route {
 	market := []Role{Operator, Desk, Buyer, Auditor}
 	buyer := text("buyer", "one buyer, by name; without it, all")
 	return []route{
+		post("budget", "/v1/budgets", "Say how many people can answer at which ε, now and later", desk, budget),
 		post("quote", "/v1/quotes", "Say what an order would cost and bring", orders, quote),
 		change("sell", "/v1/sales", "Carry an order out", desk, sell),
 		list("sales", "/v1/sales", "List sales", market, []param{buyer}, sales),

@@ -1,11 +1,15 @@
 package ledgerhttp
 
 import (
+	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // What the host asks.
@@ -20,9 +24,78 @@ func defineQuestion(c *call, in api.NewQuestion) (api.Done, error) {
 }
 
 func enroll(c *call, in api.Enrolment) (api.Enrolled, error) {
-	done, err := c.ledger().Enroll(c.ctx(), ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap, Partial: in.Partial})
+	r := ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap, Partial: in.Partial}
+	if in.Terms != nil {
+		if err := aboutEach(in); err != nil {
+			return api.Enrolled{}, err
+		}
+		r.Terms = func(object string) (policy.Policy, privacy.Epsilon) {
+			return in.Terms[object].Policy, in.Terms[object].Cap
+		}
+	}
+	done, err := c.ledger().Enroll(c.ctx(), r)
 	done.Refused = orNone(done.Refused)
 	return api.Enrolled(done), err
+}
+
+// aboutEach refuses terms that are not those of exactly the objects: whoever has none would be bound by nothing.
+func aboutEach(in api.Enrolment) error {
+	for _, object := range in.Objects {
+		if _, there := in.Terms[object]; !there {
+			return problem.New(problem.Invalid, "the field \"terms\" lacks the object %.300q", object).At("terms")
+		}
+	}
+	if len(in.Terms) != len(in.Objects) {
+		return problem.New(problem.Invalid, "the field \"terms\" has %d objects, and %d are enrolled", len(in.Terms), len(in.Objects)).At("terms")
+	}
+	return nil
+}
+
+func changeTerms(c *call, in api.NewTerms) (api.TermsChanged, error) {
+	r := ledger.ChangeTermsRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Cap: in.Cap, Consent: in.Consent, Partial: in.Partial}
+	if in.NoPolicy && !in.Policy.IsZero() {
+		return api.TermsChanged{}, problem.New(problem.Invalid, "a policy is given, and none is wanted").At("no_policy")
+	}
+	if in.NoPolicy || !in.Policy.IsZero() {
+		r.Policy = &in.Policy
+	}
+	done, err := c.ledger().ChangeTerms(c.ctx(), r)
+	done.Refused = orNone(done.Refused)
+	return api.TermsChanged(done), err
+}
+
+func reconcile(c *call, in api.Reconcile) (ledger.ReconcileResult, error) {
+	r := ledger.ReconcileRequest{DryRun: in.DryRun, Withdraw: in.Withdraw, Gone: in.Gone}
+	r.Members = func(yield func(ledger.Member, error) bool) {
+		for _, row := range in.Members {
+			if !yield(ledger.Member(row), nil) {
+				return
+			}
+		}
+	}
+	if in.Expected != nil {
+		r.Confirm = func(now ledger.ReconcileResult) error {
+			if wanted, is := listed(*in.Expected), listed(now); !reflect.DeepEqual(wanted, is) {
+				return problem.New(problem.Changed, "what is to be done is not what was expected any more").At("expected")
+			}
+			return nil
+		}
+	}
+	done, err := c.ledger().Reconcile(c.ctx(), r)
+	return listed(done), err
+}
+
+// listed returns what a reconciliation does with all lists there, also those that are empty.
+func listed(r ledger.ReconcileResult) ledger.ReconcileResult {
+	r.Questions, r.Gone.First = slices.Clone(orNone(r.Questions)), orNone(r.Gone.First)
+	for i := range r.Questions {
+		q := &r.Questions[i]
+		q.Refused = orNone(q.Refused)
+		for _, list := range []*ledger.NameList{&q.New, &q.Changed, &q.Left, &q.Dropped} {
+			list.First = orNone(list.First)
+		}
+	}
+	return r
 }
 
 func release(c *call, in api.Release) (ledger.Response, error) {
@@ -74,7 +147,7 @@ func answer(c *call, in api.Inquiry) (api.Answered, error) {
 
 func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {
 	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
-	out := api.AnswerQuote{Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Refused: orNone(q.Refused)}
+	out := api.AnswerQuote{Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Refused: orNone(q.Refused), Event: q.Event}
 	if q.NotRaised != nil {
 		out.NotRaised = problem.Of(q.NotRaised)
 	}

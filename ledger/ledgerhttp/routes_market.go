@@ -16,8 +16,22 @@ func quote(c *call, in api.Order) (ledger.Quote, error) {
 		return ledger.Quote{}, err
 	}
 	q, err := c.ledger().Quote(c.ctx(), in.Ledger())
-	q.Refused = c.refused(q.Refused)
+	q.Refused, q.Instead = c.refused(q.Refused), c.instead(q.Instead)
 	return q, err
+}
+
+func budget(c *call, in api.BudgetOf) (ledger.Budget, error) {
+	b, err := c.ledger().Budget(c.ctx(), ledger.BudgetRequest(in))
+	b.Levels, b.Refused = orNone(b.Levels), orNone(b.Refused)
+	return b, err
+}
+
+// instead returns what would be possible in place of an order, as the holder may see it: of one person it says what that one has left.
+func (c *call) instead(b *ledger.Budget) *ledger.Budget {
+	if c.holder.Role == Buyer {
+		return nil
+	}
+	return b
 }
 
 // bare returns refusals as a buyer sees them: why, and not what somebody has spent elsewhere.
@@ -98,7 +112,7 @@ func deliveries(c *call) (iter.Seq2[ledger.Delivery, error], error) {
 
 func reserve(c *call, in api.Reserve) (ledger.Reservation, error) {
 	r, err := c.ledger().Reserve(c.ctx(), ledger.ReserveRequest{
-		Key: c.key, Order: in.Order.Ledger(), For: time.Duration(in.For), Partial: in.Partial, QuoteID: in.QuoteID, MaxPrice: in.MaxPrice,
+		Key: c.key, Order: in.Order.Ledger(), For: time.Duration(in.For), Until: in.Until, Partial: in.Partial, QuoteID: in.QuoteID, MaxPrice: in.MaxPrice,
 	})
 	r.Refused = orNone(r.Refused)
 	return r, err

@@ -34,18 +34,20 @@ const (
 	// QuoteChanged: an order is not what was quoted.
 	QuoteChanged Kind = "quote-changed"
 	NotReserved  Kind = "not-reserved"
-	Forgotten    Kind = "forgotten"
-	WrongClock   Kind = "clock"
-	TruthKey     Kind = "truth-key"
-	NoiseKey     Kind = "noise-key"
-	Usage        Kind = "usage"
-	NoResponses  Kind = "no-responses"
-	Unknown      Kind = "unknown"
-	NoCap        Kind = "no-cap"
-	Invalid      Kind = "invalid"
-	ReadOnly     Kind = "read-only"
-	Closed       Kind = "closed"
-	Stopped      Kind = "stopped"
+	// ManyGone: a table lacks more people than were expected.
+	ManyGone    Kind = "many-gone"
+	Forgotten   Kind = "forgotten"
+	WrongClock  Kind = "clock"
+	TruthKey    Kind = "truth-key"
+	NoiseKey    Kind = "noise-key"
+	Usage       Kind = "usage"
+	NoResponses Kind = "no-responses"
+	Unknown     Kind = "unknown"
+	NoCap       Kind = "no-cap"
+	Invalid     Kind = "invalid"
+	ReadOnly    Kind = "read-only"
+	Closed      Kind = "closed"
+	Stopped     Kind = "stopped"
 )
 
 // The kinds of errors that only a ledger behind a handler has.
@@ -60,6 +62,7 @@ const (
 	MediaType    Kind = "media-type"
 	TooMany      Kind = "too-many"
 	Busy         Kind = "busy"
+	Changed      Kind = "changed"     // something is to be done that was not expected
 	Unreachable  Kind = "unreachable" // the client alone says so
 )
 
@@ -101,6 +104,7 @@ func classes() []class {
 		{Price, refusal, http.StatusConflict, "too dear", nil, "raise max_price, or lower epsilon"},
 		{QuoteChanged, refusal, http.StatusConflict, "not what was quoted", nil, "quote again, and ask the buyer"},
 		{NotReserved, refusal, http.StatusConflict, "not reserved", ledger.ErrNotReserved, "reserve again"},
+		{ManyGone, refusal, http.StatusConflict, "too many are gone", nil, "see whether it is the whole table; if it is, say how many are gone"},
 		{Forgotten, refusal, http.StatusGone, "forgotten", ledger.ErrForgotten, "its responses were destroyed, for good"},
 		{WrongClock, misuse, http.StatusServiceUnavailable, "the server's clock is wrong", ledger.ErrClock, "set the server's clock, or confirm it when the ledger is opened"},
 		{TruthKey, misuse, http.StatusConflict, "no truth key", ledger.ErrTruthKey, "the server must open the ledger with its truth key"},
@@ -123,6 +127,7 @@ func classes() []class {
 		{MediaType, misuse, http.StatusUnsupportedMediaType, "no JSON", nil, "send Content-Type: application/json"},
 		{TooMany, unexpected, http.StatusTooManyRequests, "too many requests", nil, "wait as Retry-After says"},
 		{Busy, unexpected, http.StatusServiceUnavailable, "busy", nil, "wait as Retry-After says"},
+		{Changed, refusal, http.StatusConflict, "not what was expected", nil, "look again, and confirm that"},
 		{Unreachable, unexpected, http.StatusBadGateway, "the server cannot be reached", nil, again},
 	}
 }

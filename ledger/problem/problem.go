@@ -22,32 +22,36 @@ const ContentType = "application/problem+json"
 
 // Problem is an error as other programs read it. It is an error itself, whose text is Detail.
 type Problem struct {
-	Type   string `json:"type" doc:"a URI that names the kind, and leads to what it means"`
-	Title  string `json:"title" doc:"the kind in words"`
-	Status int    `json:"status" doc:"the HTTP status"`
-	Detail string `json:"detail" doc:"what went wrong, for people"`
-	Kind   Kind   `json:"kind" doc:"what went wrong, for programs; ledgerctl prints the same word"`
-	Exit   int    `json:"exit" doc:"the exit code that ledgerctl ends with for it"`
-	Hint   string `json:"hint,omitempty" doc:"what may help"`
-	Field  string `json:"field,omitempty" doc:"the field, parameter or header that is wrong"`
+	Type   string `json:"type" doc:"A URI that names the kind, and leads to what it means."`
+	Title  string `json:"title" doc:"The kind in words."`
+	Status int    `json:"status" doc:"The HTTP status."`
+	Detail string `json:"detail" doc:"What went wrong, for people."`
+	Kind   Kind   `json:"kind" doc:"What went wrong, for programs; ledgerctl prints the same word."`
+	Exit   int    `json:"exit" doc:"The exit code that ledgerctl ends with for it."`
+	Hint   string `json:"hint,omitempty" doc:"What may help."`
+	Field  string `json:"field,omitempty" doc:"The field, parameter or header that is wrong."`
 
-	Key      string           `json:"key,omitempty" doc:"the idempotency key that another request had before"`
-	Question string           `json:"question,omitempty" doc:"whose objects were refused"`
-	Refused  []ledger.Refusal `json:"refused,omitempty" doc:"who was refused, and why"`
-	Unlisted int              `json:"unlisted,omitempty" doc:"how many more were refused"`
-	Partly   bool             `json:"partly_done,omitempty" doc:"the first parts of the request were carried out, and stay"`
+	Key      string           `json:"key,omitempty" doc:"The idempotency key that another request had before."`
+	Question string           `json:"question,omitempty" doc:"Whose objects were refused."`
+	Refused  []ledger.Refusal `json:"refused,omitempty" doc:"Who was refused, and why."`
+	Unlisted int              `json:"unlisted,omitempty" doc:"How many more were refused."`
+	Partly   bool             `json:"partly_done,omitempty" doc:"The first parts of the request were carried out, and stay."`
 	// TruthChanged is as in [ledger.RefusedError]; handlers tell it to an operator only.
-	TruthChanged []string `json:"truth_changed,omitempty" doc:"of the refused, those whose true value is not the one drawn from before"`
+	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
 
-	Quote    *ledger.Quote `json:"quote,omitempty" doc:"what the order is now"`
-	Expected string        `json:"expected,omitempty" doc:"the ID of the quote that it was to be"`
-	MaxPrice *int64        `json:"max_price,omitempty" doc:"the most that was to be paid"`
-	Helps    ledger.Remedy `json:"helps,omitempty" doc:"what would help against it"`
+	// Instead is as in [ledger.RefusedError].
+	Instead *ledger.Budget `json:"instead,omitempty" doc:"What the same people could answer."`
 
-	Needs   []Need `json:"needs,omitempty" doc:"whose true values the request needs"`
-	Name    *Name  `json:"name,omitempty" doc:"what is wrong with a new name"`
-	Outputs int    `json:"outputs,omitempty" doc:"how many outputs a query has that has no score"`
-	Clock   *Clock `json:"clock,omitempty" doc:"a clock that is far ahead of the log"`
+	Quote    *ledger.Quote `json:"quote,omitempty" doc:"What the order is now."`
+	Expected string        `json:"expected,omitempty" doc:"The ID of the quote that it was to be."`
+	MaxPrice *int64        `json:"max_price,omitempty" doc:"The most that was to be paid."`
+	Helps    ledger.Remedy `json:"helps,omitempty" doc:"What would help against it."`
+
+	Needs   []Need `json:"needs,omitempty" doc:"Whose true values the request needs."`
+	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a new name."`
+	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
+	Clock   *Clock `json:"clock,omitempty" doc:"A clock that is far ahead of the log."`
+	Gone    *Gone  `json:"gone,omitempty" doc:"How many have no row in a table."`
 
 	cause error // what it was made of, if it was made here
 }
@@ -71,6 +75,13 @@ type Clock struct {
 	Clock time.Time     `json:"clock"` // what it says
 	Last  time.Time     `json:"last"`  // of the log's last event
 	Leap  time.Duration `json:"leap"`  // how far ahead it may be, in nanoseconds
+}
+
+// Gone is a [ledger.GoneError].
+type Gone struct {
+	Gone     int `json:"gone"`     // who take part in something, and have no row
+	Of       int `json:"of"`       // who take part in something
+	Expected int `json:"expected"` // how many were expected to be gone
 }
 
 // New returns a problem of a kind that has no error of its own. The format is that of [fmt.Sprintf].
@@ -107,7 +118,7 @@ func Of(err error) *Problem {
 func (p *Problem) refused(err error) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
-		p.Question, p.Refused, p.Unlisted, p.TruthChanged = refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged
+		p.Question, p.Refused, p.Unlisted, p.TruthChanged, p.Instead = refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged, refused.Instead
 		p.Partly = errors.Is(err, ledger.ErrPartlyDone)
 	}
 }
@@ -126,7 +137,10 @@ func (p *Problem) smaller(err error) {
 	var name *ledger.NameError
 	var clock *ledger.ClockError
 	var score *mechanism.ScoreError
+	var gone *ledger.GoneError
 	switch {
+	case errors.As(err, &gone):
+		p.Gone = &Gone{gone.Gone, gone.Of, gone.Expected}
 	case errors.As(err, &score):
 		p.Outputs = score.Outputs
 	case errors.As(err, &conflict):
@@ -165,7 +179,7 @@ func (p *Problem) Unwrap() []error {
 func (p *Problem) typed() error {
 	switch {
 	case p.Kind == Refused:
-		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, TruthChanged: p.TruthChanged}
+		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, TruthChanged: p.TruthChanged, Instead: p.Instead}
 		if p.Partly {
 			return fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused)
 		}
@@ -178,6 +192,8 @@ func (p *Problem) typed() error {
 		return &ledger.NameError{What: p.Name.What, Name: p.Name.Name, Offset: p.Name.Offset, Fault: p.Name.Fault}
 	case p.Outputs > 0:
 		return &mechanism.ScoreError{Outputs: p.Outputs}
+	case p.Gone != nil:
+		return &ledger.GoneError{Gone: p.Gone.Gone, Of: p.Gone.Of, Expected: p.Gone.Expected}
 	case p.Clock != nil:
 		return &ledger.ClockError{Clock: p.Clock.Clock, Last: p.Clock.Last, Leap: p.Clock.Leap}
 	}
@@ -190,9 +206,12 @@ func Classify(err error) (kind Kind, exit, status int) {
 	var p *Problem
 	var refused *ledger.RefusedError
 	var quote *ledger.QuoteError
+	var gone *ledger.GoneError
 	switch {
 	case errors.As(err, &p):
 		kind = p.Kind
+	case errors.As(err, &gone):
+		kind = ManyGone
 	case errors.Is(err, context.Canceled):
 		kind = Interrupted
 	case errors.As(err, &refused):

@@ -372,6 +372,10 @@ func TestForgettingAtTheFair(t *testing.T) { kit.Both(t, testForgettingAtTheFair
 func testForgettingAtTheFair(t *kit.T) {
 	f := newFair(t)
 	names := f.objects[:6]
+	for _, name := range names { // whatever comes first then, there is something to erase
+		_, err := f.ledger.Release(t.Context(), ledger.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: kit.Eps(t, "0.1"), Truth: f.truth})
+		kit.Must(t, err)
+	}
 	for _, err := range race(t, 600, func(i int) error {
 		random := rand.New(rand.NewPCG(uint64(i), 11))
 		key, o := fmt.Sprint("visitor ", i), f.order(random)

@@ -32,122 +32,170 @@ type Truths map[string]string
 
 // Questions lists questions.
 type Questions struct {
-	Questions []ledger.Question `json:"questions" doc:"in the order of their definition"`
+	Questions []ledger.Question `json:"questions" doc:"In the order of their definition."`
 }
 
 // NewQuestion is a [ledger.Question] to be defined.
 type NewQuestion struct {
-	Name      string            `json:"question" doc:"its name"`
-	Values    []string          `json:"values" doc:"the labels, at least two"`
-	Encoding  ledger.Encoding   `json:"encoding,omitempty" doc:"direct, unary or finite; without it, the one that estimates better"`
-	Mechanism *ledger.Mechanism `json:"mechanism,omitempty" doc:"how it is answered, in finite encoding"`
+	Name      string            `json:"question" doc:"Its name."`
+	Values    []string          `json:"values" doc:"The labels, at least two."`
+	Encoding  ledger.Encoding   `json:"encoding,omitempty" doc:"Direct, unary or finite; without it, the one that estimates better."`
+	Mechanism *ledger.Mechanism `json:"mechanism,omitempty" doc:"How it is answered, in finite encoding."`
 }
 
 // Enrolment is a [ledger.EnrollRequest].
 type Enrolment struct {
-	Question string          `json:"question" doc:"by its name"`
-	Objects  []string        `json:"objects" doc:"who is enrolled, by name"`
-	Policy   policy.Policy   `json:"policy,omitzero" doc:"the ceiling of each of their chains; without it, only the cap binds"`
-	Cap      privacy.Epsilon `json:"cap,omitzero" doc:"the largest ε of each over all questions; needed if anybody is new"`
-	Partial  bool            `json:"partial,omitempty" doc:"leave refused objects out, rather than refuse the request"`
+	Question string           `json:"question" doc:"By its name."`
+	Objects  []string         `json:"objects" doc:"Who is enrolled, by name."`
+	Policy   policy.Policy    `json:"policy,omitzero" doc:"The ceiling of each of their chains; without it, only the cap binds."`
+	Cap      privacy.Epsilon  `json:"cap,omitzero" doc:"The largest ε of each over all questions; needed if anybody is new."`
+	Terms    map[string]Terms `json:"terms,omitempty" doc:"In place of policy and cap, those of each of the objects, by name."`
+	Partial  bool             `json:"partial,omitempty" doc:"Leave refused objects out, rather than refuse the request."`
+}
+
+// Terms are what one object is enrolled under.
+type Terms struct {
+	Policy policy.Policy   `json:"policy,omitzero" doc:"The ceiling of its chain; without it, only the cap binds."`
+	Cap    privacy.Epsilon `json:"cap,omitzero" doc:"The largest ε over all questions; needed if the object is new."`
 }
 
 // Enrolled is a [ledger.EnrollResult].
 type Enrolled struct {
-	Enrolled int              `json:"enrolled" doc:"newly, or again after they had withdrawn"`
-	Already  int              `json:"already" doc:"before, with the same policy"`
-	Refused  []ledger.Refusal `json:"refused" doc:"who was left out of a partial request, the first of them"`
-	Unlisted int              `json:"unlisted" doc:"how many more were left out"`
-	First    uint64           `json:"first" doc:"the first event"`
-	Last     uint64           `json:"last" doc:"the last event"`
+	Enrolled int              `json:"enrolled" doc:"Newly, or again after they had withdrawn."`
+	Already  int              `json:"already" doc:"Before, with the same policy."`
+	Refused  []ledger.Refusal `json:"refused" doc:"Who was left out of a partial request, the first of them."`
+	Unlisted int              `json:"unlisted" doc:"How many more were left out."`
+	First    uint64           `json:"first" doc:"The first event."`
+	Last     uint64           `json:"last" doc:"The last event."`
+}
+
+// NewTerms is a [ledger.ChangeTermsRequest].
+type NewTerms struct {
+	Question string          `json:"question" doc:"By its name."`
+	Objects  []string        `json:"objects" doc:"Who is put under them, by name."`
+	Policy   policy.Policy   `json:"policy,omitzero" doc:"That of each of their chains from now on; without it, each stays as it is."`
+	NoPolicy bool            `json:"no_policy,omitempty" doc:"In place of a policy: only the cap binds from now on."`
+	Cap      privacy.Epsilon `json:"cap,omitzero" doc:"The largest ε of each over all questions from now on; without it, each stays as it is."`
+	Consent  string          `json:"consent,omitempty" doc:"Where their consent is on record; needed if anything may be more than before."`
+	Partial  bool            `json:"partial,omitempty" doc:"Leave refused objects out, rather than refuse the request."`
+}
+
+// TermsChanged is a [ledger.ChangeTermsResult].
+type TermsChanged struct {
+	Changed   int              `json:"changed" doc:"Under other terms now."`
+	Unchanged int              `json:"unchanged" doc:"Under these before."`
+	Refused   []ledger.Refusal `json:"refused" doc:"Who was left out of a partial request, the first of them."`
+	Unlisted  int              `json:"unlisted" doc:"How many more were left out."`
+	First     uint64           `json:"first" doc:"The first event."`
+	Last      uint64           `json:"last" doc:"The last event."`
+}
+
+// Reconcile is a [ledger.ReconcileRequest].
+type Reconcile struct {
+	Members  []Member `json:"members" doc:"The whole table, a row for each object and question."`
+	DryRun   bool     `json:"dry_run,omitempty" doc:"Change nothing: the result is what would be done."`
+	Withdraw bool     `json:"withdraw,omitempty" doc:"Withdraw who has no row any more."`
+	Gone     int      `json:"gone,omitempty" doc:"How many are expected to be withdrawn, if they are more than one in a hundred."`
+	// Expected is sent by a client that has asked somebody whether that is to be done.
+	Expected *ledger.ReconcileResult `json:"expected,omitempty" doc:"What a dry run has said: if anything else is to be done by now, nothing is."`
+}
+
+// Member is a [ledger.Member].
+type Member struct {
+	Object   string          `json:"object" doc:"By its name."`
+	Question string          `json:"question" doc:"By its name."`
+	Policy   policy.Policy   `json:"policy,omitzero" doc:"The ceiling of its chain; without it, only the cap binds."`
+	Cap      privacy.Epsilon `json:"cap,omitzero" doc:"Its largest ε over all questions; without it, it stays as it is."`
+	Consent  string          `json:"consent,omitempty" doc:"Where its consent to these terms is on record."`
 }
 
 // Release is a [ledger.ReleaseRequest].
 type Release struct {
-	Question string          `json:"question" doc:"by its name"`
-	Object   string          `json:"object" doc:"whose response, by name"`
-	Epsilon  privacy.Epsilon `json:"epsilon" doc:"of the response"`
-	Truths   Truths          `json:"truths,omitempty" doc:"true values by object, for those who need a draw; without them the request is answered by truth-needed if it needs one"`
+	Question string          `json:"question" doc:"By its name."`
+	Object   string          `json:"object" doc:"Whose response, by name."`
+	Epsilon  privacy.Epsilon `json:"epsilon" doc:"Of the response."`
+	Truths   Truths          `json:"truths,omitempty" doc:"True values by object, for those who need a draw; without them the request is answered by truth-needed if it needs one."`
 }
 
 // Panel says whom a request is about.
 type Panel struct {
-	Objects []string `json:"objects,omitempty" doc:"the objects, by name; or"`
-	All     bool     `json:"all,omitempty" doc:"everyone who takes part"`
-	Partial bool     `json:"partial,omitempty" doc:"leave out who is refused, rather than refuse the request"`
+	Objects []string `json:"objects,omitempty" doc:"The objects, by name; or all is set."`
+	All     bool     `json:"all,omitempty" doc:"Everyone who takes part, in place of objects."`
+	Partial bool     `json:"partial,omitempty" doc:"Leave out who is refused, rather than refuse the request."`
 }
 
 // Raise is a [ledger.RaiseRequest].
 type Raise struct {
-	Question string          `json:"question" doc:"by its name"`
-	Epsilon  privacy.Epsilon `json:"epsilon" doc:"to which they are raised"`
+	Question string          `json:"question" doc:"By its name."`
+	Epsilon  privacy.Epsilon `json:"epsilon" doc:"To which they are raised."`
 	Panel
-	Truths Truths `json:"truths,omitempty" doc:"true values by object, for those who need a draw"`
+	Truths Truths `json:"truths,omitempty" doc:"True values by object, for those who need a draw."`
 }
 
 // Raised is a [ledger.RaiseResult].
 type Raised struct {
-	Drawn        int              `json:"drawn" doc:"drawn, and charged"`
-	Reused       int              `json:"reused" doc:"recorded before"`
-	Derived      int              `json:"derived" doc:"derived from what is recorded"`
-	Refused      []ledger.Refusal `json:"refused" doc:"who was left out"`
-	Unlisted     int              `json:"unlisted,omitempty" doc:"how many more were left out"`
-	TruthChanged []string         `json:"truth_changed,omitempty" doc:"of the refused, those whose true value is not the one drawn from before"`
-	First        uint64           `json:"first" doc:"the first event"`
-	Last         uint64           `json:"last" doc:"the last event"`
+	Drawn        int              `json:"drawn" doc:"Drawn, and charged."`
+	Reused       int              `json:"reused" doc:"Recorded before."`
+	Derived      int              `json:"derived" doc:"Derived from what is recorded."`
+	Refused      []ledger.Refusal `json:"refused" doc:"Who was left out."`
+	Unlisted     int              `json:"unlisted,omitempty" doc:"How many more were left out."`
+	TruthChanged []string         `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	First        uint64           `json:"first" doc:"The first event."`
+	Last         uint64           `json:"last" doc:"The last event."`
 }
 
 // Advance is a [ledger.AdvanceRequest].
 type Advance struct {
-	Question string            `json:"question,omitempty" doc:"by its name; without it, all"`
-	Truths   map[string]Truths `json:"truths,omitempty" doc:"true values by question and object, for those who need a draw"`
+	Question string            `json:"question,omitempty" doc:"By its name; without it, all."`
+	Truths   map[string]Truths `json:"truths,omitempty" doc:"True values by question and object, for those who need a draw."`
 }
 
 // AdvancedQuestion is a [ledger.Advanced].
 type AdvancedQuestion struct {
 	ledger.Advanced
-	TruthChanged []string `json:"truth_changed,omitempty" doc:"of the refused, those whose true value is not the one drawn from before"`
+	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
 }
 
 // Advanced is a [ledger.AdvanceResult].
 type Advanced struct {
-	Questions []AdvancedQuestion `json:"questions" doc:"those with anybody enrolled"`
-	First     uint64             `json:"first" doc:"the first event"`
-	Last      uint64             `json:"last" doc:"the last event"`
+	Questions []AdvancedQuestion `json:"questions" doc:"Those with anybody enrolled."`
+	First     uint64             `json:"first" doc:"The first event."`
+	Last      uint64             `json:"last" doc:"The last event."`
 }
 
 // Inquiry is a [ledger.AnswerRequest].
 type Inquiry struct {
-	Question string          `json:"question" doc:"by its name"`
-	Query    string          `json:"query" doc:"majority:VALUE, threshold:VALUE:N, plurality or winner"`
-	Epsilon  privacy.Epsilon `json:"epsilon" doc:"of the answer"`
+	Question string          `json:"question" doc:"By its name."`
+	Query    string          `json:"query" doc:"Majority:VALUE, threshold:VALUE:N, plurality or winner."`
+	Epsilon  privacy.Epsilon `json:"epsilon" doc:"Of the answer."`
 	Panel
-	Truths Truths `json:"truths,omitempty" doc:"true values by object, of the panel"`
+	Truths Truths `json:"truths,omitempty" doc:"True values by object, of the panel."`
 }
 
 // Answered is a [ledger.AnswerResult].
 type Answered struct {
 	ledger.AnswerResult
-	TruthChanged []string `json:"truth_changed,omitempty" doc:"of the refused, those whose true value is not the one drawn from before"`
+	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
 }
 
 // AnswerQuote is a [ledger.AnswerQuote].
 type AnswerQuote struct {
-	Objects   uint64           `json:"objects" doc:"the size of the panel, without those refused"`
-	Charge    privacy.Epsilon  `json:"charge" doc:"to each"`
-	Held      privacy.Epsilon  `json:"held" doc:"the highest ε at which it is answered, or 0"`
-	Anew      privacy.Epsilon  `json:"anew" doc:"what it would cost to ask anew"`
-	NotRaised *problem.Problem `json:"not_raised,omitempty" doc:"why the answer at held is not raised"`
-	Refused   []ledger.Refusal `json:"refused" doc:"who would be left out, or stand in the way"`
+	Objects   uint64           `json:"objects" doc:"The size of the panel, without those refused."`
+	Charge    privacy.Epsilon  `json:"charge" doc:"To each."`
+	Held      privacy.Epsilon  `json:"held" doc:"The highest ε at which it is answered, or 0."`
+	Anew      privacy.Epsilon  `json:"anew" doc:"What it would cost to ask anew."`
+	NotRaised *problem.Problem `json:"not_raised,omitempty" doc:"Why the answer at held is not raised."`
+	Refused   []ledger.Refusal `json:"refused" doc:"Who would be left out, or stand in the way."`
+	Event     uint64           `json:"event" doc:"The last event that all this counts."`
 }
 
 // Order is a [ledger.Order].
 type Order struct {
-	Buyer    string          `json:"buyer" doc:"by its name"`
-	Question string          `json:"question" doc:"by its name"`
-	Epsilon  privacy.Epsilon `json:"epsilon" doc:"of the responses"`
-	Objects  []string        `json:"objects,omitempty" doc:"the objects, by name; or"`
-	All      bool            `json:"all,omitempty" doc:"everyone who takes part"`
+	Buyer    string          `json:"buyer" doc:"By its name."`
+	Question string          `json:"question" doc:"By its name."`
+	Epsilon  privacy.Epsilon `json:"epsilon" doc:"Of the responses."`
+	Objects  []string        `json:"objects,omitempty" doc:"The objects, by name; or all is set."`
+	All      bool            `json:"all,omitempty" doc:"Everyone who takes part, in place of objects."`
 }
 
 // Ledger returns the order.
@@ -160,48 +208,58 @@ func NewOrder(o ledger.Order) Order {
 	return Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, Objects: o.Objects, All: o.All}
 }
 
+// BudgetOf is a [ledger.BudgetRequest].
+type BudgetOf struct {
+	Question string            `json:"question" doc:"By its name."`
+	Objects  []string          `json:"objects,omitempty" doc:"The objects, by name; or all is set."`
+	All      bool              `json:"all,omitempty" doc:"Everyone who takes part, in place of objects."`
+	Buyer    string            `json:"buyer,omitempty" doc:"Who would buy, by name; without it, the host would raise."`
+	Epsilons []privacy.Epsilon `json:"epsilons,omitempty" doc:"The levels that are asked about; without them, those at which something changes."`
+}
+
 // Limit is what a buyer puts up with.
 type Limit struct {
-	Partial  bool   `json:"partial,omitempty" doc:"leave out who is refused, rather than refuse the order"`
-	QuoteID  string `json:"quote_id,omitempty" doc:"carry out exactly what was quoted under this ID, or nothing"`
-	MaxPrice *int64 `json:"max_price,omitempty" doc:"the most to be paid in all, in minor units of the currency"`
+	Partial  bool   `json:"partial,omitempty" doc:"Leave out who is refused, rather than refuse the order."`
+	QuoteID  string `json:"quote_id,omitempty" doc:"Carry out exactly what was quoted under this ID, or nothing."`
+	MaxPrice *int64 `json:"max_price,omitempty" doc:"The most to be paid in all, in minor units of the currency."`
 }
 
 // Sell is a [ledger.SellRequest].
 type Sell struct {
 	Order
 	Limit
-	Truths Truths `json:"truths,omitempty" doc:"true values by object, for those who need a draw"`
+	Truths Truths `json:"truths,omitempty" doc:"True values by object, for those who need a draw."`
 }
 
 // Sold is a [ledger.Sale].
 type Sold struct {
 	ledger.Sale
-	TruthChanged []string `json:"truth_changed,omitempty" doc:"of the refused, those whose true value is not the one drawn from before"`
+	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
 }
 
 // Reserve is a [ledger.ReserveRequest].
 type Reserve struct {
 	Order
 	Limit
-	For Duration `json:"for" doc:"how long it is held from when it is granted, such as 15m"`
+	For   Duration  `json:"for,omitzero" doc:"How long it is held from when it is granted, such as 15m; or until is set."`
+	Until time.Time `json:"until,omitzero" doc:"Until when it is held."`
 }
 
 // Capture is a [ledger.CaptureRequest], but for the reservation.
 type Capture struct {
-	Partial bool   `json:"partial,omitempty" doc:"leave out who cannot answer any more"`
-	Truths  Truths `json:"truths,omitempty" doc:"true values by object, for those who need a draw"`
+	Partial bool   `json:"partial,omitempty" doc:"Leave out who cannot answer any more."`
+	Truths  Truths `json:"truths,omitempty" doc:"True values by object, for those who need a draw."`
 }
 
 // Object names an object that something is done about.
 type Object struct {
-	Object string `json:"object" doc:"by its name"`
+	Object string `json:"object" doc:"By its name."`
 }
 
 // Epoch says whose epoch begins, and in which question.
 type Epoch struct {
-	Object   string `json:"object" doc:"by its name"`
-	Question string `json:"question" doc:"by its name"`
+	Object   string `json:"object" doc:"By its name."`
+	Question string `json:"question" doc:"By its name."`
 }
 
 // Done is the result of requests that have none.
@@ -209,37 +267,37 @@ type Done struct{}
 
 // Levels lists levels.
 type Levels struct {
-	Levels []ledger.LevelCount `json:"levels" doc:"by rising ε"`
+	Levels []ledger.LevelCount `json:"levels" doc:"By rising ε."`
 }
 
 // Buyers lists buyers.
 type Buyers struct {
-	Buyers []ledger.BuyerState `json:"buyers" doc:"in the order of their first orders"`
+	Buyers []ledger.BuyerState `json:"buyers" doc:"In the order of their first orders."`
 }
 
 // Consistency proves that one tree is the beginning of another.
 type Consistency struct {
-	Proof []string `json:"proof" doc:"hashes in base64, for RFC 6962's proof between the two sizes"`
+	Proof []string `json:"proof" doc:"Hashes in base64, for RFC 6962's proof between the two sizes."`
 }
 
 // Verify is a [ledger.VerifyRequest].
 type Verify struct {
-	Checkpoints []string `json:"checkpoints,omitempty" doc:"signed notes that the log must go on from"`
-	Keys        []string `json:"keys,omitempty" doc:"the verifier keys that they may be signed by"`
+	Checkpoints []string `json:"checkpoints,omitempty" doc:"Signed notes that the log must go on from."`
+	Keys        []string `json:"keys,omitempty" doc:"The verifier keys that they may be signed by."`
 }
 
 // Verified is a [ledger.Verification], as the server sees it.
 type Verified struct {
 	evidence.Head
-	OK       bool             `json:"ok" doc:"there is no problem"`
-	Objects  uint64           `json:"objects" doc:"how many the log has"`
-	Count    uint64           `json:"count" doc:"how many problems there are"`
-	Problems []ledger.Problem `json:"problems" doc:"the first thousand of them"`
+	OK       bool             `json:"ok" doc:"There is no problem."`
+	Objects  uint64           `json:"objects" doc:"How many the log has."`
+	Count    uint64           `json:"count" doc:"How many problems there are."`
+	Problems []ledger.Problem `json:"problems" doc:"The first thousand of them."`
 }
 
 // Compacted tells the size of a file that was rewritten.
 type Compacted struct {
-	Bytes int64 `json:"bytes" doc:"of the file"`
+	Bytes int64 `json:"bytes" doc:"Of the file."`
 }
 
 // Duration is a time as Go writes it, such as "15m0s".

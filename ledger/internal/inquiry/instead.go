@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -71,7 +72,7 @@ func (x *Inquiry) lookAt(s *state.State, untold []vocabulary.Refusal, at *vocabu
 		}
 		if ever {
 			at.Later++
-			at.From = maxTime(at.From, from)
+			at.From = rules.Latest(at.From, from)
 		}
 	}
 	if len(x.refused)+len(untold) > 0 {
@@ -88,13 +89,6 @@ func (x *Inquiry) lookAt(s *state.State, untold []vocabulary.Refusal, at *vocabu
 	return nil
 }
 
-func maxTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 // from returns when time alone will allow an object to be charged, if nothing else is asked of it until then.
 func (x *Inquiry) from(s *state.State, name string) (at time.Time, ever bool, err error) {
 	var o terms.Subject
@@ -105,17 +99,12 @@ func (x *Inquiry) from(s *state.State, name string) (at time.Time, ever bool, er
 	if budget.Minus(o.Object.Cap, o.Object.Spent).Less(x.cost) {
 		return at, false, nil
 	}
-	for _, number := range o.Object.Held {
-		r, err := s.Sale(number)
-		if err != nil {
-			return at, false, err
-		}
-		if r.HoldsOn(o.Object, s.Now) {
-			at = maxTime(at, r.Expires)
-		}
+	held, err := s.HeldUntil(o.Object)
+	if err != nil {
+		return at, false, err
 	}
 	since, ever := o.Policy.Reaches(budget.Plus(o.Chain.Spent(), x.cost), o.Chain.Buyers)
-	return maxTime(maxTime(at, since), s.Clock), ever, nil
+	return rules.Latest(since, held, s.Clock), ever, nil
 }
 
 // largestFor returns the largest ε at which everybody could answer, below the one that somebody is refused at; 0 if there is none.

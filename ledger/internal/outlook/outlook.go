@@ -56,7 +56,7 @@ type kind struct {
 	beside  privacy.Epsilon // what the chain has spent beside its highest level
 	held    privacy.Epsilon // the highest level that the buyer holds
 	paid    uint64          // by the buyer
-	expires int64           // the end of the last reservation that holds something of the object, in nanoseconds; 0 for none
+	expires time.Time       // the end of the last reservation that holds something of the object, or zero
 	allowed places          // levels that may be had though the terms say otherwise, because the buyer holds them
 	blocked places          // levels that may not be had though the terms say otherwise, because others hold them
 	only    bool            // nothing but recorded levels can be had, which are those allowed: the noise key is missing
@@ -162,7 +162,7 @@ func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error)
 	o.offer(x.Chain.Policy, x.Policy)
 	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered, only: span.Recorded}
 	if len(x.Object.Held) > 0 {
-		if k.expires, err = o.reservedUntil(x.Object); err != nil {
+		if k.expires, err = o.State.HeldUntil(x.Object); err != nil {
 			return k, err
 		}
 	}
@@ -180,20 +180,6 @@ func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error)
 		o.allowRecorded(x, &k)
 	}
 	return k, nil
-}
-
-// reservedUntil returns when the last of the reservations ends that hold something of an object.
-func (o *Outlook) reservedUntil(x state.Object) (end int64, err error) {
-	for _, number := range x.Held {
-		r, err := o.State.Sale(number)
-		if err != nil {
-			return 0, err
-		}
-		if r.HoldsOn(x, o.State.Now) {
-			end = max(end, r.Expires.UnixNano())
-		}
-	}
-	return end, nil
 }
 
 // except notes at which levels the buyer is not treated as the terms alone say: because it holds the response, or others do.

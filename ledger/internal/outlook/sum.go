@@ -60,19 +60,8 @@ func (o *Outlook) changes(at time.Time) {
 // never will.
 func (o *Outlook) from(f *offer, k *kind, epsilon privacy.Epsilon) (at time.Time, ever bool) {
 	at, ever = f.policy.Reaches(budget.Plus(epsilon, k.beside), k.buyers)
-	if k.expires != 0 {
-		at = later(at, time.Unix(0, k.expires).UTC())
-	}
-	at = later(at, f.opens)
-	at = later(at, o.State.Clock)
+	at = rules.Latest(at, k.expires, f.opens, o.State.Clock)
 	return at, ever && (f.closes.IsZero() || at.Before(f.closes))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // sum adds what is counted so far to the levels, and forgets it.
@@ -104,7 +93,7 @@ func (o *Outlook) sumAlike(k *kind, one *alike) {
 			o.wait(sum, f, k, ever)
 		}
 	}
-	if one.now[len(o.Levels)] != one.ever[len(o.Levels)] { // somebody waits
+	if one.now != one.ever { // somebody waits
 		o.changesOf(f, k)
 	}
 }
@@ -130,15 +119,15 @@ func (o *Outlook) wait(sum *vocabulary.BudgetLevel, f *offer, k *kind, objects u
 	}
 	if at, ever := o.from(f, k, sum.Epsilon); ever {
 		sum.Later += objects
-		sum.From = later(sum.From, at)
+		sum.From = rules.Latest(sum.From, at)
 	}
 }
 
 // changesOf notes when time next changes what objects of a kind can have.
 func (o *Outlook) changesOf(f *offer, k *kind) {
 	buyers := k.buyers
-	if k.expires != 0 {
-		o.changes(time.Unix(0, k.expires).UTC())
+	if !k.expires.IsZero() {
+		o.changes(k.expires)
 		buyers++ // as if whoever reserves had bought
 		if at, ever := f.policy.Rises(o.State.Clock, buyers+1); ever {
 			o.changes(at)
@@ -209,7 +198,7 @@ func (o *Outlook) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from
 	}
 	one.Count++
 	one.Largest = budget.Lower(one.Largest, largest)
-	one.From = later(one.From, from)
+	one.From = rules.Latest(one.From, from)
 	one.never = one.never || !ever
 }
 
@@ -230,13 +219,16 @@ func (o *Outlook) Result() (out vocabulary.Budget, until time.Time) {
 // Proven tells whether all who were counted could have the largest ε that was found. Else those who were looked at before the last
 // may have less.
 func (o *Outlook) Proven() bool {
-	if o.Lowest.IsZero() || !o.Buying && !o.odd {
+	switch {
+	case o.Lowest.IsZero():
 		return true
+	case o.odd || !o.Buying:
+		return !o.odd
 	}
 	for _, f := range o.offers {
-		if sale := f.policy.Terms(); f.holders > 0 || !sale.Offers(o.Lowest) {
+		if sale := f.policy.Terms(); sale == nil || f.holders > 0 || !sale.Offers(o.Lowest) {
 			return false
 		}
 	}
-	return !o.odd
+	return true
 }

@@ -35,6 +35,16 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// Latest returns the latest of some instants: what waits for several things waits for the last.
+func Latest(first time.Time, others ...time.Time) time.Time {
+	for _, other := range others {
+		if first.Before(other) {
+			first = other
+		}
+	}
+	return first
+}
+
 // Subject reads an object, or says why it can have no part in any request.
 func (l *Rules) Subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x terms.Subject, refusal *vocabulary.Refusal, err error) {
 	refusal, err = terms.ReadSubject(s, q, name, asked, &x)

@@ -54,6 +54,20 @@ func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.B
 // was granted is out of it, also when enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
 
+// HeldUntil returns when the last of the reservations ends that hold something of an object; the zero time if none does.
+func (s *State) HeldUntil(o Object) (end time.Time, err error) {
+	for _, number := range o.Held {
+		r, err := s.Sale(number)
+		if err != nil {
+			return end, err
+		}
+		if r.HoldsOn(o, s.Now) && end.Before(r.Expires) {
+			end = r.Expires
+		}
+	}
+	return end, nil
+}
+
 // Fields implements [wire.Record].
 func (r *Sale) Fields(x wire.Codec) {
 	x.U8((*uint8)(&r.Status))

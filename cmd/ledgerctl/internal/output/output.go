@@ -30,6 +30,7 @@ type Printer struct {
 	JSON           bool      // results and errors are for programs
 	Quiet          bool      // there are no warnings
 	Taken          bool      // standard output is a file that the command writes, and has no room for the result
+	Pager          string    // shows tables that are longer than the terminal; "" for none
 	warned         []string
 }
 
@@ -47,8 +48,7 @@ func (p *Printer) Print(r Result) error {
 	if err := aligned.Flush(); err != nil {
 		return err
 	}
-	_, err := p.Stdout.Write(text.Bytes())
-	return err
+	return p.show(text.Bytes())
 }
 
 // PrintDone prints the result of a request that is done for good. If that fails, the error says so, and by which key the

@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"github.com/spf13/cobra"
@@ -6,7 +6,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func (a *app) hadamardCommand() *cobra.Command {
+func (h *Host) hadamardCommand() *cobra.Command {
 	f := &familyFlags{}
 	cmd := &cobra.Command{
 		Use:   "hadamard",
@@ -19,7 +19,7 @@ smallest power of two above the number of values. There can be 2 to 63 values.
 		Example:           "  ledgerctl mechanism family hadamard --values @states.txt --epsilon 0.5,1 --out states.json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.family(cmd, f, f.hadamard) }),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return h.family(cmd, f, f.hadamard) },
 	}
 	f.flags(cmd)
 	return cmd

@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"bytes"
@@ -42,9 +42,9 @@ const (
 		"so that both together would cost more than the higher ε"
 )
 
-// readMechanism reads the mechanism of a question with some values from a file.
-func (a *app) readMechanism(path string, values []string) (*ledger.Mechanism, error) {
-	text, err := a.readMechanismText(path)
+// ReadMechanism reads the mechanism of a question with some values from a file.
+func (h *Host) ReadMechanism(path string, values []string) (*ledger.Mechanism, error) {
+	text, err := h.readMechanismText(path)
 	if err != nil {
 		return nil, fault.Input("", "--mechanism: %w", err)
 	}
@@ -64,11 +64,11 @@ func (a *app) readMechanism(path string, values []string) (*ledger.Mechanism, er
 }
 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
-func (a *app) readMechanismText(path string) (string, error) {
+func (h *Host) readMechanismText(path string) (string, error) {
 	if path != "-" {
 		return readText(path, vocabulary.MaxMechanism)
 	}
-	text, err := io.ReadAll(io.LimitReader(a.Stdin, vocabulary.MaxMechanism+1))
+	text, err := io.ReadAll(io.LimitReader(h.Stdin, vocabulary.MaxMechanism+1))
 	if err == nil && len(text) > vocabulary.MaxMechanism {
 		err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
 	}

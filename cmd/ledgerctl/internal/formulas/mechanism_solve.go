@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type solveFlags struct {
 	law          law
 }
 
-func (a *app) solveCommand() *cobra.Command {
+func (h *Host) solveCommand() *cobra.Command {
 	f := &solveFlags{}
 	cmd := &cobra.Command{
 		Use:   "solve",
@@ -57,7 +57,7 @@ code is 3.`,
   ledgerctl mechanism solve --nodes nodes.csv --edges edges.csv --color-column winner --epsilon 1 --order A,B,C --boundary-law 0.6,0.25,0.15`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.solve(cmd, f) }),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return h.solve(cmd, f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.nodes, "nodes", "", "the CSV `FILE` with the vertices")
@@ -75,22 +75,22 @@ code is 3.`,
 	return cmd
 }
 
-func (a *app) solve(cmd *cobra.Command, f *solveFlags) error {
+func (h *Host) solve(cmd *cobra.Command, f *solveFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	g, err := a.readGraph(cmd.Context(), f)
+	g, err := h.readGraph(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
-	table, err := a.mechanism(cmd.Context(), f, g)
+	table, err := h.mechanism(cmd.Context(), f, g)
 	conflict := f.conflict(g, err)
 	if err != nil && conflict == nil {
 		return err
 	}
 	out, err := newSolveResult(f, g, table, conflict)
 	if err == nil {
-		err = a.Print(out)
+		err = h.Print(out)
 	}
 	if err == nil && conflict != nil {
 		err = &fault.Fault{Kind: "infeasible", Code: fault.Refused, Hint: "a larger ε or δ, or other probabilities", Err: conflict}
@@ -126,9 +126,9 @@ func (f *solveFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func (a *app) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
-	err = a.Stream(ctx, f.nodes, func(nodes io.Reader) error {
-		return a.Stream(ctx, f.edges, func(edges io.Reader) error {
+func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
+	err = h.Stream(ctx, f.nodes, func(nodes io.Reader) error {
+		return h.Stream(ctx, f.edges, func(edges io.Reader) error {
 			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.id, ColorColumn: f.color, Colors: f.order})
 			return f.inFile(err)
 		})
@@ -161,7 +161,7 @@ func (f *solveFlags) inFile(err error) error {
 }
 
 // mechanism computes what the flags ask for.
-func (a *app) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
+func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
 	if f.order != nil {
 		return f.ranked(g)
 	}
@@ -178,7 +178,7 @@ func (a *app) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (
 		}
 		return graph.BinaryHomogeneous(g.Graph, g.Preferences, f.privacy(), truth)
 	}
-	return a.extend(ctx, f, g)
+	return h.extend(ctx, f, g)
 }
 
 // ranked computes the mechanism of --order.
@@ -231,9 +231,9 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 }
 
 // extend computes the mechanism of --boundary-file.
-func (a *app) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
+func (h *Host) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
 	var given []graph.Given
-	err := a.Stream(ctx, f.boundaryFile, func(in io.Reader) (err error) {
+	err := h.Stream(ctx, f.boundaryFile, func(in io.Reader) (err error) {
 		given, err = g.ReadGiven(in)
 		return f.inFile(err)
 	})

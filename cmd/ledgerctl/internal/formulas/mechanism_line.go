@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type lineFlags struct {
 	n     int
 }
 
-func (a *app) lineCommand() *cobra.Command {
+func (h *Host) lineCommand() *cobra.Command {
 	f := &lineFlags{}
 	cmd := &cobra.Command{
 		Use:   "line",
@@ -29,7 +29,7 @@ datasets on the boundary of that answer. It is the largest possible with two ans
 		Example:           "  ledgerctl mechanism line --alpha 0.5 --epsilon 0.5 --n 10",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.line(cmd.Context(), f) }),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return h.line(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.Var(&f.alpha, "alpha", "the probability, `A`, of the true answer on the boundary")
@@ -39,7 +39,7 @@ datasets on the boundary of that answer. It is the largest possible with two ans
 	return cmd
 }
 
-func (a *app) line(ctx context.Context, f *lineFlags) error {
+func (h *Host) line(ctx context.Context, f *lineFlags) error {
 	out := lineResult{Alpha: output.Number(f.alpha), Epsilon: f.epsilon, Delta: f.delta}
 	err := eachStep(ctx, f.n, func(distance int) error {
 		truth, err := f.privacy().Truthful(float64(f.alpha), distance)
@@ -49,7 +49,7 @@ func (a *app) line(ctx context.Context, f *lineFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.Print(out)
+	return h.Print(out)
 }
 
 type lineResult struct {

@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-func (a *app) kernelCommand() *cobra.Command {
+func (h *Host) kernelCommand() *cobra.Command {
 	var m int
 	var from, to privacy.Epsilon
 	cmd := &cobra.Command{
@@ -22,13 +22,13 @@ depend on the number of values only; no ledger is needed. From ε=0 it is a firs
 		Example:           "  ledgerctl kernel --m 4 --from 0.5 --to 1",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: action(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			k, err := rrchain.NewKernel(m, from, to)
 			if err != nil {
 				return err
 			}
-			return a.Print(newKernelResult(k))
-		}),
+			return h.Print(newKernelResult(k))
+		},
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&m, "m", 0, "the `NUMBER` of values of the question, 2 or more")

@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"io"
@@ -15,16 +15,16 @@ import (
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
-func (a *app) familyCommand() *cobra.Command {
+func (h *Host) familyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "family",
 		Short: "Make a mechanism at several ε by which a question can be answered",
 		Args:  cobra.NoArgs,
-		RunE: action(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			return fault.Usage(`run "ledgerctl mechanism family --help"`, "say which mechanism to make: subset or hadamard")
-		}),
+		},
 	}
-	cmd.AddCommand(a.subsetCommand(), a.hadamardCommand())
+	cmd.AddCommand(h.subsetCommand(), h.hadamardCommand())
 	return cmd
 }
 
@@ -76,12 +76,12 @@ func (e *epsilonList) String() string { return "" } // the flag has no default
 func (e *epsilonList) Type() string   { return "epsilons" }
 
 // family makes a mechanism, and prints it.
-func (a *app) family(cmd *cobra.Command, f *familyFlags, design func(values []string) (mechanismFile, error)) error {
-	values, err := readValues(f.values)
+func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(values []string) (mechanismFile, error)) error {
+	values, err := ReadValues(f.values)
 	if err != nil {
 		return err
 	}
-	file, err := a.NewOutput("--out", f.out)
+	file, err := h.NewOutput("--out", f.out)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (a *app) family(cmd *cobra.Command, f *familyFlags, design func(values []st
 	if err := file.Save(func(w io.Writer) error { return output.WriteJSON(w, made) }); err != nil {
 		return err
 	}
-	return a.Print(made)
+	return h.Print(made)
 }
 
 // step is a mechanism at one ε.

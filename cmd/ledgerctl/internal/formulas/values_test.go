@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func FuzzReadValues(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		values, err := readValues([]string{"@" + path})
+		values, err := ReadValues([]string{"@" + path})
 		if err != nil {
 			if _, code := fault.Explain(err); code != fault.Misuse {
 				t.Fatalf("exit code %d: %v", code, err)

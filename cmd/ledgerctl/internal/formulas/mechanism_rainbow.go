@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type rainbowFlags struct {
 	plot     string
 }
 
-func (a *app) rainbowCommand() *cobra.Command {
+func (h *Host) rainbowCommand() *cobra.Command {
 	f := &rainbowFlags{}
 	cmd := &cobra.Command{
 		Use:   "rainbow",
@@ -39,7 +39,7 @@ the preferred answer, for the first two together and so on, where growth by all 
   ledgerctl mechanism rainbow --boundary 0.0545,0.1636,0.7819 --epsilon 0.1823 --n 20 --plot rainbow.svg`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.rainbow(cmd.Context(), f) }),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return h.rainbow(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.Var(&f.boundary, "boundary", "the probabilities, `M1,M2,...`, on the boundary, the preferred answer's first")
@@ -53,11 +53,11 @@ the preferred answer, for the first two together and so on, where growth by all 
 	return cmd
 }
 
-func (a *app) rainbow(ctx context.Context, f *rainbowFlags) error {
+func (h *Host) rainbow(ctx context.Context, f *rainbowFlags) error {
 	if f.n >= 0 && f.n <= maxSteps && (f.n+1)*len(f.boundary) > maxNumbers {
 		return fault.Usage("", "%d distances with %d answers; %d probabilities are possible", f.n+1, len(f.boundary), maxNumbers)
 	}
-	drawn, err := picture.NewRainbow(a.Files, "--plot", f.plot, len(f.boundary))
+	drawn, err := picture.NewRainbow(h.Files, "--plot", f.plot, len(f.boundary))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (a *app) rainbow(ctx context.Context, f *rainbowFlags) error {
 	if err := drawn.SaveRainbow(picture.Rainbow(out)); err != nil {
 		return err
 	}
-	return a.Print(out)
+	return h.Print(out)
 }
 
 type rainbowResult struct {

@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func (a *app) mechanismCommand() *cobra.Command {
+func (h *Host) mechanismCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mechanism",
 		Short: "Compute differentially private mechanisms",
@@ -30,11 +30,11 @@ the boundary, the likelier the true answer.
 
 family makes mechanisms by which single people answer a question, at several ε.`,
 		Args: cobra.NoArgs,
-		RunE: action(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			return fault.Usage(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: line, rainbow, solve or family")
-		}),
+		},
 	}
-	cmd.AddCommand(a.lineCommand(), a.rainbowCommand(), a.solveCommand(), a.familyCommand())
+	cmd.AddCommand(h.lineCommand(), h.rainbowCommand(), h.solveCommand(), h.familyCommand())
 	return cmd
 }
 

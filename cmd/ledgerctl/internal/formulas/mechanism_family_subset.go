@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"strconv"
@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func (a *app) subsetCommand() *cobra.Command {
+func (h *Host) subsetCommand() *cobra.Command {
 	f := &familyFlags{}
 	cmd := &cobra.Command{
 		Use:   "subset",
@@ -32,7 +32,7 @@ There are at most 4096 values times sets, and 4096 sets at one ε times those at
   ledgerctl question add grade --values A,B,C,D,E,F --mechanism subsets.json`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.family(cmd, f, f.subsets) }),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return h.family(cmd, f, f.subsets) },
 	}
 	f.flags(cmd)
 	cmd.Flags().IntSliceVar(&f.sizes, "size", nil, "how many values, `K` or K1,K2,..., a response has (default: what estimates best)")

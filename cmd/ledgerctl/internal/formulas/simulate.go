@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/progress"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
 )
 
@@ -22,7 +23,7 @@ const (
 	simulatedPolychotomous = "polychotomous"
 )
 
-func (a *app) simulateCommand() *cobra.Command {
+func (h *Host) simulateCommand() *cobra.Command {
 	f := &simulateFlags{}
 	experiments := [...]string{simulatedBinary, simulatedPolychotomous}
 	cmd := &cobra.Command{
@@ -59,10 +60,10 @@ low and high may be missing), files (that were written).`,
   ledgerctl simulate polychotomous --runs 1000 --out figures`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(experiments[:], cobra.ShellCompDirectiveNoFileComp),
-		RunE: action(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			f.experiment = args[0]
-			return a.simulate(cmd.Context(), f)
-		}),
+			return h.simulate(cmd.Context(), f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.runs, "runs", 100, fmt.Sprintf("how many `RUNS`, %d to %d", simulate.MinRuns, simulate.MaxRuns))
@@ -72,7 +73,7 @@ low and high may be missing), files (that were written).`,
 	return cmd
 }
 
-func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
+func (h *Host) simulate(ctx context.Context, f *simulateFlags) error {
 	x, err := f.find()
 	if err != nil {
 		return err
@@ -81,13 +82,13 @@ func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
 		return fault.Usage("", "--runs is %d; %d to %d are possible", f.runs, simulate.MinRuns, simulate.MaxRuns)
 	}
 	// A directory that cannot be written to is found out before the work, not after it.
-	pictures, err := picture.NewFigures(a.Files, f.out, x.FigureIDs())
+	pictures, err := picture.NewFigures(h.Files, f.out, x.FigureIDs())
 	defer pictures.Discard()
 	if err != nil {
 		return err
 	}
-	shown, progress := a.progress("running")
-	measured, err := x.Run(ctx, f.runs, progress)
+	shown, tell := progress.New(h.Stderr, h.Quiet, "running")
+	measured, err := x.Run(ctx, f.runs, tell)
 	shown.Clear()
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (a *app) simulate(ctx context.Context, f *simulateFlags) error {
 	if out.Files, err = pictures.Save(ctx, figures); err != nil {
 		return err
 	}
-	return a.Print(out)
+	return h.Print(out)
 }
 
 // find returns the experiment that was asked for.

@@ -1,4 +1,4 @@
-package main
+package formulas
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// readValues returns the values that a flag lists, or those in the file that it names. A question has more than
+// ReadValues returns the values that a flag lists, or those in the file that it names. A question has more than
 // one value, so that a single one that begins with @ cannot be meant as such.
-func readValues(values []string) ([]string, error) {
+func ReadValues(values []string) ([]string, error) {
 	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
 		return values, nil
 	}

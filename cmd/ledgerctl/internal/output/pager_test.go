@@ -1,0 +1,37 @@
+package output
+
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+func TestLinesOnAScreen(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "\n": 1, "a\n": 1, "a": 1, "aaaa\nb\n": 2, "aaaaa\n": 2, "aaaaaaaa\n": 2, "aaaaaaaaa\n": 3, "εεεε\n": 1, "\n\n": 2,
+	} {
+		if got := linesOf(text, 4); got != want {
+			t.Errorf("%q: %d lines, want %d", text, got, want)
+		}
+	}
+}
+
+// What is no terminal gets the table itself, however long it is.
+func TestNoPagerForAFile(t *testing.T) {
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := bytes.Repeat([]byte("a line\n"), 10_000)
+	p := Printer{Stdout: file, Pager: "true"}
+	if err := p.show(text); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file.Name())
+	if err != nil || !bytes.Equal(got, text) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

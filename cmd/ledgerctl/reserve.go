@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// reserveFlags are the flags of reserve.
+type reserveFlags struct {
+	orderFlags
+	limitFlags
+	expires string
+}
+
+func (a *app) reserveCommand() *cobra.Command {
+	f := &reserveFlags{}
+	c := &csv.Columns{}
+	cmd := &cobra.Command{
+		Use:   "reserve",
+		Short: "Hold an order while the buyer pays",
+		Long: `Hold an order until --expires: the budget that it needs counts as spent for everybody else, and its price
+does not rise. Nothing is drawn, nobody is charged, and no true values are needed. What is printed first is the
+number of the reservation: "ledgerctl capture NUMBER" carries it out, "ledgerctl cancel NUMBER" gives it up, and
+what has expired holds nothing any more.
+
+If anybody is refused, nothing is held and the exit code is 3; with --partial, those people are left out. The same
+command with the same --key holds nothing twice and prints the same.
+
+` + atHelp,
+		Example: `  ledgerctl reserve --buyer acme --question vote --epsilon 0.5 --expires 2027-01-31T09:00:00Z
+  ledgerctl reserve --buyer acme --question vote --epsilon 1 --expires 2027-01-31T09:00:00Z --max-price 50000 --key order-7`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.reserve(cmd, f, *c) }),
+	}
+	f.orderFlags.flags(cmd)
+	f.limitFlags.flags(cmd, "hold")
+	cmd.Flags().StringVar(&f.expires, "expires", "", "the `TIME` from which nothing is held any more, such as 2027-01-31T09:00:00Z")
+	require(cmd, "expires")
+	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
+	return cmd
+}
+
+func (a *app) reserve(cmd *cobra.Command, f *reserveFlags, c csv.Columns) error {
+	r, skipped, err := a.reserveRequest(cmd, f, c)
+	if err != nil {
+		return err
+	}
+	out := reserveResult{Skipped: skipped}
+	a.warnAhead()
+	err = a.with(cmd.Context(), writing, func(l book) error {
+		out.Reservation, err = l.Reserve(cmd.Context(), r)
+		return fault.WithKey(r.Key, fault.Refusal(atLevels(cmd.Context(), l, r.Question, r.Epsilon, err), f.partial))
+	})
+	if err != nil {
+		return err
+	}
+	out.Refused = append([]ledger.Refusal{}, out.Refused...)
+	return a.PrintDone(fmt.Sprintf("reservation %d is made", out.Number), r.Key, out)
+}
+
+// reserveRequest puts the flags together, and counts the people left out for want of a value.
+func (a *app) reserveRequest(cmd *cobra.Command, f *reserveFlags, c csv.Columns) (r ledger.ReserveRequest, skipped int, err error) {
+	r = ledger.ReserveRequest{Partial: f.partial, QuoteID: f.quote}
+	if r.Until, err = parseTime("--expires", f.expires); err != nil {
+		return r, 0, err
+	}
+	if r.MaxPrice, err = f.max(cmd); err != nil {
+		return r, 0, err
+	}
+	if err := f.at.set(a, cmd); err != nil {
+		return r, 0, err
+	}
+	if r.Key, err = keyOr(cmd, f.key); err != nil {
+		return r, 0, err
+	}
+	r.Order, skipped, err = f.order(a, cmd, c)
+	return r, skipped, err
+}
+
+// reserveResult is what is held.
+type reserveResult struct {
+	ledger.Reservation
+	Skipped int `json:"skipped"` // rows without a value
+}
+
+func (r reserveResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "reservation\t%d\nexpires\t%s\nbuyer\t%s\nquestion\t%s\nε\t%s\n", r.Number, words.Stamp(r.Expires), r.Buyer, r.Question, r.Epsilon)
+	fmt.Fprintf(w, "price, at most\t%s\npeople held\t%d\n", words.Money(r.Price, r.Currency), r.Objects)
+	fmt.Fprintf(w, "refused, and left out\t%d\nskipped, without a value\t%d\n", len(r.Refused), r.Skipped)
+	fmt.Fprintf(w, "events\t%d to %d\nkey\t%s\n", r.First, r.Last, r.Key)
+	tableRefusals(w, r.Refused)
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func (a *app) responsesCommand() *cobra.Command {
+	f := &filter{}
+	cmd := &cobra.Command{
+		Use:   "responses",
+		Short: "List the responses to a question, or what a buyer was delivered",
+		Long: `List the responses to a question that were recorded, by ε and then by person. It costs nobody anything.
+
+With --buyer, list what that buyer was delivered, sale by sale, with the prices in minor units of the currency; then
+--question may be left out. What was destroyed since, because a person was forgotten, is marked, and has its price
+alone.`,
+		Example: `  ledgerctl responses --question vote --epsilon 0.5
+  ledgerctl responses --buyer acme --json`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: action(func(cmd *cobra.Command, _ []string) error {
+			if f.question == "" && f.buyer == "" {
+				return fault.Usage(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`, "say of which --question or which --buyer")
+			}
+			if f.buyer != "" {
+				return a.deliveries(cmd, f)
+			}
+			return a.responses(cmd, f)
+		}),
+	}
+	f.flags(cmd)
+	a.completeLevels(cmd)
+	return cmd
+}
+
+// responses prints the responses to a question.
+func (a *app) responses(cmd *cobra.Command, f *filter) error {
+	all, err := list(a, cmd, f, f.responses, func(ledger.Response) bool { return true })
+	if err != nil {
+		return err
+	}
+	return a.Print(responsesResult{all})
+}
+
+// responses yields the responses at each ε, or the one that is asked for.
+func (f *filter) responses(ctx context.Context, l book) iter.Seq2[ledger.Response, error] {
+	return func(yield func(ledger.Response, error) bool) {
+		at := []privacy.Epsilon{f.epsilon}
+		if f.epsilon.IsZero() {
+			levels, err := l.Levels(ctx, f.question)
+			if err != nil {
+				yield(ledger.Response{}, err)
+				return
+			}
+			at = nil
+			for _, level := range levels {
+				at = append(at, level.Epsilon)
+			}
+		}
+		for _, epsilon := range at {
+			for r, err := range l.Responses(ctx, f.question, epsilon) {
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+type responsesResult struct {
+	Responses []ledger.Response `json:"responses"`
+}
+
+func (r responsesResult) Table(w io.Writer) {
+	if tableNothing(w, len(r.Responses), "responses") {
+		return
+	}
+	fmt.Fprintln(w, "PERSON\tε\tRESPONSE\tEVENT")
+	for _, one := range r.Responses {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", one.Object, one.Epsilon, words.Brief(one.Value), one.Event)
+	}
+}
+
+// delivery is a response that a buyer was delivered.
+type delivery struct {
+	Sale uint64 `json:"sale"` // its number
+	ledger.Delivery
+}
+
+// deliveries prints what a buyer was delivered.
+func (a *app) deliveries(cmd *cobra.Command, f *filter) error {
+	var currency string
+	all, err := list(a, cmd, f, func(ctx context.Context, l book) iter.Seq2[delivery, error] {
+		return f.deliveries(ctx, l, &currency)
+	}, func(delivery) bool { return true })
+	if err != nil {
+		return err
+	}
+	return a.Print(deliveriesResult{Responses: all, currency: currency})
+}
+
+// deliveries yields what was delivered by the sales to the buyer.
+func (f *filter) deliveries(ctx context.Context, l book, currency *string) iter.Seq2[delivery, error] {
+	return func(yield func(delivery, error) bool) {
+		for s, err := range l.Sales(ctx, f.buyer) {
+			if err != nil {
+				yield(delivery{}, err)
+				return
+			}
+			if !f.admits(s.Question, s.Epsilon) {
+				continue
+			}
+			*currency = s.Currency
+			for d, err := range l.Deliveries(ctx, s.Number) {
+				if !yield(delivery{s.Number, d}, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+type deliveriesResult struct {
+	Responses []delivery `json:"responses"`
+
+	currency string
+}
+
+func (r deliveriesResult) Table(w io.Writer) {
+	if tableNothing(w, len(r.Responses), "responses") {
+		return
+	}
+	fmt.Fprintf(w, "SALE\tPERSON\tQUESTION\tε\tRESPONSE\t%s\n", priceHeader(r.currency))
+	for _, d := range r.Responses {
+		person, response := d.Object, words.Brief(d.Value)
+		if d.Erased {
+			person, response = "(forgotten)", "(destroyed)"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\n", d.Sale, person, d.Question, d.Epsilon, response, d.Price)
+	}
+}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// Whatever a host can ask in this process, and is told, goes over the API: each field of package ledger has one of the same name here, but for those
+// that are named, which are functions, or stand in a header or a path.
+func TestTheAPIHasEachField(t *testing.T) {
+	for _, c := range []struct {
+		here, there any
+		but         string
+	}{
+		{NewQuestion{}, ledger.Question{}, ""},
+		{Enrolment{}, ledger.EnrollRequest{}, "Key Progress"},
+		{Enrolled{}, ledger.EnrollResult{}, ""},
+		{NewTerms{}, ledger.ChangeTermsRequest{}, "Key Progress"},
+		{TermsChanged{}, ledger.ChangeTermsResult{}, ""},
+		{Reconcile{}, ledger.ReconcileRequest{}, "Confirm Progress"},
+		{Member{}, ledger.Member{}, ""},
+		{Release{}, ledger.ReleaseRequest{}, "Key Truth"},
+		{Raise{}, ledger.RaiseRequest{}, "Key Truth Progress"},
+		{Raised{}, ledger.RaiseResult{}, ""},
+		{Advance{}, ledger.AdvanceRequest{}, "Key Truth Progress"},
+		{AdvancedQuestion{}, ledger.Advanced{}, ""},
+		{Advanced{}, ledger.AdvanceResult{}, ""},
+		{Inquiry{}, ledger.AnswerRequest{}, "Key Truth"},
+		{Answered{}, ledger.AnswerResult{}, ""},
+		{AnswerQuote{}, ledger.AnswerQuote{}, ""},
+		{Order{}, ledger.Order{}, ""},
+		{BudgetOf{}, ledger.BudgetRequest{}, ""},
+		{Sell{}, ledger.SellRequest{}, "Key Truth Progress"},
+		{Sold{}, ledger.Sale{}, ""},
+		{Reserve{}, ledger.ReserveRequest{}, "Key"},
+		{Capture{}, ledger.CaptureRequest{}, "Key Reservation Truth Progress"},
+		{Verify{}, ledger.VerifyRequest{}, "Verifiers Report Progress"},
+		{Verified{}, ledger.Verification{}, ""},
+	} {
+		here, there := reflect.TypeOf(c.here), reflect.TypeOf(c.there)
+		but := map[string]bool{}
+		for name := range strings.FieldsSeq(c.but) {
+			but[name] = true
+		}
+		for _, field := range reflect.VisibleFields(there) {
+			if _, has := here.FieldByName(field.Name); !has && !but[field.Name] && !field.Anonymous {
+				t.Errorf("%v lacks %s of %v", here, field.Name, there)
+			}
+			delete(but, field.Name)
+		}
+		if len(but) > 0 {
+			t.Errorf("%v has no %v any more", there, but)
+		}
+	}
+}
+
+// What is asked for by a key can be told from everything else that is asked for by it: times to the nanosecond, in the same words.
+func TestDurations(t *testing.T) {
+	var d Duration
+	if err := d.UnmarshalText([]byte("15m")); err != nil || d != 15*60e9 {
+		t.Errorf("%v, %v", d, err)
+	}
+	if text, err := d.MarshalText(); err != nil || string(text) != "15m0s" {
+		t.Errorf("%s, %v", text, err)
+	}
+	if err := d.UnmarshalText([]byte("soon")); err == nil {
+		t.Error("soon is a duration")
+	}
+}

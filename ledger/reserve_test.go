@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// A reservation until a time is the same request whenever it is repeated, in whatever zone the time is written, and also when that
+// time has passed.
+func TestReservedUntilATime(t *testing.T) {
+	clock := newClock(epoch().Add(time.Hour))
+	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")
+	until := clock.read().Add(time.Hour)
+	r := ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann").Order, Until: until}
+	made := reserve(t, l, r)
+	if !made.Expires.Equal(until) || made.Expires.Location() != time.UTC {
+		t.Errorf("it expires at %v, not %v", made.Expires, until)
+	}
+	clock.set(until.Add(-time.Nanosecond))
+	if all, err := collect(l.Reservations(t.Context(), "")); err != nil || len(all) != 1 {
+		t.Errorf("just before it expires: %v, %v", all, err)
+	}
+	for _, at := range []time.Time{until.Add(-time.Minute), until, until.Add(time.Hour)} {
+		clock.set(at)
+		again := r
+		again.Until = until.In(time.FixedZone("elsewhere", 3600))
+		if got := reserve(t, l, again); got.Number != made.Number || got.First != made.First || !got.Expires.Equal(until) {
+			t.Errorf("again at %v: %+v, not %+v", at, got, made)
+		}
+	}
+	if all, err := collect(l.Reservations(t.Context(), "")); err != nil || len(all) != 0 {
+		t.Errorf("after it has expired: %v, %v", all, err)
+	}
+	var conflict *KeyConflictError
+	other := r
+	other.Until = until.Add(time.Nanosecond)
+	if _, err := l.Reserve(t.Context(), other); !errors.As(err, &conflict) || conflict.Field != "Until" {
+		t.Errorf("until another time: %v", err)
+	}
+	other = r
+	other.Until, other.For = time.Time{}, time.Hour
+	if _, err := l.Reserve(t.Context(), other); !errors.Is(err, ErrKeyConflict) {
+		t.Errorf("for as long as that: %v", err)
+	}
+}
+
+func TestReservedUntilNoTime(t *testing.T) {
+	clock := newClock(epoch().Add(time.Hour))
+	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")
+	before := events(t, l)
+	for name, change := range map[string]func(*ReserveRequest){
+		"none":         func(*ReserveRequest) {},
+		"both":         func(r *ReserveRequest) { r.Until, r.For = clock.read().Add(time.Hour), time.Hour },
+		"less than 0":  func(r *ReserveRequest) { r.Until, r.For = clock.read().Add(time.Hour), -time.Hour },
+		"now":          func(r *ReserveRequest) { r.Until = clock.read() },
+		"past":         func(r *ReserveRequest) { r.Until = clock.read().Add(-time.Hour) },
+		"before 1970":  func(r *ReserveRequest) { r.Until = time.Unix(-1, 0) },
+		"beyond years": func(r *ReserveRequest) { r.Until = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC) },
+	} {
+		r := ReserveRequest{Key: name, Order: purchase(t, "", "acme", "1", "ann").Order}
+		change(&r)
+		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := events(t, l); len(after) != len(before) {
+		t.Errorf("%d events are recorded", len(after)-len(before))
+	}
+}
