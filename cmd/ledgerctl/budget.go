@@ -75,11 +75,8 @@ func (a *app) budget(cmd *cobra.Command, f *budgetFlags, c csv.Columns) error {
 	r.Objects, r.All = people, people == nil
 	out := budgetResult{Skipped: skipped}
 	err = a.with(cmd.Context(), reading, func(l book) error {
-		if out.Budget, err = l.Budget(cmd.Context(), r); err != nil {
-			return err
-		}
-		about, err := l.Stats(cmd.Context())
-		out.currency = about.Currency
+		out.Budget, err = l.Budget(cmd.Context(), r)
+		out.currency = l.About().Currency
 		return err
 	})
 	if err != nil {

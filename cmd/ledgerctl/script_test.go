@@ -94,9 +94,9 @@ func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")
 
 // What scripts do with a file they do with a ledger that is served, too: each command is run with --addr, on a server of its own.
 func TestScriptsOnAServedLedger(t *testing.T) {
-	names := []string{"raise", "sell", "forget"}
+	names := []string{"raise", "sell", "forget", "capture"}
 	if pace.Deep() {
-		names = append(names, "enroll", "estimate", "finite", "flow", "ids", "log", "question", "quote", "show", "stats", "withdraw")
+		names = append(names, "answer", "budget", "buyers", "cancel", "completion", "enroll", "epoch", "estimate", "finite", "flow", "ids", "log", "question", "quote", "reservations", "reserve", "responses", "sales", "show", "stats", "terms", "withdraw")
 	}
 	dir := pace.Scratch(t)
 	for _, name := range names {

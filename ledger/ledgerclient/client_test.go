@@ -413,3 +413,126 @@ func TestProofs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Each is enrolled under terms of their own, is held until an instant, and is put under others, with or without a policy.
+func TestTermsOfEach(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann")
+	c := around(t, l, plainly)
+	dear, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	must(t, err)
+	r := ledger.EnrollRequest{Key: "each", Question: "vote", Objects: []string{"dan", "bob", "cid"}}
+	var asked []string
+	r.Terms = func(object string) (policy.Policy, privacy.Epsilon) {
+		asked = append(asked, object)
+		if object == "cid" {
+			return policy.Policy{}, eps(t, "4")
+		}
+		return dear, eps(t, "3")
+	}
+	done, err := c.Enroll(t.Context(), r)
+	must(t, err)
+	if done.Enrolled != 3 || !slices.Equal(asked, []string{"bob", "cid", "dan"}) {
+		t.Errorf("%+v, asked about %q", done, asked)
+	}
+	again, err := l.Enroll(t.Context(), r) // in process it is the same request
+	if must(t, err); again.First != done.First {
+		t.Errorf("%+v, %+v", again, done)
+	}
+	r.Key, r.Objects = "twice", []string{"eve", "eve"}
+	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("twice: %v", err)
+	}
+	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, eps(t, "1")
+	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("terms and a cap: %v", err)
+	}
+	until := ledgertest.Begin().Add(time.Hour + time.Nanosecond)
+	held := ledger.ReserveRequest{Key: "hold", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"bob"}}, Until: until}
+	got, err := c.Reserve(t.Context(), held)
+	must(t, err)
+	if same, err := l.Reserve(t.Context(), held); err != nil || same.Number != got.Number || !got.Expires.Equal(until) {
+		t.Errorf("%+v, %+v, %v", got, same, err)
+	}
+	none := ledger.ChangeTermsRequest{Key: "none", Question: "vote", Objects: []string{"bob"}, Policy: &policy.Policy{}}
+	var refused *ledger.RefusedError
+	if _, err := c.ChangeTerms(t.Context(), none); !errors.As(err, &refused) || refused.Refused[0].Reason != ledger.NeedsConsent {
+		t.Errorf("without consent: %v", err)
+	}
+	none.Consent = "box 17"
+	if changed, err := c.ChangeTerms(t.Context(), none); err != nil || changed.Changed != 1 {
+		t.Errorf("%+v, %v", changed, err)
+	}
+	if changed, err := l.ChangeTerms(t.Context(), none); err != nil || changed.Changed != 1 {
+		t.Errorf("in process: %+v, %v", changed, err)
+	}
+}
+
+// A table is brought in line as in process: whoever confirms is told what is done, and if anything else is to be done by then, nothing is.
+func TestATableIsConfirmed(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
+	c := around(t, l, plainly)
+	rows := []ledger.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: eps(t, "2")}}
+	r := ledger.ReconcileRequest{Members: func(yield func(ledger.Member, error) bool) {
+		for _, row := range rows {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}}
+	before, err := l.Stats(t.Context())
+	must(t, err)
+	unchanged := func(what string) {
+		t.Helper()
+		if now, err := l.Stats(t.Context()); err != nil || now.Events != before.Events {
+			t.Errorf("%s: %d events, %v", what, now.Events-before.Events, err)
+		}
+	}
+	no := errors.New("no")
+	r.Confirm = func(told ledger.ReconcileResult) error {
+		if told.Questions[0].New.Count != 1 || told.Questions[0].Same != 2 {
+			t.Errorf("%+v", told)
+		}
+		return no
+	}
+	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, no) {
+		t.Errorf("%v", err)
+	}
+	unchanged("not confirmed")
+	r.Confirm = func(ledger.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
+	done, err := c.Reconcile(t.Context(), r)
+	if must(t, err); done.Questions[0].New.Count != 1 || done.Questions[0].New.First[0] != "cid" {
+		t.Errorf("%+v", done)
+	}
+	before, err = l.Stats(t.Context())
+	must(t, err)
+	rows[2].Object = "eve"
+	r.Confirm = func(ledger.ReconcileResult) error { // meanwhile somebody else enrols another one
+		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "meanwhile", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "2")})
+		if err == nil {
+			before, err = l.Stats(t.Context())
+		}
+		return err
+	}
+	if _, err := c.Reconcile(t.Context(), r); kindOf(err) != problem.Changed {
+		t.Errorf("what has changed since: %v", err)
+	}
+	unchanged("changed")
+	r.Confirm = nil
+	r.Members = func(yield func(ledger.Member, error) bool) { yield(ledger.Member{}, no) }
+	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, no) {
+		t.Errorf("a table that cannot be read: %v", err)
+	}
+	if _, err := c.Reconcile(t.Context(), ledger.ReconcileRequest{}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("no table: %v", err)
+	}
+	r = ledger.ReconcileRequest{Withdraw: true, Members: func(yield func(ledger.Member, error) bool) {}}
+	var gone *ledger.GoneError
+	if _, err := c.Reconcile(t.Context(), r); !errors.As(err, &gone) || gone.Gone != 4 || gone.Of != 4 || kindOf(err) != problem.ManyGone {
+		t.Errorf("%v", err)
+	}
+}
+
+func kindOf(err error) problem.Kind {
+	kind, _, _ := problem.Classify(err)
+	return kind
+}

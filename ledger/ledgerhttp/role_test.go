@@ -3,11 +3,14 @@ package ledgerhttp
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Who may do what, route by route. It is what the table of docs/howto/serve.md says, too.
@@ -177,6 +180,23 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 	}
 	if !strings.Contains(bare, `"reason":"not-on-offer"`) {
 		t.Errorf("a buyer reads %s", bare)
+	}
+	if !strings.Contains(told, `"instead":{`) || strings.Contains(bare, "instead") || strings.Contains(bare, "levels") {
+		t.Errorf("what is possible instead: an operator reads %s, a buyer %s", told, bare)
+	}
+	// Nor does a refusal tell it, by whichever route it came.
+	for role, wanted := range map[Role]bool{Operator: true, Desk: true, Buyer: false, Person: false, Auditor: false, Metrics: false} {
+		refused := &ledger.RefusedError{
+			Question: "vote", Refused: []ledger.Refusal{{Object: "17", Reason: ledger.ObjectCap, Spent: eps(t, "1.75")}},
+			Instead: &ledger.Budget{Question: "vote", Objects: 1, Largest: eps(t, "0.25"), Levels: []vocabulary.BudgetLevel{{Epsilon: eps(t, "1")}}},
+		}
+		w := httptest.NewRecorder()
+		f.fail(newWriter(w, f.limits), role, refused)
+		for _, spent := range []string{"1.75", "0.25"} {
+			if text := w.Body.String(); strings.Contains(text, spent) != wanted || !strings.Contains(text, "object-cap") {
+				t.Errorf("%s reads %s", role, text)
+			}
+		}
 	}
 }
 

@@ -55,11 +55,13 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	most := int64(7)
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
-	refused := &ledger.RefusedError{Question: "q", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.ObjectCap, Remedy: vocabulary.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"}}
+	refused := &ledger.RefusedError{Question: "q", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.ObjectCap, Remedy: vocabulary.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
+		Instead: &ledger.Budget{Question: "q", Objects: 1, At: at, Levels: []vocabulary.BudgetLevel{{Can: 1}}, Refused: []ledger.RefusalSum{{Reason: ledger.ObjectCap, Count: 1}}}}
 	for _, err := range []error{
 		refused,
 		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
 		&ledger.QuoteError{Quote: ledger.Quote{ID: "i"}, Expected: "x", Remedy: vocabulary.RemedyQuoting},
+		&ledger.GoneError{Gone: 3, Of: 7, Expected: 0},
 		&ledger.KeyConflictError{Key: "k", Field: "Epsilon"},
 		&ledger.NameError{What: "object", Name: "a\u200bb", Offset: 1, Fault: "U+200B"},
 		&ledger.ClockError{Clock: at.Add(time.Hour), Last: at, Leap: time.Minute},
