@@ -347,3 +347,27 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		t.Errorf("the log is %s", log.String())
 	}
 }
+
+// Terms are those of exactly the objects: whoever has none there would be bound by nothing. A policy and none are not wanted at once.
+func TestTermsThatCannotBe(t *testing.T) {
+	f := serving(t, Options{})
+	for _, c := range []struct{ target, body, field string }{
+		{"/v1/enrolments", `{"question":"vote","objects":["20","21"],"terms":{"20":{"cap":"1"}}}`, "terms"},
+		{"/v1/enrolments", `{"question":"vote","objects":["20"],"terms":{"21":{"cap":"1"}}}`, "terms"},
+		{"/v1/enrolments", `{"question":"vote","objects":["20"],"terms":{"20":{"cap":"1"},"21":{"cap":"1"}}}`, "terms"},
+		{"/v1/enrolments", `{"question":"vote","objects":["20"],"terms":{}}`, "terms"},
+		{"/v1/enrolments", `{"question":"vote","objects":["20"],"cap":"1","terms":{"20":{"cap":"1"}}}`, ""},
+		{"/v1/enrolments", `{"question":"vote","objects":["20"],"terms":{"20":{"cap":"1","consent":"x"}}}`, "terms/20/consent"},
+		{"/v1/terms", `{"question":"vote","objects":["17"],"no_policy":true,"policy":{"kind":"fixed","ceiling":"2"}}`, "no_policy"},
+		{"/v1/terms", `{"question":"vote","objects":["17"]}`, ""},
+		{"/v1/reconciliations", `{}`, "members"},
+		{"/v1/reconciliations", `{"members":[],"gone":-1}`, ""},
+		{"/v1/reconciliations", `{"members":[{"object":"17","question":"vote"},{"object":"17"}]}`, "members/1/question"},
+		{"/v1/budgets", `{"question":"vote","all":true,"epsilons":["0"]}`, ""},
+	} {
+		status, header, body := f.ask(asked{"POST", c.target, c.body, "k", "operator", nil})
+		if p := wantProblem(t, status, header, body, problem.Invalid); p.Field != c.field && c.field != "" {
+			t.Errorf("%s: the field is %q", c.body, p.Field)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -102,6 +103,22 @@ func missing(of reflect.Value) string {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if options == "" && of.Field(i).IsZero() {
 			return name
+		}
+		if inner := missingBelow(of.Field(i)); inner != "" {
+			return name + "/" + inner
+		}
+	}
+	return ""
+}
+
+// missingBelow is missing for the rows of a list, "" for what is none.
+func missingBelow(rows reflect.Value) string {
+	if rows.Kind() != reflect.Slice || rows.Type().Elem().Kind() != reflect.Struct {
+		return ""
+	}
+	for i := range rows.Len() {
+		if name := missing(rows.Index(i)); name != "" {
+			return strconv.Itoa(i) + "/" + name
 		}
 	}
 	return ""
