@@ -70,7 +70,7 @@ func plan() []room {
 		{"ledger/internal/rig", "what package ledgertest holds in its hands", "ledger/internal/kv mechanism rrchain rrchain/finite"},
 		{"ledger", "what a host calls", "ledger/evidence ledger/history ledger/internal/admission ledger/internal/audit ledger/internal/batch ledger/internal/budget ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/kv ledger/internal/kv/bolt ledger/internal/inquiry ledger/internal/levelscan ledger/internal/merkle ledger/internal/names ledger/internal/outlook ledger/internal/prover ledger/internal/rig ledger/internal/roster ledger/internal/rules ledger/internal/state ledger/internal/telling ledger/internal/terms ledger/internal/wire ledger/journal ledger/journal/file ledger/vocabulary mechanism policy privacy rrchain rrchain/estimate rrchain/finite/estimate"},
 		{"ledger/ledgertest", "a ledger in memory for the tests of hosts", "ledger ledger/internal/kv ledger/internal/kv/memory ledger/internal/rig mechanism rrchain rrchain/finite"},
-		{"ledger/problem", "errors for other programs", "ledger ledger/vocabulary mechanism policy privacy rrchain rrchain/finite"},
+		{"ledger/problem", "errors for other programs", "ledger ledger/journal ledger/vocabulary mechanism policy privacy rrchain rrchain/finite"},
 		{"ledger/internal/api", "requests and results in JSON", "ledger ledger/evidence ledger/problem policy privacy"},
 		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/internal/api ledger/problem ledger/vocabulary policy privacy rrchain/finite"},
 		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/internal/api ledger/problem privacy"},

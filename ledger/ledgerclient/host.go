@@ -225,3 +225,11 @@ func (c *Client) Levels(ctx context.Context, question string) ([]ledger.LevelCou
 	err := c.get(ctx, "/v1/levels", url.Values{"question": {question}}, &out)
 	return listed(out.Levels), err
 }
+
+// TakeOver has the standby at the address take over: [ledger.Ledger.TakeOver]. From then on the client is one of the ledger that goes on, whose last event
+// is returned.
+func (c *Client) TakeOver(ctx context.Context) (events uint64, err error) {
+	var out api.TakenOver
+	err = c.post(ctx, "/v1/takeovers", api.Done{}, &out)
+	return out.Events, err
+}

@@ -3,11 +3,13 @@ package ledgerhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path"
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,6 +25,8 @@ type Options struct {
 	// Truth is asked for the true values that draws need and requests do not bring; see [TruthAt]. nil asks nobody: such requests are
 	// answered with whose values they need.
 	Truth ledger.TruthFunc
+	// Leader, of a standby, tells the name of the host that has the ledger, for those who want to change something. nil, or an error, tells nothing.
+	Leader func(ctx context.Context) (string, error)
 	// Limits bound what requests may take. The zero value of each has a default.
 	Limits Limits
 	// Scratch is a directory for copies of the file that are being sent; "" is that of [os.TempDir]. They are readable to their owner only,
@@ -36,7 +40,8 @@ type Options struct {
 
 // Handler serves a ledger. It is an [http.Handler] that a host mounts beside its own, with [http.StripPrefix] where it is not to be at the root.
 type Handler struct {
-	ledger  *ledger.Ledger
+	ledger  atomic.Pointer[ledger.Ledger]
+	follows atomic.Bool // it is a standby, and has not taken over
 	options Options
 	limits  Limits
 	mux     *http.ServeMux
@@ -47,12 +52,14 @@ type Handler struct {
 	endStreams context.CancelFunc
 }
 
-// New returns the handler of a ledger, which stays the caller's to close, after the server.
+// New returns the handler of a ledger, which stays the caller's to close, after the server. Of a standby that is [Handler.Ledger].
 func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	if o.Gate == nil {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
 	}
-	h := &Handler{ledger: l, options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux()}
+	h := &Handler{options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux()}
+	h.ledger.Store(l)
+	h.follows.Store(o.Leader != nil)
 	h.streaming, h.endStreams = context.WithCancel(context.Background())
 	h.gates.init(h.limits)
 	all := routes()
@@ -76,13 +83,28 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	return h, nil
 }
 
+// Ledger is what is served now: what New was given, or what a takeover has made of it.
+func (h *Handler) Ledger() *ledger.Ledger { return h.ledger.Load() }
+
+// TakeOver has the ledger that is served, a standby, take over ([ledger.Ledger.TakeOver]), and serves what comes of it. Requests that are under way end
+// with [ledger.ErrClosed]. If it fails, the standby is served as before.
+func (h *Handler) TakeOver(ctx context.Context) error {
+	next, err := h.Ledger().TakeOver(ctx)
+	if err != nil {
+		return err
+	}
+	h.ledger.Store(next)
+	h.follows.Store(false)
+	return nil
+}
+
 // EndStreams ends all streams of events and lists, now and from now on, so that a server can be shut down: call it before
 // [http.Server.Shutdown].
 func (h *Handler) EndStreams() { h.endStreams() }
 
 // healthy answers whoever asks: it says that there is a server, and nothing else.
 func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
-	if _, err := h.ledger.Stats(r.Context()); err != nil {
+	if _, err := h.Ledger().Stats(r.Context()); err != nil {
 		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.Stopped, "the ledger does not answer"))
 		return
 	}
@@ -169,10 +191,32 @@ func (h *Handler) safely(c *call) (err error) {
 	c.request = c.request.WithContext(ctx)
 	result, err := c.route.serve(c)
 	if err != nil {
-		return c.bearer.explain(problem.Of(err))
+		return c.elsewhere(c.bearer.explain(problem.Of(err)))
 	}
 	return c.out.send(c.ctx(), result)
 }
+
+// elsewhere says, of what a standby does not do, who does it.
+func (c *call) elsewhere(p *problem.Problem) *problem.Problem {
+	if p.Kind != problem.ReadOnly || !c.handler.follows.Load() {
+		return p
+	}
+	within, cancel := context.WithTimeout(c.ctx(), patience)
+	defer cancel()
+	who, err := c.handler.options.Leader(within)
+	if err != nil {
+		who = ""
+	}
+	p = problem.New(problem.ReadOnly, "this host is a standby, which changes nothing; who has the ledger could not be found out")
+	if p.Leader = who; who != "" {
+		p.Detail = fmt.Sprintf("this host is a standby, which changes nothing; the host %q has the ledger", who)
+	}
+	p.Hint = "ask the host that has the ledger; if it is gone for good, have this one take over"
+	return p
+}
+
+// patience is how long is waited for the name of another host.
+const patience = 5 * time.Second
 
 // read reads what comes with a request: the query, the idempotency key, the body.
 func (c *call) read() (err error) {

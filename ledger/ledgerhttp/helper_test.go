@@ -17,6 +17,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
@@ -87,6 +89,46 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 	return l
 }
 
+// servingFor returns the handler of a ledger about which a route can be asked.
+func servingFor(t testing.TB, r *route) *fixture {
+	t.Helper()
+	if r.id != "takeOver" {
+		return servingOf(t, marketLedger(t, r.copies), Options{})
+	}
+	_, b := couple(t)
+	return servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
+}
+
+// couple are two hosts of a ledger with the question vote and the people 17, 18 and 19: the first has it, the second is its standby.
+func couple(t testing.TB) (a, b *ledger.Ledger) {
+	t.Helper()
+	dir := pace.Scratch(t)
+	one, two := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
+	signer := signerOf(t)
+	must(t, ledger.Create(one, ledger.CreateOptions{LogKey: signer.public}))
+	var shared *journaltest.Memory
+	open := func(path, host string) *ledger.Ledger {
+		l, err := ledger.Open(path, ledger.Options{Signer: signer, Standby: host == "b", Journal: func(w journal.Wanted) (journal.Journal, error) {
+			if shared == nil {
+				shared = journaltest.NewMemory(w.At)
+			}
+			return shared.OpenOn(host), nil
+		}})
+		must(t, err)
+		return l
+	}
+	a = open(one, "a")
+	t.Cleanup(func() { _ = a.Close() })
+	must(t, a.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	_, err := a.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Cap: eps(t, "9")})
+	must(t, err)
+	_, err = a.Backup(t.Context(), two, nil)
+	must(t, err)
+	b = open(two, "b")
+	t.Cleanup(func() { _ = b.Close() })
+	return a, b
+}
+
 // logSigner signs the log of tests.
 type logSigner struct {
 	note.Signer
@@ -119,6 +161,7 @@ func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
 	}
 	h, err := New(l, o)
 	must(t, err)
+	t.Cleanup(func() { _ = h.Ledger().Close() })
 	return &fixture{Handler: h, t: t, ledger: l}
 }
 
@@ -220,6 +263,7 @@ func samples() map[string]sample {
 		"events":         {"/v1/events?from=2", ""},
 		"refusals":       {"/v1/refusals?key=sell", ""},
 		"verify":         {"/v1/verifications", `{}`},
+		"takeOver":       {"/v1/takeovers", `{}`},
 		"backup":         {"/v1/backup?compact=true", ""},
 	}
 }

@@ -73,7 +73,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	types := schemas()
 	for _, r := range routes() {
 		op := operation(&r, types)
-		f := servingOf(t, marketLedger(t, r.copies), Options{})
+		f := servingFor(t, &r)
 		request := r.request("operator")
 		if op.RequestBody != nil {
 			wantValid(t, types, op.RequestBody.Content["application/json"].Schema, r.id+" asks", request.body)

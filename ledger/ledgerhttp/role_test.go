@@ -56,6 +56,7 @@ consistency     operator desk buyer person auditor metrics
 events          operator - - - auditor -
 refusals        operator - - - auditor -
 verify          operator - - - auditor -
+takeOver        operator - - - - -
 backup          operator - - - auditor -
 `
 
@@ -89,12 +90,12 @@ func TestEachRouteForEachRole(t *testing.T) {
 			var f *fixture
 			for _, role := range append(Roles(), "") {
 				if f == nil || r.keyed && table[r.id][role] {
-					f = servingOf(t, marketLedger(t, r.copies), Options{})
+					f = servingFor(t, &r)
 				}
-				before, err := f.ledger.Stats(t.Context())
+				before, err := f.Ledger().Stats(t.Context())
 				must(t, err)
 				status, header, body := f.ask(r.request(string(role) + whose[role]))
-				after, err := f.ledger.Stats(t.Context())
+				after, err := f.Ledger().Stats(t.Context())
 				must(t, err)
 				switch {
 				case role == "":

@@ -44,7 +44,7 @@ type call struct {
 }
 
 func (c *call) ctx() context.Context   { return c.request.Context() }
-func (c *call) ledger() *ledger.Ledger { return c.handler.ledger }
+func (c *call) ledger() *ledger.Ledger { return c.handler.Ledger() }
 
 // text, number, epsilon and flag return parameters of the query, which are known to be readable.
 func (c *call) text(name string) string { return c.params[name] }

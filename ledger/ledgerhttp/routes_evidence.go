@@ -166,3 +166,14 @@ func (f *copied) sendTo(_ context.Context, w *writer) error {
 	}
 	return out.Flush()
 }
+
+// takeOver has a standby take over. Whoever asks may be gone before it is done: what has begun is ended all the same, or nobody would have the ledger.
+func takeOver(c *call, _ api.Done) (api.TakenOver, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), c.handler.limits.Time)
+	defer cancel()
+	if err := c.handler.TakeOver(ctx); err != nil {
+		return api.TakenOver{}, err
+	}
+	stats, err := c.ledger().Stats(ctx)
+	return api.TakenOver{Events: stats.Events}, err
+}

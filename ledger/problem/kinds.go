@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
@@ -34,6 +35,7 @@ const (
 	// QuoteChanged: an order is not what was quoted.
 	QuoteChanged Kind = "quote-changed"
 	NotReserved  Kind = "not-reserved"
+	Held         Kind = "held"
 	// ManyGone: a table lacks more people than were expected.
 	ManyGone    Kind = "many-gone"
 	Forgotten   Kind = "forgotten"
@@ -105,6 +107,7 @@ func classes() []class {
 		{QuoteChanged, refusal, http.StatusConflict, "not what was quoted", nil, "quote again, and ask the buyer"},
 		{NotReserved, refusal, http.StatusConflict, "not reserved", ledger.ErrNotReserved, "reserve again"},
 		{ManyGone, refusal, http.StatusConflict, "too many are gone", nil, "see whether it is the whole table; if it is, say how many are gone"},
+		{Held, unexpected, http.StatusServiceUnavailable, "what is to be destroyed is held back", journal.ErrHeld, "provide what is missing; then " + again},
 		{Forgotten, refusal, http.StatusGone, "forgotten", ledger.ErrForgotten, "its responses were destroyed, for good"},
 		{WrongClock, misuse, http.StatusServiceUnavailable, "the server's clock is wrong", ledger.ErrClock, "set the server's clock, or confirm it when the ledger is opened"},
 		{TruthKey, misuse, http.StatusConflict, "no truth key", ledger.ErrTruthKey, "the server must open the ledger with its truth key"},

@@ -51,6 +51,7 @@ type Problem struct {
 	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a new name."`
 	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
 	Clock   *Clock `json:"clock,omitempty" doc:"A clock that is far ahead of the log."`
+	Leader  string `json:"leader,omitempty" doc:"The host that has the ledger, if the one that was asked is a standby."`
 	Gone    *Gone  `json:"gone,omitempty" doc:"How many have no row in a table."`
 
 	cause error // what it was made of, if it was made here

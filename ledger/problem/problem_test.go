@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
@@ -37,7 +38,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	for _, err := range []error{
 		context.Canceled, context.DeadlineExceeded, ledger.ErrJournal, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrReplaced, ledger.ErrCheckpoint, ledger.ErrInUse,
 		ledger.ErrNotReserved, ledger.ErrForgotten, ledger.ErrClock, ledger.ErrTruthKey, ledger.ErrNoiseKey, ledger.ErrNoSigner, ledger.ErrNoResponses, ledger.ErrUnknown,
-		ledger.ErrNoCap, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater,
+		ledger.ErrNoCap, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater, journal.ErrHeld,
 	} {
 		got := sent(t, fmt.Errorf("the request: %w", err))
 		if !errors.Is(got, err) || got.Error() != "the request: "+err.Error() {

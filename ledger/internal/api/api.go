@@ -300,6 +300,11 @@ type Compacted struct {
 	Bytes int64 `json:"bytes" doc:"Of the file."`
 }
 
+// TakenOver tells of a standby that has the ledger now.
+type TakenOver struct {
+	Events uint64 `json:"events" doc:"The last event of the log as it goes on."`
+}
+
 // Duration is a time as Go writes it, such as "15m0s".
 type Duration time.Duration
 

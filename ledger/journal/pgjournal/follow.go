@@ -38,6 +38,15 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
+// Leader tells which host has claimed the journal last, by its name: the one that has the ledger, unless it is gone.
+func (j *Journal) Leader(ctx context.Context) (host string, err error) {
+	if err := j.ready(ctx); err != nil {
+		return "", err
+	}
+	v, err := j.lookOnce(ctx, journal.Position{})
+	return v.host, j.done(err)
+}
+
 // lookOnce is look within the time that a request may take.
 func (j *Journal) lookOnce(ctx context.Context, at journal.Position) (view, error) {
 	ctx, cancel := j.limited(ctx)

@@ -1,0 +1,94 @@
+package ledgerhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// A standby is read from, as of which event it says; whoever would change something is told who has the ledger. Once it was told to take over, it is the
+// ledger, and whoever had it before is stopped.
+func TestAStandbyIsServed(t *testing.T) {
+	a, b := couple(t)
+	var lost error // of finding out who has the ledger
+	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "host a", lost }})
+	release := asked{"POST", "/v1/releases", `{"question":"vote","object":"17","epsilon":"1","truths":{"17":"yes"}}`, "k", "operator", nil}
+	stats, err := a.Stats(t.Context())
+	must(t, err)
+	if status, _, body := f.ask(asked{method: "GET", target: "/v1/object?object=17", role: "auditor"}); status != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`"event":%d`, stats.Events)) {
+		t.Errorf("%d: %s", status, body)
+	}
+	for _, r := range routes() {
+		if !r.keyed {
+			continue
+		}
+		status, header, body := f.ask(r.request("operator"))
+		if r.id == "capture" || r.id == "cancel" { // what there is not
+			status, header, body = f.ask(asked{"POST", "/v1/withdrawals", `{"object":"17"}`, "k", "operator", nil})
+		}
+		if p := wantProblem(t, status, header, body, problem.ReadOnly); p.Leader != "host a" || !strings.Contains(p.Detail, "standby") || !strings.Contains(p.Detail, `"host a" has the ledger`) {
+			t.Errorf("%s: %s", r.id, body)
+		}
+	}
+	lost = errors.New("password=secret")
+	status, header, body := f.ask(release)
+	if p := wantProblem(t, status, header, body, problem.ReadOnly); p.Leader != "" || !strings.Contains(p.Detail, "could not be found out") || strings.Contains(body, "secret") {
+		t.Errorf("%s", body)
+	}
+
+	for _, role := range []string{"desk", "auditor", "metrics", "buyer acme", "person 17"} {
+		status, header, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", role, nil})
+		wantProblem(t, status, header, body, problem.Forbidden)
+	}
+	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK || body != fmt.Sprintf("{\"events\":%d}\n", stats.Events) {
+		t.Fatalf("%d: %s", status, body)
+	}
+	if err := a.Withdraw(t.Context(), "late", "18"); !errors.Is(err, ledger.ErrStopped) {
+		t.Errorf("who was taken over from: %v", err)
+	}
+	if _, err := b.Stats(t.Context()); !errors.Is(err, ledger.ErrClosed) || f.Ledger() == b {
+		t.Errorf("the standby is there still: %v", err)
+	}
+	if status, _, body := f.ask(release); status != http.StatusOK {
+		t.Errorf("%d: %s", status, body)
+	}
+	status, header, body = f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
+	wantProblem(t, status, header, body, problem.Invalid)
+}
+
+// Whoever asks for a takeover and hangs up leaves no ledger without a host.
+func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
+	_, b := couple(t)
+	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
+	var route route
+	for _, r := range routes() {
+		if r.id == "takeOver" {
+			route = r
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ledger.test/v1/takeovers", nil)
+	must(t, err)
+	if _, err := takeOver(&call{handler: f.Handler, route: &route, request: request}, struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	if f.Ledger() == b {
+		t.Error("nobody has the ledger")
+	}
+}
+
+// A ledger that is open for reading only, and follows nobody, speaks of no other host.
+func TestWhatIsNoStandbySaysSo(t *testing.T) {
+	f := servingOf(t, marketLedger(t, false), Options{})
+	status, header, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
+	if p := wantProblem(t, status, header, body, problem.Invalid); !strings.Contains(p.Detail, "only a standby takes over") {
+		t.Error(body)
+	}
+}
