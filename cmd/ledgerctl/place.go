@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
 // Where the ledger is: in a file, or behind an address.
@@ -55,24 +57,33 @@ func (a *app) file(cmd *cobra.Command) error {
 	return nil
 }
 
-// withRemote uses the ledger behind the address.
-func (a *app) withRemote(ctx context.Context, use func(book) error) error {
+// dial returns the ledger behind the address.
+func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	switch {
 	case a.clock != nil:
-		return fault.Usage("leave out --at, or use --db", "--at is for a file: behind an address the clock of the server counts")
+		return nil, fault.Usage("leave out --at, or use --db", "--at is for a file: behind an address the clock of the server counts")
 	case a.clockAhead != "":
-		return fault.Usage("give it to whoever serves the ledger", "--clock-ahead is for a file: behind an address the clock of the server counts")
+		return nil, fault.Usage("give it to whoever serves the ledger", "--clock-ahead is for a file: behind an address the clock of the server counts")
 	case a.keys.Given():
-		return fault.Usage("give them to whoever serves the ledger", "--truth-key and --noise-key are for a file: behind an address the keys of the server count")
+		return nil, fault.Usage("give them to whoever serves the ledger", "--truth-key and --noise-key are for a file: behind an address the keys of the server count")
 	}
 	l, err := a.remote.Dial(ctx, a.Files)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.trusted(ctx, l); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// withRemote uses the ledger behind the address.
+func (a *app) withRemote(ctx context.Context, use func(book) error) error {
+	l, err := a.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	if err := a.trusted(ctx, l); err != nil {
-		return err
-	}
 	signal.Ignore(syscall.SIGPIPE)
 	return use(l)
 }

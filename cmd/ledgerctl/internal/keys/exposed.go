@@ -26,8 +26,8 @@ func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
 	return mode, mode&any != 0
 }
 
-// warnExposed warns of a key that others can read.
-func warnExposed(p *output.Printer, path string) {
+// WarnExposed warns of a key that others can read.
+func WarnExposed(p *output.Printer, path string) {
 	if mode, open := openTo(path, 0o077); open {
 		p.Warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600", path, mode))
 	}

@@ -166,7 +166,7 @@ func secret(s *files.Files, flag, path string) ([]byte, error) {
 	if !ok {
 		return nil, fault.Input(secretHint, "%s: %q holds no key", flag, path)
 	}
-	warnExposed(s.Out, path)
+	WarnExposed(s.Out, path)
 	return key, nil
 }
 

@@ -50,7 +50,7 @@ func (f *Signer) Load(s *files.Files, db string) (note.Signer, error) {
 	}
 	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
 	if err == nil {
-		warnExposed(s.Out, path)
+		WarnExposed(s.Out, path)
 		return signer, nil
 	}
 	what := "holds no signing key"

@@ -62,7 +62,7 @@ func (r *Remote) secret(s *files.Files) (string, error) {
 	if token == "" || strings.ContainsAny(token, " \r\n\t") {
 		return "", fault.Input(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.token)
 	}
-	warnExposed(s.Out, r.token)
+	WarnExposed(s.Out, r.token)
 	return token, nil
 }
 
@@ -83,7 +83,7 @@ func (r *Remote) tls(s *files.Files) (*tls.Config, error) {
 		if err != nil {
 			return nil, fault.Input("", "--addr-cert, --addr-key: %v", err)
 		}
-		warnExposed(s.Out, r.key)
+		WarnExposed(s.Out, r.key)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/listen"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
@@ -38,7 +39,7 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{h.serveCommand(), h.tokenCommand()}
+	return []*cobra.Command{h.serveCommand(), h.tokenCommand(), h.keyholderCommand()}
 }
 
 // serveFlags are the flags of serve.
@@ -47,6 +48,8 @@ type serveFlags struct {
 	truthTimeout                         time.Duration
 	tls                                  listen.Secrets
 	signer                               keys.Signer
+	journal                              string
+	standby                              bool
 }
 
 func (h *Host) serveCommand() *cobra.Command {
@@ -67,9 +70,17 @@ True values come with requests; or, with --truth-url, from there: it is posted {
 {"values":["…"]}, in the same order, "" where there is none. They are written nowhere.
 
 The keys for the ledger, --truth-key, --noise-key and --signer, are given here, not to those who call. Without --signer, the
-key beside the ledger is taken if it is there. Standard error has a line of JSON for each request, which names no person.`,
+key beside the ledger is taken if it is there.
+
+With --journal, the ledger's journal is in PostgreSQL, where it outlives the machine. The first time, it is made; later,
+whoever serves without --standby claims it, and whoever had it before writes nothing more. With --standby, this host
+follows the one that has the ledger, from a copy that "ledgerctl backup" made: it answers whatever changes nothing, and
+"ledgerctl takeover --addr" has it go on with the ledger. ` + shared.Help + `
+
+Standard error has a line of JSON for each request, which names no person.`,
 		Example: `  ledgerctl serve
   ledgerctl --addr unix:ledger.db.sock stats
+  ledgerctl --db b.db serve --journal b.json --standby
   ledgerctl serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -84,8 +95,10 @@ key beside the ledger is taken if it is there. Standard error has a line of JSON
 	flags.StringVar(&f.truthURL, "truth-url", "", "the `URL` that is asked for true values which draws need and requests do not bring")
 	flags.StringVar(&f.truthToken, "truth-token", "", "a `FILE` with the token for --truth-url")
 	flags.DurationVar(&f.truthTimeout, "truth-timeout", time.Minute, "how long one answer of --truth-url may take")
+	flags.StringVar(&f.journal, "journal", "", "the `FILE` that says where the journal is, if that is in PostgreSQL")
+	flags.BoolVar(&f.standby, "standby", false, "follow the host that has the ledger, and change nothing before a takeover")
 	f.signer.Flag(cmd)
-	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token")
+	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token", "journal")
 	return cmd
 }
 
@@ -95,6 +108,9 @@ func (h *Host) tokensFile() string { return *h.DB + ".tokens" }
 func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
+	}
+	if f.standby && f.journal == "" {
+		return fault.Usage("give --journal FILE", "a standby follows a journal that other hosts have, too")
 	}
 	if f.listen == "" {
 		f.listen = "unix:" + *h.DB + ".sock"
@@ -107,11 +123,33 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	l, err := h.Open(ledger.Options{Signer: signer, TruthTimeout: f.truthTimeout})
+	opening := ledger.Options{Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby, Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
+	if f.journal != "" {
+		j, err := shared.Open(h.Files, f.journal)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, j.Close()) }()
+		opening.Journal = j.Find
+		if f.standby {
+			options.Leader = j.Leader
+		}
+	}
+	l, err := h.Open(opening)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
+	handler, err := ledgerhttp.New(l, options)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer func() { err = errors.Join(err, handler.Ledger().Close()) }()
+	return h.serveOn(cmd.Context(), f, handler, signer)
+}
+
+// serveOn serves what was opened.
+func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.Handler, signer note.Signer) error {
+	l := handler.Ledger()
 	if signer != nil {
 		if err := keys.CheckSigner(signer, l.About().LogKey); err != nil {
 			return err
@@ -121,14 +159,10 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	handler, err := ledgerhttp.New(l, options)
-	if err != nil {
-		return errors.Join(err, at.Close())
-	}
 	if err := h.Print(serveResult{DB: *h.DB, Address: f.address(at), LogKey: l.About().LogKey}); err != nil {
 		return errors.Join(err, at.Close())
 	}
-	return until(cmd.Context(), handler, at)
+	return until(ctx, handler, at)
 }
 
 // address is what commands give as --addr.

@@ -1,0 +1,183 @@
+// Package shared opens the journal that several hosts share, in PostgreSQL, and shows the keys of it that lie here to the others.
+package shared
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// Help explains the file of settings.
+const Help = `The file says in JSON where the journal is, and who this host is. Paths in it are relative to it:
+
+  {"database": "host=db1,db2 dbname=sluice user=sluice target_session_attrs=primary sslmode=verify-full",
+   "schema": "sluice", "synchronous": true,
+   "host": "a", "keys": "a-keys", "listen": ":7443", "others": {"b": "https://b.example.com:7443"},
+   "cert": "a.pem", "key": "a.key", "authority": "hosts.pem"}
+
+"keys" is a directory with the keys of the journal that lie on this host, which is made if it is not there; the other hosts
+ask for them at "listen", and show a certificate that "authority" has signed. "schema" may be left out. With "synchronous",
+nothing is appended while the database waits for no standby of its own. A password may be in the file, or in ~/.pgpass.`
+
+// settings are what the file says.
+type settings struct {
+	Database    string            `json:"database"`
+	Schema      string            `json:"schema"`
+	Synchronous bool              `json:"synchronous"`
+	Host        string            `json:"host"`
+	Keys        string            `json:"keys"`
+	Listen      string            `json:"listen"`
+	Others      map[string]string `json:"others"`
+	Cert        string            `json:"cert"`
+	Key         string            `json:"key"`
+	Authority   string            `json:"authority"`
+}
+
+// most is more than any file of settings has, in bytes.
+const most = 1 << 20
+
+// read reads the file, and sets all paths relative to it.
+func read(f *files.Files, path string) (s settings, err error) {
+	text, err := f.TextOrFile("@"+path, most)
+	if err != nil {
+		return s, err
+	}
+	keys.WarnExposed(f.Out, path)
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&s); err != nil {
+		return s, fault.Input("", "--journal %q: %v", path, err)
+	}
+	for name, value := range map[string]*string{"database": &s.Database, "host": &s.Host, "keys": &s.Keys, "listen": &s.Listen, "cert": &s.Cert, "key": &s.Key, "authority": &s.Authority} {
+		if *value == "" {
+			return s, fault.Input("", "--journal %q: %q is missing", path, name)
+		}
+	}
+	if len(s.Others) == 0 {
+		return s, fault.Input("", `--journal %q: "others" is missing: a journal is shared by two hosts at least`, path)
+	}
+	for _, at := range []*string{&s.Keys, &s.Cert, &s.Key, &s.Authority} {
+		if !filepath.IsAbs(*at) {
+			*at = filepath.Join(filepath.Dir(path), *at)
+		}
+	}
+	return s, nil
+}
+
+// Journal is the journal as this host has it.
+type Journal struct {
+	Host    string // the name of this host
+	Address string // where its keys are shown
+	options pgjournal.Options
+	own     *disk.Holder
+	server  *http.Server
+	ended   chan error
+	now     atomic.Pointer[pgjournal.Journal]
+}
+
+// Open reads the file of settings, and shows the keys that lie here until Close, which is to be called after the ledger's. The journal itself is opened with
+// the ledger.
+func Open(f *files.Files, path string) (*Journal, error) {
+	s, err := read(f, path)
+	if err != nil {
+		return nil, err
+	}
+	config, err := mutual(f, s)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{Host: s.Host, ended: make(chan error, 1)}
+	j.options = pgjournal.Options{Database: s.Database, Schema: s.Schema, Host: s.Host, Synchronous: s.Synchronous}
+	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
+		other, err := remote.Dial(name, s.Others[name], config)
+		if err != nil {
+			return nil, fault.Input("", "--journal %q: %v", path, err)
+		}
+		j.options.Others = append(j.options.Others, other)
+	}
+	if j.own, err = disk.Open(s.Keys); err != nil {
+		return nil, err
+	}
+	j.options.Keys = j.own
+	at, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return nil, errors.Join(err, j.own.Close())
+	}
+	j.Address = at.Addr().String()
+	j.server = &http.Server{Handler: remote.Handler(j.own), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	go func() { j.ended <- j.server.Serve(tls.NewListener(at, config)) }()
+	return j, nil
+}
+
+// mutual returns how the hosts know each other.
+func mutual(f *files.Files, s settings) (*tls.Config, error) {
+	pool, err := keys.Pool(f, `"authority"`, s.Authority)
+	if err != nil {
+		return nil, err
+	}
+	own, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+	if err != nil {
+		return nil, fault.Input("", `"cert", "key": %v`, err)
+	}
+	keys.WarnExposed(f.Out, s.Key)
+	return remote.Mutual(own, pool), nil
+}
+
+// Find is how a ledger finds the journal ([ledger.Options.Journal]).
+func (j *Journal) Find(w journal.Wanted) (journal.Journal, error) {
+	found, err := pgjournal.For(j.options)(w)
+	if mine, is := found.(*pgjournal.Journal); err == nil && is {
+		j.now.Store(mine)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // which would be taken for the ledger's file
+		err = fault.Input("without --standby it is made, once, if the ledger has none yet", "%v", err)
+	}
+	return found, err
+}
+
+// Leader is the host that has claimed the journal last.
+func (j *Journal) Leader(ctx context.Context) (string, error) {
+	now := j.now.Load()
+	if now == nil {
+		return "", journal.ErrClosed
+	}
+	return now.Leader(ctx)
+}
+
+// Until shows the keys until ctx ends, or they cannot be shown any more.
+func (j *Journal) Until(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-j.ended:
+		j.ended <- err
+		return err
+	}
+}
+
+// Close shows the keys no more.
+func (j *Journal) Close() error {
+	err := j.server.Close()
+	if ended := <-j.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return errors.Join(err, j.own.Close())
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
+	"github.com/sluicedp/sluice/ledger/ledgerclient"
+)
+
+// Three hosts share the journal of a ledger in PostgreSQL: one has it, one follows and takes over, and one keeps keys.
+func TestStandbys(t *testing.T) {
+	server := pgtest.Start(t)
+	p := scripts(t, "testdata/standby", "")
+	setup := p.Setup
+	p.Setup = func(env *testscript.Env) error {
+		database := server.Address("postgres")
+		authority := keyholdertest.NewAuthority(t)
+		at := map[string]string{"a": freePort(t), "b": freePort(t), "c": freePort(t)}
+		for host := range at {
+			dir := filepath.Join(env.WorkDir, host)
+			others := map[string]string{}
+			for other, address := range at {
+				if other != host {
+					others[other] = "https://" + address
+				}
+			}
+			text, err := json.Marshal(map[string]any{
+				"database": database, "host": host, "keys": "keys", "listen": at[host], "others": others, "cert": "host.pem", "key": "host.key", "authority": "authority.pem",
+			})
+			if err == nil {
+				err = os.Mkdir(dir, 0o700)
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, "journal.json"), text, 0o600)
+			}
+			if err != nil {
+				return err
+			}
+			authority.Files(dir, host)
+		}
+		return setup(env)
+	}
+	p.Cmds["events"] = events
+	runScripts(t, p)
+}
+
+// events waits until the ledger at one address has all events of that at another: "events ADDRESS ADDRESS".
+func events(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: events ADDRESS ADDRESS")
+	}
+	count := func(address string) uint64 {
+		l, err := ledgerclient.Dial(context.Background(), "unix:"+ts.MkAbs(address[len("unix:"):]), ledgerclient.Options{})
+		ts.Check(err)
+		defer func() { _ = l.Close() }()
+		stats, err := l.Stats(context.Background())
+		ts.Check(err)
+		return stats.Events
+	}
+	for range 6000 {
+		if count(args[0]) >= count(args[1]) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("it does not follow")
+}
+
+// freePort is an address of this machine that nobody listens on.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
