@@ -380,3 +380,26 @@ func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
 	a.add("more")
 	trim(a.log.End(), 0)
 }
+
+// Each host can tell which one has claimed the journal last.
+func TestLeader(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "leaders"), "a", "b")
+	a := started(t, h, "a")
+	b := h.open(t, "b")
+	want := func(who string) {
+		t.Helper()
+		for _, j := range []*pgjournal.Journal{a.j.(*pgjournal.Journal), b} {
+			if host, err := j.Leader(t.Context()); err != nil || host != who {
+				t.Errorf("%q has the journal, %v; it is %q", host, err, who)
+			}
+		}
+	}
+	want("a")
+	claimed(t, b, a.log.End())
+	want("b")
+	must(t, b.Close())
+	if _, err := b.Leader(t.Context()); !errors.Is(err, journal.ErrClosed) {
+		t.Errorf("a handle that is closed: %v", err)
+	}
+}
