@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type ReconcileRequest struct {
 	// Members yields the table: each row once, in any order. It is read to its end, once, before anything happens; if it yields an
 	// error, that ends the call. The ledger keeps the rows in memory up to 32 MiB, and beyond that in temporary files.
 	Members iter.Seq2[Member, error]
+	// AsOf is the last event that the table knows of; 0 stands for that of when it begins to be read. Give it if the table is older than this call, such
+	// as one that was sent: who is enrolled or put under other terms behind it is left as that says.
+	AsOf uint64
 	// DryRun changes nothing: the result is what would be done.
 	DryRun bool
 	// Confirm, if set, is told what is to be done before anything is. An error ends the call, with nothing done, and is returned.
@@ -108,6 +112,10 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 	x := roster.Reconciliation{Office: l.office(), Withdraw: r.Withdraw, Progress: r.Progress}
 	err := l.engine.View(ctx, func(s *state.State) error {
 		x.AsOf = s.Counters.Events
+		if r.AsOf > x.AsOf {
+			return errs.Invalid("a table as of event %d, of a log with %d", r.AsOf, x.AsOf)
+		}
+		x.AsOf = cmp.Or(r.AsOf, x.AsOf)
 		return nil
 	})
 	if err != nil {

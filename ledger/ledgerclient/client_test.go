@@ -536,3 +536,41 @@ func kindOf(err error) problem.Kind {
 	kind, _, _ := problem.Classify(err)
 	return kind
 }
+
+// A table takes its time to be read and sent: whose terms are changed meanwhile keeps these, whatever consent the older row has.
+func TestWhatIsNewerThanASentTableStays(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
+	c := around(t, l, plainly)
+	less := func(key, object string) {
+		_, err := l.ChangeTerms(t.Context(), ledger.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: eps(t, "1")})
+		must(t, err)
+	}
+	r := ledger.ReconcileRequest{Members: func(yield func(ledger.Member, error) bool) {
+		for _, object := range []string{"ann", "bob"} {
+			yield(ledger.Member{Object: object, Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
+		}
+		less("while it is read", "ann")
+	}}
+	_, err := c.Reconcile(t.Context(), r)
+	must(t, err)
+	for object, limit := range map[string]string{"ann": "1", "bob": "10"} {
+		if o, err := l.Object(t.Context(), object); err != nil || o.Cap != eps(t, limit) {
+			t.Errorf("%s has the cap %s, want %s: %v", object, o.Cap, limit, err)
+		}
+	}
+	old, err := l.Stats(t.Context())
+	must(t, err)
+	less("behind it", "bob")
+	r.AsOf, r.Members = old.Events, func(yield func(ledger.Member, error) bool) {
+		yield(ledger.Member{Object: "bob", Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
+	}
+	_, err = l.Reconcile(t.Context(), r) // in process as well
+	must(t, err)
+	if o, err := l.Object(t.Context(), "bob"); err != nil || o.Cap != eps(t, "1") {
+		t.Errorf("an older table brings back the cap %s, %v", o.Cap, err)
+	}
+	r.AsOf = 1 << 40
+	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("a table of the future: %v", err)
+	}
+}

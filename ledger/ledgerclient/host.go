@@ -75,7 +75,14 @@ func (c *Client) Reconcile(ctx context.Context, r ledger.ReconcileRequest) (out 
 	if r.Members == nil {
 		return out, fmt.Errorf("%w: no table is given", ledger.ErrInvalid)
 	}
-	in := api.Reconcile{DryRun: r.DryRun, Withdraw: r.Withdraw, Gone: r.Gone, Members: []api.Member{}}
+	in := api.Reconcile{AsOf: r.AsOf, DryRun: r.DryRun, Withdraw: r.Withdraw, Gone: r.Gone, Members: []api.Member{}}
+	if in.AsOf == 0 { // the table is read now, and not when it arrives
+		now, err := c.Stats(ctx)
+		if err != nil {
+			return out, err
+		}
+		in.AsOf = now.Events
+	}
 	for row, err := range r.Members {
 		if err != nil {
 			return out, err

@@ -65,7 +65,7 @@ func changeTerms(c *call, in api.NewTerms) (api.TermsChanged, error) {
 }
 
 func reconcile(c *call, in api.Reconcile) (ledger.ReconcileResult, error) {
-	r := ledger.ReconcileRequest{DryRun: in.DryRun, Withdraw: in.Withdraw, Gone: in.Gone}
+	r := ledger.ReconcileRequest{AsOf: in.AsOf, DryRun: in.DryRun, Withdraw: in.Withdraw, Gone: in.Gone}
 	r.Members = func(yield func(ledger.Member, error) bool) {
 		for _, row := range in.Members {
 			if !yield(ledger.Member(row), nil) {

@@ -42,10 +42,11 @@ type Problem struct {
 	// Instead is as in [ledger.RefusedError].
 	Instead *ledger.Budget `json:"instead,omitempty" doc:"What the same people could answer."`
 
-	Quote    *ledger.Quote `json:"quote,omitempty" doc:"What the order is now."`
-	Expected string        `json:"expected,omitempty" doc:"The ID of the quote that it was to be."`
-	MaxPrice *int64        `json:"max_price,omitempty" doc:"The most that was to be paid."`
-	Helps    ledger.Remedy `json:"helps,omitempty" doc:"What would help against it."`
+	Quote        *ledger.Quote `json:"quote,omitempty" doc:"What the order is now."`
+	Expected     string        `json:"expected,omitempty" doc:"The ID of the quote that it was to be."`
+	MaxPrice     *int64        `json:"max_price,omitempty" doc:"The most that was to be paid."`
+	TermsChanged bool          `json:"terms_changed,omitempty" doc:"The order was quoted under other terms."`
+	Helps        ledger.Remedy `json:"helps,omitempty" doc:"What would help against it."`
 
 	Needs   []Need `json:"needs,omitempty" doc:"Whose true values the request needs."`
 	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a new name."`
@@ -128,7 +129,7 @@ func (p *Problem) refused(err error) {
 func (p *Problem) quoted(err error) {
 	var quote *ledger.QuoteError
 	if errors.As(err, &quote) {
-		p.Quote, p.Expected, p.MaxPrice, p.Helps = &quote.Quote, quote.Expected, quote.MaxPrice, quote.Remedy
+		p.Quote, p.Expected, p.MaxPrice, p.Helps, p.TermsChanged = &quote.Quote, quote.Expected, quote.MaxPrice, quote.Remedy, quote.TermsChanged
 	}
 }
 
@@ -186,7 +187,7 @@ func (p *Problem) typed() error {
 		}
 		return refused
 	case p.Quote != nil:
-		return &ledger.QuoteError{Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps}
+		return &ledger.QuoteError{Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps, TermsChanged: p.TermsChanged}
 	case p.Kind == KeyConflict:
 		return &ledger.KeyConflictError{Key: p.Key, Field: p.Field}
 	case p.Name != nil:

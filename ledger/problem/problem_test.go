@@ -61,7 +61,7 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	for _, err := range []error{
 		refused,
 		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
-		&ledger.QuoteError{Quote: ledger.Quote{ID: "i"}, Expected: "x", Remedy: vocabulary.RemedyQuoting},
+		&ledger.QuoteError{Quote: ledger.Quote{ID: "i"}, Expected: "x", Remedy: vocabulary.RemedyQuoting, TermsChanged: true},
 		&ledger.GoneError{Gone: 3, Of: 7, Expected: 0},
 		&ledger.KeyConflictError{Key: "k", Field: "Epsilon"},
 		&ledger.NameError{What: "object", Name: "a\u200bb", Offset: 1, Fault: "U+200B"},

@@ -12,7 +12,7 @@ import (
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
 
 func TestARecordedAnswerIsTheSameForEverybodyForEver(t *testing.T) {
-	kit.Both(t, testARecordedAnswerIsTheSameForEverybodyForEver)
+	kit.Anywhere(t, testARecordedAnswerIsTheSameForEverybodyForEver)
 }
 
 func testARecordedAnswerIsTheSameForEverybodyForEver(t *kit.T) {
@@ -42,7 +42,7 @@ func testARecordedAnswerIsTheSameForEverybodyForEver(t *kit.T) {
 }
 
 // wantSame asks for a recorded answer in one of several ways; none may need the truth.
-func wantSame(t *kit.T, l *ledger.Ledger, i int, epsilon string, want ledger.Response) {
+func wantSame(t *kit.T, l kit.Book, i int, epsilon string, want ledger.Response) {
 	t.Helper()
 	got := want
 	switch i % 4 {
@@ -75,7 +75,7 @@ func wantSame(t *kit.T, l *ledger.Ledger, i int, epsilon string, want ledger.Res
 
 // Below the current level nobody needs the truth, at whatever ε.
 func TestTheTruthIsNotAskedBelowTheCurrentLevel(t *testing.T) {
-	kit.Both(t, testTheTruthIsNotAskedBelowTheCurrentLevel)
+	kit.Anywhere(t, testTheTruthIsNotAskedBelowTheCurrentLevel)
 }
 
 func testTheTruthIsNotAskedBelowTheCurrentLevel(t *kit.T) {

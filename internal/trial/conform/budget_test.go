@@ -46,7 +46,7 @@ func wantOverCap(t testing.TB, failed []error) {
 // Of 64 buyers who each want a piece of the last tenth of an object's budget, through another
 // question each, exactly as many get it as fit.
 func TestTheLastBitOfABudgetGoesToNoMoreThanFit(t *testing.T) {
-	kit.Both(t, testTheLastBitOfABudgetGoesToNoMoreThanFit)
+	kit.Anywhere(t, testTheLastBitOfABudgetGoesToNoMoreThanFit)
 }
 
 func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *kit.T) {
@@ -77,7 +77,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *kit.T) {
 // Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
 // they come: within a chain only the highest counts.
 func TestBuyersOfOneQuestionPayForTheHighestOnly(t *testing.T) {
-	kit.Both(t, testBuyersOfOneQuestionPayForTheHighestOnly)
+	kit.Anywhere(t, testBuyersOfOneQuestionPayForTheHighestOnly)
 }
 
 func testBuyersOfOneQuestionPayForTheHighestOnly(t *kit.T) {
@@ -102,7 +102,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *kit.T) {
 
 // In floats 0.1 + 0.2 is more than 0.3.
 func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
-	kit.Both(t, testTwoPartsThatMakeTheWholeFitExactly)
+	kit.Anywhere(t, testTwoPartsThatMakeTheWholeFitExactly)
 }
 
 func testTwoPartsThatMakeTheWholeFitExactly(t *kit.T) {
@@ -124,7 +124,7 @@ func testTwoPartsThatMakeTheWholeFitExactly(t *kit.T) {
 }
 
 // A cap, and a ceiling, of every size lets through what it says and not one nano-nat more.
-func TestBoundsBindToTheNanoNat(t *testing.T) { kit.Both(t, testBoundsBindToTheNanoNat) }
+func TestBoundsBindToTheNanoNat(t *testing.T) { kit.Anywhere(t, testBoundsBindToTheNanoNat) }
 
 func testBoundsBindToTheNanoNat(t *kit.T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilonNano - 1, privacy.MaxEpsilonNano} {
@@ -162,7 +162,7 @@ func testBound(t testing.TB, kind ledger.Reason, request ledger.EnrollRequest, b
 
 // Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
 func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
-	kit.Both(t, testSpendingOfManyChainsStopsAtTheLargestCap)
+	kit.Anywhere(t, testSpendingOfManyChainsStopsAtTheLargestCap)
 }
 
 func testSpendingOfManyChainsStopsAtTheLargestCap(t *kit.T) {
@@ -191,7 +191,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *kit.T) {
 }
 
 // A policy that allows nothing allows nothing, and no cap makes up for it.
-func TestACeilingOfZeroAllowsNothing(t *testing.T) { kit.Both(t, testACeilingOfZeroAllowsNothing) }
+func TestACeilingOfZeroAllowsNothing(t *testing.T) { kit.Anywhere(t, testACeilingOfZeroAllowsNothing) }
 
 func testACeilingOfZeroAllowsNothing(t *kit.T) {
 	l := kit.Open(t, ledger.Options{})
@@ -207,7 +207,7 @@ func testACeilingOfZeroAllowsNothing(t *kit.T) {
 
 // An enrolment cannot raise the cap, whoever asks and for whatever question.
 func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
-	kit.Both(t, testEnrollingAgainDoesNotMoveTheCap)
+	kit.Anywhere(t, testEnrollingAgainDoesNotMoveTheCap)
 }
 
 func testEnrollingAgainDoesNotMoveTheCap(t *kit.T) {

@@ -17,7 +17,7 @@ import (
 // nothing.
 
 // wantOrderedTimes checks the log against the clock it was written by, and returns its last time.
-func wantOrderedTimes(t *kit.T, l *ledger.Ledger) (last time.Time) {
+func wantOrderedTimes(t *kit.T, l kit.Book) (last time.Time) {
 	t.Helper()
 	for _, ev := range kit.Events(t, l) {
 		if ev.Time.Before(last) {
@@ -31,7 +31,7 @@ func wantOrderedTimes(t *kit.T, l *ledger.Ledger) (last time.Time) {
 }
 
 func TestEventTimesNeverDecrease(t *testing.T) {
-	kit.Both(t, testEventTimesNeverDecrease)
+	kit.Anywhere(t, testEventTimesNeverDecrease)
 }
 
 func testEventTimesNeverDecrease(t *kit.T) {
@@ -54,7 +54,7 @@ func testEventTimesNeverDecrease(t *kit.T) {
 
 // The memory of the time is in the log, not in the process.
 func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) {
-	kit.Both(t, testTimesDoNotDecreaseAcrossOpens)
+	kit.Anywhere(t, testTimesDoNotDecreaseAcrossOpens)
 }
 
 func testTimesDoNotDecreaseAcrossOpens(t *kit.T) {
@@ -71,7 +71,7 @@ func testTimesDoNotDecreaseAcrossOpens(t *kit.T) {
 }
 
 func TestAClockBefore1970IsHarmless(t *testing.T) {
-	kit.Both(t, testAClockBefore1970IsHarmless)
+	kit.Anywhere(t, testAClockBefore1970IsHarmless)
 }
 
 func testAClockBefore1970IsHarmless(t *kit.T) {
@@ -99,7 +99,7 @@ func wantClockError(t *kit.T, err error, clock, last time.Time) {
 // TestAClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a reservation. Whatever is asked of
 // the ledger then, nothing is written, and nothing is refused for good; what was settled before is told again.
 func TestAClockFarAheadChangesNothing(t *testing.T) {
-	kit.Both(t, testAClockFarAheadChangesNothing)
+	kit.Anywhere(t, testAClockFarAheadChangesNothing)
 }
 
 func testAClockFarAheadChangesNothing(t *kit.T) {
@@ -162,7 +162,7 @@ func testAClockFarAheadChangesNothing(t *kit.T) {
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.
 func TestALongIdleLedgerIsConfirmedOnce(t *testing.T) {
-	kit.Both(t, testALongIdleLedgerIsConfirmedOnce)
+	kit.Anywhere(t, testALongIdleLedgerIsConfirmedOnce)
 }
 
 func testALongIdleLedgerIsConfirmedOnce(t *kit.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-func beginEpoch(t testing.TB, l *ledger.Ledger, key, object string) {
+func beginEpoch(t testing.TB, l kit.Book, key, object string) {
 	t.Helper()
 	kit.Must(t, l.BeginEpoch(t.Context(), key, "vote", object))
 }
@@ -20,7 +20,7 @@ func beginEpoch(t testing.TB, l *ledger.Ledger, key, object string) {
 // Somebody whose value has changed was stuck under a truth key for ever. In a new epoch the new value is drawn from, beside
 // what the old one has cost; and the old one is out of reach.
 func TestWhoseTruthHasChangedBeginsAnEpoch(t *testing.T) {
-	kit.Both(t, testWhoseTruthHasChangedBeginsAnEpoch)
+	kit.Anywhere(t, testWhoseTruthHasChangedBeginsAnEpoch)
 }
 
 func testWhoseTruthHasChangedBeginsAnEpoch(t *kit.T) {
@@ -62,7 +62,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *kit.T) {
 }
 
 // The same request does nothing twice; an epoch in which nothing has happened is not ended; and whoever takes no part has none.
-func TestEpochsBeginOnce(t *testing.T) { kit.Both(t, testEpochsBeginOnce) }
+func TestEpochsBeginOnce(t *testing.T) { kit.Anywhere(t, testEpochsBeginOnce) }
 
 func testEpochsBeginOnce(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "3", "ann", "bob")
@@ -98,7 +98,7 @@ func testEpochsBeginOnce(t *kit.T) {
 // What is sold belongs to one epoch: its buyers can read it again, but nothing of it is sold any more, and they pay the full
 // price for the next, of which as many may hold a level as before, and unlock what the policy says.
 func TestEpochsAreSoldByThemselves(t *testing.T) {
-	kit.Both(t, testEpochsAreSoldByThemselves)
+	kit.Anywhere(t, testEpochsAreSoldByThemselves)
 }
 
 func testEpochsAreSoldByThemselves(t *kit.T) {
@@ -138,7 +138,7 @@ func testEpochsAreSoldByThemselves(t *kit.T) {
 
 // What was reserved of somebody ends with the ledgertest.Begin, and holds no budget any more.
 func TestAReservationEndsWithTheEpoch(t *testing.T) {
-	kit.Both(t, testAReservationEndsWithTheEpoch)
+	kit.Anywhere(t, testAReservationEndsWithTheEpoch)
 }
 
 func testAReservationEndsWithTheEpoch(t *kit.T) {
@@ -168,7 +168,7 @@ func testAReservationEndsWithTheEpoch(t *kit.T) {
 
 // Estimates are about the values of now.
 func TestEstimatesCountTheCurrentEpoch(t *testing.T) {
-	kit.Both(t, testEstimatesCountTheCurrentEpoch)
+	kit.Anywhere(t, testEstimatesCountTheCurrentEpoch)
 }
 
 func testEstimatesCountTheCurrentEpoch(t *kit.T) {
@@ -189,7 +189,7 @@ func testEstimatesCountTheCurrentEpoch(t *kit.T) {
 
 // The calendar goes on, for the new value as for the old one; and whoever withdraws and is back goes on with the epoch.
 func TestTheCalendarReleasesInTheNewEpoch(t *testing.T) {
-	kit.Both(t, testTheCalendarReleasesInTheNewEpoch)
+	kit.Anywhere(t, testTheCalendarReleasesInTheNewEpoch)
 }
 
 func testTheCalendarReleasesInTheNewEpoch(t *kit.T) {
@@ -221,7 +221,7 @@ func testTheCalendarReleasesInTheNewEpoch(t *kit.T) {
 // so that both together say at most the sum of their ε, and at the full sum if the value is known to be the same. The test
 // counts the pairs of 1,000 people.
 func TestEpochsAreIndependent(t *testing.T) {
-	kit.Both(t, testEpochsAreIndependent)
+	kit.Anywhere(t, testEpochsAreIndependent)
 }
 
 func testEpochsAreIndependent(t *kit.T) {

@@ -15,33 +15,33 @@ import (
 // request: a typed conflict. Nothing is drawn or charged twice.
 
 // mutation is a call with an idempotency key.
-type mutation func(l *ledger.Ledger) (any, error)
+type mutation func(l kit.Book) (any, error)
 
 // mutations returns one call of each kind, to be made in this order of the names.
 func mutations(t *kit.T) map[string]mutation {
 	ctx := t.Context()
 	return map[string]mutation{
-		"1 define": func(l *ledger.Ledger) (any, error) {
+		"1 define": func(l kit.Book) (any, error) {
 			return nil, l.DefineQuestion(ctx, "k1", kit.Vote())
 		},
-		"2 enroll": func(l *ledger.Ledger) (any, error) {
+		"2 enroll": func(l kit.Book) (any, error) {
 			return l.Enroll(ctx, ledger.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(kit.Eps(t, "2")), Cap: kit.Eps(t, "3")})
 		},
-		"3 release": func(l *ledger.Ledger) (any, error) { return l.Release(ctx, kit.ReleaseOf(t, "k3", "ann", "0.5")) },
-		"4 raise":   func(l *ledger.Ledger) (any, error) { return l.Raise(ctx, kit.Order(t, "k4", "1", "bob", "ann")) },
-		"5 degrade": func(l *ledger.Ledger) (any, error) { return l.Release(ctx, kit.ReleaseOf(t, "k5", "bob", "0.25")) },
-		"6 partial": func(l *ledger.Ledger) (any, error) {
+		"3 release": func(l kit.Book) (any, error) { return l.Release(ctx, kit.ReleaseOf(t, "k3", "ann", "0.5")) },
+		"4 raise":   func(l kit.Book) (any, error) { return l.Raise(ctx, kit.Order(t, "k4", "1", "bob", "ann")) },
+		"5 degrade": func(l kit.Book) (any, error) { return l.Release(ctx, kit.ReleaseOf(t, "k5", "bob", "0.25")) },
+		"6 partial": func(l kit.Book) (any, error) {
 			r := kit.Order(t, "k6", "1", "ann", "zoe", "bob")
 			r.Partial = true
 			return l.Raise(ctx, r)
 		},
-		"7 all": func(l *ledger.Ledger) (any, error) { return l.Raise(ctx, kit.Order(t, "k7", "2")) },
+		"7 all": func(l kit.Book) (any, error) { return l.Raise(ctx, kit.Order(t, "k7", "2")) },
 	}
 }
 
 // The order in which a request names its objects is no part of it.
 func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
-	kit.Both(t, testTheOrderOfObjectsDoesNotMatter)
+	kit.Anywhere(t, testTheOrderOfObjectsDoesNotMatter)
 }
 
 func testTheOrderOfObjectsDoesNotMatter(t *kit.T) {
@@ -54,7 +54,7 @@ func testTheOrderOfObjectsDoesNotMatter(t *kit.T) {
 
 // What a caller gives as a list is not written to: its order is the caller's.
 func TestRequestsAreNotModified(t *testing.T) {
-	kit.Both(t, testRequestsAreNotModified)
+	kit.Anywhere(t, testRequestsAreNotModified)
 }
 
 func testRequestsAreNotModified(t *kit.T) {
@@ -68,7 +68,7 @@ func testRequestsAreNotModified(t *kit.T) {
 
 // The same for an order over many, and with the other mutating calls among the crowd.
 func TestKeysUsedByManyAtOnceActOnce(t *testing.T) {
-	kit.Both(t, testKeysUsedByManyAtOnceActOnce)
+	kit.Anywhere(t, testKeysUsedByManyAtOnceActOnce)
 }
 
 func testKeysUsedByManyAtOnceActOnce(t *kit.T) {
@@ -98,7 +98,7 @@ func testKeysUsedByManyAtOnceActOnce(t *kit.T) {
 }
 
 func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
-	kit.Both(t, testAKeyIsNotGoodForAnotherRequest)
+	kit.Anywhere(t, testAKeyIsNotGoodForAnotherRequest)
 }
 
 func testAKeyIsNotGoodForAnotherRequest(t *kit.T) {
@@ -120,7 +120,7 @@ func testAKeyIsNotGoodForAnotherRequest(t *kit.T) {
 }
 
 // conflicts are requests with the key of another one, each different in one respect.
-func conflicts(t *kit.T, l *ledger.Ledger, used ledger.RaiseRequest) map[string]func() error {
+func conflicts(t *kit.T, l kit.Book, used ledger.RaiseRequest) map[string]func() error {
 	ctx := t.Context()
 	raise := func(change func(*ledger.RaiseRequest)) func() error {
 		r := used
@@ -143,7 +143,7 @@ func conflicts(t *kit.T, l *ledger.Ledger, used ledger.RaiseRequest) map[string]
 	}
 }
 
-func TestADigestHoldsNoTruth(t *testing.T) { kit.Both(t, testADigestHoldsNoTruth) }
+func TestADigestHoldsNoTruth(t *testing.T) { kit.Anywhere(t, testADigestHoldsNoTruth) }
 
 func testADigestHoldsNoTruth(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "3", "ann")
@@ -157,7 +157,7 @@ func testADigestHoldsNoTruth(t *kit.T) {
 
 // A refused call does not burn its key: when the reason is gone, the same call works.
 func TestARefusedKeyIsStillFree(t *testing.T) {
-	kit.Both(t, testARefusedKeyIsStillFree)
+	kit.Anywhere(t, testARefusedKeyIsStillFree)
 }
 
 func testARefusedKeyIsStillFree(t *kit.T) {
@@ -187,7 +187,7 @@ func testARefusedKeyIsStillFree(t *kit.T) {
 
 // The result of a partial answer is that of its own panel, also when a later answer was about fewer.
 func TestARepeatedPartialAnswerIsAsItWas(t *testing.T) {
-	kit.Both(t, testARepeatedPartialAnswerIsAsItWas)
+	kit.Anywhere(t, testARepeatedPartialAnswerIsAsItWas)
 }
 
 func testARepeatedPartialAnswerIsAsItWas(t *kit.T) {
@@ -211,7 +211,7 @@ func testARepeatedPartialAnswerIsAsItWas(t *kit.T) {
 
 // Two different requests race for one key: one of them has it, in all its callers' eyes.
 func TestOfTwoRequestsWithOneKeyOneWins(t *testing.T) {
-	kit.Both(t, testOfTwoRequestsWithOneKeyOneWins)
+	kit.Anywhere(t, testOfTwoRequestsWithOneKeyOneWins)
 }
 
 func testOfTwoRequestsWithOneKeyOneWins(t *kit.T) {
@@ -247,7 +247,7 @@ func fieldOf(t *kit.T, err error) string {
 // A conflict names the first field that differs, also from a request that was carried out in parts, and from one before the
 // file was opened again.
 func TestAConflictNamesTheFieldThatDiffers(t *testing.T) {
-	kit.Both(t, testAConflictNamesTheFieldThatDiffers)
+	kit.Anywhere(t, testAConflictNamesTheFieldThatDiffers)
 }
 
 func testAConflictNamesTheFieldThatDiffers(t *kit.T) {
@@ -282,7 +282,7 @@ func testAConflictNamesTheFieldThatDiffers(t *kit.T) {
 }
 
 func TestAConflictNamesItsKey(t *testing.T) {
-	kit.Both(t, testAConflictNamesItsKey)
+	kit.Anywhere(t, testAConflictNamesItsKey)
 }
 
 func testAConflictNamesItsKey(t *kit.T) {

@@ -26,7 +26,7 @@ func badNames() []string {
 }
 
 // nameFields are the fields that take a name, each as a call that uses it.
-func nameFields(t testing.TB, l *ledger.Ledger) map[string]func(name string) error {
+func nameFields(t testing.TB, l kit.Book) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
@@ -46,7 +46,7 @@ func nameFields(t testing.TB, l *ledger.Ledger) map[string]func(name string) err
 	}
 }
 
-func TestNames(t *testing.T) { kit.Both(t, testNames) }
+func TestNames(t *testing.T) { kit.Anywhere(t, testNames) }
 
 func testNames(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "9", "ann")
@@ -72,7 +72,7 @@ func testNames(t *kit.T) {
 
 // Good names work all the way, next to each other.
 func TestObjectsWithOddNamesAreToldApart(t *testing.T) {
-	kit.Both(t, testObjectsWithOddNamesAreToldApart)
+	kit.Anywhere(t, testObjectsWithOddNamesAreToldApart)
 }
 
 func testObjectsWithOddNamesAreToldApart(t *kit.T) {
@@ -87,7 +87,7 @@ func testObjectsWithOddNamesAreToldApart(t *kit.T) {
 }
 
 func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
-	kit.Both(t, testQuestionsNeedTwoDifferentValues)
+	kit.Anywhere(t, testQuestionsNeedTwoDifferentValues)
 }
 
 func testQuestionsNeedTwoDifferentValues(t *kit.T) {
@@ -106,7 +106,7 @@ func testQuestionsNeedTwoDifferentValues(t *kit.T) {
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
 // response.
-func TestAQuestionOfManyValues(t *testing.T) { kit.Both(t, testAQuestionOfManyValues) }
+func TestAQuestionOfManyValues(t *testing.T) { kit.Anywhere(t, testAQuestionOfManyValues) }
 
 func testAQuestionOfManyValues(t *kit.T) {
 	const many = 70_000
@@ -134,7 +134,9 @@ func testAQuestionOfManyValues(t *kit.T) {
 }
 
 // What the caller does with its list afterwards does not change a question.
-func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) { kit.Both(t, testAQuestionIsTheLedgersOwnCopy) }
+func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
+	kit.Anywhere(t, testAQuestionIsTheLedgersOwnCopy)
+}
 
 func testAQuestionIsTheLedgersOwnCopy(t *kit.T) {
 	l := kit.Open(t, ledger.Options{})

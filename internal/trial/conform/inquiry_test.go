@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-func TestAnAnswerIsGivenOnce(t *testing.T) { kit.Both(t, testAnAnswerIsGivenOnce) }
+func TestAnAnswerIsGivenOnce(t *testing.T) { kit.Anywhere(t, testAnAnswerIsGivenOnce) }
 
 func testAnAnswerIsGivenOnce(t *kit.T) {
 	house := kit.VotersHouse(t, "2", "ann", "bob", "cy")
@@ -40,7 +40,7 @@ func testAnAnswerIsGivenOnce(t *kit.T) {
 }
 
 func TestALowerAnswerIsDerivedForFree(t *testing.T) {
-	kit.Both(t, testALowerAnswerIsDerivedForFree)
+	kit.Anywhere(t, testALowerAnswerIsDerivedForFree)
 }
 
 func testALowerAnswerIsDerivedForFree(t *kit.T) {
@@ -64,7 +64,7 @@ func testALowerAnswerIsDerivedForFree(t *kit.T) {
 // Of three values, the plurality and the winner have no score that could be raised, and a threshold beyond all
 // counts needs none: they are asked anew, and the quote says so beforehand.
 func TestAHigherAnswerWithoutAScoreIsChargedInFull(t *testing.T) {
-	kit.Both(t, testAHigherAnswerWithoutAScoreIsChargedInFull)
+	kit.Anywhere(t, testAHigherAnswerWithoutAScoreIsChargedInFull)
 }
 
 func testAHigherAnswerWithoutAScoreIsChargedInFull(t *kit.T) {
@@ -97,7 +97,7 @@ func wantAskedAnew(t *kit.T, query string) {
 
 // Answers about a question and its chain bind the same ceilings and add up, in whichever order.
 func TestAnswersAndChainsShareTheirCeilings(t *testing.T) {
-	kit.Both(t, testAnswersAndChainsShareTheirCeilings)
+	kit.Anywhere(t, testAnswersAndChainsShareTheirCeilings)
 }
 
 func testAnswersAndChainsShareTheirCeilings(t *kit.T) {
@@ -119,7 +119,7 @@ func testAnswersAndChainsShareTheirCeilings(t *kit.T) {
 }
 
 func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
-	kit.Both(t, testAPartialPanelSaysWhomItLeavesOut)
+	kit.Anywhere(t, testAPartialPanelSaysWhomItLeavesOut)
 }
 
 func testAPartialPanelSaysWhomItLeavesOut(t *kit.T) {
@@ -167,7 +167,7 @@ func testAPartialPanelSaysWhomItLeavesOut(t *kit.T) {
 }
 
 func TestAnswersToAllAreAboutThoseEnrolledThen(t *testing.T) {
-	kit.Both(t, testAnswersToAllAreAboutThoseEnrolledThen)
+	kit.Anywhere(t, testAnswersToAllAreAboutThoseEnrolledThen)
 }
 
 func testAnswersToAllAreAboutThoseEnrolledThen(t *kit.T) {
@@ -187,7 +187,7 @@ func testAnswersToAllAreAboutThoseEnrolledThen(t *kit.T) {
 }
 
 func TestConcurrentAnswersChargeOnce(t *testing.T) {
-	kit.Both(t, testConcurrentAnswersChargeOnce)
+	kit.Anywhere(t, testConcurrentAnswersChargeOnce)
 }
 
 func testConcurrentAnswersChargeOnce(t *kit.T) {
@@ -214,7 +214,7 @@ func testConcurrentAnswersChargeOnce(t *kit.T) {
 }
 
 func TestABoundTruthBindsAnswersToo(t *testing.T) {
-	kit.Both(t, testABoundTruthBindsAnswersToo)
+	kit.Anywhere(t, testABoundTruthBindsAnswersToo)
 }
 
 func testABoundTruthBindsAnswersToo(t *kit.T) {
@@ -227,7 +227,7 @@ func testABoundTruthBindsAnswersToo(t *kit.T) {
 }
 
 func TestAnswerRefusesWhatCannotBe(t *testing.T) {
-	kit.Both(t, testAnswerRefusesWhatCannotBe)
+	kit.Anywhere(t, testAnswerRefusesWhatCannotBe)
 }
 
 func testAnswerRefusesWhatCannotBe(t *kit.T) {
@@ -276,7 +276,7 @@ func testAnswerRefusesWhatCannotBe(t *kit.T) {
 
 // Whoever gets a recorded answer learns whom it leaves out, like the first to ask (invariant 8).
 func TestARecordedAnswerSaysWhomItLeavesOut(t *testing.T) {
-	kit.Both(t, testARecordedAnswerSaysWhomItLeavesOut)
+	kit.Anywhere(t, testARecordedAnswerSaysWhomItLeavesOut)
 }
 
 func testARecordedAnswerSaysWhomItLeavesOut(t *kit.T) {
@@ -297,7 +297,7 @@ func testARecordedAnswerSaysWhomItLeavesOut(t *kit.T) {
 }
 
 // The first draw from the truth binds a chain, also that of an answer (invariant 6).
-func TestAnswersBindTheTruth(t *testing.T) { kit.Both(t, testAnswersBindTheTruth) }
+func TestAnswersBindTheTruth(t *testing.T) { kit.Anywhere(t, testAnswersBindTheTruth) }
 
 func testAnswersBindTheTruth(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{TruthKey: []byte("sixteen bytes or more")}), "9", "ann", "bob")

@@ -14,7 +14,7 @@ import (
 )
 
 // quoteOf returns the only refusal of an order for ann.
-func quoteOf(t testing.TB, l *ledger.Ledger, buyer, question, epsilon string) ledger.Refusal {
+func quoteOf(t testing.TB, l kit.Book, buyer, question, epsilon string) ledger.Refusal {
 	t.Helper()
 	q, err := l.Quote(t.Context(), ledger.Order{Buyer: buyer, Question: question, Epsilon: kit.Eps(t, epsilon), Objects: []string{"ann"}})
 	kit.Must(t, err)
@@ -25,7 +25,7 @@ func quoteOf(t testing.TB, l *ledger.Ledger, buyer, question, epsilon string) le
 }
 
 // What a refusal calls the largest ε that would do, does; and no level on offer between it and the one asked for.
-func TestTheLargestOnOffer(t *testing.T) { kit.Both(t, testTheLargestOnOffer) }
+func TestTheLargestOnOffer(t *testing.T) { kit.Anywhere(t, testTheLargestOnOffer) }
 
 func testTheLargestOnOffer(t *kit.T) {
 	levels := func(m *policy.Market) {
@@ -36,7 +36,7 @@ func testTheLargestOnOffer(t *kit.T) {
 	for _, test := range []struct {
 		name, question, limit string
 		terms                 []func(*policy.Market)
-		before                func(l *ledger.Ledger)
+		before                func(l kit.Book)
 		asked                 string
 		reason                ledger.Reason
 		helps                 ledger.Remedy
@@ -50,17 +50,17 @@ func testTheLargestOnOffer(t *kit.T) {
 		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", ledger.NotOnOffer, vocabulary.RemedyLess, "0.5", ""},
 		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", ledger.NotOnOffer, vocabulary.RemedyNothing, "0", ""},
 		{"a level of a mechanism", "party", "0.7", nil, nil, "1", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
-		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l *ledger.Ledger) {
+		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l kit.Book) {
 			kit.Sell(t, l, kit.Purchase(t, "1", "other", "0.6", "ann"))
 			kit.Sell(t, l, kit.Purchase(t, "2", "other", "0.4", "ann"))
 		}, "0.6", ledger.HoldersFull, vocabulary.RemedyLess, "0.1", "0.4"},
-		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l *ledger.Ledger) {
+		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l kit.Book) {
 			kit.Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: kit.Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
 		}, "0.6", ledger.HoldersFull, vocabulary.RemedyWaiting, "0.4", ""},
-		{"what a reservation leaves", "vote", "0.7", nil, func(l *ledger.Ledger) {
+		{"what a reservation leaves", "vote", "0.7", nil, func(l kit.Book) {
 			kit.Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: kit.Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
 		}, "0.9", ledger.ObjectCap, vocabulary.RemedyLess, "0.7", "0.700000001"},
-		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l *ledger.Ledger) {
+		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l kit.Book) {
 			kit.Sell(t, l, kit.Purchase(t, "1", "other", "0.5", "ann"))
 		}, "0.75", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
 	} {
@@ -89,7 +89,7 @@ func testTheLargestOnOffer(t *kit.T) {
 }
 
 // valueOf is the first value of a question.
-func valueOf(t testing.TB, l *ledger.Ledger, question string) string {
+func valueOf(t testing.TB, l kit.Book, question string) string {
 	t.Helper()
 	all, err := l.Questions(t.Context())
 	kit.Must(t, err)
@@ -104,7 +104,7 @@ func valueOf(t testing.TB, l *ledger.Ledger, question string) string {
 
 // A refusal that is recorded, and the statement that repeats it, say the same as the result.
 func TestARecordedRefusalSaysTheLargest(t *testing.T) {
-	kit.Both(t, testARecordedRefusalSaysTheLargest)
+	kit.Anywhere(t, testARecordedRefusalSaysTheLargest)
 }
 
 func testARecordedRefusalSaysTheLargest(t *kit.T) {
@@ -128,7 +128,7 @@ func testARecordedRefusalSaysTheLargest(t *kit.T) {
 }
 
 // An answer in part costs what an answer costs, and what is known of all is there for all.
-func TestTheLargestOfAnAnswer(t *testing.T) { kit.Both(t, testTheLargestOfAnAnswer) }
+func TestTheLargestOfAnAnswer(t *testing.T) { kit.Anywhere(t, testTheLargestOfAnAnswer) }
 
 func testTheLargestOfAnAnswer(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")

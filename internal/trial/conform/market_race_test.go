@@ -21,7 +21,7 @@ import (
 // fair is a market day on which everybody comes at once.
 type fair struct {
 	*kit.T
-	ledger  *ledger.Ledger
+	ledger  kit.Book
 	clock   *ledgertest.Clock
 	objects []string
 	told    sync.Map  // (question, object, ε) to the response that somebody was told
@@ -197,7 +197,7 @@ func (f *fair) pardon(err error) error {
 }
 
 func TestTwoThousandAtTheFair(t *testing.T) {
-	kit.Both(t, testTwoThousandAtTheFair)
+	kit.Anywhere(t, testTwoThousandAtTheFair)
 }
 
 func testTwoThousandAtTheFair(t *kit.T) {
@@ -334,7 +334,7 @@ func (f *fair) wantEnoughHappened() {
 // Buyers who all want the same one object at all levels at once: each level is drawn or derived once, and
 // whoever is first pays the same as whoever is last.
 func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
-	kit.Both(t, testBuyersOfOneObjectGetOneResponse)
+	kit.Anywhere(t, testBuyersOfOneObjectGetOneResponse)
 }
 
 func testBuyersOfOneObjectGetOneResponse(t *kit.T) {
@@ -367,7 +367,7 @@ func testBuyersOfOneObjectGetOneResponse(t *kit.T) {
 
 // Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
 // more than the cap, and no response outlives its object's levels.
-func TestForgettingAtTheFair(t *testing.T) { kit.Both(t, testForgettingAtTheFair) }
+func TestForgettingAtTheFair(t *testing.T) { kit.Anywhere(t, testForgettingAtTheFair) }
 
 func testForgettingAtTheFair(t *kit.T) {
 	f := newFair(t)
@@ -457,7 +457,7 @@ func (f *fair) terms(question string) policy.Policy {
 // Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
 // reserved can be paid for.
 func TestWhatIsReservedCanBePaidFor(t *testing.T) {
-	kit.Both(t, testWhatIsReservedCanBePaidFor)
+	kit.Anywhere(t, testWhatIsReservedCanBePaidFor)
 }
 
 func testWhatIsReservedCanBePaidFor(t *kit.T) {

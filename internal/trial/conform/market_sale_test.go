@@ -48,7 +48,7 @@ func testASaleIsToldWhenItIsMade(t *kit.T) {
 
 // A reservation brings the share that its order unlocks, and takes nothing that others have without it.
 func TestAReservationBringsItsShare(t *testing.T) {
-	kit.Both(t, testAReservationBringsItsShare)
+	kit.Anywhere(t, testAReservationBringsItsShare)
 }
 
 func testAReservationBringsItsShare(t *kit.T) {
@@ -74,7 +74,7 @@ func testAReservationBringsItsShare(t *kit.T) {
 
 // Who withdraws takes back what was reserved of it, also by coming back.
 func TestAReservationEndsWithAWithdrawal(t *testing.T) {
-	kit.Both(t, testAReservationEndsWithAWithdrawal)
+	kit.Anywhere(t, testAReservationEndsWithAWithdrawal)
 }
 
 func testAReservationEndsWithAWithdrawal(t *kit.T) {
@@ -105,7 +105,7 @@ func testAReservationEndsWithAWithdrawal(t *kit.T) {
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
 func TestLimitsAreThoseOfWhatIsSold(t *testing.T) {
-	kit.Both(t, testLimitsAreThoseOfWhatIsSold)
+	kit.Anywhere(t, testLimitsAreThoseOfWhatIsSold)
 }
 
 func testLimitsAreThoseOfWhatIsSold(t *kit.T) {
@@ -130,7 +130,7 @@ func testLimitsAreThoseOfWhatIsSold(t *kit.T) {
 }
 
 // Whether there is anybody may change; a request for all who take part is not wrong for ever.
-func TestNobodyYet(t *testing.T) { kit.Both(t, testNobodyYet) }
+func TestNobodyYet(t *testing.T) { kit.Anywhere(t, testNobodyYet) }
 
 func testNobodyYet(t *kit.T) {
 	l := kit.NewLedger(t)
@@ -150,7 +150,7 @@ func testNobodyYet(t *kit.T) {
 
 // Who withdraws and comes back finds everything spent that was spent.
 func TestComingBackRestoresNoBudget(t *testing.T) {
-	kit.Both(t, testComingBackRestoresNoBudget)
+	kit.Anywhere(t, testComingBackRestoresNoBudget)
 }
 
 func testComingBackRestoresNoBudget(t *kit.T) {
@@ -184,7 +184,7 @@ func testComingBackRestoresNoBudget(t *kit.T) {
 
 // A policy is what its JSON says, whoever wrote it: an object comes back under the same terms only.
 func TestComingBackKeepsTheTerms(t *testing.T) {
-	kit.Both(t, testComingBackKeepsTheTerms)
+	kit.Anywhere(t, testComingBackKeepsTheTerms)
 }
 
 func testComingBackKeepsTheTerms(t *kit.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // unlocking sells ann's vote: half of ε=1 is unlocked by each of two buyers.
-func unlocking(t testing.TB) *ledger.Ledger {
+func unlocking(t testing.TB) kit.Book {
 	t.Helper()
 	l := kit.Open(t, ledger.Options{Now: ledgertest.Begin})
 	kit.Define(t, l, kit.Vote())
@@ -33,7 +33,7 @@ func straight(t testing.TB, stride string) policy.Policy {
 }
 
 // Many small upgrades by one buyer unlock what one order does; another buyer unlocks the rest.
-func TestUnlockCountsBuyers(t *testing.T) { kit.Both(t, testUnlockCountsBuyers) }
+func TestUnlockCountsBuyers(t *testing.T) { kit.Anywhere(t, testUnlockCountsBuyers) }
 
 func testUnlockCountsBuyers(t *kit.T) {
 	l := unlocking(t)
@@ -66,30 +66,30 @@ func testUnlockCountsBuyers(t *kit.T) {
 // A reservation counts on the share of its own buyer and of those before it. Whatever others buy meanwhile, also the same
 // buyer in another order, and whatever is answered, it can be captured.
 func TestAReservationOutlivesWhatOthersUnlock(t *testing.T) {
-	kit.Both(t, testAReservationOutlivesWhatOthersUnlock)
+	kit.Anywhere(t, testAReservationOutlivesWhatOthersUnlock)
 }
 
 func testAReservationOutlivesWhatOthersUnlock(t *kit.T) {
-	reserved := func(l *ledger.Ledger, key, buyer, e string) ledger.Reservation {
+	reserved := func(l kit.Book, key, buyer, e string) ledger.Reservation {
 		r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: kit.Purchase(t, key, buyer, e, "ann").Order, For: time.Hour})
 		kit.Must(t, err)
 		return r
 	}
-	captured := func(l *ledger.Ledger, r ledger.Reservation) {
+	captured := func(l kit.Book, r ledger.Reservation) {
 		t.Helper()
 		_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: ledger.TruthOf("yes")})
 		kit.Must(t, err)
 	}
-	for name, meanwhile := range map[string]func(l *ledger.Ledger){
-		"another buyer":           func(l *ledger.Ledger) { kit.Sell(t, l, kit.Purchase(t, "z", "zeta", "0.25", "ann")) },
-		"another buyer, for more": func(l *ledger.Ledger) { kit.Sell(t, l, kit.Purchase(t, "z", "zeta", "0.5", "ann")) },
-		"two others": func(l *ledger.Ledger) {
+	for name, meanwhile := range map[string]func(l kit.Book){
+		"another buyer":           func(l kit.Book) { kit.Sell(t, l, kit.Purchase(t, "z", "zeta", "0.25", "ann")) },
+		"another buyer, for more": func(l kit.Book) { kit.Sell(t, l, kit.Purchase(t, "z", "zeta", "0.5", "ann")) },
+		"two others": func(l kit.Book) {
 			kit.Sell(t, l, kit.Purchase(t, "z", "zeta", "0.5", "ann"))
 			kit.Sell(t, l, kit.Purchase(t, "h", "hooli", "1", "ann"))
 		},
-		"the same buyer":                  func(l *ledger.Ledger) { kit.Sell(t, l, kit.Purchase(t, "a", "acme", "0.1", "ann")) },
-		"another reservation of the same": func(l *ledger.Ledger) { captured(l, reserved(l, "again", "acme", "0.3")) },
-		"one that is cancelled": func(l *ledger.Ledger) {
+		"the same buyer":                  func(l kit.Book) { kit.Sell(t, l, kit.Purchase(t, "a", "acme", "0.1", "ann")) },
+		"another reservation of the same": func(l kit.Book) { captured(l, reserved(l, "again", "acme", "0.3")) },
+		"one that is cancelled": func(l kit.Book) {
 			kit.Must(t, l.Cancel(t.Context(), "c", reserved(l, "z", "zeta", "0.5").Number))
 		},
 	} {
@@ -106,7 +106,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *kit.T) {
 // An answer may take what a further buyer would unlock, but nothing that a reservation counts on: its buyer, who is counted
 // already, unlocks nothing more by it.
 func TestAnAnswerLeavesAKnownBuyersReservation(t *testing.T) {
-	kit.Both(t, testAnAnswerLeavesAKnownBuyersReservation)
+	kit.Anywhere(t, testAnAnswerLeavesAKnownBuyersReservation)
 }
 
 func testAnAnswerLeavesAKnownBuyersReservation(t *kit.T) {
@@ -124,7 +124,7 @@ func testAnAnswerLeavesAKnownBuyersReservation(t *kit.T) {
 
 // What is for sale is released by sales: the calendar raises the ceiling and draws nothing. The host may raise it itself.
 func TestAdvanceDrawsNothingThatIsForSale(t *testing.T) {
-	kit.Both(t, testAdvanceDrawsNothingThatIsForSale)
+	kit.Anywhere(t, testAdvanceDrawsNothingThatIsForSale)
 }
 
 func testAdvanceDrawsNothingThatIsForSale(t *kit.T) {

@@ -13,7 +13,7 @@ import (
 // TestWhoseKeyIsLostHoldsNobodyUp carries out what is possible when the host has lost one of its keys: it refuses the chains
 // that began with it.
 func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
-	kit.Both(t, testWhoseKeyIsLostHoldsNobodyUp)
+	kit.Anywhere(t, testWhoseKeyIsLostHoldsNobodyUp)
 }
 
 func testWhoseKeyIsLostHoldsNobodyUp(t *kit.T) {
@@ -48,7 +48,7 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *kit.T) {
 }
 
 // TestAQuoteNeedsNoKey opens a ledger for reading, without its keys: it quotes as one with them.
-func TestAQuoteNeedsNoKey(t *testing.T) { kit.Both(t, testAQuoteNeedsNoKey) }
+func TestAQuoteNeedsNoKey(t *testing.T) { kit.Anywhere(t, testAQuoteNeedsNoKey) }
 
 func testAQuoteNeedsNoKey(t *kit.T) {
 	house := kit.NewHouse(t)
@@ -67,7 +67,7 @@ func testAQuoteNeedsNoKey(t *kit.T) {
 
 // TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
 func TestASweepGoesOnWithoutAKey(t *testing.T) {
-	kit.Both(t, testASweepGoesOnWithoutAKey)
+	kit.Anywhere(t, testASweepGoesOnWithoutAKey)
 }
 
 func testASweepGoesOnWithoutAKey(t *kit.T) {

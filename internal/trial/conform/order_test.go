@@ -15,22 +15,22 @@ import (
 // exactly whom it left out and why.
 
 func TestAnOrderSellsToAllOrToNone(t *testing.T) {
-	kit.Both(t, testAnOrderSellsToAllOrToNone)
+	kit.Anywhere(t, testAnOrderSellsToAllOrToNone)
 }
 
 func testAnOrderSellsToAllOrToNone(t *kit.T) {
-	for name, spoil := range map[string]func(*kit.T, *ledger.Ledger, *ledger.RaiseRequest){
-		"one not enrolled": func(t *kit.T, l *ledger.Ledger, r *ledger.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
-		"one over the cap": func(t *kit.T, l *ledger.Ledger, r *ledger.RaiseRequest) {
+	for name, spoil := range map[string]func(*kit.T, kit.Book, *ledger.RaiseRequest){
+		"one not enrolled": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
+		"one over the cap": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) {
 			s := kit.ReleaseOf(t, "s", "dot", "0.5")
 			s.Question = "smoker"
 			kit.Release(t, l, s)
 		},
-		"one without truth": func(t *kit.T, l *ledger.Ledger, r *ledger.RaiseRequest) { r.Truth = kit.ListOf("yes", "no", "", "yes") },
-		"one unknown truth": func(t *kit.T, l *ledger.Ledger, r *ledger.RaiseRequest) {
+		"one without truth": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) { r.Truth = kit.ListOf("yes", "no", "", "yes") },
+		"one unknown truth": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) {
 			r.Truth = kit.ListOf("yes", "no", "?", "yes")
 		},
-		"truths fail": func(t *kit.T, l *ledger.Ledger, r *ledger.RaiseRequest) {
+		"truths fail": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) {
 				return nil, errors.New("the disk is on fire")
 			}
@@ -52,7 +52,7 @@ func testAnOrderSellsToAllOrToNone(t *kit.T) {
 }
 
 func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
-	kit.Both(t, testAPartialOrderLeavesOutExactlyTheRefused)
+	kit.Anywhere(t, testAPartialOrderLeavesOutExactlyTheRefused)
 }
 
 func testAPartialOrderLeavesOutExactlyTheRefused(t *kit.T) {
@@ -85,7 +85,7 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *kit.T) {
 }
 
 func TestWhomARequestIsForMustBeClear(t *testing.T) {
-	kit.Both(t, testWhomARequestIsForMustBeClear)
+	kit.Anywhere(t, testWhomARequestIsForMustBeClear)
 }
 
 func testWhomARequestIsForMustBeClear(t *kit.T) {
@@ -126,7 +126,7 @@ func testWhomARequestIsForMustBeClear(t *kit.T) {
 
 // An order for all of nobody is carried out, and sells to nobody.
 func TestAnOrderForNobodyYetEnrolled(t *testing.T) {
-	kit.Both(t, testAnOrderForNobodyYetEnrolled)
+	kit.Anywhere(t, testAnOrderForNobodyYetEnrolled)
 }
 
 func testAnOrderForNobodyYetEnrolled(t *kit.T) {
@@ -143,7 +143,7 @@ func testAnOrderForNobodyYetEnrolled(t *kit.T) {
 
 // A context that has ended stops a call before it does anything.
 func TestAnEndedContextStopsEveryCall(t *testing.T) {
-	kit.Both(t, testAnEndedContextStopsEveryCall)
+	kit.Anywhere(t, testAnEndedContextStopsEveryCall)
 }
 
 func testAnEndedContextStopsEveryCall(t *kit.T) {

@@ -41,7 +41,7 @@ func member(t testing.TB, object string, p *policy.Policy, limit string) ledger.
 	return m
 }
 
-func reconcile(t testing.TB, l *ledger.Ledger, r ledger.ReconcileRequest) ledger.ReconcileResult {
+func reconcile(t testing.TB, l kit.Book, r ledger.ReconcileRequest) ledger.ReconcileResult {
 	t.Helper()
 	done, err := l.Reconcile(t.Context(), r)
 	kit.Must(t, err)
@@ -78,7 +78,7 @@ func wantTold(t testing.TB, r ledger.ReconcileResult, want ...string) {
 
 // Who is new is enrolled, who has other terms is put under these, whoever would have to agree is refused, and nobody comes back who has left.
 // A second time there is nothing to do, and nothing is written.
-func TestAStartBringsTheLedgerInLine(t *testing.T) { kit.Both(t, testAStartBringsTheLedgerInLine) }
+func TestAStartBringsTheLedgerInLine(t *testing.T) { kit.Anywhere(t, testAStartBringsTheLedgerInLine) }
 
 func testAStartBringsTheLedgerInLine(t *kit.T) {
 	l := kit.NewLedger(t)
@@ -170,7 +170,7 @@ func testAStartTellsWhatItWouldDo(t *kit.T) {
 // A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is asked for, and above one in a hundred only
 // with the number that is expected.
 func TestATruncatedTableWithdrawsNobody(t *testing.T) {
-	kit.Both(t, testATruncatedTableWithdrawsNobody)
+	kit.Anywhere(t, testATruncatedTableWithdrawsNobody)
 }
 
 func testATruncatedTableWithdrawsNobody(t *kit.T) {
@@ -235,7 +235,7 @@ func testATruncatedTableWithdrawsNobody(t *kit.T) {
 }
 
 // Who has rows of some questions only is not withdrawn from all; what it takes part in besides is reported.
-func TestWhoHasOtherRowsStays(t *testing.T) { kit.Both(t, testWhoHasOtherRowsStays) }
+func TestWhoHasOtherRowsStays(t *testing.T) { kit.Anywhere(t, testWhoHasOtherRowsStays) }
 
 func testWhoHasOtherRowsStays(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
@@ -249,7 +249,7 @@ func testWhoHasOtherRowsStays(t *kit.T) {
 
 // A cap is over all questions. Consent to a higher one in one row is enough; it is changed also for who is enrolled in a question of its own
 // for the first time.
-func TestACapIsOverAllQuestions(t *testing.T) { kit.Both(t, testACapIsOverAllQuestions) }
+func TestACapIsOverAllQuestions(t *testing.T) { kit.Anywhere(t, testACapIsOverAllQuestions) }
 
 func testACapIsOverAllQuestions(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "5", "ann", "bob", "cid")
@@ -281,12 +281,14 @@ func testACapIsOverAllQuestions(t *kit.T) {
 
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
-func TestALongStartIsCutOffAndFinished(t *testing.T) { kit.Both(t, testALongStartIsCutOffAndFinished) }
+func TestALongStartIsCutOffAndFinished(t *testing.T) {
+	kit.Both(t, testALongStartIsCutOffAndFinished)
+}
 
 func testALongStartIsCutOffAndFinished(t *kit.T) {
 	names := kit.Crowd(3 * partSize)
 	there, random := names[:2*partSize], rand.New(rand.NewPCG(1, 2))
-	begin := func() *ledger.Ledger { return kit.Sellers(t, kit.NewLedger(t), "2", "9", there...) }
+	begin := func() kit.Book { return kit.Sellers(t, kit.NewLedger(t), "2", "9", there...) }
 	var table []ledger.Member
 	for i, object := range names {
 		if i%50 == 0 && i < len(there) { // two in a hundred are gone
@@ -341,7 +343,9 @@ func testALongStartIsCutOffAndFinished(t *kit.T) {
 }
 
 // What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
-func TestWhatIsNewerThanTheTableStays(t *testing.T) { kit.Both(t, testWhatIsNewerThanTheTableStays) }
+func TestWhatIsNewerThanTheTableStays(t *testing.T) {
+	kit.Both(t, testWhatIsNewerThanTheTableStays)
+}
 
 func testWhatIsNewerThanTheTableStays(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob", "cid")
@@ -427,7 +431,7 @@ func testWhatChangesBetweenTwoPartsStays(t *kit.T) {
 }
 
 // A table with a row that cannot be changes nothing.
-func TestATableThatCannotBe(t *testing.T) { kit.Both(t, testATableThatCannotBe) }
+func TestATableThatCannotBe(t *testing.T) { kit.Anywhere(t, testATableThatCannotBe) }
 
 func testATableThatCannotBe(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
@@ -475,7 +479,7 @@ func testATableThatCannotBe(t *kit.T) {
 
 // Who only reads may find out, and changes nothing.
 func TestAReaderFindsOutWhatIsDifferent(t *testing.T) {
-	kit.Both(t, testAReaderFindsOutWhatIsDifferent)
+	kit.Anywhere(t, testAReaderFindsOutWhatIsDifferent)
 }
 
 func testAReaderFindsOutWhatIsDifferent(t *kit.T) {

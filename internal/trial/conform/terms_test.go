@@ -34,7 +34,7 @@ func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...str
 	return r
 }
 
-func changeTerms(t testing.TB, l *ledger.Ledger, r ledger.ChangeTermsRequest) ledger.ChangeTermsResult {
+func changeTerms(t testing.TB, l kit.Book, r ledger.ChangeTermsRequest) ledger.ChangeTermsResult {
 	t.Helper()
 	done, err := l.ChangeTerms(t.Context(), r)
 	kit.Must(t, err)
@@ -52,7 +52,7 @@ func priced(t testing.TB, amount int64) *policy.Policy {
 
 // A change of terms is one event for each person and question; the rest stays as it is. The same request does nothing twice, and
 // who is under these terms already is left alone.
-func TestTermsChangeByOneEventEach(t *testing.T) { kit.Both(t, testTermsChangeByOneEventEach) }
+func TestTermsChangeByOneEventEach(t *testing.T) { kit.Anywhere(t, testTermsChangeByOneEventEach) }
 
 func testTermsChangeByOneEventEach(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob", "cid")
@@ -131,7 +131,9 @@ func lowerings(t testing.TB) map[string]ledger.ChangeTermsRequest {
 }
 
 // Less always works, at once. The way back needs consent each time, and the refusal says what is more.
-func TestLessNeedsNoConsentAndMoreDoes(t *testing.T) { kit.Both(t, testLessNeedsNoConsentAndMoreDoes) }
+func TestLessNeedsNoConsentAndMoreDoes(t *testing.T) {
+	kit.Anywhere(t, testLessNeedsNoConsentAndMoreDoes)
+}
 
 func testLessNeedsNoConsentAndMoreDoes(t *kit.T) {
 	for name, r := range lowerings(t) {
@@ -166,7 +168,7 @@ func testLessNeedsNoConsentAndMoreDoes(t *kit.T) {
 // A policy that releases for nothing what was for sale, none at all, one for other buyers, and one of which nobody can tell need
 // consent, whatever their ceilings.
 func TestWhatIsNotProvenToBeLessNeedsConsent(t *testing.T) {
-	kit.Both(t, testWhatIsNotProvenToBeLessNeedsConsent)
+	kit.Anywhere(t, testWhatIsNotProvenToBeLessNeedsConsent)
 }
 
 func testWhatIsNotProvenToBeLessNeedsConsent(t *kit.T) {
@@ -212,7 +214,7 @@ func testWhatIsNotProvenToBeLessNeedsConsent(t *kit.T) {
 
 // A cap below what is spent leaves nothing; so does a ceiling. What was released stays released and on sale, it is still told
 // right, and whoever is forgotten so can come back.
-func TestACapMayGoBelowWhatIsSpent(t *testing.T) { kit.Both(t, testACapMayGoBelowWhatIsSpent) }
+func TestACapMayGoBelowWhatIsSpent(t *testing.T) { kit.Anywhere(t, testACapMayGoBelowWhatIsSpent) }
 
 func testACapMayGoBelowWhatIsSpent(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
@@ -249,7 +251,7 @@ func testACapMayGoBelowWhatIsSpent(t *kit.T) {
 // An upgrade costs the new price less what that buyer has paid for the person, never less than nothing; and what a buyer holds, or
 // less, costs nothing, however prices have risen.
 func TestWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *testing.T) {
-	kit.Both(t, testWhoUpgradesPaysTheNewPriceLessWhatIsPaid)
+	kit.Anywhere(t, testWhoUpgradesPaysTheNewPriceLessWhatIsPaid)
 }
 
 func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *kit.T) {
@@ -314,13 +316,13 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *kit.T) {
 }
 
 // hold reserves votes for acme.
-func hold(t testing.TB, l *ledger.Ledger, key, epsilon string, objects ...string) ledger.Reservation {
+func hold(t testing.TB, l kit.Book, key, epsilon string, objects ...string) ledger.Reservation {
 	t.Helper()
 	return kit.Reserve(t, l, ledger.ReserveRequest{Key: key, Order: kit.Purchase(t, "", "acme", epsilon, objects...).Order, For: time.Hour})
 }
 
 // A live reservation keeps its price, and whatever else was checked when it was granted.
-func TestAReservationKeepsItsPrice(t *testing.T) { kit.Both(t, testAReservationKeepsItsPrice) }
+func TestAReservationKeepsItsPrice(t *testing.T) { kit.Anywhere(t, testAReservationKeepsItsPrice) }
 
 func testAReservationKeepsItsPrice(t *kit.T) {
 	sold := func(more func(*policy.Market)) *policy.Policy {
@@ -350,7 +352,7 @@ func testAReservationKeepsItsPrice(t *kit.T) {
 
 // What is bought in between at other prices counts, and never costs more than was promised.
 func TestAReservationCountsWhatIsPaidMeanwhile(t *testing.T) {
-	kit.Both(t, testAReservationCountsWhatIsPaidMeanwhile)
+	kit.Anywhere(t, testAReservationCountsWhatIsPaidMeanwhile)
 }
 
 func testAReservationCountsWhatIsPaidMeanwhile(t *kit.T) {
@@ -374,7 +376,7 @@ func testAReservationCountsWhatIsPaidMeanwhile(t *kit.T) {
 // Budget that was taken back is not held any more: at capture such people are refused, or left out with a refund, as those who have
 // withdrawn are. For everybody else it counts as held as long as it is there.
 func TestAReservationDoesNotKeepBudgetThatWasTakenBack(t *testing.T) {
-	kit.Both(t, testAReservationDoesNotKeepBudgetThatWasTakenBack)
+	kit.Anywhere(t, testAReservationDoesNotKeepBudgetThatWasTakenBack)
 }
 
 func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *kit.T) {
@@ -409,7 +411,7 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *kit.T) {
 
 // Fewer holders than reserved before do not undo a reservation; more let others in beside it, and it still has its place.
 func TestAReservationKeepsItsPlaceAmongHolders(t *testing.T) {
-	kit.Both(t, testAReservationKeepsItsPlaceAmongHolders)
+	kit.Anywhere(t, testAReservationKeepsItsPlaceAmongHolders)
 }
 
 func testAReservationKeepsItsPlaceAmongHolders(t *kit.T) {
@@ -442,7 +444,7 @@ func testAReservationKeepsItsPlaceAmongHolders(t *kit.T) {
 
 // A quote that was made under other terms says so, if it is not what the order is any more; a sale that comes to the same is made.
 func TestAQuoteTellsThatTermsHaveChanged(t *testing.T) {
-	kit.Both(t, testAQuoteTellsThatTermsHaveChanged)
+	kit.Anywhere(t, testAQuoteTellsThatTermsHaveChanged)
 }
 
 func testAQuoteTellsThatTermsHaveChanged(t *kit.T) {
@@ -496,7 +498,7 @@ func testAQuoteTellsThatTermsHaveChanged(t *kit.T) {
 // Enrolling again under other terms says what does help. Then it does, for those too who have withdrawn: they never take part under the
 // former terms in between.
 func TestEnrollingUnderOtherTermsSaysWhatToDo(t *testing.T) {
-	kit.Both(t, testEnrollingUnderOtherTermsSaysWhatToDo)
+	kit.Anywhere(t, testEnrollingUnderOtherTermsSaysWhatToDo)
 }
 
 func testEnrollingUnderOtherTermsSaysWhatToDo(t *kit.T) {
@@ -525,7 +527,7 @@ func testEnrollingUnderOtherTermsSaysWhatToDo(t *kit.T) {
 
 // Partial: who would be refused is left out, with the reason, and the same key tells the same again, also when it is true no more.
 func TestPartialChangesLeaveOutWhoIsRefused(t *testing.T) {
-	kit.Both(t, testPartialChangesLeaveOutWhoIsRefused)
+	kit.Anywhere(t, testPartialChangesLeaveOutWhoIsRefused)
 }
 
 func testPartialChangesLeaveOutWhoIsRefused(t *kit.T) {
@@ -583,7 +585,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *kit.T) {
 
 // Each person may be enrolled on terms of its own; the function is asked once about each, in order, and another answer is another request.
 func TestEveryoneIsEnrolledOnTermsOfTheirOwn(t *testing.T) {
-	kit.Both(t, testEveryoneIsEnrolledOnTermsOfTheirOwn)
+	kit.Anywhere(t, testEveryoneIsEnrolledOnTermsOfTheirOwn)
 }
 
 func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *kit.T) {
@@ -631,7 +633,7 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *kit.T) {
 }
 
 // A change that cannot be is a typed error, and changes nothing.
-func TestTermsThatCannotBe(t *testing.T) { kit.Both(t, testTermsThatCannotBe) }
+func TestTermsThatCannotBe(t *testing.T) { kit.Anywhere(t, testTermsThatCannotBe) }
 
 func testTermsThatCannotBe(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
@@ -678,7 +680,7 @@ func testTermsThatCannotBe(t *kit.T) {
 
 // Ceilings are those of the clock. If it has gone back behind the log, what a calendar had come to allow counts for nothing: so no
 // clock that was wrong makes more of less.
-func TestTermsAreComparedByTheClock(t *testing.T) { kit.Both(t, testTermsAreComparedByTheClock) }
+func TestTermsAreComparedByTheClock(t *testing.T) { kit.Anywhere(t, testTermsAreComparedByTheClock) }
 
 func testTermsAreComparedByTheClock(t *kit.T) {
 	now := ledgertest.Begin().Add(10 * time.Hour)

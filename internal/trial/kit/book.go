@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -53,9 +54,12 @@ type Book interface {
 	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]                                    // as of [ledger.Ledger]
 	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]                      // as of [ledger.Ledger]
 
-	Checkpoint(ctx context.Context) ([]byte, error)                                // as of [ledger.Ledger]
-	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)            // as of [ledger.Ledger]
-	Statement(ctx context.Context, key, object string) (evidence.Statement, error) // as of [ledger.Ledger]
+	Checkpoint(ctx context.Context) ([]byte, error)                                  // as of [ledger.Ledger]
+	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)              // as of [ledger.Ledger]
+	Statement(ctx context.Context, key, object string) (evidence.Statement, error)   // as of [ledger.Ledger]
+	Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error) // as of [ledger.Ledger]
+	Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]           // as of [ledger.Ledger]
+	Close() error                                                                    // as of [ledger.Ledger]
 }
 
 var (
@@ -66,10 +70,11 @@ var (
 // Served returns a ledger as who calls it over HTTP has it, without a network.
 func Served(t testing.TB, l *ledger.Ledger) *ledgerclient.Client {
 	t.Helper()
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}, Limits: ledgerhttp.Limits{Rate: 1e9, Burst: 1e9}})
-	Must(t, err) // as of [ledger.Ledger]
+	crowded := ledgerhttp.Limits{Rate: 1e9, Burst: 1e9, Running: 1e4, Large: 1e4, Streams: 1e4, Each: 1e4}
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}, Limits: crowded})
+	Must(t, err)
 	c, err := ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}})
-	Must(t, err) // as of [ledger.Ledger]
+	Must(t, err)
 	return c
 }
 
@@ -91,4 +96,18 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	response := w.Result()
 	response.ContentLength = int64(w.Body.Len())
 	return response, nil
+}
+
+// served is a ledger that is called over HTTP, and is closed with its client.
+type served struct {
+	*ledgerclient.Client
+	ledger *ledger.Ledger
+}
+
+// Close closes both.
+func (s *served) Close() error { return errors.Join(s.Client.Close(), s.ledger.Close()) }
+
+// Verify verifies where the ledger is: a copy, which the client would verify, cannot be made of one in memory.
+func (s *served) Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error) {
+	return s.ledger.Verify(ctx, r)
 }

@@ -13,31 +13,41 @@ import (
 // T is a test of what any ledger must do, wherever it is kept.
 type T struct {
 	*testing.T
-	file bool // it is kept in a file; else in memory
+	file   bool // it is kept in a file; else in memory
+	served bool // it is called over HTTP; see [Anywhere]
 }
 
 // Both runs a test on a ledger of package ledgertest, and on one in a file.
 func Both(t *testing.T, test func(t *T)) {
 	t.Helper()
 	for name, file := range map[string]bool{"memory": false, "file": true} {
-		t.Run(name, func(t *testing.T) { test(&T{t, file}) })
+		t.Run(name, func(t *testing.T) { test(&T{T: t, file: file}) })
+	}
+}
+
+// Anywhere runs a test as [Both] does and, in the deep form, on a ledger that is called over HTTP.
+func Anywhere(t *testing.T, test func(t *T)) {
+	t.Helper()
+	Both(t, test)
+	if pace.Deep() {
+		t.Run("served", func(t *testing.T) { test(&T{T: t, served: true}) })
 	}
 }
 
 // Run runs a subtest of a test of what any ledger must do.
 func (t *T) Run(name string, test func(t *T)) bool {
-	return t.T.Run(name, func(inner *testing.T) { test(&T{inner, t.file}) })
+	return t.T.Run(name, func(inner *testing.T) { test(&T{inner, t.file, t.served}) })
 }
 
 // NewLedger opens a new ledger for a test, in a file if the test is one of [Both] and says so, and else in memory. Its clock
 // begins at [ledgertest.Begin], and goes as fast as the machine's.
-func NewLedger(t testing.TB) *ledger.Ledger {
+func NewLedger(t testing.TB) Book {
 	t.Helper()
 	return Open(t, ledger.Options{})
 }
 
 // Open is [NewLedger] with options.
-func Open(t testing.TB, o ledger.Options) *ledger.Ledger {
+func Open(t testing.TB, o ledger.Options) Book {
 	t.Helper()
 	return NewHouse(t).Open(t, o)
 }
@@ -64,11 +74,14 @@ func NewHouse(t testing.TB) *House {
 }
 
 // Open opens the ledger until the test ends, if it is not closed before.
-func (h *House) Open(t testing.TB, o ledger.Options) *ledger.Ledger {
+func (h *House) Open(t testing.TB, o ledger.Options) Book {
 	t.Helper()
 	l, err := h.Try(o)
 	Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
+	if both, ok := t.(*T); ok && both.served {
+		return &served{Served(t, l), l}
+	}
 	return l
 }
 

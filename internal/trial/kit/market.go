@@ -25,7 +25,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 }
 
 // EnrollUnder enrols objects in a question under a policy, each with the same cap.
-func EnrollUnder(t testing.TB, l *ledger.Ledger, question string, p policy.Policy, limit string, objects ...string) {
+func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under %.60s", question, objects[0], len(objects), p)
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})
@@ -33,7 +33,7 @@ func EnrollUnder(t testing.TB, l *ledger.Ledger, question string, p policy.Polic
 }
 
 // Sellers defines the vote and puts objects in it on the market.
-func Sellers(t testing.TB, l *ledger.Ledger, most, limit string, objects ...string) *ledger.Ledger {
+func Sellers(t testing.TB, l Book, most, limit string, objects ...string) Book {
 	t.Helper()
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, most), limit, objects...)
@@ -50,7 +50,7 @@ func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) ledge
 }
 
 // Sell makes a sale.
-func Sell(t testing.TB, l *ledger.Ledger, r ledger.SellRequest) ledger.Sale {
+func Sell(t testing.TB, l Book, r ledger.SellRequest) ledger.Sale {
 	t.Helper()
 	s, err := l.Sell(t.Context(), r)
 	Must(t, err)
@@ -58,7 +58,7 @@ func Sell(t testing.TB, l *ledger.Ledger, r ledger.SellRequest) ledger.Sale {
 }
 
 // Commit makes a sale of a reservation.
-func Commit(t testing.TB, l *ledger.Ledger, key string, reservation uint64) ledger.Sale {
+func Commit(t testing.TB, l Book, key string, reservation uint64) ledger.Sale {
 	t.Helper()
 	s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: ledger.TruthOf("yes")})
 	Must(t, err)
@@ -66,7 +66,7 @@ func Commit(t testing.TB, l *ledger.Ledger, key string, reservation uint64) ledg
 }
 
 // Reserve makes a reservation.
-func Reserve(t testing.TB, l *ledger.Ledger, r ledger.ReserveRequest) ledger.Reservation {
+func Reserve(t testing.TB, l Book, r ledger.ReserveRequest) ledger.Reservation {
 	t.Helper()
 	got, err := l.Reserve(t.Context(), r)
 	Must(t, err)

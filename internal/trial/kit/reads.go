@@ -121,7 +121,7 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 }
 
 // WantClean has a ledger folded again from its log, and compared with what it stores. It fails if there is any problem.
-func WantClean(t testing.TB, l *ledger.Ledger, r ledger.VerifyRequest) {
+func WantClean(t testing.TB, l Book, r ledger.VerifyRequest) {
 	t.Helper()
 	r.Report = func(p ledger.Problem) { t.Errorf("found %+v", p) }
 	_, err := l.Verify(t.Context(), r)
@@ -129,7 +129,7 @@ func WantClean(t testing.TB, l *ledger.Ledger, r ledger.VerifyRequest) {
 }
 
 // AuditAll compares the fold of the log with what is stored, and the money with the prices.
-func AuditAll(t testing.TB, l *ledger.Ledger) {
+func AuditAll(t testing.TB, l Book) {
 	t.Helper()
 	WantClean(t, l, ledger.VerifyRequest{})
 	AuditMarket(t, l)
@@ -137,7 +137,7 @@ func AuditAll(t testing.TB, l *ledger.Ledger) {
 
 // Unchanged runs fn and reports any change: a call that failed must leave nothing. The log is as it was, and what is stored
 // is what follows from it.
-func Unchanged(t testing.TB, l *ledger.Ledger, fn func()) {
+func Unchanged(t testing.TB, l Book, fn func()) {
 	t.Helper()
 	log, sum := Text(t, Events(t, l)), Stats(t, l)
 	fn()

@@ -39,13 +39,13 @@ func Vote() ledger.Question {
 func Smoker() ledger.Question { return ledger.Question{Name: "smoker", Values: []string{"yes", "no"}} }
 
 // Define defines a question.
-func Define(t testing.TB, l *ledger.Ledger, q ledger.Question) {
+func Define(t testing.TB, l Book, q ledger.Question) {
 	t.Helper()
 	Must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
 }
 
 // Enroll enrols objects in a question, each with the same cap.
-func Enroll(t testing.TB, l *ledger.Ledger, question, limit string, objects ...string) {
+func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})
@@ -53,7 +53,7 @@ func Enroll(t testing.TB, l *ledger.Ledger, question, limit string, objects ...s
 }
 
 // Voters defines the vote and enrols objects in it, each with the same cap.
-func Voters(t testing.TB, l *ledger.Ledger, limit string, objects ...string) *ledger.Ledger {
+func Voters(t testing.TB, l Book, limit string, objects ...string) Book {
 	t.Helper()
 	Define(t, l, Vote())
 	Enroll(t, l, "vote", limit, objects...)
@@ -84,7 +84,7 @@ func ReleaseOf(t testing.TB, key, object, epsilon string) ledger.ReleaseRequest 
 }
 
 // Release carries a request out.
-func Release(t testing.TB, l *ledger.Ledger, r ledger.ReleaseRequest) ledger.Response {
+func Release(t testing.TB, l Book, r ledger.ReleaseRequest) ledger.Response {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)
 	Must(t, err)
@@ -98,7 +98,7 @@ func Order(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseReq
 }
 
 // CarryOut carries a request out.
-func CarryOut(t testing.TB, l *ledger.Ledger, r ledger.RaiseRequest) ledger.RaiseResult {
+func CarryOut(t testing.TB, l Book, r ledger.RaiseRequest) ledger.RaiseResult {
 	t.Helper()
 	result, err := l.Raise(t.Context(), r)
 	Must(t, err)
@@ -136,7 +136,7 @@ func Inquire(t testing.TB, key, query, epsilon string, truth ledger.TruthFunc, o
 }
 
 // AnswerTo carries a request out.
-func AnswerTo(t testing.TB, l *ledger.Ledger, r ledger.AnswerRequest) ledger.AnswerResult {
+func AnswerTo(t testing.TB, l Book, r ledger.AnswerRequest) ledger.AnswerResult {
 	t.Helper()
 	result, err := l.Answer(t.Context(), r)
 	Must(t, err)

@@ -96,6 +96,7 @@ type Reconcile struct {
 	DryRun   bool     `json:"dry_run,omitempty" doc:"Change nothing: the result is what would be done."`
 	Withdraw bool     `json:"withdraw,omitempty" doc:"Withdraw who has no row any more."`
 	Gone     int      `json:"gone,omitempty" doc:"How many are expected to be withdrawn, if they are more than one in a hundred."`
+	AsOf     uint64   `json:"as_of,omitempty" doc:"The last event that the table knows; without it, that of when the request comes."`
 	// Expected is sent by a client that has asked somebody whether that is to be done.
 	Expected *ledger.ReconcileResult `json:"expected,omitempty" doc:"What a dry run has said: if anything else is to be done by now, nothing is."`
 }
@@ -119,7 +120,7 @@ type Release struct {
 
 // Panel says whom a request is about.
 type Panel struct {
-	Objects []string `json:"objects,omitempty" doc:"The objects, by name; or all is set."`
+	Objects []string `json:"objects,omitzero" doc:"The objects, by name; or all is set."`
 	All     bool     `json:"all,omitempty" doc:"Everyone who takes part, in place of objects."`
 	Partial bool     `json:"partial,omitempty" doc:"Leave out who is refused, rather than refuse the request."`
 }
@@ -194,7 +195,7 @@ type Order struct {
 	Buyer    string          `json:"buyer" doc:"By its name."`
 	Question string          `json:"question" doc:"By its name."`
 	Epsilon  privacy.Epsilon `json:"epsilon" doc:"Of the responses."`
-	Objects  []string        `json:"objects,omitempty" doc:"The objects, by name; or all is set."`
+	Objects  []string        `json:"objects,omitzero" doc:"The objects, by name; or all is set."`
 	All      bool            `json:"all,omitempty" doc:"Everyone who takes part, in place of objects."`
 }
 
@@ -211,7 +212,7 @@ func NewOrder(o ledger.Order) Order {
 // BudgetOf is a [ledger.BudgetRequest].
 type BudgetOf struct {
 	Question string            `json:"question" doc:"By its name."`
-	Objects  []string          `json:"objects,omitempty" doc:"The objects, by name; or all is set."`
+	Objects  []string          `json:"objects,omitzero" doc:"The objects, by name; or all is set."`
 	All      bool              `json:"all,omitempty" doc:"Everyone who takes part, in place of objects."`
 	Buyer    string            `json:"buyer,omitempty" doc:"Who would buy, by name; without it, the host would raise."`
 	Epsilons []privacy.Epsilon `json:"epsilons,omitempty" doc:"The levels that are asked about; without them, those at which something changes."`
