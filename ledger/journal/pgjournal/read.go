@@ -81,7 +81,11 @@ func (r *reader) fill(ctx context.Context) error {
 		return err
 	}
 	for i := range found {
-		if err := r.take(ctx, &found[i]); err != nil {
+		err := r.take(ctx, &found[i])
+		if errors.Is(err, errMoved) {
+			return nil // what is left of the segment is under another key now
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -208,7 +212,7 @@ func (r *reader) unseal(ctx context.Context, f *frame) ([]byte, error) {
 	if r.cipher == nil || r.segment != f.segment {
 		k, err := r.key(ctx, f.segment)
 		if err != nil {
-			return nil, err
+			return nil, r.orMoved(ctx, f.segment, err)
 		}
 		if r.cipher, err = cipherOf(k); err != nil {
 			return nil, err
