@@ -101,7 +101,7 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 	if slices.ContainsFunc(v.segments, func(s span) bool { return s.id == id }) {
 		return err
 	}
-	return errMoved
+	return fmt.Errorf("%w: %w", errMoved, err)
 }
 
 // take takes the journal, if this host can go on with what is there. A segment that is begun meanwhile is errMoved: its key may not lie here.
