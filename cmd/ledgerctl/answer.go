@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -103,7 +104,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	if err != nil {
 		return err
 	}
-	out.Refused = append([]ledger.Refusal{}, out.Refused...)
+	out.Refused, out.Sums = append([]ledger.Refusal{}, out.Refused...), vocabulary.SumRefusals(out.Refused)
 	return a.PrintDone(fmt.Sprintf("the answer is event %d", out.Event), key, out)
 }
 
@@ -111,7 +112,8 @@ type answerResult struct {
 	Question string `json:"question"`
 	Query    string `json:"query"`
 	ledger.AnswerResult
-	Key string `json:"key"`
+	Sums []ledger.RefusalSum `json:"sums,omitempty"` // of the refused, by reason
+	Key  string              `json:"key"`
 }
 
 func (r answerResult) Table(w io.Writer) {
@@ -131,7 +133,7 @@ func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
 	err := a.with(ctx, reading, func(l book) error {
 		quote, err := l.QuoteAnswer(ctx, r)
 		out.Objects, out.Charge, out.Anew, out.Held = quote.Objects, quote.Charge, quote.Anew, quote.Held
-		out.Refused = append([]ledger.Refusal{}, quote.Refused...)
+		out.Refused, out.Sums = append([]ledger.Refusal{}, quote.Refused...), vocabulary.SumRefusals(quote.Refused)
 		if quote.NotRaised != nil {
 			out.NotRaised = quote.NotRaised.Error()
 		}
@@ -145,15 +147,16 @@ func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
 
 // answerQuoteResult is what an answer would cost.
 type answerQuoteResult struct {
-	Question  string           `json:"question"`
-	Query     string           `json:"query"`
-	Epsilon   privacy.Epsilon  `json:"epsilon"`
-	Objects   uint64           `json:"objects"`              // without those refused
-	Charge    privacy.Epsilon  `json:"charge"`               // to each
-	Anew      privacy.Epsilon  `json:"anew"`                 // what it would be if the answer at Held were not raised
-	Held      privacy.Epsilon  `json:"held"`                 // the highest ε at which it is answered, or 0
-	NotRaised string           `json:"not_raised,omitempty"` // why that answer is not raised
-	Refused   []ledger.Refusal `json:"refused"`
+	Question  string              `json:"question"`
+	Query     string              `json:"query"`
+	Epsilon   privacy.Epsilon     `json:"epsilon"`
+	Objects   uint64              `json:"objects"`              // without those refused
+	Charge    privacy.Epsilon     `json:"charge"`               // to each
+	Anew      privacy.Epsilon     `json:"anew"`                 // what it would be if the answer at Held were not raised
+	Held      privacy.Epsilon     `json:"held"`                 // the highest ε at which it is answered, or 0
+	NotRaised string              `json:"not_raised,omitempty"` // why that answer is not raised
+	Refused   []ledger.Refusal    `json:"refused"`
+	Sums      []ledger.RefusalSum `json:"sums,omitempty"` // of the refused, by reason
 
 	partial bool
 }

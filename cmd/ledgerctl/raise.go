@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -127,16 +128,17 @@ func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out csv.Wri
 
 // raiseResult is what a raise did.
 type raiseResult struct {
-	Question string           `json:"question"`
-	Epsilon  privacy.Epsilon  `json:"epsilon"`
-	Drawn    int              `json:"drawn"`
-	Reused   int              `json:"reused"`
-	Derived  int              `json:"derived"`
-	Refused  []ledger.Refusal `json:"refused"`
-	Unlisted int              `json:"unlisted,omitempty"` // refused, too
-	Events   span             `json:"events"`
-	Key      string           `json:"key"`
-	Out      string           `json:"out,omitempty"` // the file with the responses
+	Question string              `json:"question"`
+	Epsilon  privacy.Epsilon     `json:"epsilon"`
+	Drawn    int                 `json:"drawn"`
+	Reused   int                 `json:"reused"`
+	Derived  int                 `json:"derived"`
+	Refused  []ledger.Refusal    `json:"refused"`
+	Sums     []ledger.RefusalSum `json:"sums,omitempty"`     // of those listed, by reason
+	Unlisted int                 `json:"unlisted,omitempty"` // refused, too
+	Events   span                `json:"events"`
+	Key      string              `json:"key"`
+	Out      string              `json:"out,omitempty"` // the file with the responses
 }
 
 // span is a range of events.
@@ -148,7 +150,7 @@ type span struct {
 func newRaiseResult(f *raiseFlags, key string, done ledger.RaiseResult) raiseResult {
 	return raiseResult{
 		Question: f.question, Epsilon: f.to, Drawn: done.Drawn, Reused: done.Reused, Derived: done.Derived,
-		Refused: append([]ledger.Refusal{}, done.Refused...), Unlisted: done.Unlisted, Events: span{done.First, done.Last}, Key: key, Out: f.out,
+		Refused: append([]ledger.Refusal{}, done.Refused...), Sums: vocabulary.SumRefusals(done.Refused), Unlisted: done.Unlisted, Events: span{done.First, done.Last}, Key: key, Out: f.out,
 	}
 }
 

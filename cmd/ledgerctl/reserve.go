@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // reserveFlags are the flags of reserve.
@@ -62,7 +63,7 @@ func (a *app) reserve(cmd *cobra.Command, f *reserveFlags, c csv.Columns) error 
 	if err != nil {
 		return err
 	}
-	out.Refused = append([]ledger.Refusal{}, out.Refused...)
+	out.Refused, out.Sums = append([]ledger.Refusal{}, out.Refused...), vocabulary.SumRefusals(out.Refused)
 	return a.PrintDone(fmt.Sprintf("reservation %d is made", out.Number), r.Key, out)
 }
 
@@ -88,7 +89,8 @@ func (a *app) reserveRequest(cmd *cobra.Command, f *reserveFlags, c csv.Columns)
 // reserveResult is what is held.
 type reserveResult struct {
 	ledger.Reservation
-	Skipped int `json:"skipped"` // rows without a value
+	Sums    []ledger.RefusalSum `json:"sums,omitempty"` // of the refused, by reason
+	Skipped int                 `json:"skipped"`        // rows without a value
 }
 
 func (r reserveResult) Table(w io.Writer) {

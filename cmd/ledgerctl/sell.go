@@ -19,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // sellFlags are the flags of sell.
@@ -267,20 +268,21 @@ type sellResult struct {
 	ID   string `json:"id,omitempty"` // of the quote that was asked for
 	Sale uint64 `json:"sale"`
 	ledger.Offer
-	Refused   []ledger.Refusal `json:"refused"`
-	Skipped   int              `json:"skipped"` // rows without a value
-	Time      time.Time        `json:"time"`
-	Events    span             `json:"events"`
-	Key       string           `json:"key"`
-	Out       string           `json:"out,omitempty"`       // the file with the responses
-	Forgotten int              `json:"forgotten,omitempty"` // objects that are left out there
-	Receipt   string           `json:"receipt,omitempty"`   // the file with the receipt
+	Refused   []ledger.Refusal    `json:"refused"`
+	Sums      []ledger.RefusalSum `json:"sums,omitempty"` // of the refused, by reason
+	Skipped   int                 `json:"skipped"`        // rows without a value
+	Time      time.Time           `json:"time"`
+	Events    span                `json:"events"`
+	Key       string              `json:"key"`
+	Out       string              `json:"out,omitempty"`       // the file with the responses
+	Forgotten int                 `json:"forgotten,omitempty"` // objects that are left out there
+	Receipt   string              `json:"receipt,omitempty"`   // the file with the receipt
 }
 
 func newSellResult(f *deliveryFlags, key string, w *selling) sellResult {
 	s := w.sale
 	return sellResult{
-		Sale: s.Number, Offer: s.Offer, Refused: append([]ledger.Refusal{}, s.Refused...), Time: s.Time, Events: span{s.First, s.Last}, Key: key,
+		Sale: s.Number, Offer: s.Offer, Refused: append([]ledger.Refusal{}, s.Refused...), Sums: vocabulary.SumRefusals(s.Refused), Time: s.Time, Events: span{s.First, s.Last}, Key: key,
 		Out: f.out, Receipt: f.receipt, Forgotten: w.erased,
 	}
 }

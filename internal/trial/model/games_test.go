@@ -99,6 +99,12 @@ func TestGamesOfNote(t *testing.T) {
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
 		},
+		// A table raises a cap in the row of a question that is new; what changes in another question comes before that.
+		"a table with a new cap": {
+			moveReconcile{Rows: []row{{Question: "smoker", Object: "new", Rule: 4, Cap: milli(300)}}},
+			moveReconcile{Rows: []row{
+				{Question: "vote", Object: "new", Rule: 4, Cap: milli(1000), Consent: "on file"}, {Question: "smoker", Object: "new", Rule: 20, Cap: milli(1000), Consent: "on file"}}},
+		},
 		// Of the shares that reserved orders will unlock, one can be relied on.
 		"an order that does not come": {
 			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: kit.Boundless().Nano()},

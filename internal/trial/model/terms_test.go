@@ -23,6 +23,7 @@ type agreement struct {
 	under   rule
 	keeps   bool // the policy that there is
 	cap     int64
+	was     int64 // if it is not 0: a cap that is another one by now stays
 	consent string
 }
 
@@ -130,7 +131,7 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 	if !want.keeps {
 		to = want.under
 	}
-	if want.cap != 0 {
+	if want.cap != 0 && (want.was == 0 || want.was == limit) {
 		cap = want.cap
 	}
 	if to.policy.Equal(c.rule.policy) && cap == limit {
@@ -438,7 +439,7 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Rec
 		if agreed && r.Consent == "" {
 			r.Cap = 0
 		}
-		id, want := [2]string{r.Question, name}, agreement{under: allRules()[r.Rule], cap: r.Cap, consent: r.Consent}
+		id, want := [2]string{r.Question, name}, agreement{under: allRules()[r.Rule], cap: r.Cap, was: limit, consent: r.Consent}
 		c := m.chain(r.Question, name)
 		switch {
 		case c != nil && c.withdrawn:
@@ -466,7 +467,7 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Rec
 			todo.enrol[r.Question] = append(todo.enrol[r.Question], name)
 			if p != nil && r.Cap != 0 && r.Cap != limit {
 				todo.then[r.Question] = append(todo.then[r.Question], name)
-				todo.changed[id], limit = agreement{keeps: true, cap: r.Cap, consent: r.Consent}, r.Cap
+				todo.changed[id], limit = agreement{keeps: true, cap: r.Cap, was: limit, consent: r.Consent}, r.Cap
 			}
 			if p != nil {
 				want.cap = 0

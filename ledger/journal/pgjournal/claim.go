@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -88,6 +89,21 @@ const mostTries = 20
 // errMoved says that the term was not raised, and nothing else has happened.
 var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those that it was given")
 
+// orMoved is errMoved in place of an error, if that is because a segment was trimmed meanwhile.
+func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) error {
+	if !errors.Is(err, keyholder.ErrDestroyed) {
+		return err
+	}
+	v, failed := j.look(ctx, journal.Position{})
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	if slices.ContainsFunc(v.segments, func(s span) bool { return s.id == id }) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errMoved, err)
+}
+
 // take takes the journal, if this host can go on with what is there. A segment that is begun meanwhile is errMoved: its key may not lie here.
 func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) error {
 	v, err := j.look(ctx, journal.Position{})
@@ -100,7 +116,7 @@ func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) error
 	}
 	for _, s := range v.segments {
 		if _, err := j.key(ctx, s.id); err != nil {
-			return err
+			return j.orMoved(ctx, s.id, err)
 		}
 	}
 	highest := uint64(0)

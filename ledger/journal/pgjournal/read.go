@@ -45,7 +45,8 @@ type reader struct {
 	text   []byte           // of these frames
 
 	segment keyholder.Segment
-	cipher  cipher.AEAD // of that segment; nil for none
+	cipher  cipher.AEAD       // of that segment; nil for none
+	trimmed keyholder.Segment // whose key was found destroyed
 }
 
 // next returns the next group. [io.EOF] says that there is none.
@@ -81,7 +82,11 @@ func (r *reader) fill(ctx context.Context) error {
 		return err
 	}
 	for i := range found {
-		if err := r.take(ctx, &found[i]); err != nil {
+		err := r.take(ctx, &found[i])
+		if errors.Is(err, errMoved) {
+			return nil // what is left of the segment is under another key now
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -207,6 +212,9 @@ func (r *reader) take(ctx context.Context, f *frame) error {
 func (r *reader) unseal(ctx context.Context, f *frame) ([]byte, error) {
 	if r.cipher == nil || r.segment != f.segment {
 		k, err := r.key(ctx, f.segment)
+		if err != nil && r.trimmed != f.segment { // more than once it cannot have been trimmed
+			r.trimmed, err = f.segment, r.orMoved(ctx, f.segment, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -401,5 +402,51 @@ func TestLeader(t *testing.T) {
 	must(t, b.Close())
 	if _, err := b.Leader(t.Context()); !errors.Is(err, journal.ErrClosed) {
 		t.Errorf("a handle that is closed: %v", err)
+	}
+}
+
+// disturbed is a holder that is disturbed by something before it gives its first key.
+type disturbed struct {
+	keyholder.Holder
+	by func()
+}
+
+func (d *disturbed) Get(ctx context.Context, journal string, id keyholder.Segment) (keyholder.Key, error) {
+	if by := d.by; by != nil {
+		d.by = nil
+		by()
+	}
+	return d.Holder.Get(ctx, journal, id)
+}
+
+// A segment is trimmed, and what is left of it encrypted anew, between the moments at which another host sees it and looks for its key: that
+// is no loss. Whoever reads behind it reads on, and whoever claims the journal has it.
+func TestATrimWhileAnotherHostLooks(t *testing.T) {
+	for name, look := range map[string]func(b *pgjournal.Journal, groups []journal.Group){
+		"reads": func(b *pgjournal.Journal, groups []journal.Group) {
+			found, err := read(t, b, groups[2].After)
+			if err != nil || len(found) != 3 || !reflect.DeepEqual(found[2].Records, groups[5].Records) {
+				t.Errorf("%d groups are read: %v", len(found), err)
+			}
+		},
+		"claims": func(b *pgjournal.Journal, groups []journal.Group) { claimed(t, b, groups[5].After) },
+	} {
+		h := newHosts(shared(t).Database(t, "journals"), "a", "b")
+		h.change = func(o *pgjournal.Options) { o.Bases = 1 }
+		a := started(t, h, "a")
+		var groups []journal.Group
+		for n := range 3 { // a segment has two groups
+			groups = append(groups, a.cut(fmt.Sprint("first ", n)), a.add(fmt.Sprint("second ", n)))
+		}
+		keys := &disturbed{Holder: h.keys["b"]}
+		h.change = func(o *pgjournal.Options) { o.Bases, o.Keys = 1, keys }
+		b := h.open(t, "b")
+		must(t, b.Folded(t.Context(), groups[5].After))
+		trimmed := false
+		keys.by = func() { must(t, a.j.Trim(t.Context(), groups[2].After)); trimmed = true }
+		look(b, groups)
+		if !trimmed {
+			t.Errorf("%s: nothing was trimmed", name)
+		}
 	}
 }
