@@ -25,11 +25,12 @@ func Both(t *testing.T, test func(t *T)) {
 	}
 }
 
-// Anywhere runs a test as [Both] does and, in the deep form, on a ledger that is called over HTTP.
+// Anywhere runs a test as [Both] does and, in the deep form, on a ledger that is called over HTTP. Under the race detector games of the model
+// are played over HTTP instead, which is faster.
 func Anywhere(t *testing.T, test func(t *T)) {
 	t.Helper()
 	Both(t, test)
-	if pace.Deep() {
+	if pace.Deep() && !pace.Hurried() {
 		t.Run("served", func(t *testing.T) { test(&T{T: t, served: true}) })
 	}
 }
