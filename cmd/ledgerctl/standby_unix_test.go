@@ -20,7 +20,7 @@ import (
 
 // Three hosts share the journal of a ledger in PostgreSQL: one has it, one follows and takes over, and one keeps keys.
 func TestStandbys(t *testing.T) {
-	server := pgtest.StartLasting(t)
+	server := pgtest.Start(t)
 	p := scripts(t, "testdata/standby", "")
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {

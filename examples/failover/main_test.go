@@ -9,7 +9,7 @@ import (
 
 // Two hosts hang, one after it has sold something that nobody has noted. It is not sold again, and who wakes up sells nothing.
 func TestEveryOrderIsSoldOnce(t *testing.T) {
-	s := pgtest.StartLasting(t)
+	s := pgtest.Start(t)
 	var out strings.Builder
 	if err := run(t.Context(), s.Address("postgres"), &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())

@@ -21,15 +21,6 @@ func Long() bool { return os.Getenv(long) != "" }
 // Deep tells whether the deep forms of tests are asked for, or the long ones.
 func Deep() bool { return os.Getenv(deep) != "" || Long() }
 
-// OnlyDeep ends a test that the quick form leaves out, and says why. Under the race detector it goes on in every form: nothing else may run there
-// what runs side by side in it.
-func OnlyDeep(t testing.TB, why string) {
-	t.Helper()
-	if !Deep() && Race == 0 {
-		t.Skipf("in the deep form (%s): %s", deep, why)
-	}
-}
-
 // Scale returns how much to try of something whose deep form is the quick one: so much in that, and so much in the long one.
 func Scale(quick, thorough int) int { return Tries(quick, quick, thorough) }
 

@@ -44,10 +44,8 @@ type Server struct {
 }
 
 // Start makes a database, and starts a server for it with settings such as "fsync=off". Where PostgreSQL is not installed, the test is impossible.
-// A server of a test's own takes a second or two: such tests are for the deep form. Those that the quick one must have call [StartLasting].
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	pace.OnlyDeep(t, "it has a database server of its own")
 	return StartIn(t, nil, settings...)
 }
 

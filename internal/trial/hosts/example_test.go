@@ -69,7 +69,7 @@ func mutual(dir string) (*tls.Config, error) {
 
 // What the documentation shows works.
 func TestTheExampleOfTheDocumentation(t *testing.T) {
-	s := pgtest.StartLasting(t)
+	s := pgtest.Start(t)
 	s.Standby(t, "one")
 	s.Waits(t, "one")
 	dir := pace.Scratch(t)

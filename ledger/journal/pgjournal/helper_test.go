@@ -37,7 +37,7 @@ func shared(t *testing.T) *pgtest.Server {
 	t.Helper()
 	common.once.Do(func() { common.server = pgtest.StartLasting(t) })
 	if common.server == nil { // the test before was skipped, or failed, for this one's reason
-		return pgtest.StartLasting(t)
+		return pgtest.Start(t)
 	}
 	return common.server
 }
