@@ -445,7 +445,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 		`UPDATE sluice.heads SET root = begin_root`,
 		`UPDATE sluice.heads SET events = events + 1`,
 	} {
-		if (n+i)%pace.Tries(4, 1, 1) != 0 {
+		if (n+i)%pace.Tries(4, 1, 1) != 0 && !strings.Contains(change, "SET term") { // which only the seal tells
 			continue
 		}
 		s.Exec(t, "journals", change)
