@@ -179,7 +179,7 @@ func (f *serveFlags) address(at net.Listener) string {
 // grace is how long requests under way may go on when the server is told to end.
 const grace = 20 * time.Second
 
-// serveUntil serves until ctx ends, and then until what is under way is done. What is not done by then goes on when it is asked for again, by
+// until serves until ctx ends, and then until what is under way is done. What is not done by then goes on when it is asked for again, by
 // its key.
 func until(ctx context.Context, handler *ledgerhttp.Handler, at net.Listener) error {
 	server := ledgerhttp.Server(handler)

@@ -66,9 +66,11 @@ func read(f *files.Files, path string) (s settings, err error) {
 	if err := in.Decode(&s); err != nil {
 		return s, fault.Input("", "--journal %q: %v", path, err)
 	}
-	for name, value := range map[string]*string{"database": &s.Database, "host": &s.Host, "keys": &s.Keys, "listen": &s.Listen, "cert": &s.Cert, "key": &s.Key, "authority": &s.Authority} {
-		if *value == "" {
-			return s, fault.Input("", "--journal %q: %q is missing", path, name)
+	for _, must := range []struct{ name, value string }{
+		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key", s.Key}, {"authority", s.Authority},
+	} {
+		if must.value == "" {
+			return s, fault.Input("", "--journal %q: %q is missing", path, must.name)
 		}
 	}
 	if len(s.Others) == 0 {
