@@ -123,6 +123,7 @@ func (x *Inquiry) largestFor(s *state.State, refused []vocabulary.Refusal) (priv
 		if err := x.assess(s, x.at); err != nil {
 			return privacy.Epsilon{}, err
 		}
+		// They were refused a moment ago, and others may have been asked since.
 		if refused = x.refused; len(refused) == 0 {
 			return most, nil
 		}
