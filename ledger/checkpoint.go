@@ -39,7 +39,11 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.prover.Sign(head)
+	signed, err := l.prover.Sign(head)
+	if err == nil {
+		l.prover.Gave(head.Events)
+	}
+	return signed, err
 }
 
 // Head returns the log's tree at a size, at most its number of events; 0 stands for that number.

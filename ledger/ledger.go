@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
+	"github.com/sluicedp/sluice/ledger/internal/health"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -25,6 +26,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -35,6 +37,8 @@ type Options struct {
 	// and how long it took, as far as there are such. Failures of the journal and of checkpoints are told, too. Lines come from several
 	// goroutines. The zero value is silent. No line contains a true value.
 	Logger zerolog.Logger
+	// Observer is told of each commit, refusal and audit, in numbers. nil costs nothing. See [Ledger.Health], too.
+	Observer observe.Observer
 	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
 	// allow is what they allowed by the time the clock says, even if the log is ahead of it.
 	Now func() time.Time
@@ -111,9 +115,10 @@ type Ledger struct {
 	queries   *mechanism.Sampler // used by the one goroutine that commits
 	objects   sync.Pool          // of *objectReader, for the next reader
 	// options are those of a standby, for who takes over.
-	options    Options
-	takingOver sync.Mutex
-	budgets    budgets // that were asked for
+	options      Options
+	reservations health.Reservations // that hold
+	takingOver   sync.Mutex
+	budgets      budgets // that were asked for
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
 }
@@ -246,11 +251,11 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 		queries: mechanism.NewSampler(), mostTold: rules.MostTold,
 	}
-	l.prover = prover.Prover{Engine: &l.engine, Signer: options.Signer}
+	l.prover.Engine, l.prover.Signer = &l.engine, options.Signer
 	if options.Memory < 0 {
 		return nil, errs.Invalid("%d bytes of memory", options.Memory)
 	}
-	l.engine.Room, l.engine.Standby = options.Memory, options.Standby
+	l.engine.Room, l.engine.Standby, l.engine.Observer = options.Memory, options.Standby, options.Observer
 	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -303,6 +304,9 @@ func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, re
 	}
 	line.Str("question", q.Name).Str("epsilon", epsilon.String()).
 		Int("objects", len(refused.Listed)+refused.Unlisted).Str("first", refused.Listed[0].String()).Msg("refused")
+	if o := l.engine.Observer; o != nil {
+		o.Refused(observe.Refusal{Question: q.Name, People: refused.ByReason()})
+	}
 	refusal := refused.Error(q)
 	refusal.TruthChanged = changed.Among(refusal.Refused)
 	return refusal

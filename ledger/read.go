@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/health"
 	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -19,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -370,6 +372,12 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	}
 	out.Bytes, err = l.engine.Size()
 	return out, err
+}
+
+// Health tells how the ledger is doing: whether commits wait, how much only the journal has, which reservations hold, how old the newest checkpoint is. It
+// takes some microseconds, and as long for each sale and reservation that is new since it was last called, or holds. Of a ledger that has stopped it returns why ([ErrStopped]).
+func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
+	return health.Of(ctx, &l.prover, &l.reservations)
 }
 
 func (l *Ledger) takeObject() *objectReader {

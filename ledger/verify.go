@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // Problem is one difference that [Ledger.Verify] found.
@@ -84,8 +85,13 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 	if r.Report != nil {
 		asked.Report = func(p audit.Finding) { r.Report(Problem(p)) }
 	}
+	observer, began := l.engine.Observer, time.Now()
+	asked.Exhausted = observer != nil
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
-	return Verification(done), err
+	if observer != nil {
+		observer.Audited(observe.Audit{Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted, Err: err})
+	}
+	return Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
 
 // sound verifies a ledger, and returns the first problem as an error. What was written by a clock that was wrong is to be kept all the same.

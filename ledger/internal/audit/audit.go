@@ -48,6 +48,7 @@ type Request struct {
 	Verifiers   note.Verifiers           // the keys for Checkpoints
 	Report      func(Finding)            // is called for each finding, in the order found
 	Progress    func(done, total uint64) // is called with the number of events read and of those known to be there
+	Exhausted   bool                     // whether to count whose budget is exhausted
 }
 
 // Finding is one difference between the log and what is stored. Package ledger describes its fields, under the name of finding.
@@ -62,8 +63,9 @@ type Finding struct {
 // Result tells what was audited.
 type Result struct {
 	evidence.Head
-	Objects  uint64 // how many the log has
-	Problems uint64 // how many findings
+	Objects   uint64 // how many the log has
+	Problems  uint64 // how many findings
+	Exhausted uint64 // objects that have spent their whole cap, if that was asked for
 }
 
 // Run folds the log of a ledger anew and compares what comes out with what is stored.
@@ -84,7 +86,7 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 			return done, fmt.Errorf("verify: %w", err)
 		}
 	}
-	return Result{a.head, a.fold.Counters.Objects, a.problems}, nil
+	return Result{a.head, a.fold.Counters.Objects, a.problems, a.exhausted}, nil
 }
 
 // Pace bounds what the audit does at a time.
@@ -130,6 +132,8 @@ type auditor struct {
 	found    []Finding // by this step
 	problems uint64    // told before
 	seen     map[faultID]bool
+
+	exhausted uint64 // objects that can spend nothing more
 }
 
 // mostAhead is how far the clocks of hosts and auditors may be apart.

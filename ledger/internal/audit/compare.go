@@ -129,6 +129,9 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	var derived keyValue
 	more := true
 	step := func() {
+		if derived.key != nil {
+			a.countExhausted(bucket, derived)
+		}
 		if more && fault == nil {
 			derived.key, derived.value, fault = folded.Next()
 			more = derived.key != nil
@@ -175,6 +178,16 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 		missing(nil)
 	}
 	return next, fault
+}
+
+// countExhausted counts an object that can spend nothing more, if that was asked for.
+func (a *auditor) countExhausted(bucket string, r keyValue) {
+	if !a.request.Exhausted || bucket != state.BucketObjects || !isObjectKey(r.key) {
+		return
+	}
+	if o, err := state.DecodeObject(r.value); err == nil && o.Chains > 0 && !o.Spent.Less(o.Cap) {
+		a.exhausted++
+	}
 }
 
 // compareRecord reports how a stored record differs from that of the fold, which has no checksum. One of them may be nil.

@@ -10,10 +10,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // commit carries a batch out: it is decided and folded on the table, and appended to the journal with one flush. Only then
@@ -23,15 +23,17 @@ func (l *Engine) commit(batch []*Proposal) error {
 		return err
 	}
 	began := time.Now()
-	edge, last, err := l.write(batch)
+	s, err := l.write(batch)
 	switch {
 	case err != nil:
 		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
 		return l.stopIfUnsure(err)
-	case last > 0:
-		l.edge = edge
-		l.Queue.settled(last)
-		l.tell(batch, time.Since(began))
+	case s != nil:
+		l.edge = s.Edge
+		l.Queue.settled(s.Counters.Events)
+		took := time.Since(began)
+		l.tell(batch, took)
+		l.observe(batch, s, took)
 	}
 	return nil
 }
@@ -39,10 +41,10 @@ func (l *Engine) commit(batch []*Proposal) error {
 // errTakenBack ends a transaction in which a proposal was refused that had recorded something. It is made again without that.
 var errTakenBack = errors.New("refused after it has recorded something")
 
-// write decides, folds and appends a batch. It returns the last event, 0 if there is none, and the tree behind it.
-func (l *Engine) write(batch []*Proposal) (edge *merkle.Edge, last uint64, err error) {
+// write decides, folds and appends a batch. It returns the state behind it, whose transaction has ended, or nil if it has no event.
+func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	if err := l.startJournal(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	for err = errTakenBack; err == errTakenBack; { // each time somebody else is refused
 		err = l.Store.Update(func(w kv.Writer) error {
@@ -51,13 +53,13 @@ func (l *Engine) write(batch []*Proposal) (edge *merkle.Edge, last uint64, err e
 				err = over.Check()
 			}
 			if err == nil && s.Counters.Events > s.Durable.Events {
-				edge, last = s.Edge, s.Counters.Events
+				written = s
 				err = l.append(s)
 			}
 			return err
 		})
 	}
-	return edge, last, err
+	return written, err
 }
 
 // stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose the file is.
@@ -96,6 +98,29 @@ func (l *Engine) tell(batch []*Proposal, took time.Duration) {
 		line.Uint64("events", p.last-p.first+1).Uint64("first", p.first).Uint64("last", p.last).
 			Int("requests", len(batch)).Dur("duration", took).Msg("committed")
 	}
+}
+
+// nanoNats is how many nano-nats a nat has.
+const nanoNats = 1e9
+
+// observe tells the observer what was committed.
+func (l *Engine) observe(batch []*Proposal, s *state.State, took time.Duration) {
+	if l.Observer == nil {
+		return
+	}
+	c := observe.Commit{
+		Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws, Resold: s.Work.Resold,
+		Charged: float64(s.Work.Spent) / nanoNats, LeftOut: s.Work.LeftOut,
+	}
+	for _, p := range batch {
+		if p.first != 0 {
+			c.Requests++
+		}
+	}
+	for _, r := range s.Records {
+		c.Bytes += int64(len(r))
+	}
+	l.Observer.Committed(c)
 }
 
 // carryOut decides and folds a batch in a transaction, and returns the state behind it.
@@ -139,6 +164,9 @@ func (l *Engine) begin(w kv.Writer) (*state.State, error) {
 	s.Known, s.Chances, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
 	if l.Salts != nil {
 		s.Salts = l.Salts
+	}
+	if l.Observer != nil {
+		s.Work = &state.Work{}
 	}
 	if l.edge != nil && l.edge.Size() == s.Counters.Events {
 		s.Edge = l.edge.Clone() // the transaction may fail

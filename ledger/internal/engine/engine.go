@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // Engine keeps a ledger: it has requests decided one after the other, commits what they come to, and lets others read.
@@ -25,9 +26,10 @@ type Engine struct {
 	Queue    Queue       // of those who wait for a commit
 	Known    state.Cache // records that were decoded before
 	views    views
-	Claim    *Claim       // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
-	Room     int64        // how many bytes of what is committed may be in memory only, about; 0 for what is usual
-	Salts    func([]byte) // fills memory for some salts; nil for random bytes
+	Claim    *Claim           // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
+	Room     int64            // how many bytes of what is committed may be in memory only, about; 0 for what is usual
+	Salts    func([]byte)     // fills memory for some salts; nil for random bytes
+	Observer observe.Observer // is told what is committed; nil tells nobody
 
 	// The rest is used by the one goroutine that commits.
 	Chances   state.Chances
@@ -57,6 +59,30 @@ func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func
 
 // Size returns how many bytes the file has.
 func (l *Engine) Size() (int64, error) { return l.base.Size() }
+
+// Sizes returns how many bytes the file has, and how many of them hold nothing.
+func (l *Engine) Sizes() (size, free int64, err error) {
+	if size, err = l.base.Size(); err != nil {
+		return 0, 0, err
+	}
+	if s, can := l.base.(kv.Spacious); can {
+		free = s.Free()
+	}
+	return size, free, nil
+}
+
+// Backlog returns how many events the file does not have yet, about how many bytes they take in memory, and with how many commits wait.
+func (l *Engine) Backlog() (events uint64, memory, room int64) {
+	if l.table == nil {
+		return 0, 0, 0
+	}
+	mark, memory, room := l.table.Backlog()
+	if at, err := markedPosition(mark); err == nil { // else the file is damaged, and whoever reads it is told
+		durable := l.Queue.DurableEvents()
+		events = durable - min(at.Events, durable)
+	}
+	return events, memory, room
+}
 
 // Found tells where the log ended when the ledger was opened.
 func (l *Engine) Found(at state.Position) { l.Queue.Durable = at.Events }

@@ -27,6 +27,7 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 		if err := Append(s, ev); err != nil {
 			return 0, 0, err
 		}
+		s.Work.Count(c)
 	}
 	return first, s.Counters.Events, nil
 }

@@ -84,6 +84,12 @@ type Guard interface {
 	Check() error
 }
 
+// Spacious is a [Store] that knows how much of its file is not in use.
+type Spacious interface {
+	// Free returns how many bytes of the file hold nothing, and will be used again.
+	Free() int64
+}
+
 // Copying is a way to copy a store.
 type Copying int
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -16,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // Prover shows what is in a log, and signs it.
@@ -23,6 +25,20 @@ type Prover struct {
 	Engine *engine.Engine // of the ledger whose log it is
 	About  event.About    // what the log says of itself
 	Signer note.Signer    // nil signs nothing
+	newest atomic.Pointer[observe.Checkpoint]
+}
+
+// Gave notes that a checkpoint of so many events has left this process.
+func (p *Prover) Gave(events uint64) {
+	p.newest.Store(&observe.Checkpoint{Events: events, Signed: p.Engine.Clock()})
+}
+
+// Newest returns the newest checkpoint that has left this process; the zero value if there is none.
+func (p *Prover) Newest() observe.Checkpoint {
+	if c := p.newest.Load(); c != nil {
+		return *c
+	}
+	return observe.Checkpoint{}
 }
 
 // Head returns the tree of the first events.

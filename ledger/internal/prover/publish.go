@@ -110,6 +110,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	if err == nil {
 		p.sent = size
+		p.prover.Gave(size)
 	}
 	return err
 }

@@ -32,6 +32,7 @@ type State struct {
 	Journaled bool                // events are to be appended to a journal
 	Bare      Pieces              // for that
 	Records   [][]byte            // of the events of the transaction, for the journal
+	Work      *Work               // counts what is recorded; nil if nobody observes it
 	Edge      *merkle.Edge        // of the tree; nil until it is needed
 	Chances   Chances             // what is drawn from
 	Salts     func([]byte)        // fills memory for some salts with random bytes

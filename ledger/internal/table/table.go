@@ -116,6 +116,15 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	return t, nil
 }
 
+// Backlog returns the mark of the base, about how many bytes are in memory only, and with how many updates wait for a checkpoint.
+func (t *Table) Backlog() (mark []byte, memory, room int64) {
+	c := t.current.Load()
+	if memory = c.active.size(); c.frozen != nil {
+		memory += c.frozen.size()
+	}
+	return c.mark, memory, 2 * t.options.Limit
+}
+
 func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 	if t.options.Mark.Bucket == "" {
 		return nil, nil

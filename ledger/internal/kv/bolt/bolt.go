@@ -363,6 +363,17 @@ func (s *Store) Size() (int64, error) {
 	return info.Size(), nil
 }
 
+// Free implements [kv.Spacious]. Of a file that is open for reading, or cannot be read, nothing is known to be free.
+func (s *Store) Free() (free int64) {
+	d := s.use()
+	defer d.users.Done()
+	_ = d.run(false, func(t *transaction) error {
+		free = t.tx.Size() - t.used()
+		return nil
+	})
+	return free
+}
+
 // Close implements [kv.Store]. After a panic of bbolt it lets go of the file and leaves the rest to
 // the end of the process.
 func (s *Store) Close() error {

@@ -1,0 +1,86 @@
+package health
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/sluicedp/sluice/ledger/internal/engine"
+	"github.com/sluicedp/sluice/ledger/internal/prover"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/observe"
+)
+
+// Of tells how a ledger is doing.
+func Of(ctx context.Context, p *prover.Prover, r *Reservations) (out observe.Health, err error) {
+	l := p.Engine
+	if out.Reservations, err = r.count(ctx, l); err != nil {
+		return observe.Health{}, err
+	}
+	if out.Bytes, out.Free, err = l.Sizes(); err != nil {
+		return observe.Health{}, err
+	}
+	out.Events, out.Waiting = l.Queue.DurableEvents(), l.Load().Waiting
+	out.Pending, out.Memory, out.Room = l.Backlog()
+	out.Checkpoint = p.Newest()
+	return out, nil
+}
+
+// atOnce is how many sales are read in one snapshot, at most.
+const atOnce = 4096
+
+// Reservations counts the reservations that hold. It looks at no sale again that is settled. The zero value is ready.
+type Reservations struct {
+	mu   sync.Mutex
+	seen uint64              // how many sales, by number, were looked at
+	open map[uint64]struct{} // the reservations among them that held when they were looked at last
+}
+
+func (r *Reservations) count(ctx context.Context, l *engine.Engine) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open == nil {
+		r.open = map[uint64]struct{}{}
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(r.open)), atOnce) {
+		err := l.View(ctx, func(s *state.State) error { return r.lookAt(s, slices.Values(some)) })
+		if err != nil {
+			return 0, err
+		}
+	}
+	for more := true; more; {
+		err := l.View(ctx, func(s *state.State) error {
+			end := min(s.Counters.Sales, r.seen+atOnce)
+			more = end < s.Counters.Sales
+			err := r.lookAt(s, func(yield func(uint64) bool) {
+				for n := r.seen + 1; n <= end && yield(n); n++ {
+				}
+			})
+			if err == nil {
+				r.seen = end
+			}
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(r.open), nil
+}
+
+// lookAt finds out which of some sales are reservations that hold.
+func (r *Reservations) lookAt(s *state.State, numbers func(func(uint64) bool)) error {
+	for number := range numbers {
+		sale, err := s.Sale(number)
+		if err != nil {
+			return err
+		}
+		if sale.Holds(s.Now) {
+			r.open[number] = struct{}{}
+		} else {
+			delete(r.open, number)
+		}
+	}
+	return nil
+}

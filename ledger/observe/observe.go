@@ -1,0 +1,74 @@
+// Package observe has what a ledger tells of its work to whoever watches it: numbers, and no name of a person.
+//
+// A host sets ledger.Options.Observer, which is told what has happened, and asks ledger.Ledger.Health how things stand.
+// Package metrics, below ledger/ledgerhttp, makes metrics for Prometheus of both.
+package observe
+
+import (
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// Observer is told what a ledger does. Its methods are called by the goroutines that do it, several at a time, also before Open
+// returns. Whoever waits for a commit waits for Committed, too: it must soon return. None may panic, or use the ledger.
+type Observer interface {
+	// Committed is told each commit once it is durable. What a standby folds was committed elsewhere, and is told there.
+	Committed(Commit)
+	// Refused is told each request that is refused because of the people in it. Requests that cannot be right, or come too late,
+	// are no refusals: their callers get other errors.
+	Refused(Refusal)
+	// Audited is told each audit when it ends.
+	Audited(Audit)
+}
+
+// Commit is what became durable together.
+type Commit struct {
+	Requests int           // whose events these are; of a large request a commit may have only some
+	Events   uint64        // recorded, those of refusals among them
+	Bytes    int64         // of these events, as the journal takes them; 0 for a ledger in memory
+	Duration time.Duration // from the decision until it was durable
+	// Draws counts the responses and answers that were drawn, by how: "raise" and "fresh" take true values, "degrade" and "insert" none.
+	Draws  map[string]uint64
+	Resold uint64 // responses that were sold again
+	// Charged is the sum over all people of the ε in nats that these events cost them.
+	Charged float64
+	// LeftOut counts those that the requests have left out, by reason.
+	LeftOut map[vocabulary.Reason]uint64
+}
+
+// Refusal is a request that was refused as a whole.
+type Refusal struct {
+	Question string                       // by name
+	People   map[vocabulary.Reason]uint64 // who stood in its way, by reason
+}
+
+// Audit is a log that was folded again, and compared with what is stored.
+type Audit struct {
+	Duration  time.Duration // of all of it
+	Events    uint64        // that were folded
+	Problems  uint64        // that were found
+	Exhausted uint64        // people who have spent their whole cap, also if they have withdrawn since; 0 after an error
+	Err       error         // why it could not be carried out; nil if it was
+}
+
+// Health is how a ledger is doing, at about one instant.
+type Health struct {
+	Events  uint64 // in the log, all of them durable
+	Waiting int    // requests that wait for the next commit
+	Pending uint64 // events that only the journal has, and the file not yet
+	Memory  int64  // bytes in memory of what was committed, or folded, and is not in the file yet, about
+	Room    int64  // bytes of memory with which commits begin to wait for the file
+	Bytes   int64  // of the file
+	Free    int64  // bytes among these that hold nothing, and will be used again
+	// Reservations counts those that hold. One that had run out by a clock which has gone back since is not counted again.
+	Reservations int
+	// Checkpoint is the newest checkpoint that has left this process: handed to the host by ledger.Publishing, or asked for.
+	Checkpoint Checkpoint
+}
+
+// Checkpoint is a signed checkpoint. The zero value says that there is none.
+type Checkpoint struct {
+	Events uint64    // that it covers
+	Signed time.Time // by the clock of the host
+}
