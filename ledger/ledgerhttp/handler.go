@@ -32,6 +32,8 @@ type Options struct {
 	// Scratch is a directory for copies of the file that are being sent; "" is that of [os.TempDir]. They are readable to their owner only,
 	// and have no name while they are sent.
 	Scratch string
+	// Meter counts requests, and is read at /metrics; package metrics, below this one, has one for Prometheus. nil: there is nothing at /metrics.
+	Meter Meter
 	// Logger gets a line for each request: who asked, by name and role, for which route, and how it ended. No such line has a name of a person, a
 	// query or a body. What fails for a reason of the server's own has a line with its error, which may name somebody. No line has a true
 	// value. The zero value is silent.
@@ -149,6 +151,9 @@ func (h *Handler) guarded(r *route) http.Handler {
 		}
 		h.options.Logger.Info().Str("route", r.id).Str("holder", holder.Name).Str("role", string(holder.Role)).
 			Int("status", out.status).Dur("took", time.Since(begun)).Msg("request")
+		if h.options.Meter != nil {
+			h.options.Meter.Answered(Answer{Route: r.id, Status: out.status, Duration: time.Since(begun)})
+		}
 		if out.broken {
 			panic(http.ErrAbortHandler) // what was sent is not whole: the connection says so
 		}

@@ -96,7 +96,7 @@ func (r *route) schema(media string, types huma.Registry) *huma.Schema {
 	switch {
 	case r.out == reflect.TypeFor[document]() && media == "application/json":
 		return &huma.Schema{Type: huma.TypeObject}
-	case r.out == reflect.TypeFor[document](), media == api.Stream:
+	case r.out == reflect.TypeFor[document](), r.out == reflect.TypeFor[metering](), media == api.Stream:
 		return &huma.Schema{Type: huma.TypeString}
 	case media == "application/octet-stream":
 		return &huma.Schema{Type: huma.TypeString, Format: "binary"}

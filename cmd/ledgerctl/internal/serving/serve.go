@@ -26,6 +26,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp/metrics"
 )
 
 // Host is what the commands have from the program.
@@ -123,7 +124,9 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	opening := ledger.Options{Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby, Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
+	counts := metrics.New()
+	options.Meter = counts
+	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby, Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
 	if f.journal != "" {
 		j, err := shared.Open(h.Files, f.journal)
 		if err != nil {

@@ -1,0 +1,40 @@
+package ledgerhttp
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// Meter counts what a handler does, and shows it. Its methods are called from any number of goroutines, and must not panic.
+type Meter interface {
+	// Answered is told of each request to a route when it has been answered.
+	Answered(Answer)
+	// ServeMetrics answers a request for what was counted, and for how the ledger is doing.
+	ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger)
+}
+
+// Answer is how a request was answered.
+type Answer struct {
+	Route    string        // its operationId in the document of the API, such as "sell"
+	Status   int           // of HTTP
+	Duration time.Duration // until all of the answer was sent
+}
+
+// metering is an answer that a meter gives.
+type metering struct{ call *call }
+
+func meter(c *call) (metering, error) {
+	if c.handler.options.Meter == nil {
+		return metering{}, problem.New(problem.NoRoute, "this server counts nothing")
+	}
+	return metering{c}, nil
+}
+
+func (m metering) sendTo(_ context.Context, w *writer) error {
+	m.call.handler.options.Meter.ServeMetrics(w, m.call.request, m.call.ledger())
+	return nil
+}

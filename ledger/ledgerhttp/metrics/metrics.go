@@ -1,0 +1,155 @@
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/ledger/observe"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// Metrics counts what a ledger and its server do. It is an [observe.Observer] and a [ledgerhttp.Meter]; its methods may be called concurrently.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	commits                         prometheus.Histogram
+	requests, events, bytes         prometheus.Counter
+	draws, leftOut, refused, audits *prometheus.CounterVec
+	resold, charged, refusals       prometheus.Counter
+	answered                        *prometheus.HistogramVec
+
+	auditEnded, auditTook, auditProblems, exhausted prometheus.Gauge // registered with the first audit, so that none looks like a good one
+}
+
+// New returns metrics that count from 0.
+func New() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sluice_commit_seconds", Help: "How long commits took, from the decision until they were durable.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
+		requests: counter("sluice_committed_requests_total", "Requests that were committed. A large one counts once for each commit that it took."),
+		events:   counter("sluice_committed_events_total", "Events that were committed."),
+		bytes:    counter("sluice_journal_bytes_total", "Bytes of events that went to the journal."),
+		draws:    counters("sluice_draws_total", "Responses and answers that were drawn. The methods raise and fresh take true values, degrade and insert none.", "method"),
+		resold:   counter("sluice_resales_total", "Responses that were sold again, without any draw."),
+		charged:  counter("sluice_epsilon_charged_total", "The sum of what people were charged, as ε in nats."),
+		refusals: counter("sluice_refused_requests_total", "Requests that were refused as a whole, because of the people in them."),
+		refused:  counters("sluice_refusing_people_total", "People because of whom requests were refused as a whole, by reason.", "reason"),
+		leftOut:  counters("sluice_left_out_people_total", "People whom requests have left out, by reason.", "reason"),
+		audits:   counters("sluice_audits_total", "Audits of the whole log, by result: sound, problems, or failed when they could not be carried out.", "result"),
+		answered: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "sluice_http_request_seconds", Help: "How long requests took, by route and by the status of the answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
+		}, []string{"route", "status"}),
+		auditEnded:    gauge("sluice_audit_timestamp_seconds", "When the last audit ended that could be carried out."),
+		auditTook:     gauge("sluice_audit_seconds", "How long that audit took."),
+		auditProblems: gauge("sluice_audit_problems", "How many problems that audit found."),
+		exhausted:     gauge("sluice_exhausted_people", "People who had spent their whole cap at that audit."),
+	}
+	m.beginAtZero()
+	m.registry.MustRegister(m.commits, m.requests, m.events, m.bytes, m.draws, m.resold, m.charged, m.refusals, m.refused, m.leftOut, m.audits, m.answered,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+// The results of audits.
+const (
+	sound    = "sound"
+	problems = "problems"
+	failed   = "failed"
+)
+
+// beginAtZero makes the series that are known beforehand: one that comes into being with 1 looks, to Prometheus, as if nothing had happened.
+func (m *Metrics) beginAtZero() {
+	for _, method := range []string{"raise", "degrade", "insert", "fresh"} {
+		m.draws.WithLabelValues(method)
+	}
+	for _, reason := range event.ReasonCodes() {
+		m.refused.WithLabelValues(string(reason))
+		m.leftOut.WithLabelValues(string(reason))
+	}
+	for _, result := range []string{sound, problems, failed} {
+		m.audits.WithLabelValues(result)
+	}
+}
+
+// Committed implements [observe.Observer].
+func (m *Metrics) Committed(c observe.Commit) {
+	m.commits.Observe(c.Duration.Seconds())
+	m.requests.Add(float64(c.Requests))
+	m.events.Add(float64(c.Events))
+	m.bytes.Add(float64(c.Bytes))
+	for method, n := range c.Draws {
+		m.draws.WithLabelValues(method).Add(float64(n))
+	}
+	m.resold.Add(float64(c.Resold))
+	m.charged.Add(c.Charged)
+	count(m.leftOut, c.LeftOut)
+}
+
+// count adds people by reason.
+func count(to *prometheus.CounterVec, people map[vocabulary.Reason]uint64) {
+	for reason, n := range people {
+		to.WithLabelValues(string(reason)).Add(float64(n))
+	}
+}
+
+// Refused implements [observe.Observer].
+func (m *Metrics) Refused(r observe.Refusal) {
+	m.refusals.Inc()
+	count(m.refused, r.People)
+}
+
+// Audited implements [observe.Observer].
+func (m *Metrics) Audited(a observe.Audit) {
+	if a.Err != nil {
+		m.audits.WithLabelValues(failed).Inc()
+		return
+	}
+	result := sound
+	if a.Problems > 0 {
+		result = problems
+	}
+	m.audits.WithLabelValues(result).Inc()
+	m.auditEnded.SetToCurrentTime()
+	m.auditTook.Set(a.Duration.Seconds())
+	m.auditProblems.Set(float64(a.Problems))
+	m.exhausted.Set(float64(a.Exhausted))
+	for _, g := range []prometheus.Gauge{m.auditEnded, m.auditTook, m.auditProblems, m.exhausted} {
+		_ = m.registry.Register(g) // it says that it is registered already
+	}
+}
+
+// Answered implements [ledgerhttp.Meter].
+func (m *Metrics) Answered(a ledgerhttp.Answer) {
+	m.answered.WithLabelValues(a.Route, strconv.Itoa(a.Status)).Observe(a.Duration.Seconds())
+}
+
+// ServeMetrics implements [ledgerhttp.Meter]: the metrics, and how the ledger is doing, in the format that Prometheus asks for. A ledger
+// that does not answer has sluice_up 0, and nothing else of its own.
+func (m *Metrics) ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger) {
+	now := prometheus.NewRegistry()
+	now.MustRegister(standing{r.Context(), l})
+	promhttp.HandlerFor(prometheus.Gatherers{m.registry, now}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+}

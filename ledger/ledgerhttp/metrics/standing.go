@@ -1,0 +1,83 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/observe"
+)
+
+// standing collects how a ledger is doing when it is asked.
+type standing struct {
+	ctx    context.Context
+	ledger *ledger.Ledger
+}
+
+// Describe implements [prometheus.Collector]. What there is to describe depends on the ledger.
+func (standing) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements [prometheus.Collector].
+func (s standing) Collect(out chan<- prometheus.Metric) {
+	stats, err := s.ledger.Stats(s.ctx)
+	var health observe.Health
+	if err == nil {
+		health, err = s.ledger.Health(s.ctx)
+	}
+	if err != nil {
+		out <- metric("sluice_up", up, prometheus.GaugeValue, 0)
+		return
+	}
+	out <- metric("sluice_up", up, prometheus.GaugeValue, 1)
+	for _, one := range append(counted(stats), standingOf(health)...) {
+		out <- one
+	}
+}
+
+// up is what sluice_up tells.
+const up = "Whether the ledger answers: 0 after it has stopped, or was closed."
+
+func metric(name, help string, kind prometheus.ValueType, value float64) prometheus.Metric {
+	return prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, nil), kind, value)
+}
+
+// counted are the counts that the ledger keeps itself: they go on where they were after a restart.
+func counted(s ledger.Stats) []prometheus.Metric {
+	count := func(name, help string, n uint64) prometheus.Metric {
+		return metric(name, help, prometheus.CounterValue, float64(n))
+	}
+	revenue := prometheus.NewDesc("sluice_revenue_total", "What all sales have brought, in minor units of the currency.", []string{"currency"}, nil)
+	return []prometheus.Metric{
+		count("sluice_events_total", "Events in the log.", s.Events),
+		count("sluice_people_total", "People who were ever enrolled.", s.Objects),
+		count("sluice_questions_total", "Questions that were defined.", s.Questions),
+		count("sluice_buyers_total", "Buyers who have ordered.", s.Buyers),
+		count("sluice_sales_total", "Sales that were carried out.", s.Sales),
+		prometheus.MustNewConstMetric(revenue, prometheus.CounterValue, float64(s.Revenue), s.Currency),
+		metric("sluice_chains", "Enrolments that stand: pairs of a person and a question.", prometheus.GaugeValue, float64(s.Chains)),
+	}
+}
+
+// standingOf are the metrics of what changes both ways.
+func standingOf(h observe.Health) []prometheus.Metric {
+	now := func(name, help string, value float64) prometheus.Metric {
+		return metric(name, help, prometheus.GaugeValue, value)
+	}
+	all := []prometheus.Metric{
+		now("sluice_queue_requests", "Requests that wait for the next commit.", float64(h.Waiting)),
+		now("sluice_reservations", "Reservations that hold.", float64(h.Reservations)),
+		now("sluice_journal_events", "Events that only the journal has, and the file not yet.", float64(h.Pending)),
+		now("sluice_memory_bytes", "Bytes in memory of what is not in the file yet.", float64(h.Memory)),
+		now("sluice_memory_room_bytes", "Bytes in memory with which commits begin to wait for the file.", float64(h.Room)),
+		now("sluice_file_bytes", "Bytes of the file.", float64(h.Bytes)),
+		now("sluice_file_free_bytes", "Bytes among them that hold nothing, and will be used again.", float64(h.Free)),
+	}
+	if c := h.Checkpoint; !c.Signed.IsZero() {
+		all = append(all,
+			now("sluice_checkpoint_timestamp_seconds", "When the newest checkpoint was signed that was published, or asked for.", float64(c.Signed.UnixMilli())/float64(time.Second/time.Millisecond)),
+			now("sluice_checkpoint_events", "Events that this checkpoint covers.", float64(c.Events)))
+	}
+	return all
+}
