@@ -1,0 +1,434 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/observe"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// notes are what an observer was told.
+type notes struct {
+	mu      sync.Mutex
+	commits []observe.Commit
+	refused []observe.Refusal
+	audits  []observe.Audit
+}
+
+func (n *notes) Committed(c observe.Commit) { n.add(func() { n.commits = append(n.commits, c) }) }
+func (n *notes) Refused(r observe.Refusal)  { n.add(func() { n.refused = append(n.refused, r) }) }
+func (n *notes) Audited(a observe.Audit)    { n.add(func() { n.audits = append(n.audits, a) }) }
+
+func (n *notes) add(one func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	one()
+}
+
+// sum adds up all commits told so far, and forgets them.
+func (n *notes) sum() (all observe.Commit) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all.Draws, all.LeftOut = map[string]uint64{}, map[vocabulary.Reason]uint64{}
+	for _, c := range n.commits {
+		all.Requests, all.Events, all.Bytes = all.Requests+c.Requests, all.Events+c.Events, all.Bytes+c.Bytes
+		all.Resold, all.Charged, all.Duration = all.Resold+c.Resold, all.Charged+c.Charged, max(all.Duration, c.Duration)
+		for method, count := range c.Draws {
+			all.Draws[method] += count
+		}
+		for reason, count := range c.LeftOut {
+			all.LeftOut[reason] += count
+		}
+	}
+	n.commits = nil
+	return all
+}
+
+// wantWork checks what was told of the commits since the last check, but for bytes and duration.
+func (n *notes) wantWork(t *testing.T, what string, want observe.Commit) {
+	t.Helper()
+	got := n.sum()
+	if got.Events > 0 && (got.Bytes <= 0 || got.Duration <= 0) {
+		t.Errorf("%s: %d events took %d bytes and %v", what, got.Events, got.Bytes, got.Duration)
+	}
+	same := got.Requests == want.Requests && got.Resold == want.Resold && maps.Equal(got.Draws, want.Draws) && maps.Equal(got.LeftOut, want.LeftOut)
+	if !same || got.Charged < want.Charged-1e-9 || got.Charged > want.Charged+1e-9 {
+		t.Errorf("%s: told was %+v, want %+v", what, got, want)
+	}
+}
+
+// An observer learns of each kind of request what it drew, sold again, charged, and whom it left out.
+func TestAnObserverIsToldOfCommits(t *testing.T) {
+	seen := &notes{}
+	l := sellers(t, open(t, create(t), Options{Observer: seen}), "3", "3", crowd(4)...)
+	seen.audits = nil // of a file that may be a copy, when it is opened
+	seen.wantWork(t, "a question and an enrolment", observe.Commit{Requests: 2})
+
+	sell(t, l, purchase(t, "first", "acme", "1", crowd(2)...))
+	seen.wantWork(t, "a sale of two", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 2}, Charged: 2})
+	sell(t, l, purchase(t, "again", "bolt", "1", crowd(4)...))
+	seen.wantWork(t, "a sale of the same and two more", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 2}, Resold: 2, Charged: 2})
+	sell(t, l, purchase(t, "again", "bolt", "1", crowd(4)...))
+	seen.wantWork(t, "the same request", observe.Commit{})
+
+	release(t, l, releaseOf(t, "high", crowd(1)[0], "2"))
+	release(t, l, releaseOf(t, "low", crowd(1)[0], "0.5"))
+	release(t, l, releaseOf(t, "between", crowd(1)[0], "1.5"))
+	seen.wantWork(t, "releases", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 1, "degrade": 1, "insert": 1}, Charged: 1})
+
+	answer := AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), Truth: TruthOf("yes")}
+	_, err := l.Answer(t.Context(), answer)
+	must(t, err)
+	seen.wantWork(t, "an answer", observe.Commit{Requests: 1, Draws: map[string]uint64{"fresh": 1}, Charged: 1})
+
+	partial := order(t, "most of them", "2.5", append(crowd(4), "stranger")...)
+	partial.Partial = true
+	carryOut(t, l, partial)
+	seen.wantWork(t, "a raise that leaves somebody out", observe.Commit{
+		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[vocabulary.Reason]uint64{vocabulary.NotEnrolled: 1},
+	})
+	if len(seen.refused) != 0 || len(seen.audits) != 0 {
+		t.Errorf("of what did not happen was told %+v, %+v", seen.refused, seen.audits)
+	}
+}
+
+// What is told adds up to what the ledger has, also when many share commits and a request takes several.
+func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
+	seen := &notes{}
+	path := create(t)
+	l := open(t, path, Options{Observer: seen})
+	before := stats(t, l).Events
+	names := crowd(3000)
+	sellers(t, l, "3", "3", names...)
+	carryOut(t, l, order(t, "all of them", "0.5", names...))
+	failed := race(t, 16, func(i int) error {
+		_, err := l.Release(t.Context(), releaseOf(t, fmt.Sprint(i), names[i], "1"))
+		return err
+	})
+	if len(failed) > 0 {
+		t.Fatal(failed)
+	}
+	commits := len(seen.commits)
+	told := seen.sum()
+	if told.Events != stats(t, l).Events-before {
+		t.Errorf("%d events were told, the log went from %d to %d", told.Events, before, stats(t, l).Events)
+	}
+	if told.Draws["raise"] != 3016 || told.Charged != 3000*0.5+16*0.5 || commits < 5 || told.Requests < 19 {
+		t.Errorf("of %d commits was told %+v", commits, told)
+	}
+}
+
+// A request that is refused as a whole is told with everybody who stands in its way: no commit is told then.
+func TestAnObserverIsToldOfRefusals(t *testing.T) {
+	seen := &notes{}
+	names := crowd(5)
+	l := sellers(t, inMemory(t, Options{Observer: seen}), "3", "1", names...)
+	seen.sum()
+	for what, c := range map[string]struct {
+		call func() error
+		want map[vocabulary.Reason]uint64
+	}{
+		"a release": {func() error {
+			_, err := l.Release(t.Context(), releaseOf(t, "r", names[0], "2"))
+			return err
+		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 1}},
+		"a raise of all": {func() error {
+			_, err := l.Raise(t.Context(), RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: TruthOf("yes")})
+			return err
+		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: uint64(len(names))}},
+		"a sale": {func() error {
+			_, err := l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger"))
+			return err
+		}, map[vocabulary.Reason]uint64{vocabulary.NotEnrolled: 1}},
+		"an answer": {func() error {
+			_, err := l.Answer(t.Context(), AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], Truth: TruthOf("yes")})
+			return err
+		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 3}},
+		"an enrolment": {func() error {
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")})
+			return err
+		}, map[vocabulary.Reason]uint64{vocabulary.CapDiffers: 2}},
+		"what cannot be right": {func() error {
+			_, err := l.Release(t.Context(), releaseOf(t, "", names[0], "1"))
+			return err
+		}, nil},
+	} {
+		seen.refused = nil
+		if c.call() == nil {
+			t.Errorf("%s is not refused", what)
+		}
+		if c.want == nil {
+			if len(seen.refused) != 0 {
+				t.Errorf("%s: told was %+v", what, seen.refused)
+			}
+			continue
+		}
+		if len(seen.refused) != 1 || !maps.Equal(seen.refused[0].People, c.want) || seen.refused[0].Question != "vote" {
+			t.Errorf("%s: told was %+v, want %v", what, seen.refused, c.want)
+		}
+	}
+	seen.wantWork(t, "nothing", observe.Commit{})
+}
+
+// An audit is told with what it has found, and with how many have spent all that they may.
+func TestAnObserverIsToldOfAudits(t *testing.T) {
+	seen := &notes{}
+	path := create(t)
+	l := sellers(t, open(t, path, Options{Observer: seen}), "3", "1", crowd(5)...)
+	seen.audits = nil // of a file that may be a copy, when it is opened
+	enroll(t, l, "vote", "900", "rich")
+	carryOut(t, l, order(t, "two", "1", crowd(2)...))
+	release(t, l, releaseOf(t, "some", crowd(5)[4], "0.999999999"))
+	must(t, l.Withdraw(t.Context(), "gone", crowd(2)[1]))
+	done, err := l.Verify(t.Context(), VerifyRequest{})
+	must(t, err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	wantErr(t, failed(l.Verify(ended, VerifyRequest{})), context.Canceled)
+	if len(seen.audits) != 2 {
+		t.Fatalf("%d audits are told", len(seen.audits))
+	}
+	if a := seen.audits[0]; a.Events != done.Events || a.Problems != 0 || a.Exhausted != 2 || a.Duration <= 0 || a.Err != nil {
+		t.Errorf("told was %+v", a)
+	}
+	if a := seen.audits[1]; !errors.Is(a.Err, context.Canceled) || a.Exhausted != 0 {
+		t.Errorf("of an audit that was not carried out was told %+v", a)
+	}
+	closed(t, l)
+
+	damaged, clock := &notes{}, newClock(time.Now().Add(-time.Hour)) // by which all of the log lies in the future
+	l = open(t, path, Options{Observer: damaged, ReadOnly: true, Now: clock.read})
+	_, err = l.Verify(t.Context(), VerifyRequest{})
+	must(t, err)
+	if len(damaged.audits) != 1 || damaged.audits[0].Problems != 1 {
+		t.Errorf("of an audit that found something was told %+v", damaged.audits)
+	}
+}
+
+// A standby tells nothing of what another host commits, and everything once it has taken over.
+func TestAStandbysObserver(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	seen := &notes{}
+	options := c.options("b")
+	options.Observer = seen
+	b := open(t, c.file, options)
+	release(t, c.a, releaseOf(t, "elsewhere", "bea", "1"))
+	c.catchUp(b)
+	seen.wantWork(t, "a standby", observe.Commit{})
+	if h := healthOf(t, b); h.Events != stats(t, c.a).Events {
+		t.Errorf("a standby that has caught up with %d events tells %+v", stats(t, c.a).Events, h)
+	}
+	l, err := b.TakeOver(t.Context())
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	release(t, l, releaseOf(t, "here", "bea", "2"))
+	seen.wantWork(t, "after a takeover", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 1}, Charged: 1})
+}
+
+func healthOf(t testing.TB, l *Ledger) observe.Health {
+	t.Helper()
+	h, err := l.Health(t.Context())
+	must(t, err)
+	return h
+}
+
+// A reservation counts as long as it holds: until it is captured, cancelled, or has run out.
+func TestHealthCountsReservations(t *testing.T) {
+	clock := newClock(epoch().Add(time.Hour))
+	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(5)...)
+	var held []uint64
+	for i := range 4 {
+		r := ReserveRequest{Key: fmt.Sprint("r", i), Order: purchase(t, "", "acme", "1", crowd(5)[i]).Order, Until: clock.read().Add(time.Duration(i+1) * time.Hour)}
+		held = append(held, reserve(t, l, r).Number)
+	}
+	sell(t, l, purchase(t, "s", "acme", "1", crowd(5)[4]))
+	want := func(what string, n int) {
+		t.Helper()
+		for range 2 {
+			if got := healthOf(t, l).Reservations; got != n {
+				t.Errorf("%s: %d reservations, want %d", what, got, n)
+			}
+		}
+	}
+	want("four are reserved", 4)
+	must(t, l.Cancel(t.Context(), "c", held[3]))
+	want("one is cancelled", 3)
+	commit(t, l, "k", held[2])
+	want("one is captured", 2)
+	clock.set(clock.read().Add(time.Hour))
+	want("one has run out", 1)
+	r := ReserveRequest{Key: "r4", Order: purchase(t, "", "bolt", "2", crowd(5)[4]).Order, Until: clock.read().Add(time.Minute)}
+	reserve(t, l, r)
+	want("another is reserved", 2)
+	clock.set(clock.read().Add(100 * time.Hour))
+	want("all have run out", 0)
+}
+
+// There may be more sales than are looked at in one snapshot.
+func TestHealthCountsManyReservations(t *testing.T) {
+	clock := newClock(epoch().Add(time.Hour))
+	const sales = 4200 // atOnce is 4096
+	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(sales)...)
+	held := 0
+	for i, name := range crowd(sales) {
+		if i%512 == 0 || i > 4090 {
+			held++
+			reserve(t, l, ReserveRequest{Key: name, Order: purchase(t, "", "acme", "1", name).Order, Until: clock.read().Add(time.Hour)})
+		} else {
+			sell(t, l, purchase(t, name, "acme", "1", name))
+		}
+	}
+	if got := healthOf(t, l).Reservations; got != held {
+		t.Errorf("%d reservations, want %d", got, held)
+	}
+	clock.set(clock.read().Add(2 * time.Hour))
+	if got := healthOf(t, l).Reservations; got != 0 {
+		t.Errorf("%d reservations, all of which have run out", got)
+	}
+}
+
+// Health tells what only the journal has, until a checkpoint, and what of the file is free.
+func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
+	l := open(t, create(t), Options{Memory: 32 << 20})
+	if h := healthOf(t, l); h.Events != 1 || h.Pending != 0 || h.Room != 64<<20 || h.Bytes != stats(t, l).Bytes || h.Bytes == 0 {
+		t.Errorf("a new ledger: %+v", h)
+	}
+	voters(t, l, "900", crowd(3000)...)
+	begun := healthOf(t, l)
+	if begun.Events != stats(t, l).Events || begun.Pending == 0 || begun.Pending >= begun.Events || begun.Memory < 100*3000 {
+		t.Errorf("before a checkpoint: %+v of %d events", begun, stats(t, l).Events)
+	}
+	must(t, l.engine.Checkpoint())
+	if h := healthOf(t, l); h.Pending != 0 || h.Memory >= begun.Memory || h.Bytes != stats(t, l).Bytes {
+		t.Errorf("after a checkpoint: %+v, and before %+v", h, begun)
+	}
+	release(t, l, releaseOf(t, "r", crowd(1)[0], "1"))
+	if h := healthOf(t, l); h.Pending == 0 || h.Pending > 4 {
+		t.Errorf("a release after a checkpoint: %+v", h)
+	}
+	before := healthOf(t, l)
+	for i, name := range crowd(20) {
+		must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+	}
+	after := healthOf(t, l)
+	if after.Free <= before.Free || after.Free >= after.Bytes {
+		t.Errorf("of %d bytes are free %d after twenty were forgotten, and %d before", after.Bytes, after.Free, before.Free)
+	}
+	if err := l.Compact(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if h := healthOf(t, l); h.Free >= after.Free || h.Bytes >= after.Bytes {
+		t.Errorf("after it was compacted: %+v, and before %+v", h, after)
+	}
+}
+
+// Of a ledger that is open for reading is known what is in memory, too.
+func TestHealthOfALedgerOpenForReading(t *testing.T) {
+	path := votersFile(t, "9", "ann")
+	h := healthOf(t, open(t, path, Options{ReadOnly: true}))
+	if h.Events != 5 || h.Pending != 0 || h.Bytes == 0 || h.Checkpoint != (observe.Checkpoint{}) {
+		t.Errorf("it tells %+v", h)
+	}
+}
+
+// Who waits behind a commit is counted, and no longer when it is over.
+func TestHealthCountsWhoWaits(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "900", crowd(4)...), Options{})
+	commit, answers := queued(t, l, s, 4, crowdSale(t))
+	if h := healthOf(t, l); h.Waiting != 3 {
+		t.Errorf("%d wait, want 3", h.Waiting)
+	}
+	commit.open()
+	for _, one := range answers {
+		must(t, await(t, one).err)
+	}
+	if h := healthOf(t, l); h.Waiting != 0 {
+		t.Errorf("%d wait for nothing", h.Waiting)
+	}
+}
+
+// The newest checkpoint is the last one that the host has taken, or asked for.
+func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var witness sizes
+		signer, _, public := logKey(t, "sluice-test", 1)
+		s := &kvtest.Memory{}
+		beginWithKey(t, s, public)
+		witness.fail(true)
+		l := openMemory(t, s, Options{Signer: signer, Publish: Publishing{To: witness.take, Events: 1}, Now: time.Now})
+		synctest.Wait()
+		if c := healthOf(t, l).Checkpoint; c != (observe.Checkpoint{}) {
+			t.Errorf("nobody has taken one, and it tells %+v", c)
+		}
+		witness.fail(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if c := healthOf(t, l).Checkpoint; c.Events != 1 || time.Since(c.Signed) > time.Minute || time.Since(c.Signed) <= 0 {
+			t.Errorf("one of 1 event was taken, and it tells %+v at %v", c, time.Now())
+		}
+		witness.fail(true)
+		define(t, l, vote())
+		time.Sleep(24 * time.Hour)
+		if c := healthOf(t, l).Checkpoint; c.Events != 1 || time.Since(c.Signed) < 24*time.Hour {
+			t.Errorf("no more was taken for a day, and it tells %+v at %v", c, time.Now())
+		}
+		_, err := l.Checkpoint(t.Context())
+		must(t, err)
+		if c := healthOf(t, l).Checkpoint; c.Events != stats(t, l).Events || time.Since(c.Signed) != 0 {
+			t.Errorf("one was asked for, and it tells %+v at %v", c, time.Now())
+		}
+		closed(t, l)
+	})
+}
+
+// Without a signer none is signed, so that none has left.
+func TestACheckpointThatIsNotSignedIsNone(t *testing.T) {
+	l := newLedger(t)
+	wantErr(t, failed(l.Checkpoint(t.Context())), ErrNoSigner)
+	if c := healthOf(t, l).Checkpoint; c != (observe.Checkpoint{}) {
+		t.Errorf("it tells %+v", c)
+	}
+}
+
+// A ledger that has stopped, or is closed, is not well.
+func TestHealthOfALedgerThatHasStopped(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
+	s.set(nil, failing)
+	if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); err == nil {
+		t.Fatal("nothing failed")
+	}
+	wantErr(t, failed(l.Health(t.Context())), ErrStopped)
+	_ = l.Close()
+	l = newLedger(t)
+	closed(t, l)
+	wantErr(t, failed(l.Health(t.Context())), ErrClosed)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	wantErr(t, failed(newLedger(t).Health(ended)), context.Canceled)
+}
+
+// Nobody is told of a commit that fails.
+func TestAnObserverIsNotToldOfWhatFails(t *testing.T) {
+	seen := &notes{}
+	l, s := openShim(t, votersFile(t, "9", "ann"), Options{Observer: seen})
+	s.set(failing, nil)
+	if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); err == nil {
+		t.Fatal("nothing failed")
+	}
+	seen.wantWork(t, "a commit that failed", observe.Commit{})
+	s.set(nil, nil)
+	release(t, l, releaseOf(t, "r", "ann", "1"))
+	seen.wantWork(t, "the same again", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 1}, Charged: 1})
+	if slices.ContainsFunc(seen.refused, func(observe.Refusal) bool { return true }) {
+		t.Errorf("a failure is no refusal: %+v", seen.refused)
+	}
+}
