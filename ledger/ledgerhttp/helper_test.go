@@ -159,6 +159,9 @@ func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
 	if o.Gate == nil {
 		o.Gate = byHeader{}
 	}
+	if o.Meter == nil {
+		o.Meter = &counting{}
+	}
 	h, err := New(l, o)
 	must(t, err)
 	t.Cleanup(func() { _ = h.Ledger().Close() })
@@ -258,6 +261,7 @@ func samples() map[string]sample {
 		"buyers":         {"/v1/buyers", ""},
 		"statement":      {"/v1/statements", `{"object":"17"}`},
 		"checkpoint":     {"/v1/checkpoint", ""},
+		"metrics":        {"/metrics", ""},
 		"head":           {"/v1/head?events=3", ""},
 		"consistency":    {"/v1/consistency?from=3&to=5", ""},
 		"events":         {"/v1/events?from=2", ""},

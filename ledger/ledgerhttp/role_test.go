@@ -51,6 +51,7 @@ cancel          operator desk - - - -
 buyers          operator desk - - auditor -
 statement       operator - - person - -
 checkpoint      operator desk buyer person auditor metrics
+metrics         operator - - - - metrics
 head            operator desk buyer person auditor metrics
 consistency     operator desk buyer person auditor metrics
 events          operator - - - auditor -

@@ -1,0 +1,260 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/observe"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eps(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	must(t, err)
+	return e
+}
+
+// watched is a served ledger with metrics, in memory.
+type watched struct {
+	*ledger.Ledger
+	t       testing.TB
+	handler *ledgerhttp.Handler
+}
+
+func watch(t testing.TB) *watched {
+	t.Helper()
+	signing, public, err := note.GenerateKey(nil, "sluice-test")
+	must(t, err)
+	signer, err := note.NewSigner(signing)
+	must(t, err)
+	m := New()
+	l := ledgertest.With(t, ledgertest.Settings{
+		Origin: ledgertest.Origin{LogKey: public}, Options: ledger.Options{Signer: signer, Observer: m, Now: time.Now},
+	}).Ledger
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}, Meter: m})
+	must(t, err)
+	return &watched{l, t, h}
+}
+
+// get asks the handler for something that is there.
+func (w *watched) get(path string) string {
+	w.t.Helper()
+	out := httptest.NewRecorder()
+	w.handler.ServeHTTP(out, httptest.NewRequest("GET", "http://ledger.test"+path, nil))
+	if out.Code != http.StatusOK {
+		w.t.Fatalf("%s: %d %s", path, out.Code, out.Body)
+	}
+	return out.Body.String()
+}
+
+// scrape returns the metrics that are served, by name and labels.
+func (w *watched) scrape() map[string]float64 {
+	w.t.Helper()
+	all := map[string]float64{}
+	for line := range strings.Lines(w.get("/metrics")) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		at := strings.LastIndexByte(line, ' ')
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+		must(w.t, err)
+		all[line[:at]] = value
+	}
+	return all
+}
+
+// want checks some metrics.
+func (w *watched) want(what string, values map[string]float64) {
+	w.t.Helper()
+	all := w.scrape()
+	for name, value := range values {
+		if got, there := all[name]; !there || got != value {
+			w.t.Errorf("%s: %s is %v (there: %v), want %v", what, name, got, there, value)
+		}
+	}
+}
+
+const secretPerson, secretBuyer, secretQuestion = "pe-rson", "bu-yer", "que-stion"
+
+// work does something of each kind.
+func (w *watched) work() {
+	w.t.Helper()
+	ctx, t := w.t.Context(), w.t
+	must(t, w.DefineQuestion(ctx, "define", ledger.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
+	terms, err := policy.Sell(policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}})
+	must(t, err)
+	names := []string{secretPerson, "second", "third"}
+	_, err = w.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: secretQuestion, Objects: names, Policy: terms, Cap: eps(t, "2")})
+	must(t, err)
+	order := ledger.Order{Buyer: secretBuyer, Question: secretQuestion, Epsilon: eps(t, "1"), Objects: names[:2]}
+	for _, key := range []string{"sale 1", "sale 2"} {
+		_, err = w.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Truth: ledger.TruthOf("yes")})
+		must(t, err)
+		order.Buyer = "another"
+	}
+	order.Objects = names[2:]
+	_, err = w.Reserve(ctx, ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+	must(t, err)
+	for _, level := range []string{"2", "0.5", "1.5"} {
+		_, err = w.Release(ctx, ledger.ReleaseRequest{Key: "at " + level, Question: secretQuestion, Object: secretPerson, Epsilon: eps(t, level), Truth: ledger.TruthOf("yes")})
+		must(t, err)
+	}
+	_, err = w.Raise(ctx, ledger.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: ledger.TruthOf("yes")})
+	must(t, err)
+	if _, err = w.Raise(ctx, ledger.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: eps(t, "2.5"), Objects: names[:2], Truth: ledger.TruthOf("yes")}); err == nil {
+		t.Fatal("nobody is refused")
+	}
+	_, err = w.Answer(ctx, ledger.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: eps(t, "0.125"), Objects: names[1:2], Truth: ledger.TruthOf("yes")})
+	must(t, err)
+}
+
+// What is served is what has happened.
+func TestWhatIsServed(t *testing.T) {
+	w := watch(t)
+	before := w.scrape()
+	for _, absent := range []string{"sluice_audit_timestamp_seconds", "sluice_audit_seconds", "sluice_audit_problems", "sluice_exhausted_people", "sluice_checkpoint_timestamp_seconds", "sluice_checkpoint_events"} {
+		if value, there := before[absent]; there {
+			t.Errorf("%s is %v before there is any", absent, value)
+		}
+	}
+	w.want("before anything", map[string]float64{
+		"sluice_up": 1, "sluice_people_total": 0, "sluice_epsilon_charged_total": 0, `sluice_draws_total{method="raise"}`: 0, `sluice_draws_total{method="fresh"}`: 0,
+		`sluice_refusing_people_total{reason="object-cap"}`: 0, `sluice_left_out_people_total{reason="not-enrolled"}`: 0, `sluice_audits_total{result="failed"}`: 0,
+	})
+	w.work()
+	stats, err := w.Stats(t.Context())
+	must(t, err)
+	w.want("after some work", map[string]float64{
+		"sluice_commit_seconds_count": 10, "sluice_committed_requests_total": 10, "sluice_committed_events_total": float64(stats.Events) - before["sluice_events_total"],
+		`sluice_draws_total{method="raise"}`: 3, `sluice_draws_total{method="degrade"}`: 2, `sluice_draws_total{method="insert"}`: 1, `sluice_draws_total{method="fresh"}`: 1,
+		"sluice_resales_total": 2, "sluice_epsilon_charged_total": 3.125, "sluice_refused_requests_total": 1,
+		`sluice_refusing_people_total{reason="object-cap"}`: 2, `sluice_left_out_people_total{reason="not-enrolled"}`: 1,
+		"sluice_up": 1, "sluice_events_total": float64(stats.Events), "sluice_people_total": 3, "sluice_chains": 3, "sluice_questions_total": 1, "sluice_buyers_total": 2,
+		"sluice_sales_total": 2, `sluice_revenue_total{currency="USD"}`: float64(stats.Revenue), "sluice_reservations": 1, "sluice_queue_requests": 0,
+	})
+
+	_, err = w.Verify(t.Context(), ledger.VerifyRequest{})
+	must(t, err)
+	w.get("/v1/checkpoint")
+	now := float64(time.Now().Unix())
+	w.want("after an audit and a checkpoint", map[string]float64{
+		`sluice_audits_total{result="sound"}`: 1, `sluice_audits_total{result="problems"}`: 0, "sluice_audit_problems": 0, "sluice_exhausted_people": 1,
+		"sluice_checkpoint_events": float64(stats.Events), `sluice_http_request_seconds_count{route="checkpoint",status="200"}`: 1,
+	})
+	after := w.scrape()
+	for _, name := range []string{"sluice_audit_timestamp_seconds", "sluice_checkpoint_timestamp_seconds"} {
+		if at := after[name]; at < now-60 || at > now+60 {
+			t.Errorf("%s is %v, and now is %v", name, at, now)
+		}
+	}
+	if after["sluice_audit_seconds"] <= 0 || after["sluice_commit_seconds_sum"] <= 0 || after["go_goroutines"] <= 0 || after["process_start_time_seconds"] <= 0 {
+		t.Errorf("%v", after)
+	}
+}
+
+// Audits are told apart by what came of them; one that could not be carried out says nothing of the ledger.
+func TestAudits(t *testing.T) {
+	w := watch(t)
+	w.work()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := w.Verify(ended, ledger.VerifyRequest{}); err == nil {
+		t.Fatal("it was carried out")
+	}
+	w.want("one that failed", map[string]float64{`sluice_audits_total{result="failed"}`: 1, `sluice_audits_total{result="sound"}`: 0})
+	if value, there := w.scrape()["sluice_audit_problems"]; there {
+		t.Errorf("it found %v problems", value)
+	}
+	counts := New()
+	counts.Audited(observe.Audit{Problems: 3, Exhausted: 4, Duration: time.Second})
+	counts.Audited(observe.Audit{Problems: 2, Exhausted: 5, Duration: 2 * time.Second})
+	out := httptest.NewRecorder()
+	counts.ServeMetrics(out, httptest.NewRequest("GET", "/metrics", nil), w.Ledger)
+	for _, line := range []string{`sluice_audits_total{result="problems"} 2`, "sluice_audit_problems 2", "sluice_exhausted_people 5", "sluice_audit_seconds 2"} {
+		if !strings.Contains(out.Body.String(), line+"\n") {
+			t.Errorf("there is no %s", line)
+		}
+	}
+}
+
+// A ledger that does not answer is down, and says nothing else; what was counted is still there.
+func TestALedgerThatIsDown(t *testing.T) {
+	w := watch(t)
+	w.work()
+	must(t, w.Close())
+	w.want("a closed ledger", map[string]float64{"sluice_up": 0, "sluice_committed_requests_total": 10})
+	for _, name := range []string{"sluice_events_total", "sluice_reservations", "sluice_file_bytes"} {
+		if value, there := w.scrape()[name]; there {
+			t.Errorf("%s is %v", name, value)
+		}
+	}
+}
+
+// No metric names a person, a buyer or a question.
+func TestMetricsNameNobody(t *testing.T) {
+	w := watch(t)
+	w.work()
+	w.get("/v1/object?object=" + secretPerson)
+	w.get("/v1/sales?buyer=" + secretBuyer)
+	text := w.get("/metrics")
+	for _, name := range []string{secretPerson, secretBuyer, secretQuestion, "stranger", "sale 1"} {
+		if strings.Contains(text, name) {
+			t.Errorf("%s is in the metrics", name)
+		}
+	}
+	if !strings.Contains(text, `route="object"`) {
+		t.Error("and requests are not counted")
+	}
+}
+
+// Many may be counted at once, while others read.
+func TestMetricsUnderLoad(t *testing.T) {
+	w := watch(t)
+	must(t, w.DefineQuestion(t.Context(), "define", ledger.Question{Name: "q", Values: []string{"yes", "no"}}))
+	const callers, each = 8, 20
+	done := make(chan error, callers)
+	for c := range callers {
+		go func() {
+			var err error
+			for i := range each {
+				name := fmt.Sprintf("%d-%d", c, i)
+				if _, e := w.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: "q", Objects: []string{name}, Cap: eps(t, "2")}); e != nil {
+					err = e
+				}
+				if _, e := w.Release(t.Context(), ledger.ReleaseRequest{Key: "r" + name, Question: "q", Object: name, Epsilon: eps(t, "1"), Truth: ledger.TruthOf("no")}); e != nil {
+					err = e
+				}
+			}
+			done <- err
+		}()
+	}
+	for range 20 {
+		w.scrape()
+	}
+	for range callers {
+		must(t, <-done)
+	}
+	w.want("at the end", map[string]float64{
+		"sluice_committed_requests_total": 2*callers*each + 1, `sluice_draws_total{method="raise"}`: callers * each, "sluice_epsilon_charged_total": callers * each,
+	})
+}
