@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
@@ -220,6 +221,49 @@ func BenchmarkReleaseTogether(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReleaseObserved releases with an observer, beside the same without: what it costs to be told of.
+func BenchmarkReleaseObserved(b *testing.B) {
+	usualGarbage(b)
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			names := crowd(callers * 200)
+			var ledgers [2]*Ledger
+			var took [2]time.Duration
+			for i, o := range []Options{{}, {Observer: &tally{}}} {
+				ledgers[i] = voters(b, inMemory(b, o), "900", names...)
+			}
+			n, ratios := 0, []float64{}
+			for b.Loop() {
+				for i, l := range ledgers {
+					began := time.Now()
+					crowded(b, callers, len(names), func(at int) error {
+						_, err := l.Release(context.Background(), releaseOf(b, fmt.Sprint(n, at), names[at], fmt.Sprintf("%d.%09d", 1+n/1_000_000_000, 1+n%1_000_000_000)))
+						return err
+					})
+					took[i] = time.Since(began)
+				}
+				n++
+				ratios = append(ratios, float64(took[1])/float64(took[0]))
+			}
+			slices.Sort(ratios)
+			b.ReportMetric(ratios[len(ratios)/2], "of-unobserved")
+		})
+	}
+}
+
+// tally adds up, as an observer that counts does.
+type tally struct{ events, draws atomic.Uint64 }
+
+func (t *tally) Committed(c observe.Commit) {
+	t.events.Add(c.Events)
+	for _, n := range c.Draws {
+		t.draws.Add(n)
+	}
+}
+
+func (t *tally) Refused(observe.Refusal) {}
+func (t *tally) Audited(observe.Audit)   {}
 
 // crowded has many callers do n things, and returns how long all took, and the 99th percentile of one.
 func crowded(t testing.TB, callers, n int, do func(i int) error) (took time.Duration, tail float64) {

@@ -109,7 +109,7 @@ func (l *Engine) observe(batch []*Proposal, s *state.State, took time.Duration) 
 		return
 	}
 	c := observe.Commit{
-		Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws, Resold: s.Work.Resold,
+		Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(), Resold: s.Work.Resold(),
 		Charged: float64(s.Work.Spent) / nanoNats, LeftOut: s.Work.LeftOut,
 	}
 	for _, p := range batch {

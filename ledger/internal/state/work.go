@@ -5,12 +5,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// Work counts what transactions record, for whoever observes the ledger.
+// Work counts what a transaction records, for whoever observes the ledger.
 type Work struct {
-	Draws   map[string]uint64            // responses and answers, by how they were drawn
-	Resold  uint64                       // responses
-	Spent   uint64                       // ε of all people, in nano-nats
-	LeftOut map[vocabulary.Reason]uint64 // people, by reason
+	made    [event.MethodResale + 1]uint64 // responses and answers, by method
+	Spent   uint64                         // ε of all people, in nano-nats
+	LeftOut map[vocabulary.Reason]uint64   // people, by reason
 }
 
 // Count counts a change that was recorded. It may be called on nil.
@@ -20,11 +19,11 @@ func (w *Work) Count(c event.Change) {
 	}
 	switch c := c.(type) {
 	case *event.Released:
-		w.drawn(c.Method)
+		w.made[c.Method]++
 	case *event.Answered:
-		w.drawn(c.Method)
+		w.made[c.Method]++
 	case *event.Sold:
-		w.drawn(c.Method)
+		w.made[c.Method]++
 	case *event.Settled:
 		w.Spent += c.Spent
 	case *event.ObjectRefused:
@@ -35,13 +34,16 @@ func (w *Work) Count(c event.Change) {
 	}
 }
 
-func (w *Work) drawn(by event.Method) {
-	if by == event.MethodResale {
-		w.Resold++
-		return
+// Draws returns how many responses and answers were drawn, by method.
+func (w *Work) Draws() map[string]uint64 {
+	draws := map[string]uint64{}
+	for m := event.MethodRaise; m < event.MethodResale; m++ {
+		if n := w.made[m]; n > 0 {
+			draws[m.String()] = n
+		}
 	}
-	if w.Draws == nil {
-		w.Draws = map[string]uint64{}
-	}
-	w.Draws[by.String()]++
+	return draws
 }
+
+// Resold returns how many responses were sold again.
+func (w *Work) Resold() uint64 { return w.made[event.MethodResale] }
