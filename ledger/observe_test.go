@@ -127,6 +127,29 @@ func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 	}
 }
 
+// Those who share a commit are counted, but for who is refused in it.
+func TestWhoIsRefusedInACommitIsNotCounted(t *testing.T) {
+	seen := &notes{}
+	l, s := openShim(t, votersFile(t, "1", crowd(4)...), Options{Observer: seen})
+	commit, answers := queued(t, l, s, 4, func(i int) (context.Context, ReleaseRequest) {
+		ctx, r := crowdSale(t)(i)
+		if i == 2 {
+			r.Epsilon = eps(t, "2") // above the cap
+		}
+		return ctx, r
+	})
+	commit.open()
+	for i, one := range answers {
+		if err := await(t, one).err; (err != nil) != (i == 2) {
+			t.Errorf("release %d: %v", i, err)
+		}
+	}
+	if len(seen.commits) != 2 || len(seen.refused) == 0 {
+		t.Errorf("told was %+v, %+v", seen.commits, seen.refused)
+	}
+	seen.wantWork(t, "two commits", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 3}, Charged: 1.5})
+}
+
 // A request that is refused as a whole is told with everybody who stands in its way: no commit is told then.
 func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	seen := &notes{}
