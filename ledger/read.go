@@ -375,7 +375,8 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 }
 
 // Health tells how the ledger is doing: whether commits wait, how much only the journal has, which reservations hold, how old the newest checkpoint is. It
-// takes some microseconds, and as long for each sale and reservation that is new since it was last called, or holds. Of a ledger that has stopped it returns why ([ErrStopped]).
+// takes some microseconds, and about half a one for each sale and reservation that is new since it was last called, or holds. Of a ledger that has stopped it returns
+// why ([ErrStopped]).
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return health.Of(ctx, &l.prover, &l.reservations)
 }
