@@ -237,7 +237,7 @@ func faults(t *testing.T, a rule) map[string][]byte {
 		found[what] = out
 	}
 	add("never", "("+a.Expr+") and on () vector(1) == 2", a.For)
-	add("always", `group without (__name__) ({job=~".+"})`, a.For)
+	add("always", `group by (job, instance) ({job=~".+"})`, a.For)
 	if a.For != "" {
 		add("at once", a.Expr, "0s")
 	}
