@@ -58,6 +58,7 @@ type Server struct {
 	missed  int           // requests, since it is dead
 	heard   chan struct{} // closed once somebody follows the events
 	hear    func()        // closes it
+	unheard bool          // nobody does
 }
 
 // New makes a ledger in a folder, and serves it. The server dies as it is told, in that order, and says so. Three requests after each death it is started again.
@@ -95,8 +96,8 @@ func New(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Serv
 
 // Close ends the server as it should be ended. That it did not die as often as it was told is an error.
 func (s *Server) Close() error {
-	s.front.CloseClientConnections()
-	s.front.Close()
+	defer s.front.Close()
+	defer s.front.CloseClientConnections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
@@ -155,7 +156,7 @@ func (s *Server) miss() error {
 // due returns when the server dies of a request, or "". It waits until somebody follows the events, so that they break off.
 func (s *Server) due(r *http.Request) string {
 	s.mu.Lock()
-	alive, heard := s.process != nil, s.heard
+	alive, heard := s.process != nil && !s.unheard, s.heard
 	var next Death
 	if len(s.deaths) > 0 {
 		next = s.deaths[0]
@@ -167,10 +168,16 @@ func (s *Server) due(r *http.Request) string {
 	select {
 	case <-heard:
 		return next.When
-	case <-r.Context().Done():
+	case <-time.After(patience):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unheard = true // Close says that the server was not killed
 		return ""
 	}
 }
+
+// patience is how long somebody may take to follow the events.
+const patience = 20 * time.Second
 
 // transport is the way from the front to the process.
 type transport struct{ *Server }
@@ -203,8 +210,30 @@ func (s transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		s.hear()
+		answer.Body = &torn{ReadCloser: answer.Body, rest: strings.NewReader(half)}
 	}
 	return answer, nil
+}
+
+// half is the beginning of an event.
+const half = "id: 1\ndata: {\"event\":1,\"time\":\"20"
+
+// torn is a stream of events that breaks off in one of them, as it may when a server dies.
+type torn struct {
+	io.ReadCloser
+	rest io.Reader
+}
+
+// Read implements [io.Reader].
+func (t *torn) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if n > 0 || err == nil {
+		return n, err
+	}
+	if n, _ := t.rest.Read(p); n > 0 {
+		return n, nil
+	}
+	return 0, io.ErrUnexpectedEOF
 }
 
 // pass sends a request to the process.

@@ -24,19 +24,25 @@ class Follower(threading.Thread):
         super().__init__(daemon=True)
         self._ledger, self._file = ledger, file
         self._last, self._more = 0, threading.Condition()
+        self._failed = False
 
     def run(self) -> None:
-        with self._file.open("w", encoding="utf-8") as out:
-            for event in self._ledger.events():
-                print(json.dumps(event, ensure_ascii=False), file=out, flush=True)
-                with self._more:
-                    self._last = event["event"]
-                    self._more.notify()
+        try:
+            with self._file.open("w", encoding="utf-8") as out:
+                for event in self._ledger.events():
+                    print(json.dumps(event, ensure_ascii=False), file=out, flush=True)
+                    with self._more:
+                        self._last = event["event"]
+                        self._more.notify()
+        finally:
+            with self._more:
+                self._failed = True  # it would go on for ever
+                self._more.notify()
 
     def wait_for(self, event: int) -> None:
         with self._more:
-            if not self._more.wait_for(lambda: self._last >= event, timeout=60):
-                raise TimeoutError(f"event {event} does not come")
+            if not self._more.wait_for(lambda: self._last >= event or self._failed, timeout=60) or self._failed:
+                raise RuntimeError(f"event {event} does not come")
 
 
 def sell(ledger: Ledger, people: dict[str, str], order: Json) -> None:
