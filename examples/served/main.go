@@ -61,15 +61,16 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	life := exec.CommandContext(ctx, host[0], append(host[1:], dir)...)
 	life.Env = append(os.Environ(), "LEDGER_ADDR="+server.Addr, "LEDGER_TOKEN="+server.Token, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
 	life.Stdout, life.Stderr = out, os.Stderr
-	if err := errors.Join(life.Run(), server.Close()); err != nil {
-		return err
+	failed, faults := life.Run(), server.Close()
+	if failed != nil {
+		return errors.Join(failed, faults)
 	}
 	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	return errors.Join(checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
+	return errors.Join(faults, checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
 		checkReceipt(filepath.Join(dir, "receipt.json"), server.LogKey, out), verify(ctx, l, out))
 }
 

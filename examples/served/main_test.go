@@ -16,18 +16,18 @@ import (
 
 // golden is what any host prints, whatever language it is in.
 const golden = `  The server is killed when it has carried out enrol, and not said so.
-order-1: acme asks for ε = 0.5, for 150¢
+order-1: acme asks for ε = 0.5: 3 answers, 150¢
   The server is killed before it gets order-1.
 order-1: sale 1, 150¢, 3 drawn
-order-2: zeta asks for ε = 1, for 300¢
+order-2: zeta asks for ε = 1: 3 answers, 300¢
   The server is killed when it has carried out order-2, and not said so.
 order-2: sale 2, 300¢, 3 drawn
-order-3: acme asks for ε = 1, for 150¢
+order-3: acme asks for ε = 1: 3 answers, 150¢
   The server is killed while order-3 is under way.
 order-3: sale 3, 150¢, 0 drawn
-order-4: acme asks for ε = 3, for 0¢
+order-4: acme asks for ε = 3: 0 answers, 0¢
 order-4: refused
-order-5: zeta asks for ε = 2, for 300¢
+order-5: zeta asks for ε = 2: 3 answers, 300¢
   The server is killed when it has carried out order-5, and not said so.
 order-5: sale 4, 300¢, 3 drawn
 The ledger has sold orders 1, 2, 3 and 5 once each. ana has spent ε = 2, and earned 300¢.
@@ -104,6 +104,8 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 		{"nothing is asked again", "sluice.py", "time.monotonic() > give_up", "True", "exit status", false},
 		{"events from the first one on, after each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": "0"`, "the ledger's event ", false},
 		{"an event is lost at each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": str(after + (after > 0))`, "the ledger's event ", false},
+		{"true values that nobody asked for", "sluice.py", "json.loads(self._ask(path, headers, body))",
+			`json.loads(self._ask(path, headers, {**body, **({"truths": dict(truths)} if truths else {})}))`, "true values came with order-1", false},
 		{"half an event is one", "sluice.py", `elif field == "" and data:`, `if data:`, "exit status", true},
 		{"no events are followed", "host.py", "follower.start()", "follower._failed = True", "the server was not killed when it has carried out enrol", true},
 		{"an order is forgotten", "host.py", `in shop["orders"]:`, `in shop["orders"][:4]:`, "the server was not killed when it has carried out order-5", false},

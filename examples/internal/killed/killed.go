@@ -3,6 +3,7 @@ package killed
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,17 +54,19 @@ type Server struct {
 	front   *httptest.Server
 
 	mu      sync.Mutex
-	deaths  []Death       // that are to come
-	process *exec.Cmd     // nil as long as it is dead
-	missed  int           // requests, since it is dead
-	heard   chan struct{} // closed once somebody follows the events
-	hear    func()        // closes it
-	unheard bool          // nobody does
+	deaths  []Death         // that are to come
+	process *exec.Cmd       // nil as long as it is dead
+	missed  int             // requests, since it is dead
+	heard   chan struct{}   // closed once somebody follows the events
+	hear    func()          // closes it
+	needed  map[string]bool // keys of requests that a true value was needed for
+	eager   error           // a request brought some without
+	unheard bool            // nobody does
 }
 
 // New makes a ledger in a folder, and serves it. The server dies as it is told, in that order, and says so. Three requests after each death it is started again.
 func New(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Server, error) {
-	s := &Server{File: filepath.Join(dir, "ledger.db"), command: filepath.Join(dir, "ledgerctl.exe"), out: out, deaths: deaths}
+	s := &Server{File: filepath.Join(dir, "ledger.db"), command: filepath.Join(dir, "ledgerctl.exe"), out: out, deaths: deaths, needed: map[string]bool{}}
 	if text, err := exec.CommandContext(ctx, "go", "build", "-o", s.command, "github.com/sluicedp/sluice/cmd/ledgerctl").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, text)
 	}
@@ -94,15 +97,15 @@ func New(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Serv
 	return s, nil
 }
 
-// Close ends the server as it should be ended. That it did not die as often as it was told is an error.
+// Close ends the server as it should be ended. That it did not die as often as it was told is an error, and so are true values that no draw needed.
 func (s *Server) Close() error {
 	defer s.front.Close()
 	defer s.front.CloseClientConnections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var err error
+	err := s.eager
 	if s.process != nil {
-		err = errors.Join(s.process.Process.Signal(os.Interrupt), s.process.Wait())
+		err = errors.Join(err, s.process.Process.Signal(os.Interrupt), s.process.Wait())
 	}
 	s.process = nil
 	if len(s.deaths) > 0 {
@@ -236,8 +239,28 @@ func (t *torn) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// pass sends a request to the process.
+// pass sends a request to the process. It looks whether true values come only with requests that have been refused for want of them.
 func (s *Server) pass(r *http.Request) (*http.Response, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" {
+		return s.send(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	answer, err := s.send(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.eager == nil && bytes.Contains(body, []byte(`"truths"`)) && !s.needed[key] {
+		s.eager = fmt.Errorf("true values came with %s before a draw needed them", strings.Trim(key, `"`))
+	}
+	s.needed[key] = s.needed[key] || err == nil && answer.StatusCode == http.StatusConflict
+	return answer, err
+}
+
+func (s *Server) send(r *http.Request) (*http.Response, error) {
 	way := http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.File+".sock")
 	}}

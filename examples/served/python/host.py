@@ -49,7 +49,7 @@ def sell(ledger: Ledger, people: dict[str, str], order: Json) -> None:
     """Carries out one order. Its id is the key: whoever asks with it again gets the same sale."""
     wanted = {"buyer": order["buyer"], "question": "smoker", "epsilon": order["epsilon"], "all": True}
     quote = ledger.post("/v1/quotes", wanted)
-    print(f"{order['id']}: {order['buyer']} asks for ε = {order['epsilon']}, for {quote['price']}¢", flush=True)
+    print(f"{order['id']}: {order['buyer']} asks for ε = {order['epsilon']}: {quote['objects']} answers, {quote['price']}¢", flush=True)
     try:
         sale = ledger.post("/v1/sales", {**wanted, "max_price": order["max_price"]}, key=order["id"], truths=people)
     except Problem as problem:
@@ -73,7 +73,7 @@ def main() -> None:
     for order in shop["orders"]:
         sell(ledger, shop["people"], order)
 
-    first, *_ = sales = ledger.list("/v1/sales")
+    first, *_ = sales = ledger.lines("/v1/sales")
     (folder / "receipt.json").write_bytes(ledger.document(f"/v1/sales/{first['sale']}/receipt"))
     follower.wait_for(sales[-1]["last"])
 

@@ -39,7 +39,7 @@ class Ledger:
         """Reads something as it is, such as a receipt: what is signed is verified byte by byte."""
         return self._ask(path + ("?" + urllib.parse.urlencode(query) if query else ""))
 
-    def list(self, path: str, **query: str) -> list[Json]:
+    def lines(self, path: str, **query: str) -> list[Json]:
         """Reads a list: a JSON object a line, and a last line that says whether they are all."""
         *items, end = [json.loads(line) for line in self.document(path, **query).splitlines()]
         if not end.get("end"):

@@ -37,7 +37,7 @@ class Follower extends EventEmitter {
 async function sell(ledger: Ledger, people: Shop["people"], order: Order): Promise<void> {
   const wanted = { buyer: order.buyer, question: "smoker", epsilon: order.epsilon, all: true };
   const quote = done(await ledger.ask.POST("/v1/quotes", { body: wanted }));
-  console.log(`${order.id}: ${order.buyer} asks for ε = ${order.epsilon}, for ${quote.price}¢`);
+  console.log(`${order.id}: ${order.buyer} asks for ε = ${order.epsilon}: ${quote.objects} answers, ${quote.price}¢`);
   try {
     const sale = await ledger.sell(order.id, { ...wanted, max_price: order.max_price }, people);
     console.log(`${order.id}: sale ${sale.sale}, ${sale.price}¢, ${sale.draws} drawn`);
