@@ -44,7 +44,19 @@ func TestHostInPython(t *testing.T) {
 	}
 }
 
-// So does one in TypeScript. It is compiled here, with what npm fetches.
+// A host that is run again sells nothing again.
+func TestHostIsRunAgain(t *testing.T) {
+	if !pace.Deep() {
+		t.Skip("a deep form")
+	}
+	const twice = "import subprocess, sys\nfor _ in range(2): subprocess.check_call([sys.executable, 'python/host.py', sys.argv[1]])"
+	out, err := runs(t, needed(t, "python3"), "-c", twice)
+	if err != nil || strings.Count(out, "order-5: sale 4, 300¢, 3 drawn") != 2 || !strings.Contains(out, "The ledger has sold orders 1, 2, 3 and 5 once each.") {
+		t.Errorf("%v, and it prints\n%s", err, out)
+	}
+}
+
+// A host in TypeScript does as the one in Python. It is compiled here, with what npm fetches.
 func TestHostInTypeScript(t *testing.T) {
 	dir := typescript(t)
 	if out, err := runs(t, needed(t, "node"), filepath.Join(dir, "build", "host.js")); err != nil || out != golden {

@@ -120,7 +120,7 @@ function passes(error: unknown): boolean {
   if (error instanceof Problem) {
     return error.says.status === 429 || error.says.status >= 500;
   }
-  return error instanceof TypeError || (error instanceof DOMException && ["AbortError", "TimeoutError"].includes(error.name));
+  return (error instanceof TypeError && error.cause !== undefined) || (error instanceof DOMException && ["AbortError", "TimeoutError"].includes(error.name));
 }
 
 async function problemOf(answer: Response): Promise<Problem> {
