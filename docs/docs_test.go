@@ -31,7 +31,7 @@ import (
 )
 
 // maxNotRun is how many blocks may stand unproven. There are few, and each says why.
-const maxNotRun = 6
+const maxNotRun = 8
 
 // block is a fenced block of a page.
 type block struct {

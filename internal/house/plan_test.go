@@ -95,6 +95,7 @@ func plan() []room {
 			"cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output cmd/ledgerctl/internal/picture cmd/ledgerctl/internal/progress cmd/ledgerctl/internal/simulate cmd/ledgerctl/internal/words"},
 		{"cmd/ledgerctl", "the command", "privacy policy rrchain ledger ledger/vocabulary ledger/evidence ledger/history ledger/ledgerclient ledger/problem cmd/ledgerctl/internal/..."},
 		{"examples/internal/...", "data and tables of the examples", ""},
+		{"examples/internal/killed", "a served ledger that is killed: nothing but an example imports it", ""},
 		{"examples", "how long they may be: nothing but a test", ""},
 		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger ledger/evidence ledger/history ledger/journal ledger/journal/keyholder ledger/journal/keyholder/disk ledger/journal/pgjournal examples/internal/..."},
 		{"internal/trial/kit", "what trials of the ledger have in common", "internal/pace ledger ledger/evidence ledger/history ledger/ledgerclient ledger/ledgerhttp ledger/ledgertest ledger/vocabulary policy privacy rrchain/finite"},

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -34,7 +36,38 @@ func openAPI(all []route) ([]byte, error) {
 	for _, r := range all {
 		out.AddOperation(operation(&r, types))
 	}
+	for _, schema := range types.Map() {
+		neverNull(schema)
+	}
 	return json.Marshal(out)
+}
+
+// neverNull takes back what is said of lists by default, that they may be null: those of answers are there, if empty, and those of requests are left
+// out. Who generates types from the document would have to ask of each list whether it is one.
+func neverNull(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	s.Nullable = false
+	neverNull(s.Items)
+	for _, property := range s.Properties {
+		neverNull(property)
+	}
+}
+
+// anEvent is what all events have in common. Each kind has keys of its own besides.
+type anEvent struct {
+	_      struct{}  `additionalProperties:"true"`
+	Number uint64    `json:"event" doc:"Its number: the first is 1, and none is left out."`
+	Time   time.Time `json:"time" doc:"When it was committed."`
+	Kind   string    `json:"kind" doc:"What it says: docs/reference/file-format.md has the kinds, and their keys. Later versions may add some."`
+	Erased bool      `json:"erased,omitempty" doc:"It was about somebody who is forgotten, and does not say any more what."`
+}
+
+// aPolicy is what all policies have in common. Each kind has keys of its own besides.
+type aPolicy struct {
+	_    struct{} `additionalProperties:"true"`
+	Kind string   `json:"kind" doc:"How it rises: docs/reference/json.md has the kinds, and their keys."`
 }
 
 // schemas returns a registry that knows the types that are written otherwise than they are made.
@@ -43,14 +76,19 @@ func schemas() huma.Registry {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		if t == reflect.TypeFor[ledger.Problem]() {
+		switch t {
+		case reflect.TypeFor[ledger.Problem]():
 			return "Difference"
+		case reflect.TypeFor[anEvent]():
+			return "Event"
+		case reflect.TypeFor[aPolicy]():
+			return "Policy"
 		}
 		return huma.DefaultSchemaNamer(t, hint)
 	})
-	for _, t := range []reflect.Type{reflect.TypeFor[policy.Policy](), reflect.TypeFor[ledger.Event](), reflect.TypeFor[finite.Family]()} {
-		types.RegisterTypeAlias(t, reflect.TypeFor[map[string]any]())
-	}
+	types.RegisterTypeAlias(reflect.TypeFor[policy.Policy](), reflect.TypeFor[aPolicy]())
+	types.RegisterTypeAlias(reflect.TypeFor[ledger.Event](), reflect.TypeFor[anEvent]())
+	types.RegisterTypeAlias(reflect.TypeFor[finite.Family](), reflect.TypeFor[map[string]any]())
 	types.RegisterTypeAlias(reflect.TypeFor[tlog.Hash](), reflect.TypeFor[string]())
 	return types
 }
@@ -74,6 +112,11 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 			Name: api.KeyHeader, In: "header", Required: true, Description: "the idempotency key, such as the id of your order: 1 to 256 bytes", Schema: &huma.Schema{Type: huma.TypeString},
 		})
 	}
+	if slices.Contains(r.media, api.Stream) {
+		op.Parameters = append(op.Parameters, &huma.Param{
+			Name: lastEvent, In: "header", Description: "the number of the last event that was read: a stream goes on behind it", Schema: &huma.Schema{Type: huma.TypeString},
+		})
+	}
 	if r.in != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: types.Schema(r.in, true, r.id)}}}
 	}
@@ -81,7 +124,11 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 	for _, media := range r.media {
 		content[media] = &huma.MediaType{Schema: r.schema(media, types)}
 	}
-	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: "done", Content: content}
+	done := "done"
+	if slices.Contains(r.media, api.Lines) {
+		done = `JSON objects, one a line, each as described; the last line is {"end":true}, and without it something is missing`
+	}
+	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: done, Content: content}
 	op.Responses["default"] = &huma.Response{
 		Description: "a problem", Content: map[string]*huma.MediaType{problem.ContentType: {Schema: types.Schema(reflect.TypeFor[problem.Problem](), true, "")}},
 	}

@@ -74,6 +74,9 @@ func consistency(c *call) (api.Consistency, error) {
 	return out, err
 }
 
+// lastEvent is the header with the number of the last event that a follower has.
+const lastEvent = "Last-Event-ID"
+
 // events returns a list of events that can also be followed.
 func events(r route) route {
 	listed := r.serve
@@ -83,10 +86,10 @@ func events(r route) route {
 			return listed(c)
 		}
 		next := c.number("from")
-		if last := c.request.Header.Get("Last-Event-ID"); last != "" {
+		if last := c.request.Header.Get(lastEvent); last != "" {
 			n, err := strconv.ParseUint(last, 10, 63)
 			if err != nil {
-				return nil, problem.New(problem.Invalid, "the header Last-Event-ID is no number of an event").At("Last-Event-ID")
+				return nil, problem.New(problem.Invalid, "the header "+lastEvent+" is no number of an event").At(lastEvent)
 			}
 			next = n + 1
 		}

@@ -28,10 +28,12 @@ func budget(c *call, in api.BudgetOf) (ledger.Budget, error) {
 
 // instead returns what would be possible in place of an order, as the holder may see it: of one person it says what that one has left.
 func (c *call) instead(b *ledger.Budget) *ledger.Budget {
-	if c.holder.Role == Buyer {
+	if c.holder.Role == Buyer || b == nil {
 		return nil
 	}
-	return b
+	out := *b
+	out.Levels, out.Refused = orNone(b.Levels), orNone(b.Refused)
+	return &out
 }
 
 // bare returns refusals as a buyer sees them: why, and not what somebody has spent elsewhere.

@@ -120,7 +120,7 @@ func Of(err error) *Problem {
 func (p *Problem) refused(err error) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
-		p.Question, p.Refused, p.Unlisted, p.TruthChanged, p.Instead = refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged, refused.Instead
+		p.Question, p.Refused, p.Unlisted, p.TruthChanged, p.Instead = refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged, listed(refused.Instead)
 		p.Partly = errors.Is(err, ledger.ErrPartlyDone)
 	}
 }
@@ -129,8 +129,27 @@ func (p *Problem) refused(err error) {
 func (p *Problem) quoted(err error) {
 	var quote *ledger.QuoteError
 	if errors.As(err, &quote) {
-		p.Quote, p.Expected, p.MaxPrice, p.Helps, p.TermsChanged = &quote.Quote, quote.Expected, quote.MaxPrice, quote.Remedy, quote.TermsChanged
+		now := quote.Quote
+		now.Refused, now.Instead = orNone(now.Refused), listed(now.Instead)
+		p.Quote, p.Expected, p.MaxPrice, p.Helps, p.TermsChanged = &now, quote.Expected, quote.MaxPrice, quote.Remedy, quote.TermsChanged
 	}
+}
+
+// listed returns a budget with all lists there, also those that are empty: in JSON none is null.
+func listed(b *ledger.Budget) *ledger.Budget {
+	if b == nil {
+		return nil
+	}
+	out := *b
+	out.Levels, out.Refused = orNone(b.Levels), orNone(b.Refused)
+	return &out
+}
+
+func orNone[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
 }
 
 // smaller notes what other errors have to say.

@@ -52,16 +52,17 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// What errors carry arrives, too.
+// What errors carry arrives, too. A list that is empty arrives as one that is there: in JSON none is null.
 func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	most := int64(7)
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
 	refused := &ledger.RefusedError{Question: "q", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.ObjectCap, Remedy: vocabulary.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
 		Instead: &ledger.Budget{Question: "q", Objects: 1, At: at, Levels: []vocabulary.BudgetLevel{{Can: 1}}, Refused: []ledger.RefusalSum{{Reason: ledger.ObjectCap, Count: 1}}}}
+	none := []ledger.Refusal{}
 	for _, err := range []error{
 		refused,
-		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
-		&ledger.QuoteError{Quote: ledger.Quote{ID: "i"}, Expected: "x", Remedy: vocabulary.RemedyQuoting, TermsChanged: true},
+		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
+		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: vocabulary.RemedyQuoting, TermsChanged: true},
 		&ledger.GoneError{Gone: 3, Of: 7, Expected: 0},
 		&ledger.KeyConflictError{Key: "k", Field: "Epsilon"},
 		&ledger.NameError{What: "object", Name: "a\u200bb", Offset: 1, Fault: "U+200B"},

@@ -1,0 +1,145 @@
+// Served sells through a ledger that another program serves. The host is a command, in any language, and the server is killed again and
+// again while the host waits for an answer. Still every order is sold once, and no event is missed.
+//
+//	go run ./examples/served python3 examples/served/python/host.py
+//
+// The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. There it leaves events.ndjson and receipt.json.
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/examples/internal/killed"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
+)
+
+//go:embed shop.json
+var shop []byte
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "served:", err)
+		os.Exit(1)
+	}
+}
+
+// run has a host sell through a server that is killed.
+func run(ctx context.Context, host []string, out *os.File) error {
+	if len(host) == 0 {
+		return errors.New("say which host, such as: python3 examples/served/python/host.py")
+	}
+	dir, err := os.MkdirTemp("", "served")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "shop.json"), shop, 0o600); err != nil {
+		return err
+	}
+	server, err := killed.New(ctx, dir, out,
+		killed.Death{Key: "enrol", When: killed.After},
+		killed.Death{Key: "order-1", When: killed.Before},
+		killed.Death{Key: "order-2", When: killed.After},
+		killed.Death{Key: "order-3", When: killed.During},
+		killed.Death{Key: "order-5", When: killed.After})
+	if err != nil {
+		return err
+	}
+	life := exec.CommandContext(ctx, host[0], append(host[1:], dir)...)
+	life.Env = append(os.Environ(), "LEDGER_ADDR="+server.Addr, "LEDGER_TOKEN="+server.Token, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+	life.Stdout, life.Stderr = out, os.Stderr
+	failed, faults := life.Run(), server.Close()
+	if failed != nil {
+		return errors.Join(failed, faults)
+	}
+	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return errors.Join(faults, checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
+		checkReceipt(filepath.Join(dir, "receipt.json"), server.LogKey, out), verify(ctx, l, out))
+}
+
+// checkSales looks whether each order was sold once, but for the one that nobody's terms allow.
+func checkSales(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
+	sold := map[string]int{}
+	for sale, err := range l.Sales(ctx, "") {
+		if err != nil {
+			return err
+		}
+		sold[sale.Key]++
+	}
+	if want := map[string]int{"order-1": 1, "order-2": 1, "order-3": 1, "order-5": 1}; !reflect.DeepEqual(sold, want) {
+		return fmt.Errorf("the ledger has sold %v, and not %v", sold, want)
+	}
+	ana, err := l.Object(ctx, "ana")
+	fmt.Fprintf(out, "The ledger has sold orders 1, 2, 3 and 5 once each. ana has spent ε = %s, and earned %d¢.\n", ana.Spent, ana.Earned)
+	return err
+}
+
+// checkEvents looks whether the host has followed the log: each event of it, once, and in order.
+func checkEvents(ctx context.Context, l *ledger.Ledger, file string, out io.Writer) error {
+	followed, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer followed.Close()
+	lines := bufio.NewScanner(followed)
+	n := 0
+	for event, err := range l.Events(ctx, 0) {
+		if err != nil {
+			return err
+		}
+		var got ledger.Event
+		if n++; !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil || !reflect.DeepEqual(got, event) {
+			return fmt.Errorf("the ledger's event %d is %v, and the host's %q", event.Number, event, lines.Text())
+		}
+	}
+	if lines.Scan() {
+		return fmt.Errorf("the ledger has %d events, and the host goes on with %q", n, lines.Text())
+	}
+	fmt.Fprintf(out, "The host has its %d events, each once and in order.\n", n)
+	return lines.Err()
+}
+
+// checkReceipt verifies the receipt that the host has fetched, by the log key alone.
+func checkReceipt(file, logKey string, out io.Writer) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	receipt, unread := evidence.ReadReceipt(text)
+	key, err := note.NewVerifier(logKey)
+	if err := errors.Join(unread, err); err != nil {
+		return err
+	}
+	if checked := receipt.Verify(note.VerifierList(key)); !checked.OK() {
+		return fmt.Errorf("the receipt does not verify: %v", checked.Faults)
+	}
+	fmt.Fprintf(out, "The receipt of sale %d verifies: %s has paid %d¢.\n", receipt.Sale, receipt.Buyer, receipt.Price)
+	return nil
+}
+
+// verify folds the whole log again, and compares.
+func verify(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
+	found, err := l.Verify(ctx, ledger.VerifyRequest{})
+	if err == nil && found.Problems > 0 {
+		err = fmt.Errorf("%d problems in the ledger", found.Problems)
+	}
+	fmt.Fprintf(out, "The ledger verifies: %t.\n", err == nil)
+	return err
+}

@@ -1,0 +1,131 @@
+"""A small client of a served Sluice ledger. It needs nothing but Python (3.9 or later): copy it.
+
+Requests are repeated until they are answered, with the same key. So nothing is sold twice, or lost, when the server is killed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Iterator, Mapping, Optional
+
+Json = dict[str, Any]
+
+
+class Problem(Exception):
+    """What the ledger answers in place of a result, by RFC 9457. `kind` is for programs, and `says` has everything."""
+
+    def __init__(self, says: Json) -> None:
+        super().__init__(says["detail"])
+        self.kind: str = says["kind"]
+        self.says = says
+
+
+class Ledger:
+    """A ledger at an address, for whoever has a token."""
+
+    def __init__(self, address: str, token: str, patience: float = 300) -> None:
+        self._address, self._token, self._patience = address.rstrip("/"), token, patience
+
+    def get(self, path: str, **query: str) -> Any:
+        """Reads one thing."""
+        return json.loads(self.document(path, **query))
+
+    def document(self, path: str, **query: str) -> bytes:
+        """Reads something as it is, such as a receipt: what is signed is verified byte by byte."""
+        return self._ask(path + ("?" + urllib.parse.urlencode(query) if query else ""))
+
+    def lines(self, path: str, **query: str) -> list[Json]:
+        """Reads a list: a JSON object a line, and a last line that says whether they are all."""
+        *items, end = [json.loads(line) for line in self.document(path, **query).splitlines()]
+        if not end.get("end"):
+            raise Problem(end["problem"])
+        return items
+
+    def post(self, path: str, body: Json, key: Optional[str] = None, truths: Optional[Mapping[str, str]] = None) -> Any:
+        """Asks for something, under a key if it changes anything: the id of your order, in ASCII. A request with the same key
+        does nothing twice. Of the true values, only those are sent that a draw needs."""
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = json.dumps(key)
+        try:
+            return json.loads(self._ask(path, headers, body))
+        except Problem as problem:
+            if problem.kind != "truth-needed" or truths is None:
+                raise
+            needed = {name: truths.get(name, "") for need in problem.says["needs"] for name in need["objects"]}
+        return json.loads(self._ask(path, headers, {**body, "truths": needed}))
+
+    def events(self, after: int = 0) -> Iterator[Json]:
+        """Follows the log from the event behind `after` on, for ever. Where a stream breaks off, the next one goes on."""
+        pause = 0.0
+        while True:
+            time.sleep(pause)
+            pause = min(2 * pause + 0.05, 5)
+            try:
+                with self._send("/v1/events", {"Accept": "text/event-stream", "Last-Event-ID": str(after)}) as stream:
+                    for name, data in _messages(stream):
+                        says = json.loads(data)
+                        if name == "problem":
+                            raise Problem(says)
+                        yield says
+                        after, pause = says["event"], 0.0
+            except (OSError, http.client.HTTPException):
+                pass
+            except Problem as problem:
+                if not _passes(problem):
+                    raise
+
+    def _ask(self, path: str, headers: Mapping[str, str] = {}, body: Optional[Json] = None) -> bytes:
+        """Repeats a request until it is answered. If that takes too long, nobody knows whether it was carried out: ask again later,
+        with the same key."""
+        give_up, pause = time.monotonic() + self._patience, 0.05
+        while True:
+            try:
+                with self._send(path, headers, body) as answer:
+                    return answer.read()
+            except (OSError, http.client.HTTPException):
+                if time.monotonic() > give_up:
+                    raise
+            except Problem as problem:
+                if not _passes(problem) or time.monotonic() > give_up:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, 5)
+
+    def _send(self, path: str, headers: Mapping[str, str], body: Optional[Json] = None) -> Any:
+        """Sends a request once. A server that says nothing for a minute counts as gone: streams have a sign of life every 15 seconds."""
+        request = urllib.request.Request(self._address + path, None if body is None else json.dumps(body).encode())
+        for name, value in {**headers, "Authorization": "Bearer " + self._token}.items():
+            request.add_header(name, value)
+        try:
+            return urllib.request.urlopen(request, timeout=60)
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.headers.get_content_type() == "application/problem+json":
+                    raise Problem(json.loads(error.read())) from None
+                # It is from something between here and the ledger.
+                raise Problem({"kind": "unreachable", "status": error.code, "detail": str(error)}) from None
+
+
+def _passes(problem: Problem) -> bool:
+    """Tells whether the same request may have another answer later."""
+    return problem.says["status"] == 429 or problem.says["status"] >= 500
+
+
+def _messages(stream: Any) -> Iterator[tuple[str, str]]:
+    """Reads server-sent events: what they are, and what they say. An empty line ends each; one that breaks off before it is none."""
+    name, data = "", []
+    for line in stream:
+        field, _, value = line.decode().rstrip("\n").partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            data.append(value)
+        elif field == "" and data:
+            yield name, "\n".join(data)
+            name, data = "", []

@@ -1,0 +1,153 @@
+// A small client of a served Sluice ledger, with the types of its OpenAPI document (ledger.d.ts): copy it.
+//
+// Requests are repeated until they are answered, with the same key. So nothing is sold twice, or lost, when the server is killed.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import createClient, { type Client } from "openapi-fetch";
+import type { components, paths } from "./ledger.js";
+
+export type Schemas = components["schemas"];
+
+/** What the ledger answers in place of a result, by RFC 9457. */
+export class Problem extends Error {
+  constructor(readonly says: Schemas["Problem"]) {
+    super(says.detail);
+  }
+}
+
+export class Ledger {
+  /** All that can be asked, with types. What changes something takes a key: the id of your order, once for each. */
+  readonly ask: Client<paths>;
+  private readonly headers: { Authorization: string };
+
+  constructor(
+    private readonly address: string,
+    token: string,
+    private readonly patience = 300_000,
+  ) {
+    this.headers = { Authorization: `Bearer ${token}` };
+    this.ask = createClient<paths>({ baseUrl: address, headers: this.headers, fetch: (request) => this.repeat(request) });
+  }
+
+  /** Sells under a key, with those true values that a draw needs, and no others. */
+  async sell(key: string, order: Schemas["Sell"], truths: Record<string, string>): Promise<Schemas["Sold"]> {
+    const params = { header: { "Idempotency-Key": JSON.stringify(key) } };
+    let { data, error } = await this.ask.POST("/v1/sales", { params, body: order });
+    if (error?.kind === "truth-needed") {
+      const needed = (error.needs ?? []).flatMap((need) => need.objects).map((name) => [name, truths[name] ?? ""]);
+      ({ data, error } = await this.ask.POST("/v1/sales", { params, body: { ...order, truths: Object.fromEntries(needed) } }));
+    }
+    return done({ data, error });
+  }
+
+  /** Follows the log from the event behind `after` on, for ever. Where a stream breaks off, the next one goes on. */
+  async *events(after = 0): AsyncGenerator<Schemas["Event"]> {
+    for (let pause = 0; ; pause = Math.min(2 * pause + 50, 5000)) {
+      await sleep(pause);
+      try {
+        const quiet = new AbortController();
+        const answer = await fetch(`${this.address}/v1/events`, {
+          headers: { ...this.headers, Accept: "text/event-stream", "Last-Event-ID": `${after}` },
+          signal: quiet.signal,
+        });
+        if (!answer.ok) {
+          throw await problemOf(answer);
+        }
+        for await (const message of messages(answer, quiet)) {
+          if (message.name === "problem") {
+            throw new Problem(JSON.parse(message.data));
+          }
+          const event: Schemas["Event"] = JSON.parse(message.data);
+          yield event;
+          after = event.event;
+          pause = 0;
+        }
+      } catch (error) {
+        if (!passes(error)) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /**
+   * Repeats a request until it is answered. If that takes too long, nobody knows whether it was carried out: ask again later, with the
+   * same key.
+   */
+  private async repeat(request: Request): Promise<Response> {
+    const giveUp = Date.now() + this.patience;
+    for (let pause = 50; ; pause = Math.min(2 * pause, 5000)) {
+      try {
+        const answer = await fetch(request.clone(), { signal: AbortSignal.timeout(60_000) });
+        const { status, headers } = answer;
+        if (answer.ok) {
+          return new Response(await answer.arrayBuffer(), { status, headers }); // all of it, or it is asked for again
+        }
+        const problem = await problemOf(answer);
+        if (!passes(problem) || Date.now() > giveUp) {
+          return Response.json(problem.says, { status });
+        }
+      } catch (error) {
+        if (!passes(error) || Date.now() > giveUp) {
+          throw error;
+        }
+      }
+      await sleep(pause);
+    }
+  }
+}
+
+/** Returns the result of what was asked, or throws the problem. */
+export function done<T>(answer: { data?: T | undefined; error?: Schemas["Problem"] | undefined }): T {
+  if (answer.data === undefined) {
+    throw answer.error ? new Problem(answer.error) : new Error("an answer without anything");
+  }
+  return answer.data;
+}
+
+/** Reads a list: a JSON object a line, and a last line that says whether they are all. */
+export function list<T>(text: string): T[] {
+  const items = text.trimEnd().split("\n").map((line) => JSON.parse(line));
+  const end: { end?: true; problem?: Schemas["Problem"] } = items.pop();
+  if (!end.end) {
+    throw end.problem ? new Problem(end.problem) : new Error("a list without its end");
+  }
+  return items;
+}
+
+/** Tells whether the same request may have another answer later: nothing came, or it came from somebody who could not help it. */
+function passes(error: unknown): boolean {
+  if (error instanceof Problem) {
+    return error.says.status === 429 || error.says.status >= 500;
+  }
+  return (error instanceof TypeError && error.cause !== undefined) || (error instanceof DOMException && ["AbortError", "TimeoutError"].includes(error.name));
+}
+
+async function problemOf(answer: Response): Promise<Problem> {
+  if (answer.headers.get("Content-Type") === "application/problem+json") {
+    return new Problem(await answer.json());
+  }
+  // It is from something between here and the ledger.
+  return new Problem({ type: "about:blank", title: answer.statusText, status: answer.status, detail: answer.statusText, kind: "unreachable", exit: 1 });
+}
+
+/** Reads server-sent events. An empty line ends each; one that breaks off before it is none. A sign of life comes every 15 seconds. */
+async function* messages(answer: Response, quiet: AbortController): AsyncGenerator<{ name: string; data: string }> {
+  const alarm = setTimeout(() => quiet.abort(), 60_000);
+  let rest = "";
+  try {
+    for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
+      alarm.refresh();
+      const whole = (rest + text).split("\n\n");
+      rest = whole.pop()!;
+      for (const lines of whole.map((message) => message.split("\n"))) {
+        const field = (name: string) => lines.filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2)).join("\n");
+        if (field("data") !== "") {
+          yield { name: field("event"), data: field("data") };
+        }
+      }
+    }
+  } finally {
+    clearTimeout(alarm);
+  }
+}
