@@ -100,7 +100,7 @@ func OpenTokens(path string, fault func(error)) (*Tokens, error) {
 		fault = func(error) {}
 	}
 	t := &Tokens{path: path, fault: fault, now: time.Now}
-	return t, t.refresh()
+	return t, t.refresh(markOf(path))
 }
 
 // Admit implements [Gate].
@@ -110,9 +110,10 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 		return Holder{}, false
 	}
 	hash := HashToken(strings.TrimSpace(token))
+	is, told := markOf(t.path) // before the lock: nobody need wait for it
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.refresh()
+	err := t.refresh(is, told)
 	if text := fmt.Sprint(err); err != nil && text != t.said {
 		t.said = text
 		t.fault(err)
@@ -122,9 +123,8 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 	return holder, known
 }
 
-// refresh sees to it that those are known who are in the file now.
-func (t *Tokens) refresh() error {
-	is, told := markOf(t.path)
+// refresh sees to it that those are known who are in the file, which had this mark a moment ago.
+func (t *Tokens) refresh(is mark, told bool) error {
 	if told && t.settled && t.known != nil && is == t.mark {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (t *Tokens) refresh() error {
 	if !told || is != t.mark {
 		t.mark, t.first = is, now
 	}
-	// The mark is older than what is read now: if that has changed in between, the next mark is another one.
+	// The mark is older than what is read now: if the file has changed in between, the next mark is another one.
 	t.settled = told && now.Sub(t.first) >= settling
 	return t.read()
 }
