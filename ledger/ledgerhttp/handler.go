@@ -186,12 +186,7 @@ func (h *Handler) safely(c *call) (err error) {
 	if err := c.read(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(c.request.Context())
-	if !c.route.long {
-		ctx, cancel = context.WithTimeout(c.request.Context(), h.limits.Time)
-	} else {
-		defer context.AfterFunc(h.streaming, cancel)()
-	}
+	ctx, cancel := c.bounded()
 	defer cancel()
 	c.request = c.request.WithContext(ctx)
 	result, err := c.route.serve(c)
@@ -199,6 +194,19 @@ func (h *Handler) safely(c *call) (err error) {
 		return c.elsewhere(c.bearer.explain(problem.Of(err)))
 	}
 	return c.out.send(c.ctx(), result)
+}
+
+// bounded returns the context in which a call runs: a stream until streams are to end, and any other for its time.
+func (c *call) bounded() (context.Context, context.CancelFunc) {
+	if !c.route.long {
+		return context.WithTimeout(c.ctx(), c.handler.limits.Time)
+	}
+	ctx, cancel := context.WithCancel(c.ctx())
+	detach := context.AfterFunc(c.handler.streaming, cancel)
+	return ctx, func() {
+		detach()
+		cancel()
+	}
 }
 
 // elsewhere says, of what a standby does not do, who does it.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -72,17 +73,25 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	return file, nil
 }
 
-// Tokens is a [Gate] that knows tokens by a file. The file is read again for each request, so that what is added or taken away counts at
-// once. While it cannot be read, nobody is admitted.
+// Tokens is a [Gate] that knows tokens by a file. The file is opened again for each request, and read unless it is certainly as it was, so
+// that what is added or taken away counts at once. While it cannot be read, nobody is admitted.
 type Tokens struct {
 	path  string
-	fault func(error) // is told once of each state in which the file cannot be read
+	fault func(error)      // is told once of each state in which the file cannot be read
+	now   func() time.Time // the clock
 
-	mu    sync.Mutex
-	text  []byte // as it was read last
-	said  string // the fault that was told last
-	known map[string]Holder
+	mu      sync.Mutex
+	text    []byte // as it was read last
+	said    string // the fault that was told last
+	known   map[string]Holder
+	mark    mark      // of the file when it was read last
+	first   time.Time // when it was first read with this mark
+	settled bool      // whatever happens to the file changes its mark
 }
+
+// settling is how long a file has the same mark before that is believed. A file that changes twice within one tick of the clock of its disk has
+// the same mark both times. No disk's clock ticks as rarely as that.
+const settling = 10 * time.Second
 
 // OpenTokens returns the gate of a file, which must be readable now. fault is called when it is not any more, from any goroutine; it
 // may be nil.
@@ -90,8 +99,8 @@ func OpenTokens(path string, fault func(error)) (*Tokens, error) {
 	if fault == nil {
 		fault = func(error) {}
 	}
-	t := &Tokens{path: path, fault: fault}
-	return t, t.refresh()
+	t := &Tokens{path: path, fault: fault, now: time.Now}
+	return t, t.refresh(markOf(path))
 }
 
 // Admit implements [Gate].
@@ -101,9 +110,10 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 		return Holder{}, false
 	}
 	hash := HashToken(strings.TrimSpace(token))
+	is, told := markOf(t.path) // before the lock: nobody need wait for it
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.refresh()
+	err := t.refresh(is, told)
 	if text := fmt.Sprint(err); err != nil && text != t.said {
 		t.said = text
 		t.fault(err)
@@ -113,8 +123,22 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 	return holder, known
 }
 
-// refresh reads the file again. If that fails, nobody is known.
-func (t *Tokens) refresh() error {
+// refresh sees to it that those are known who are in the file, which had this mark a moment ago.
+func (t *Tokens) refresh(is mark, told bool) error {
+	if told && t.settled && t.known != nil && is == t.mark {
+		return nil
+	}
+	now := t.now()
+	if !told || is != t.mark {
+		t.mark, t.first = is, now
+	}
+	// The mark is older than what is read now: if the file has changed in between, the next mark is another one.
+	t.settled = told && now.Sub(t.first) >= settling
+	return t.read()
+}
+
+// read reads the file again. If that fails, nobody is known.
+func (t *Tokens) read() error {
 	text, err := readAtMost(t.path, maxTokens)
 	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
 		return nil

@@ -91,14 +91,10 @@ func (w *writer) send(ctx context.Context, result any) error {
 // object sends one JSON object.
 func (w *writer) object(result any) error {
 	w.Header().Set("Content-Type", "application/json")
-	out := w.parts()
-	if err := encode(out, result); err != nil {
-		return err
-	}
-	return out.Flush()
+	return encode(w, result)
 }
 
-// encode writes a value on one line.
+// encode writes a value on one line, in one piece.
 func encode(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
@@ -137,8 +133,7 @@ func (w *writer) problem(p *problem.Problem) {
 	}
 	w.Header().Set("Content-Type", problem.ContentType)
 	w.WriteHeader(p.Status)
-	out := w.parts()
-	if encode(out, p) != nil || out.Flush() != nil {
+	if encode(w, p) != nil {
 		w.broken = true
 	}
 }

@@ -64,8 +64,8 @@ how to work on it from several.
 
 It listens on a Unix socket beside the file, which only its owner may connect to, and whoever can connect may do
 everything. With --tokens, there as well, and always on HOST:PORT, each request needs a token, which "ledgerctl token
-add" makes, and each token has a role. The file of tokens is read again for each request. On HOST:PORT without TLS
-only this machine can be served. With --client-ca, clients must show a certificate besides their token.
+add" makes, and each token has a role. The file of tokens is looked at anew for each request. On HOST:PORT without
+TLS only this machine can be served. With --client-ca, clients must show a certificate besides their token.
 
 True values come with requests; or, with --truth-url, from there: it is posted {"question":"…","objects":["…"]} and answers
 {"values":["…"]}, in the same order, "" where there is none. They are written nowhere.

@@ -1,0 +1,129 @@
+package ledgerhttp
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// tokensAt is a gate whose file has one token, with a clock that the test moves.
+type tokensAt struct {
+	*Tokens
+	t           testing.TB
+	token, file string // the file's text
+	clock       time.Time
+}
+
+func newTokensAt(t testing.TB) *tokensAt {
+	a := &tokensAt{t: t, token: NewToken(), clock: time.Now()}
+	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, HashToken(a.token))
+	path := filepath.Join(pace.Scratch(t), "tokens.json")
+	must(t, os.WriteFile(path, []byte(a.file), 0o600))
+	var err error
+	a.Tokens, err = OpenTokens(path, nil)
+	must(t, err)
+	a.now, a.first = func() time.Time { return a.clock }, a.clock
+	a.read(true)
+	return a
+}
+
+// read tells whether the token is known, which it must be or not.
+func (a *tokensAt) read(want bool) {
+	a.t.Helper()
+	_, known := a.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}})
+	if known != want {
+		a.t.Fatalf("the token is known: %v; want %v", known, want)
+	}
+}
+
+// settle has the file lie for as long as it must before its mark is believed, and the clock of its disk tick.
+func (a *tokensAt) settle() {
+	a.t.Helper()
+	a.read(true)
+	a.clock = a.clock.Add(settling - 1)
+	a.read(true)
+	if a.settled {
+		a.t.Fatal("the mark is believed too early")
+	}
+	a.clock = a.clock.Add(1)
+	a.read(true)
+	if runtime.GOOS == "linux" && !a.settled {
+		a.t.Fatal("the file is read for each request")
+	}
+	is, err := os.Stat(a.path)
+	must(a.t, err)
+	beside := a.path + ".tick"
+	for tick := is; tick.ModTime().Equal(is.ModTime()); {
+		must(a.t, os.WriteFile(beside, []byte("x"), 0o600))
+		tick, err = os.Stat(beside)
+		must(a.t, err)
+	}
+}
+
+// other is the file's text with another token, of the same size.
+func (a *tokensAt) other() string {
+	return strings.Replace(a.file, HashToken(a.token), HashToken(NewToken()), 1)
+}
+
+// However a file is changed that was the same for long, the next request sees it.
+func TestTokensCountAtOnce(t *testing.T) {
+	for name, change := range map[string]func(a *tokensAt, before os.FileInfo) error{
+		"written": func(a *tokensAt, _ os.FileInfo) error { return os.WriteFile(a.path, []byte(a.other()), 0o600) },
+		"written, with the time of before": func(a *tokensAt, before os.FileInfo) error {
+			if err := os.WriteFile(a.path, []byte(a.other()), 0o600); err != nil {
+				return err
+			}
+			return os.Chtimes(a.path, before.ModTime(), before.ModTime())
+		},
+		"replaced, with the time of before": func(a *tokensAt, before os.FileInfo) error {
+			next := a.path + ".next"
+			if err := os.WriteFile(next, []byte(a.other()), 0o600); err != nil {
+				return err
+			}
+			if err := os.Chtimes(next, before.ModTime(), before.ModTime()); err != nil {
+				return err
+			}
+			return os.Rename(next, a.path)
+		},
+		"shorter": func(a *tokensAt, _ os.FileInfo) error { return os.Truncate(a.path, 10) },
+		"gone":    func(a *tokensAt, _ os.FileInfo) error { return os.Remove(a.path) },
+		"a directory": func(a *tokensAt, _ os.FileInfo) error {
+			if err := os.Remove(a.path); err != nil {
+				return err
+			}
+			return os.Mkdir(a.path, 0o700)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newTokensAt(t)
+			a.settle()
+			before, err := os.Stat(a.path)
+			must(t, err)
+			must(t, change(a, before))
+			a.read(false)
+			a.read(false)
+			must(t, os.RemoveAll(a.path))
+			must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
+			a.read(true)
+		})
+	}
+}
+
+// Two changes within one tick of the disk's clock leave the same mark: a file that has just changed is read each time.
+func TestTokensOfOneTick(t *testing.T) {
+	a := newTokensAt(t)
+	a.settle()
+	for range 100 {
+		must(t, os.WriteFile(a.path, []byte(a.other()), 0o600))
+		a.read(false)
+		must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
+		a.read(true)
+	}
+}
