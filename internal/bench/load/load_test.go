@@ -111,6 +111,9 @@ func TestMeasure(t *testing.T) {
 		measured(t, o)
 	})
 	t.Run("wrk", func(t *testing.T) {
+		if !pace.Deep() {
+			t.Skip("deep: a second for each of its turns")
+		}
 		if _, err := exec.LookPath("wrk"); err != nil {
 			pace.Impossible(t, "wrk is not installed")
 		}
