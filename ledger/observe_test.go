@@ -203,6 +203,49 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	seen.wantWork(t, "nothing", observe.Commit{})
 }
 
+// A commit may be decided twice, because somebody in it is refused who has recorded something. Who was refused before that is told once.
+func TestARefusalIsToldOnce(t *testing.T) {
+	seen := &notes{}
+	path := create(t)
+	l := voters(t, open(t, path, Options{}), "1", "ann", "bea", "eve")
+	define(t, l, Question{Name: "other", Values: []string{"yes", "no"}})
+	enroll(t, l, "other", "1", "ann", "bea")
+	closed(t, l)
+	l, s := openShim(t, path, Options{Observer: seen})
+
+	released := func(key, question, object string) chan answer[Response] {
+		r := releaseOf(t, key, object, "1")
+		r.Question = question
+		return async(func() (Response, error) { return l.Release(t.Context(), r) })
+	}
+	commit := s.holdCommit(t)
+	leads := released("leads", "vote", "eve")
+	commit.wait(t)
+	spends := released("spends", "vote", "bea")
+	waitQueued(t, l, 1)
+	late := released("late", "other", "bea")
+	waitQueued(t, l, 2)
+	whole := async(func() (RaiseResult, error) { // it draws for ann before it comes to bea
+		r := order(t, "whole", "1", "ann", "bea")
+		r.Question = "other"
+		return l.Raise(t.Context(), r)
+	})
+	waitQueued(t, l, 3)
+	commit.open()
+	must(t, await(t, leads).err)
+	must(t, await(t, spends).err)
+	var refused *RefusedError
+	if err := await(t, late).err; !errors.As(err, &refused) {
+		t.Errorf("a release without a budget: %v", err)
+	}
+	if err := await(t, whole).err; !errors.As(err, &refused) {
+		t.Errorf("a raise without a budget: %v", err)
+	}
+	if len(seen.refused) != 2 {
+		t.Errorf("of two refusals was told %+v", seen.refused)
+	}
+}
+
 // An audit is told with what it has found, and with how many have spent all that they may.
 func TestAnObserverIsToldOfAudits(t *testing.T) {
 	seen := &notes{}
