@@ -340,6 +340,33 @@ func TestHealthCountsReservations(t *testing.T) {
 	want("all have run out", 0)
 }
 
+// A reservation that has run out holds again if the clock goes back, but not if the log has come further: then nobody can capture it.
+func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
+	begun := epoch().Add(time.Hour)
+	clock := newClock(begun)
+	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(3)...)
+	r := ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", crowd(1)...).Order, Until: begun.Add(time.Hour)}
+	held := reserve(t, l, r).Number
+	want := func(what string, n int) {
+		t.Helper()
+		if got := healthOf(t, l).Reservations; got != n {
+			t.Errorf("%s: %d reservations, want %d", what, got, n)
+		}
+	}
+	want("at first", 1)
+	clock.set(begun.Add(2 * time.Hour))
+	want("it has run out", 0)
+	clock.set(begun)
+	want("the clock has gone back", 1)
+	clock.set(begun.Add(2 * time.Hour))
+	release(t, l, releaseOf(t, "later", crowd(3)[1], "1"))
+	clock.set(begun)
+	want("the clock has gone back, and the log has not", 0)
+	if _, err := l.Capture(t.Context(), CaptureRequest{Key: "k", Reservation: held, Truth: TruthOf("yes")}); !errors.Is(err, ErrNotReserved) {
+		t.Errorf("it is captured: %v", err)
+	}
+}
+
 // There may be more sales than are looked at in one snapshot.
 func TestHealthCountsManyReservations(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
