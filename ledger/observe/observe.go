@@ -16,7 +16,7 @@ type Observer interface {
 	// Committed is told each commit once it is durable. What a standby folds was committed elsewhere, and is told there.
 	Committed(Commit)
 	// Refused is told each request that is refused because of the people in it. Requests that cannot be right, or come too late,
-	// are no refusals: their callers get other errors.
+	// are no refusals: their callers get other errors. One that was decided in a commit that fails is told all the same.
 	Refused(Refusal)
 	// Audited is told each audit when it ends.
 	Audited(Audit)
