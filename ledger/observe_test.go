@@ -203,6 +203,49 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	seen.wantWork(t, "nothing", observe.Commit{})
 }
 
+// A commit may be decided twice, because somebody in it is refused who has recorded something. Who was refused before that is told once.
+func TestARefusalIsToldOnce(t *testing.T) {
+	seen := &notes{}
+	path := create(t)
+	l := voters(t, open(t, path, Options{}), "1", "ann", "bea", "eve")
+	define(t, l, Question{Name: "other", Values: []string{"yes", "no"}})
+	enroll(t, l, "other", "1", "ann", "bea")
+	closed(t, l)
+	l, s := openShim(t, path, Options{Observer: seen})
+
+	released := func(key, question, object string) chan answer[Response] {
+		r := releaseOf(t, key, object, "1")
+		r.Question = question
+		return async(func() (Response, error) { return l.Release(t.Context(), r) })
+	}
+	commit := s.holdCommit(t)
+	leads := released("leads", "vote", "eve")
+	commit.wait(t)
+	spends := released("spends", "vote", "bea")
+	waitQueued(t, l, 1)
+	late := released("late", "other", "bea")
+	waitQueued(t, l, 2)
+	whole := async(func() (RaiseResult, error) { // it draws for ann before it comes to bea
+		r := order(t, "whole", "1", "ann", "bea")
+		r.Question = "other"
+		return l.Raise(t.Context(), r)
+	})
+	waitQueued(t, l, 3)
+	commit.open()
+	must(t, await(t, leads).err)
+	must(t, await(t, spends).err)
+	var refused *RefusedError
+	if err := await(t, late).err; !errors.As(err, &refused) {
+		t.Errorf("a release without a budget: %v", err)
+	}
+	if err := await(t, whole).err; !errors.As(err, &refused) {
+		t.Errorf("a raise without a budget: %v", err)
+	}
+	if len(seen.refused) != 2 {
+		t.Errorf("of two refusals was told %+v", seen.refused)
+	}
+}
+
 // An audit is told with what it has found, and with how many have spent all that they may.
 func TestAnObserverIsToldOfAudits(t *testing.T) {
 	seen := &notes{}
@@ -295,6 +338,33 @@ func TestHealthCountsReservations(t *testing.T) {
 	want("another is reserved", 2)
 	clock.set(clock.read().Add(100 * time.Hour))
 	want("all have run out", 0)
+}
+
+// A reservation that has run out holds again if the clock goes back, but not if the log has come further: then nobody can capture it.
+func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
+	begun := epoch().Add(time.Hour)
+	clock := newClock(begun)
+	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(3)...)
+	r := ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", crowd(1)...).Order, Until: begun.Add(time.Hour)}
+	held := reserve(t, l, r).Number
+	want := func(what string, n int) {
+		t.Helper()
+		if got := healthOf(t, l).Reservations; got != n {
+			t.Errorf("%s: %d reservations, want %d", what, got, n)
+		}
+	}
+	want("at first", 1)
+	clock.set(begun.Add(2 * time.Hour))
+	want("it has run out", 0)
+	clock.set(begun)
+	want("the clock has gone back", 1)
+	clock.set(begun.Add(2 * time.Hour))
+	release(t, l, releaseOf(t, "later", crowd(3)[1], "1"))
+	clock.set(begun)
+	want("the clock has gone back, and the log has not", 0)
+	if _, err := l.Capture(t.Context(), CaptureRequest{Key: "k", Reservation: held, Truth: TruthOf("yes")}); !errors.Is(err, ErrNotReserved) {
+		t.Errorf("it is captured: %v", err)
+	}
 }
 
 // There may be more sales than are looked at in one snapshot.

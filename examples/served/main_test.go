@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,8 +121,8 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 		{"nothing is asked again", "sluice.py", "time.monotonic() > give_up", "True", "exit status", false},
 		{"events from the first one on, after each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": "0"`, "the ledger's event ", true},
 		{"an event is lost at each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": str(after + (after > 0))`, "the ledger's event ", false},
-		{"true values that nobody asked for", "sluice.py", "json.loads(self._ask(path, headers, body))",
-			`json.loads(self._ask(path, headers, {**body, **({"truths": dict(truths)} if truths else {})}))`, "true values came with order-1", false},
+		{"true values that nobody asked for", "sluice.py", `told: Json = {}`,
+			`told: Json = dict(truths or {})`, "true values came with order-1", false},
 		{"half an event is one", "sluice.py", `elif field == "" and data:`, `if data:`, "exit status", false},
 		{"no events are followed", "host.py", "follower.start()", "follower._failed = True", "the server was not killed when it has carried out enrol", false},
 		{"an order is forgotten", "host.py", `in shop["orders"]:`, `in shop["orders"][:4]:`, "the server was not killed when it has carried out order-5", false},
@@ -152,6 +157,95 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// askThree is a host that asks for three sales, and prints what becomes of them.
+func askThree(language string) string {
+	return map[string]string{
+		"python": `
+import sys
+sys.path.insert(0, "python")
+from sluice import Ledger, Problem
+ledger = Ledger(sys.argv[1], "token", patience=0.2)
+for key in ("twice", "told", "never"):
+    try:
+        print(ledger.post("/v1/sales", {}, key=key, truths={"ana": "no", "eva": "yes", "leo": "no"})["sale"])
+    except Problem as problem:
+        print(problem.kind)
+`,
+		"typescript": `
+const { Ledger } = await import(process.argv[1]);
+const ledger = new Ledger(process.argv[2], "token", 200);
+for (const key of ["twice", "told", "never"]) {
+  await ledger.sell(key, {}, { ana: "no", eva: "yes", leo: "no" }).then((sold) => console.log(sold.sale), (problem) => console.log(problem.says.kind));
+}
+`,
+	}[language]
+}
+
+// wanting is a server that wants one true value after the other for a sale, wants one again that it was told, and does not sell at all.
+type wanting struct {
+	mu  sync.Mutex
+	all []string // what it was asked for
+}
+
+func (s *wanting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	key, said := r.Header.Get("Idempotency-Key"), string(body)
+	s.mu.Lock()
+	s.all = append(s.all, key+" "+strings.ReplaceAll(said, " ", ""))
+	s.mu.Unlock()
+	answer := func(status int, text string) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, text)
+	}
+	need := func(name string) {
+		answer(http.StatusConflict, `{"kind":"truth-needed","status":409,"detail":"","needs":[{"question":"smoker","objects":["`+name+`"]}]}`)
+	}
+	switch {
+	case key == `"never"`:
+		answer(http.StatusNotImplemented, `{"kind":"usage","status":501,"detail":""}`)
+	case key == `"told"` || !strings.Contains(said, "ana"):
+		need("ana")
+	case !strings.Contains(said, "eva"):
+		need("eva")
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"sale":7}`)
+	}
+}
+
+func (s *wanting) check(t *testing.T, command ...string) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	defer server.Close()
+	host := exec.CommandContext(t.Context(), command[0], append(command[1:], server.URL)...)
+	host.Env = append(os.Environ(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+	out, err := host.CombinedOutput()
+	if err != nil || string(out) != "7\ntruth-needed\nusage\n" {
+		t.Errorf("%v, and it prints\n%s", err, out)
+	}
+	want := []string{
+		`"twice" {}`, `"twice" {"truths":{"ana":"no"}}`, `"twice" {"truths":{"ana":"no","eva":"yes"}}`,
+		`"told" {}`, `"told" {"truths":{"ana":"no"}}`,
+		`"never" {}`,
+	}
+	if !slices.Equal(s.all, want) {
+		t.Errorf("the server was asked for\n%s", strings.Join(s.all, "\n"))
+	}
+}
+
+// Somebody else may have asked in between, so that more true values are needed: a host tells them, until it has told them all. What a server does
+// not do at all is asked for once.
+func TestClientsTellWhatIsNeeded(t *testing.T) {
+	t.Run("python", func(t *testing.T) {
+		new(wanting).check(t, needed(t, "python3"), "-c", askThree("python"))
+	})
+	t.Run("typescript", func(t *testing.T) {
+		dir := typescript(t)
+		new(wanting).check(t, needed(t, "node"), "--input-type=module", "-e", askThree("typescript"), filepath.Join(dir, "build", "sluice.js"))
+	})
 }
 
 // runs runs the example with a host, and returns what both print. They print to one file, so that it is in order.

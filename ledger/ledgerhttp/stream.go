@@ -56,7 +56,7 @@ func (f *feed) beat(ctx context.Context, w *writer) error {
 			break
 		}
 		if err != nil {
-			return f.end(w, err)
+			return errors.Join(out.Flush(), f.end(w, err)) // behind a whole event
 		}
 		f.next = event.Number + 1
 		if _, err := fmt.Fprintf(out, "id: %d\ndata: ", event.Number); err != nil {

@@ -2,6 +2,7 @@ package ledgerhttp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -146,6 +148,51 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 	status, header, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Stream, "Last-Event-ID": "x"}})
 	wantProblem(t, status, header, body, problem.Invalid)
+}
+
+// damagedLedger is a ledger whose event that defines a question cannot be read.
+func damagedLedger(t *testing.T, question string) *ledger.Ledger {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
+	l, err := ledger.Open(path, ledger.Options{})
+	must(t, err)
+	for n := range 40 { // more than is sent at a time
+		must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), ledger.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
+	}
+	must(t, l.DefineQuestion(t.Context(), "last", ledger.Question{Name: question, Values: []string{"a", "b"}}))
+	must(t, l.Close())
+	file, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, bytes.ReplaceAll(file, []byte(question), bytes.ToUpper([]byte(question))), 0o600))
+	l, err = ledger.Open(path, ledger.Options{ReadOnly: true})
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// A stream that cannot go on says so behind a whole event, also in the midst of many: whoever reads it can read each message.
+func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
+	l := damagedLedger(t, "to be damaged")
+	stats, err := l.Stats(t.Context())
+	must(t, err)
+	_, c := served(t, servingOf(t, l, Options{}))
+	in := bufio.NewReader(follow(t, c, 1, "").Body)
+	for n := uint64(1); ; n++ {
+		kind, id, data := message(t, in)
+		if !json.Valid([]byte(data)) {
+			t.Fatalf("behind event %d comes %s", n-1, data)
+		}
+		if kind == "problem" {
+			if n != stats.Events-1 { // a definition is two events
+				t.Errorf("the problem comes in place of event %d, and event %d is damaged", n, stats.Events-1)
+			}
+			return
+		}
+		if id != fmt.Sprint(n) {
+			t.Fatalf("event %d comes as %s", n, id)
+		}
+	}
 }
 
 // A token that is taken away ends its streams, and so does the end of the server; the last message says why.

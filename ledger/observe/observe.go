@@ -11,12 +11,12 @@ import (
 )
 
 // Observer is told what a ledger does. Its methods are called by the goroutines that do it, several at a time, also before Open
-// returns. Whoever waits for a commit waits for Committed, too: it must soon return. None may panic, or use the ledger.
+// returns. Commits wait for Committed, and may wait for Refused: both must soon return. None may panic, or use the ledger.
 type Observer interface {
 	// Committed is told each commit once it is durable. What a standby folds was committed elsewhere, and is told there.
 	Committed(Commit)
 	// Refused is told each request that is refused because of the people in it. Requests that cannot be right, or come too late,
-	// are no refusals: their callers get other errors.
+	// are no refusals: their callers get other errors. One that was decided in a commit that fails is told all the same.
 	Refused(Refusal)
 	// Audited is told each audit when it ends.
 	Audited(Audit)
@@ -61,7 +61,7 @@ type Health struct {
 	Room    int64  // bytes of memory with which commits begin to wait for the file
 	Bytes   int64  // of the file
 	Free    int64  // bytes among these that hold nothing, and will be used again
-	// Reservations counts those that hold. One that had run out by a clock which has gone back since is not counted again.
+	// Reservations counts those that hold now, by the clock of the host.
 	Reservations int
 	// Checkpoint is the newest checkpoint that has left this process: handed to the host by ledger.Publishing, or asked for.
 	Checkpoint Checkpoint

@@ -54,7 +54,7 @@ def sell(ledger: Ledger, people: dict[str, str], order: Json) -> None:
         sale = ledger.post("/v1/sales", {**wanted, "max_price": order["max_price"]}, key=order["id"], truths=people)
     except Problem as problem:
         if problem.kind not in ("refused", "price"):
-            raise  # nothing is decided: the order stays open
+            raise  # it may be sold or not: ask again, with the same id
         print(f"{order['id']}: {problem.kind}", flush=True)
     else:
         print(f"{order['id']}: sale {sale['sale']}, {sale['price']}¢, {sale['draws']} drawn", flush=True)

@@ -52,13 +52,17 @@ class Ledger:
         headers = {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = json.dumps(key)
-        try:
-            return json.loads(self._ask(path, headers, body))
-        except Problem as problem:
-            if problem.kind != "truth-needed" or truths is None:
-                raise
-            needed = {name: truths.get(name, "") for need in problem.says["needs"] for name in need["objects"]}
-        return json.loads(self._ask(path, headers, {**body, "truths": needed}))
+        told: Json = {}
+        while True:
+            try:
+                return json.loads(self._ask(path, headers, {**body, "truths": told} if told else body))
+            except Problem as problem:
+                if problem.kind != "truth-needed" or truths is None:
+                    raise
+                needed = {name for need in problem.says["needs"] for name in need["objects"]}
+                if needed <= told.keys():
+                    raise  # they were told
+                told.update((name, truths.get(name, "")) for name in needed)  # more may be needed by then: others have asked, too
 
     def events(self, after: int = 0) -> Iterator[Json]:
         """Follows the log from the event behind `after` on, for ever. Where a stream breaks off, the next one goes on."""
@@ -113,8 +117,9 @@ class Ledger:
 
 
 def _passes(problem: Problem) -> bool:
-    """Tells whether the same request may have another answer later."""
-    return problem.says["status"] == 429 or problem.says["status"] >= 500
+    """Tells whether the same request may have another answer later. 501 is for good: this server does no such thing."""
+    status = problem.says["status"]
+    return status == 429 or (status >= 500 and status != 501)
 
 
 def _messages(stream: Any) -> Iterator[tuple[str, str]]:

@@ -43,7 +43,7 @@ async function sell(ledger: Ledger, people: Shop["people"], order: Order): Promi
     console.log(`${order.id}: sale ${sale.sale}, ${sale.price}¢, ${sale.draws} drawn`);
   } catch (error) {
     if (!(error instanceof Problem) || !["refused", "price"].includes(error.says.kind)) {
-      throw error; // nothing is decided: the order stays open
+      throw error; // it may be sold or not: ask again, with the same id
     }
     console.log(`${order.id}: ${error.says.kind}`);
   }

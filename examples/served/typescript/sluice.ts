@@ -32,12 +32,16 @@ export class Ledger {
   /** Sells under a key, with those true values that a draw needs, and no others. */
   async sell(key: string, order: Schemas["Sell"], truths: Record<string, string>): Promise<Schemas["Sold"]> {
     const params = { header: { "Idempotency-Key": JSON.stringify(key) } };
-    let { data, error } = await this.ask.POST("/v1/sales", { params, body: order });
-    if (error?.kind === "truth-needed") {
-      const needed = (error.needs ?? []).flatMap((need) => need.objects).map((name) => [name, truths[name] ?? ""]);
-      ({ data, error } = await this.ask.POST("/v1/sales", { params, body: { ...order, truths: Object.fromEntries(needed) } }));
+    const told = new Map<string, string>();
+    for (;;) {
+      const body = told.size > 0 ? { ...order, truths: Object.fromEntries(told) } : order;
+      const { data, error } = await this.ask.POST("/v1/sales", { params, body });
+      const needed = error?.kind === "truth-needed" ? (error.needs ?? []).flatMap((need) => need.objects) : [];
+      if (needed.every((name) => told.has(name))) {
+        return done({ data, error });
+      }
+      needed.forEach((name) => told.set(name, truths[name] ?? "")); // more may be needed by then: others have asked, too
     }
-    return done({ data, error });
   }
 
   /** Follows the log from the event behind `after` on, for ever. Where a stream breaks off, the next one goes on. */
@@ -115,10 +119,13 @@ export function list<T>(text: string): T[] {
   return items;
 }
 
-/** Tells whether the same request may have another answer later: nothing came, or it came from somebody who could not help it. */
+/**
+ * Tells whether the same request may have another answer later: nothing came, or it came from somebody who could not help it. 501 is for
+ * good: this server does no such thing.
+ */
 function passes(error: unknown): boolean {
   if (error instanceof Problem) {
-    return error.says.status === 429 || error.says.status >= 500;
+    return error.says.status === 429 || (error.says.status >= 500 && error.says.status !== 501);
   }
   return (error instanceof TypeError && error.cause !== undefined) || (error instanceof DOMException && ["AbortError", "TimeoutError"].includes(error.name));
 }

@@ -234,7 +234,8 @@ func describe(s *state.State, batch []*Proposal) error {
 }
 
 // carryOut decides a proposal and records its changes. The error is one of writing, or [errTakenBack]; that of a
-// refusal stays with the proposal.
+// refusal stays with the proposal, which is not decided again when the transaction is made again: what lies before it in the
+// batch comes to the same then, and a refusal is told to whoever watches.
 func (p *Proposal) carryOut(s *state.State) error {
 	if p.refused {
 		return nil
@@ -243,8 +244,8 @@ func (p *Proposal) carryOut(s *state.State) error {
 	before := s.Counters.Events
 	changes, err := p.Decide(s)
 	if err != nil {
-		p.err = err
-		if p.refused = s.Counters.Events > before; p.refused {
+		p.err, p.refused = err, true
+		if s.Counters.Events > before {
 			return errTakenBack
 		}
 		return nil

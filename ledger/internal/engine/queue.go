@@ -36,7 +36,7 @@ type Proposal struct {
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
 	err         error
-	refused     bool      // after it has recorded something
+	refused     bool      // it is not decided again
 	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
 }
 

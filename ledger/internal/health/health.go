@@ -30,18 +30,18 @@ func Of(ctx context.Context, p *prover.Prover, r *Reservations) (out observe.Hea
 // atOnce is how many sales are read in one snapshot, at most.
 const atOnce = 4096
 
-// Reservations counts the reservations that hold. It looks at no sale again that is settled. The zero value is ready.
+// Reservations counts the reservations that hold. It looks at no sale again that will never hold. The zero value is ready.
 type Reservations struct {
 	mu   sync.Mutex
-	seen uint64              // how many sales, by number, were looked at
-	open map[uint64]struct{} // the reservations among them that held when they were looked at last
+	seen uint64          // how many sales, by number, were looked at
+	open map[uint64]bool // the reservations among them that may hold yet, and whether they did when they were looked at last
 }
 
 func (r *Reservations) count(ctx context.Context, l *engine.Engine) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open == nil {
-		r.open = map[uint64]struct{}{}
+		r.open = map[uint64]bool{}
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(r.open)), atOnce) {
 		err := l.View(ctx, func(s *state.State) error { return r.lookAt(s, slices.Values(some)) })
@@ -66,18 +66,25 @@ func (r *Reservations) count(ctx context.Context, l *engine.Engine) (int, error)
 			return 0, err
 		}
 	}
-	return len(r.open), nil
+	hold := 0
+	for _, holds := range r.open {
+		if holds {
+			hold++
+		}
+	}
+	return hold, nil
 }
 
-// lookAt finds out which of some sales are reservations that hold.
+// lookAt finds out which of some sales are reservations that hold. The clock may go back, so that one holds again that had run out: it is
+// looked at again until it has run out by the time of the log, which does not go back.
 func (r *Reservations) lookAt(s *state.State, numbers func(func(uint64) bool)) error {
 	for number := range numbers {
 		sale, err := s.Sale(number)
 		if err != nil {
 			return err
 		}
-		if sale.Holds(s.Now) {
-			r.open[number] = struct{}{}
+		if sale.Holds(s.Counters.Last) {
+			r.open[number] = sale.Holds(s.Now)
 		} else {
 			delete(r.open, number)
 		}

@@ -28,9 +28,16 @@ type Prover struct {
 	newest atomic.Pointer[observe.Checkpoint]
 }
 
-// Gave notes that a checkpoint of so many events has left this process.
+// Gave notes that a checkpoint of so many events has left this process. One of fewer events that comes late does not count: it may have
+// waited for whoever takes it.
 func (p *Prover) Gave(events uint64) {
-	p.newest.Store(&observe.Checkpoint{Events: events, Signed: p.Engine.Clock()})
+	given := &observe.Checkpoint{Events: events, Signed: p.Engine.Clock()}
+	for {
+		before := p.newest.Load()
+		if before != nil && events < before.Events || p.newest.CompareAndSwap(before, given) {
+			return
+		}
+	}
 }
 
 // Newest returns the newest checkpoint that has left this process; the zero value if there is none.

@@ -37,7 +37,7 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 }
 
 // up is what sluice_up tells.
-const up = "Whether the ledger answers: 0 after it has stopped, or was closed."
+const up = "Whether the ledger answers: 0 after it has stopped, or was closed, or if it is damaged where this is read."
 
 func metric(name, help string, kind prometheus.ValueType, value float64) prometheus.Metric {
 	return prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, nil), kind, value)
