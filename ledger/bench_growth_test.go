@@ -35,9 +35,6 @@ func growthCrowds() []int {
 	return objects
 }
 
-// crowdName is the name of an object. A benchmark that kept all names would not see what the ledger keeps.
-func crowdName(i int) string { return fmt.Sprintf("person-%08d", i) }
-
 // enrollCrowd enrols so many objects, a part at a time.
 func enrollCrowd(t testing.TB, l *Ledger, objects int) {
 	t.Helper()
