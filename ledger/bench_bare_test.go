@@ -4,24 +4,23 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"go.etcd.io/bbolt"
 
-	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// The benchmarks of what the ledger writes compare it with bare bbolt that writes the same bytes, in the same
-// transactions, to a copy of the same file, and does nothing else. "go run ./internal/bench" prints them as a table.
+// The benchmarks of bulk requests compare the ledger with bare bbolt that writes the records which they come to, in as many
+// transactions, to a copy of the same file, and does nothing else; those of single requests, with a [bareJournal]. "go run ./internal/bench" prints them as a table.
 
 // bareWrite is one record put, or deleted if the value is nil.
 type bareWrite struct {
@@ -29,29 +28,20 @@ type bareWrite struct {
 	key, value []byte
 }
 
-// recorder is a store that keeps what each transaction writes.
+// recorder is a store that hands on what each transaction writes.
 type recorder struct {
 	kv.Store
-	transactions [][]bareWrite
-	off          bool
-	each         func([]bareWrite) // is given the writes instead, unless nil
+	each func([]bareWrite)
 }
 
 func (r *recorder) Update(fn func(kv.Writer) error) error {
-	if r.off {
-		return r.Store.Update(fn)
-	}
 	w := &recordingWriter{}
 	err := r.Store.Update(func(into kv.Writer) error {
 		w.Writer = into
 		return fn(w)
 	})
-	switch {
-	case err != nil || len(w.writes) == 0:
-	case r.each != nil:
+	if err == nil && len(w.writes) > 0 {
 		r.each(w.writes)
-	default:
-		r.transactions = append(r.transactions, w.writes)
 	}
 	return err
 }
@@ -156,67 +146,49 @@ func bareCopy(t testing.TB, from string) (to string) {
 	return to
 }
 
-// recorded opens a ledger whose writes are kept.
-func recorded(t testing.TB, path string, options Options) (*Ledger, *recorder) {
+// bareTime returns how long bare bbolt takes to write, to a copy of the file, what something comes to in another copy that has no journal.
+func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.Duration) {
+	b.Helper()
+	ours := bareCopy(b, path)
+	db := openBare(b, bareCopy(b, ours))
+	file, err := bolt.Open(ours, false)
+	must(b, err)
+	l, err := openStore(&recorder{Store: file, each: func(writes []bareWrite) {
+		writes = lastOf(writes)
+		took += timed(b, func() error { return applyBare(db, writes) })
+	}}, Options{})
+	must(b, err)
+	must(b, write(l))
+	must(b, errors.Join(l.Close(), db.Close()))
+	return took
+}
+
+// benchCrowd is how many objects are enrolled where the benchmark does not say otherwise.
+const benchCrowd = 100_000
+
+// crowdName is the name of an object. A benchmark that kept all names would not see what the ledger keeps.
+func crowdName(i int) string { return fmt.Sprintf("person-%08d", i) }
+
+func benchNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = crowdName(i)
+	}
+	return names
+}
+
+// benchFile makes a ledger of so many objects without a response.
+func benchFile(t testing.TB, objects int) (path string, names []string) {
 	t.Helper()
-	file, err := bolt.Open(path, false)
-	must(t, err)
-	r := &recorder{Store: file}
-	l, err := openStore(r, options)
-	must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return l, r
-}
-
-// bareGroup commits for many callers in bare bbolt: whoever comes first commits for all who queued up meanwhile.
-type bareGroup struct {
-	db      *bbolt.DB
-	mu      sync.Mutex
-	queue   []*bareCall
-	leading bool
-}
-
-type bareCall struct {
-	writes []bareWrite
-	done   chan error
-	lead   chan struct{}
-}
-
-func (g *bareGroup) submit(writes []bareWrite) error {
-	c := &bareCall{writes, make(chan error, 1), make(chan struct{}, 1)}
-	g.mu.Lock()
-	g.queue = append(g.queue, c)
-	lead := !g.leading
-	g.leading = true
-	g.mu.Unlock()
-	if !lead {
-		select {
-		case err := <-c.done:
-			return err
-		case <-c.lead:
-		}
-	}
-	for range engine.Yields {
-		runtime.Gosched()
-	}
-	g.mu.Lock()
-	batch := g.queue
-	g.queue = nil
-	g.mu.Unlock()
-	var all []bareWrite
-	for _, one := range batch {
-		all = append(all, one.writes...)
-	}
-	err := applyBare(g.db, lastOf(all))
-	for _, one := range batch {
-		one.done <- err
-	}
-	g.mu.Lock()
-	if g.leading = len(g.queue) > 0; g.leading {
-		g.queue[0].lead <- struct{}{}
-	}
-	g.mu.Unlock()
-	return <-c.done
+	path = filepath.Join(t.TempDir(), "ledger.db")
+	must(t, Create(path, CreateOptions{Currency: "USD"}))
+	l := open(t, path, Options{})
+	define(t, l, vote())
+	names = benchNames(objects)
+	enroll(t, l, "vote", "10", names...)
+	closed(t, l)
+	must(t, os.Rename(bareCopy(t, path), path)) // laid out on the disk as other copies are
+	return path, names
 }
 
 // turns compares two ways to do the same, taken in turns.
@@ -235,12 +207,17 @@ func (p *turns) report(b *testing.B, what string, each int) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// medians returns the median of each.
+func (t *turns) medians() (ours, bare time.Duration) {
+	slices.Sort(t.ours)
+	slices.Sort(t.bare)
+	return t.ours[len(t.ours)/2], t.bare[len(t.bare)/2]
+}
+
 // reportMedians reports the ratio of the medians: single operations vary more than what they are compared for.
 func (t *turns) reportMedians(b *testing.B, what string) {
 	b.Helper()
-	slices.Sort(t.ours)
-	slices.Sort(t.bare)
-	ours, bare := t.ours[len(t.ours)/2], t.bare[len(t.bare)/2]
+	ours, bare := t.medians()
 	b.ReportMetric(float64(bare)/float64(ours), "of-"+what)
 	b.ReportMetric(float64(ours.Nanoseconds()), "ns/each")
 	b.ReportMetric(0, "ns/op")

@@ -26,8 +26,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// pace is what an audit keeps to
-
 // growthCrowds are the numbers of objects of [BenchmarkGrowth]. The last one takes half an hour and 20 GB of disk.
 func growthCrowds() []int {
 	objects := []int{10_000, 100_000, 1_000_000}
@@ -36,9 +34,6 @@ func growthCrowds() []int {
 	}
 	return objects
 }
-
-// crowdName is the name of an object. A benchmark that kept all names would not see what the ledger keeps.
-func crowdName(i int) string { return fmt.Sprintf("person-%08d", i) }
 
 // enrollCrowd enrols so many objects, a part at a time.
 func enrollCrowd(t testing.TB, l *Ledger, objects int) {
@@ -120,6 +115,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	all.add("verify-MiB", cost.heap)
 	all.add("events", float64(events))
 	closed(b, l)
+	releaseMany(b, path, objects, all)
 }
 
 // cost is what something took.
@@ -150,27 +146,35 @@ func busyTime(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// releaseSome makes single releases of objects all over the file, in random order, in turns with bare bbolt on a copy of the file.
+// releaseSome makes single releases of objects all over the file, in random order, in turns with a bare journal.
 func releaseSome(b *testing.B, path string, objects int, all samples) {
-	must(b, os.Rename(bareCopy(b, path), path)) // laid out on the disk as the other copy is
-	bare := bareCopy(b, path)
-	db := openBare(b, bare)
-	l, r := recorded(b, path, Options{})
+	l, s := onScales(b, path, 0, Options{})
+	bare := newBareJournal(b, 0)
 	const some = 300
-	ours, theirs := make([]time.Duration, some), make([]time.Duration, some)
-	for i, at := range rand.Perm(some) {
+	var t turns
+	for _, at := range rand.Perm(some) {
 		asked := releaseOf(b, fmt.Sprintf("order-%016x", rand.Uint64()), crowdName(at*(objects/some)), "2")
-		r.transactions = nil
-		ours[i] = timed(b, func() error { _, err := l.Release(b.Context(), asked); return err })
-		writes := lastOf(r.transactions[0])
-		theirs[i] = timed(b, func() error { return applyBare(db, writes) })
+		t.ours = append(t.ours, timed(b, func() error { _, err := l.Release(b.Context(), asked); return err }))
+		t.bare = append(t.bare, timed(b, func() error { return bare.append(s.last) }))
 	}
 	closed(b, l)
-	must(b, errors.Join(db.Close(), os.Remove(bare)))
-	slices.Sort(ours)
-	slices.Sort(theirs)
-	all.add("µs-release", float64(ours[some/2].Nanoseconds())/1e3)
-	all.add("release-of-bare", float64(theirs[some/2])/float64(ours[some/2]))
+	must(b, errors.Join(bare.file.Close(), os.Remove(bare.file.Name())))
+	ours, theirs := t.medians()
+	all.add("µs-release", float64(ours.Nanoseconds())/1e3)
+	all.add("release-of-bare", float64(theirs)/float64(ours))
+}
+
+// releaseMany releases by 64 callers, of objects at random, until all of it is in the file.
+func releaseMany(b *testing.B, path string, objects int, all samples) {
+	const many, above = 100_000, 30 // an ε of 3, where nobody is
+	l := open(b, path, Options{})
+	a := newFresh(objects)
+	cost := watched(b, func() error {
+		err := spread(64, before(many), func(_, i int) error { _, err := l.Release(b.Context(), a.at(above*objects+i)); return err })
+		return errors.Join(err, l.engine.Checkpoint())
+	})
+	closed(b, l)
+	all.add("released/s", many/cost.took.Seconds())
 }
 
 // openCold opens a ledger of which nothing is in memory, and proves one event of it.

@@ -161,5 +161,5 @@ func BenchmarkOpenAfterACrash(b *testing.B) {
 		must(b, l.Close())
 		b.StartTimer()
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*commits), "ns/event")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N)/(2*commits), "µs/event")
 }

@@ -37,6 +37,7 @@ func BenchmarkAnswer(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
+				b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N), "µs/answer")
 			})
 		}
 		first, err := sampler.Raise(mechanism.Score{}, half, majority)

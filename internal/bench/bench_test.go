@@ -90,6 +90,15 @@ func TestBrokenNumbersAreAnError(t *testing.T) {
 	}
 }
 
+// A target is kept if what is written is: 1.334 is written as 1.33.
+func TestTargetsAreOfRoundedNumbers(t *testing.T) {
+	for v, want := range map[float64]string{1.334: "yes", 1.336: "**no**"} {
+		if got := (target{atMost, 1.33}).met([]float64{v}); got != want {
+			t.Errorf("%v is at most 1.33: %s", v, got)
+		}
+	}
+}
+
 // someGroups are rows for output.
 func someGroups() []group {
 	return []group{
@@ -297,7 +306,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestNothingToMeasureIsAnError(t *testing.T) {
-	for only, want := range map[string]bool{"^open": false, "^nothing$": false, "^one draw": true} {
+	for only, want := range map[string]bool{"^open, cold": false, "^nothing$": false, "^one draw": true} {
 		groups := chosen(table(1_000_000), options{only: regexp.MustCompile(only)})
 		if got := len(groups) > 0; got != want {
 			t.Errorf("%s matches a row: %v, want %v", only, got, want)

@@ -30,7 +30,7 @@ const growthTime = 20 * time.Second
 
 // jobs returns what must be run for some rows: one job for each package, on all cores and on one, and one for the growth.
 func jobs(groups []group, o options) (all []job) {
-	for _, pkg := range []string{"rrchain", "mechanism/graph", "ledger"} {
+	for _, pkg := range []string{"rrchain", "mechanism", "mechanism/graph", "ledger"} {
 		for _, oneCore := range []bool{false, true} {
 			if names := functions(groups, pkg, oneCore); len(names) > 0 {
 				all = append(all, job{pkg: pkg, pattern: oneOf(names), oneCore: oneCore, time: o.time, count: o.count})

@@ -2,10 +2,11 @@
 // what they measured, with a description of the machine. Each benchmark takes turns with its baseline, so that ratios
 // mean something on a machine that others use too.
 //
-//	go run ./internal/bench                                      # the table
-//	go run ./internal/bench -growth -write docs/performance.md   # all of that file's numbers and plots
+//	go run ./internal/bench                                                  # the table
+//	go run ./internal/bench -mixed 10m                                       # a mixed load alone, over time
+//	go run ./internal/bench -growth -mixed 10m -write docs/performance.md    # all of that file's numbers and plots
 //
-// It takes a quarter of an hour with -growth, or an hour on a slow disk, and runs "go test", so it must be started inside the module. Nothing passes or
+// All of it takes an hour, or two on a slow disk. It runs "go test", so it must be started inside the module. Nothing passes or
 // fails by how long it takes: a target that is missed is said in the table. A benchmark that is missing is an error.
 package main
 
@@ -33,9 +34,13 @@ type options struct {
 	count   int            // how often each is run
 	only    *regexp.Regexp // the paths of the table to measure; nil for all
 	growth  bool
-	largest int    // the most objects of the growth benchmark
+	largest int // the most objects of the growth benchmark
+	mixed   mixedOptions
 	file    string // whose numbers to replace; "" for none
 }
+
+// tables tells whether benchmarks are run, and not a mixed load alone.
+func (o options) tables() bool { return o.mixed.length == 0 || o.growth }
 
 func main() {
 	o, err := parseOptions(os.Args[1:], os.Stderr)
@@ -62,6 +67,7 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	flags.BoolVar(&o.growth, "growth", false, "measure how cost grows with the number of objects")
 	largest := flags.Float64("largest", 1e6, "the most objects of -growth: 1e4, 1e5, 1e6, or 1e7, which takes 20 GB of disk")
 	only := flags.String("only", "", "measure only those rows whose path matches this regular expression")
+	o.mixed.define(flags)
 	flags.StringVar(&o.file, "write", "", "replace the numbers in this Markdown `file`, and the plots beside it")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -82,7 +88,13 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	case o.only != nil && o.file != "":
 		return o, errors.New("-write needs the whole table, without -only")
 	}
-	return o, nil
+	return o, o.mixed.check()
+}
+
+// measured is what is written: texts, and pictures by the ending of their names.
+type measured struct {
+	sections []section
+	plots    map[string]func(path string) error
 }
 
 // run measures, prints, and replaces the numbers of the file.
@@ -94,6 +106,25 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := o.checkFile(); err != nil { // now, not after an hour
 		return err
 	}
+	all := measured{plots: map[string]func(string) error{}}
+	var faults []error
+	if o.tables() {
+		faults = append(faults, all.benchmarks(ctx, groups, o))
+	}
+	if o.mixed.length > 0 && ctx.Err() == nil {
+		faults = append(faults, all.mixed(ctx, o.mixed))
+	}
+	for _, s := range all.sections {
+		fmt.Fprintln(out, s.text)
+	}
+	if err := errors.Join(append(faults, ctx.Err())...); err != nil {
+		return err // what is incomplete is not written into a file
+	}
+	return all.save(o.file)
+}
+
+// benchmarks runs the benchmarks of some rows.
+func (m *measured) benchmarks(ctx context.Context, groups []group, o options) error {
 	before := report.LoadAverage()
 	facts, err := describe(ctx, os.TempDir())
 	if err != nil {
@@ -106,26 +137,30 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			faults = append(faults, err)
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	facts += fmt.Sprintf("- load average at the beginning: %s; at the end: %s\n", before, report.LoadAverage())
-
-	sections := []section{{"machine", facts}, {"table", tableText(groups, found)}}
+	m.sections = append(m.sections, section{"machine", facts}, section{"table", tableText(groups, found)})
 	if measures(groups, "BenchmarkSize") {
-		sections = append(sections, section{"bytes", sizeText(found)})
+		m.sections = append(m.sections, section{"bytes", sizeText(found)})
 	}
 	if o.growth {
-		sections = append(sections, section{"growth", growthText(found, crowds(o.largest))})
+		m.sections = append(m.sections, section{"growth", growthText(found, crowds(o.largest))})
+		m.plots["-growth.svg"] = func(path string) error { return drawGrowth(path, found, crowds(o.largest)) }
 	}
-	for _, s := range sections {
-		fmt.Fprintln(out, s.text)
+	return errors.Join(append(faults, missing(groups, found)...)...)
+}
+
+// mixed puts a mixed load on a ledger.
+func (m *measured) mixed(ctx context.Context, o mixedOptions) error {
+	found, err := runMixed(ctx, o)
+	if err == nil {
+		err = found.check()
 	}
-	faults = append(faults, missing(groups, found)...)
-	if err := errors.Join(faults...); err != nil {
-		return err // what is incomplete is not written into a file
+	if err != nil {
+		return err
 	}
-	return save(o, sections, found)
+	m.sections = append(m.sections, section{"mixed", found.text(commit(ctx))})
+	m.plots["-mixed.svg"] = found.drawMixed
+	return nil
 }
 
 // describe says what the machine is, and which commit is checked out, if that is known.
@@ -134,11 +169,19 @@ func describe(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
-	if err == nil {
-		facts += "- commit: " + string(commit)
+	if commit := commit(ctx); commit != "" {
+		facts += "- commit: " + commit + "\n"
 	}
 	return facts, nil
+}
+
+// commit returns which commit is checked out, or "" if that is not known.
+func commit(ctx context.Context) string {
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // checkFile looks whether the file has a place for each section.
@@ -150,9 +193,15 @@ func (o options) checkFile() error {
 	if err != nil {
 		return err
 	}
-	sections := []section{{name: "machine"}, {name: "table"}, {name: "bytes"}}
+	var sections []section
+	if o.tables() {
+		sections = append(sections, section{name: "machine"}, section{name: "table"}, section{name: "bytes"})
+	}
 	if o.growth {
 		sections = append(sections, section{name: "growth"})
+	}
+	if o.mixed.length > 0 {
+		sections = append(sections, section{name: "mixed"})
 	}
 	if _, err := replace(string(text), sections); err != nil {
 		return fmt.Errorf("%s: %w", o.file, err)
@@ -160,24 +209,23 @@ func (o options) checkFile() error {
 	return nil
 }
 
-// save writes the file and its plots.
-func save(o options, sections []section, found results) error {
-	if o.file == "" {
+// save replaces the numbers of a file, and writes its plots beside it. It does nothing for "".
+func (m *measured) save(file string) error {
+	if file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(o.file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	replaced, err := replace(string(text), sections)
+	replaced, err := replace(string(text), m.sections)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	if o.growth {
-		plot := strings.TrimSuffix(o.file, filepath.Ext(o.file)) + "-growth.svg"
-		if err := drawGrowth(plot, found, crowds(o.largest)); err != nil {
+	for ending, draw := range m.plots {
+		if err := draw(strings.TrimSuffix(file, filepath.Ext(file)) + ending); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(o.file, []byte(replaced), 0o666)
+	return os.WriteFile(file, []byte(replaced), 0o666)
 }

@@ -19,8 +19,8 @@ import (
 
 // The growth's picture has a panel for each quantity that asks for one.
 const (
-	panelsAcross            = 4
-	panelWidth, panelHeight = 180, 160 // in points
+	panelsAcross            = 3
+	panelWidth, panelHeight = 240, 160 // in points
 )
 
 // drawGrowth draws how cost grows with the number of objects: both axes are logarithmic, and a vertical one has at least
@@ -56,6 +56,11 @@ func drawGrowth(path string, found results, sizes []int) error {
 			}
 		}
 	}
+	return savePlot(path, canvas)
+}
+
+// savePlot writes a plot into a file.
+func savePlot(path string, canvas *vgsvg.Canvas) error {
 	var text bytes.Buffer
 	if _, err := canvas.WriteTo(&text); err != nil {
 		return err

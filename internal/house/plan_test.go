@@ -103,7 +103,7 @@ func plan() []room {
 		{"internal/trial", "the ledger on a machine that dies: nothing but tests", ""},
 		{"internal/trial/...", "the ledger against a model, under load, on other disks, before attackers, in a market and a shop: nothing but tests", ""},
 		{"internal/bench/report", "the figures of the benchmarks", ""},
-		{"internal/bench", "how fast it is", "internal/bench/report"},
+		{"internal/bench", "how fast it is", "internal/bench/report ledger policy privacy"},
 		{"internal/bench/load", "what it costs to call a ledger over HTTP", "internal/bench/report ledger ledger/ledgerhttp policy privacy"},
 		{"internal/house", "the plan", ""},
 		{"internal/mutants", "faults, and the tests that catch them: nothing but lists and tests", ""},

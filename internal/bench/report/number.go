@@ -1,21 +1,25 @@
 package report
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
+
+// Rounded returns a number as [Number] writes it.
+func Rounded(v float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	if err != nil { // nothing that was formatted is out of range
+		return v
+	}
+	return rounded
+}
 
 // Number writes a number with three digits that count, and commas.
 func Number(v float64) string {
 	if v == 0 {
 		return "0"
 	}
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	text := strconv.FormatFloat(rounded, 'f', -1, 64)
+	text := strconv.FormatFloat(Rounded(v), 'f', -1, 64)
 	digits, fraction, _ := strings.Cut(text, ".")
 	if fraction != "" {
 		return text

@@ -15,30 +15,32 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/bench/report"
+	"github.com/sluicedp/sluice/ledger"
 )
 
 func main() {
 	objects := flag.Int("objects", 100_000, "how many objects are enrolled and raised")
 	rounds := flag.Int("rounds", 7, "how many rounds of reads and of releases are measured")
 	lives := flag.Int("lives", 2, "how many times everybody is enrolled and raised to three levels; at least 2")
-	sustain := flag.Duration("sustain", time.Minute, "how long each engine is measured in the sustained rows")
+	sustain := flag.Duration("sustain", time.Minute, "how long each engine is measured in the sustained rows, at least: Sluice makes twenty checkpoints")
+	memory := flag.Int64("memory", 64, "MiB of memory that Sluice may have for what is not in the file yet")
 	hosts := flag.Bool("hosts", false, "measure single releases only, with the journal in PostgreSQL, with standbys, and from afar")
 	dir := flag.String("dir", os.TempDir(), "directory on the disk that is to be measured")
 	flag.Parse()
-	if *objects < 1 || *rounds < 1 || *lives < 2 || *sustain <= 0 || flag.NArg() > 0 {
+	if *objects < 1 || *rounds < 1 || *lives < 2 || *sustain <= 0 || *memory < 1 || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := compare(ctx, *dir, *objects, *rounds, *lives, *sustain, *hosts); err != nil {
+	if err := compare(ctx, *dir, *objects, *rounds, *lives, *sustain, *memory<<20, *hosts); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func compare(ctx context.Context, under string, objects, rounds, lives int, sustain time.Duration, hosts bool) (err error) {
+func compare(ctx context.Context, under string, objects, rounds, lives int, sustain time.Duration, memory int64, hosts bool) (err error) {
 	dir, err := os.MkdirTemp(under, "sluice-sql-")
 	if err != nil {
 		return err
@@ -53,7 +55,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 	if hosts {
 		engines, closeAll, err = hostEngines(ctx, dir)
 	} else {
-		engines, closeAll = findEngines(ctx, dir)
+		engines, closeAll = findEngines(ctx, dir, memory)
 	}
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 			err = closed
 		}
 	}()
-	r := &race{engines: engines, objects: objects, rounds: rounds, sustain: sustain, dir: dir, say: func(format string, args ...any) {
+	r := &race{engines: engines, objects: objects, rounds: rounds, sustain: sustain, memory: memory, dir: dir, say: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	}}
 	if r.grouped = hosts; hosts {
@@ -85,9 +87,11 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 }
 
 // findEngines returns Sluice and whatever else there is on the machine.
-func findEngines(ctx context.Context, dir string) (engines []*engine, closeAll func() error) {
+func findEngines(ctx context.Context, dir string, memory int64) (engines []*engine, closeAll func() error) {
 	engines = []*engine{
-		{name: "Sluice", version: "bbolt " + moduleVersion("bbolt"), open: openSluice},
+		{name: "Sluice", version: "bbolt " + moduleVersion("bbolt"), open: func(ctx context.Context, dir string) (contestant, error) {
+			return openSluiceBy(ctx, dir, ledger.Options{Memory: memory})
+		}},
 		sqliteEngine("SQLite, in C", "sqlite3", "github.com/mattn/go-sqlite3"),
 		sqliteEngine("SQLite, in Go", "sqlite", "modernc.org/sqlite"),
 	}

@@ -25,8 +25,9 @@ func (r *race) write(w io.Writer) error {
 	}
 	b.WriteByte('\n')
 	for _, one := range r.results {
-		if n := one.samples[0][0].checkpoints; n > 0 {
-			fmt.Fprintf(&b, "%s: Sluice made %d checkpoints meanwhile, with 64 MiB of memory for what is not in the file yet.\n", one.operation, n)
+		if first := one.samples[0][0]; first.checkpoints > 0 {
+			fmt.Fprintf(&b, "%s: %d objects; Sluice made %d checkpoints in %v, with %d MiB of memory for what is not in the file yet.\n",
+				one.operation, r.objects, first.checkpoints, first.took.Round(time.Second), r.memory>>20)
 		}
 	}
 	b.WriteByte('\n')

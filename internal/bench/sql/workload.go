@@ -97,7 +97,8 @@ type race struct {
 	objects int
 	rounds  int
 	grouped bool          // no caller has a transaction of its own, but one who is alone
-	sustain time.Duration // how long a sustained row takes
+	sustain time.Duration // how long a sustained row takes, at least
+	memory  int64         // what Sluice may have in memory that is not in the file yet, in bytes
 	dir     string
 	say     func(format string, args ...any)
 	results []result
@@ -124,6 +125,7 @@ type sample struct {
 	tail        time.Duration // the 99th percentile; 0 if nobody waited
 	worst       time.Duration // all but one in a thousand waited less; 0 if nobody waited
 	checkpoints int           // of Sluice, in a sustained row
+	took        time.Duration // of a sustained row
 }
 
 // field are the contestants that are open, by engine; nil for one that takes no part.
@@ -366,18 +368,38 @@ func (r *race) releases(ctx context.Context, f field, o *orders, callers int) er
 	return nil
 }
 
-// sustained measures the same for a time, with whatever has to be done in the background now and then.
+// enoughCheckpoints is how many checkpoints a sustained row has at least, so that what they cost counts.
+const enoughCheckpoints = 20
+
+// sustained measures the same for a time, with whatever has to be done in the background now and then. Sluice, which comes first, goes on until it has made
+// enough checkpoints, and the others for as long.
 func (r *race) sustained(ctx context.Context, f field, o *orders, callers int) error {
-	name, began, most := fmt.Sprintf("release, %d callers, grouped, for %v", callers, r.sustain), o.made, 0
+	name, began, most := fmt.Sprintf("release, %d callers, grouped, sustained", callers), o.made, 0
+	length := r.sustain
 	err := r.turn(ctx, name, aSecond, f, 0, func(c contestant) (one sample, err error) {
 		before, err := checkpoints(c)
 		if err != nil {
 			return one, err
 		}
-		end := time.Now().Add(r.sustain)
+		start := time.Now()
+		var over atomic.Int64 // when it is, if there were enough checkpoints
+		over.Store(int64(length))
 		one, done, err := crowd(callers, func(i int) (order, bool, error) {
 			next, err := o.at(began + i)
-			return next, time.Now().Before(end), err
+			if err != nil {
+				return next, false, err
+			}
+			end := over.Load()
+			if time.Since(start) < time.Duration(end) {
+				return next, true, nil
+			}
+			now, err := checkpoints(c)
+			_, is := c.(*theSluice)
+			if more := is && now-before < enoughCheckpoints; !more || err != nil {
+				return next, false, err
+			}
+			over.CompareAndSwap(end, int64(time.Since(start)+time.Second))
+			return next, true, nil
 		}, func(o order) error { return c.release(ctx, o) })
 		if err != nil {
 			return one, err
@@ -385,6 +407,8 @@ func (r *race) sustained(ctx context.Context, f field, o *orders, callers int) e
 		most = max(most, done)
 		after, err := checkpoints(c)
 		one.checkpoints = after - before
+		one.took = time.Since(start)
+		length = max(length, one.took)
 		return one, err
 	})
 	o.made += most
