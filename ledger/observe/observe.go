@@ -70,5 +70,5 @@ type Health struct {
 // Checkpoint is a signed checkpoint. The zero value says that there is none.
 type Checkpoint struct {
 	Events uint64    // that it covers
-	Signed time.Time // by the clock of the host
+	Signed time.Time // by the clock of the machine
 }
