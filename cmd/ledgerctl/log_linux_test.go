@@ -11,6 +11,7 @@ import (
 )
 
 func TestFollowedLogLetsOthersWrite(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	db, people := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--object", "2", "--json")
 	if !lines.Scan() || !strings.Contains(lines.Text(), `"kind":"enrolled"`) {
@@ -26,6 +27,7 @@ func TestFollowedLogLetsOthersWrite(t *testing.T) {
 }
 
 func TestFollowedLogShowsSales(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	db, people := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--since", "7")
 	sell := []string{"--db", db, "sell", "--question", "vote", "--epsilon", "1", "--truth", people, "--buyer"}
@@ -48,6 +50,7 @@ func TestFollowedLogShowsSales(t *testing.T) {
 }
 
 func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	db, _ := newVote(t, 2)
 	other, _ := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow")

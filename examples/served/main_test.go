@@ -111,27 +111,26 @@ func TestTypesAreThoseOfTheAPI(t *testing.T) {
 
 // What a host could do wrong is found, with a server that is killed: each fault is one that a host could have.
 func TestFaultsOfHostsAreFound(t *testing.T) {
+	if !pace.Deep() {
+		t.Skip("a deep form")
+	}
 	python := needed(t, "python3")
 	for _, c := range []struct {
 		fault, file, is, was, found string
-		quick                       bool // it is tried in the quick form, too
 	}{
 		{"a new key for each try", "sluice.py", "request.add_header(name, value)",
-			`request.add_header(name, value.replace("order-2", "order-2 at " + str(time.time_ns())))`, "the ledger has sold map[order-1:1 order-2 at ", true},
-		{"nothing is asked again", "sluice.py", "time.monotonic() > give_up", "True", "exit status", false},
-		{"events from the first one on, after each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": "0"`, "the ledger's event ", true},
-		{"an event is lost at each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": str(after + (after > 0))`, "the ledger's event ", false},
+			`request.add_header(name, value.replace("order-2", "order-2 at " + str(time.time_ns())))`, "the ledger has sold map[order-1:1 order-2 at "},
+		{"nothing is asked again", "sluice.py", "time.monotonic() > give_up", "True", "exit status"},
+		{"events from the first one on, after each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": "0"`, "the ledger's event "},
+		{"an event is lost at each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": str(after + (after > 0))`, "the ledger's event "},
 		{"true values that nobody asked for", "sluice.py", `told: Json = {}`,
-			`told: Json = dict(truths or {})`, "true values came with order-1", false},
-		{"half an event is one", "sluice.py", `elif field == "" and data:`, `if data:`, "exit status", false},
-		{"no events are followed", "host.py", "follower.start()", "follower._failed = True", "the server was not killed when it has carried out enrol", false},
-		{"an order is forgotten", "host.py", `in shop["orders"]:`, `in shop["orders"][:4]:`, "the server was not killed when it has carried out order-5", false},
-		{"another receipt than was made", "host.py", "/receipt\"))", `/receipt").replace(b"acme", b"zeta"))`, "the receipt does not verify", false},
+			`told: Json = dict(truths or {})`, "true values came with order-1"},
+		{"half an event is one", "sluice.py", `elif field == "" and data:`, `if data:`, "exit status"},
+		{"no events are followed", "host.py", "follower.start()", "follower._failed = True", "the server was not killed when it has carried out enrol"},
+		{"an order is forgotten", "host.py", `in shop["orders"]:`, `in shop["orders"][:4]:`, "the server was not killed when it has carried out order-5"},
+		{"another receipt than was made", "host.py", "/receipt\"))", `/receipt").replace(b"acme", b"zeta"))`, "the receipt does not verify"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			if !c.quick && !pace.Deep() {
-				t.Skip("a deep form")
-			}
 			t.Parallel()
 			dir := pace.Scratch(t)
 			if err := os.CopyFS(dir, os.DirFS("python")); err != nil {

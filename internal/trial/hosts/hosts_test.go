@@ -157,6 +157,7 @@ func TestTakeoversUnderLoad(t *testing.T) {
 // The disk of the host that leads is destroyed at any instant: while it answers, while it forgets, while it has the journal trimmed. Its standby
 // goes on with everything that was told.
 func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for range pace.Tries(3, 12, 200) {

@@ -204,8 +204,9 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 
 // Who appends tells the others about every second: if its machine is lost with what the database has lost, they know nearly as much.
 func TestOthersAreToldHowFarItWent(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	h := newHosts(s.Database(t, "others"), "a", "b", "c")
 	a := started(t, h, "a")
 	h.keys["c"].Fail(errors.New("c is off"))
 	g := a.add("first")

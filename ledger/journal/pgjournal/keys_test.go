@@ -260,8 +260,9 @@ func TestSegments(t *testing.T) {
 
 // A holder that hangs is waited for a while, and then done without, where that is possible.
 func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	h := newHosts(s.Database(t, "hanging"), "a", "b", "c")
 	a := started(t, h, "a")
 	a.add("before")
 	hanging := hanging{keyholdertest.NewMemory("hanging")}

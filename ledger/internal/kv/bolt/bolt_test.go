@@ -156,6 +156,7 @@ func TestCutOffWhileOpenIsAnError(t *testing.T) {
 
 // The second one does not wait for ever.
 func TestASecondOpenIsRefused(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	path := newFile(t)
 	mustOpen(t, path)
 	link := path + "-link"

@@ -605,6 +605,7 @@ func TestCloseWaitsForCompact(t *testing.T) {
 }
 
 func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	path := newFile(t)
 	s := mustOpen(t, path)
 	must(t, s.Compact(t.Context(), nil))
