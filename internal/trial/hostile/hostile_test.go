@@ -72,6 +72,7 @@ func (c *child) ask(one task) (found finding, err error) {
 func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding, took time.Duration, err error) {
 	t.Helper()
 	for range tries {
+		dropLeftovers(t, one.Path)
 		must(t, os.WriteFile(one.Path, data, 0o600))
 		began := time.Now()
 		found, err = c.ask(one)
@@ -80,6 +81,17 @@ func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding
 		}
 	}
 	return found, took, fmt.Errorf("it takes %v", took)
+}
+
+// dropLeftovers removes what lies beside a file. A damaged one that was used may leave its journal there, and each file
+// after it would be refused for that. The file itself stays, as a new one would count as a copy.
+func dropLeftovers(t *testing.T, path string) {
+	t.Helper()
+	beside, err := filepath.Glob(path + "?*")
+	must(t, err)
+	for _, leftover := range beside {
+		must(t, os.RemoveAll(leftover))
+	}
 }
 
 func (c *child) end() {
