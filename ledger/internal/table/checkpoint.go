@@ -13,18 +13,32 @@ import (
 
 var errReadOnly = errors.New("the base was opened for reading only")
 
-// Checkpoint writes everything that was published before the call to the base, if it is not there yet, in one transaction and in the
-// order of buckets and keys. Others read and update meanwhile. First it waits for a checkpoint that runs. It must not be called within an
-// update, which it would wait for.
+// Checkpoint writes everything that was published before the call to the base, if it is not there yet, in the
+// order of buckets and keys: in one transaction, or in many small ones if it is much. Others read and update meanwhile. First it waits for a
+// checkpoint that runs. It must not be called within an update, which it would wait for.
 //
 // After an error nothing is lost: what could not be written is read from memory, and is written by a later checkpoint. But if the
 // error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read or written any more.
 func (t *Table) Checkpoint() error {
+	t.lockCheckpoint()
+	defer t.checkpointing.Unlock()
+	return t.checkpoint()
+}
+
+// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile.
+func (t *Table) lockCheckpoint() {
+	t.hurry.Add(1)
+	defer t.hurry.Add(-1)
+	t.checkpointing.Lock()
+}
+
+// checkpoint is Checkpoint with checkpointing held.
+func (t *Table) checkpoint() error {
 	if t.options.ReadOnly {
 		return fmt.Errorf("checkpoint: %w", errReadOnly)
 	}
-	t.checkpointing.Lock()
-	defer t.checkpointing.Unlock()
+	t.hurry.Add(1)
+	defer t.hurry.Add(-1)
 	if t.current.Load().frozen != nil { // it could not be written before
 		t.setFailed(nil)
 		if err := t.write(); err != nil {
@@ -68,11 +82,11 @@ func (t *Table) setLayers(c *layers) {
 // write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is frozen meanwhile.
 func (t *Table) write() error {
 	t.at(Frozen)
-	c := t.current.Load()
-	if err := t.store(c); err != nil {
+	if err := t.store(); err != nil {
 		return t.fail(fmt.Errorf("checkpoint: %w", err))
 	}
 	t.at(Stored)
+	c := t.current.Load()
 	t.setLayers(&layers{active: c.active, mark: c.next})
 	t.mu.Lock()
 	c.frozen.written = true
@@ -93,48 +107,69 @@ func (t *Table) at(s Step) {
 }
 
 // store writes the frozen layer to the base. After a panic nobody knows what is there.
-func (t *Table) store(c *layers) (err error) {
+func (t *Table) store() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v", kv.ErrUncertain, p)
 		}
 	}()
+	t.placed.Store(0)
+	defer t.placed.Store(none)
+	c := t.current.Load()
+	switch {
+	case c.portions > 0: // it is aside already
+	case c.frozen.size() <= int64(t.options.Portion), bytes.Equal(c.mark, c.next):
+		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearAside(w), c.frozen.writeTo(w)) })
+	default:
+		count, err := t.setAside(c)
+		if err != nil {
+			return err
+		}
+		c = &layers{active: c.active, frozen: c.frozen, mark: c.next, next: c.next, portions: count}
+		t.setLayers(c)
+		t.at(SetAside)
+	}
+	return t.placeAll(c)
+}
+
+// update changes the base if that has a mark.
+func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 	if err := t.stopped(); err != nil {
 		return err
 	}
 	return t.base.Update(func(w kv.Writer) error {
-		if _, err := t.recognize(&layers{mark: c.mark}, w); err != nil {
+		if _, err := t.recognize(&layers{mark: mark}, w); err != nil {
 			return err
 		}
-		t.written.Store(0)
-		defer t.written.Store(none)
-		return c.frozen.writeTo(w, func(records int) { t.written.Store(int64(records)) })
+		return fn(w)
 	})
 }
 
-// writeTo writes the newest versions in the order of buckets and keys. Now and then it tells how many it has written, and lets others
-// run: it takes long.
-func (l *layer) writeTo(w kv.Writer, tell func(records int)) error {
-	const stride = 64
+// writeTo writes the newest versions in the order of buckets and keys. Now and then it lets others run.
+func (l *layer) writeTo(w kv.Writer) error {
 	n := 0
 	for _, b := range l.buckets {
 		for c := seek([]*layer{l}, b.name, nil, math.MaxUint64); c.key != nil; c.next() {
 			if n++; n%stride == 0 {
-				tell(n)
 				runtime.Gosched()
 			}
-			var err error
-			if c.value == nil {
-				err = w.Delete(b.name, c.key)
-			} else {
-				err = w.Put(b.name, c.key, c.value)
-			}
-			if err != nil {
+			if err := change(w, b.name, c.key, c.value); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// stride is how many records are written until others may run: it takes long.
+const stride = 64
+
+// change puts a record, or deletes it if it has no value.
+func change(w kv.Writer, bucket string, key, value []byte) error {
+	if len(value) == 0 {
+		return w.Delete(bucket, key)
+	}
+	return w.Put(bucket, key, value)
 }
 
 // fail notes why a checkpoint could not be made, and returns it.
@@ -188,36 +223,48 @@ func (t *Table) writeBehind() {
 	}()
 }
 
-const (
-	none = -1 // instead of how many records are written, if no checkpoint runs
-	// putShare is how much of the time of a checkpoint goes by, about, until all records are put.
-	putShare = 0.75
-	// mostDelay is how long an update waits for a checkpoint that it should not outrun.
-	mostDelay = 8 * time.Millisecond
-	delayStep = time.Millisecond
-)
+// none is instead of the share that is in its place, if no checkpoint runs.
+const none = -1
 
-// keepPace slows updates down, each by little, while a checkpoint falls behind them: else all would have to wait for its end when there is no
-// more room. writing is held.
+// whole is that share of all of it.
+const whole = 1 << 20
+
+// paceStep is how long an update, or a checkpoint, waits until it looks again whether it may go on.
+const paceStep = time.Millisecond
+
+// keepPace has an update wait while a checkpoint falls behind: else all would have to wait for its end when there is no more room. writing is held.
 func (t *Table) keepPace() {
-	for waited := time.Duration(0); waited < mostDelay && t.outrun(); waited += delayStep {
-		time.Sleep(delayStep)
+	for t.outrun() {
+		time.Sleep(paceStep)
 	}
 }
 
 // outrun tells whether the room that is left fills faster than the checkpoint that runs goes on. Where there is none left, all wait anyway.
 func (t *Table) outrun() bool {
-	c, written := t.current.Load(), t.written.Load()
-	if c.frozen == nil || written == none {
-		return false
-	}
-	return outruns(c.active.size(), t.options.Limit, int(written), c.frozen.length())
+	c, placed := t.current.Load(), t.placed.Load()
+	return c.frozen != nil && placed != none && outruns(c.active.size(), t.options.Limit, placed) && t.stopped() == nil
 }
 
-// outruns is [Table.outrun] for a layer of a size, over one of so many records of which some are written.
-func outruns(size, limit int64, written, records int) bool {
+// outruns is [Table.outrun] for a layer of a size, over one of which some is in its place.
+func outruns(size, limit, placed int64) bool {
 	filled := float64(size-limit) / float64(limit)
-	return filled < 1 && filled > putShare*float64(written)/float64(max(records, 1))
+	return filled < 1 && filled > float64(placed)/whole
+}
+
+// takeTime has a checkpoint that nobody waits for pause after a portion, as long as it is far ahead of the updates: then others feel
+// little of it.
+func (t *Table) takeTime() {
+	for waited := time.Duration(0); waited < longestPause && t.hurry.Load() == 0 && t.ahead(); waited += paceStep {
+		time.Sleep(paceStep)
+	}
+}
+
+// longestPause is how long at most. So a checkpoint ends although nobody updates.
+const longestPause = 5 * time.Millisecond
+
+// ahead tells whether more of the frozen layer is in its place than the active one is filled.
+func (t *Table) ahead() bool {
+	return float64(t.placed.Load())/whole > float64(t.current.Load().active.size())/float64(t.options.Limit)
 }
 
 // makeRoom waits for a checkpoint when there is too much in memory. writing is held.

@@ -185,12 +185,12 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 
 // At each step of a checkpoint others read and update, and what they see is whole; so is what a view sees that began before.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
-	for _, at := range []table.Step{table.Frozen, table.Stored, table.Dropped} {
+	for _, at := range []table.Step{table.Frozen, table.SetAside, table.Placed, table.Stored, table.Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			hold := sync.OnceFunc(func() { close(reached); <-goOn })
 			b := &base{}
-			s := tableOver(t, b, table.Options{Mark: mark, Step: func(step table.Step) {
+			s := tableOver(t, b, table.Options{Mark: mark, Portion: 1, Step: func(step table.Step) {
 				if step == at {
 					hold()
 				}
@@ -511,28 +511,27 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	})
 }
 
-// Check knows the base before and behind a checkpoint that runs.
+// Check knows the base at each step of a checkpoint that runs.
 func TestCheckKnowsACheckpoint(t *testing.T) {
-	for _, at := range []table.Step{table.Frozen, table.Stored, table.Dropped} {
+	for _, at := range []table.Step{table.Frozen, table.SetAside, table.Placed, table.Stored, table.Dropped} {
 		b, steps, goOn := &base{}, make(chan table.Step), make(chan struct{})
-		s := tableOver(t, b, table.Options{Mark: mark, Step: func(step table.Step) { steps <- step; <-goOn }})
+		s := tableOver(t, b, table.Options{Mark: mark, Portion: 1, Step: func(step table.Step) { steps <- step; <-goOn }})
 		write(t, s, 1, "a", "1")
 		done := make(chan error)
 		go func() { done <- s.Checkpoint() }()
-		<-steps
+		now := <-steps
+		next := func() { goOn <- struct{}{}; now = <-steps }
 		err := s.Update(func(w kv.Writer) error {
-			for step := table.Frozen; step < at; step++ {
-				goOn <- struct{}{}
-				<-steps
+			for now != at {
+				next()
 			}
 			return w.(table.Checker).Check()
 		})
 		if err != nil {
 			t.Errorf("at step %d: %v", at, err)
 		}
-		for step := at; step < table.Dropped; step++ {
-			goOn <- struct{}{}
-			<-steps
+		for now != table.Dropped {
+			next()
 		}
 		goOn <- struct{}{}
 		if err := <-done; err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -15,10 +16,7 @@ func (t *Table) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 	if !can {
 		return fmt.Errorf("copy to %s: %w", path, errors.ErrUnsupported)
 	}
-	if err := t.empty(); err != nil {
-		return err
-	}
-	return base.CopyTo(ctx, path, how, progress, check)
+	return t.copy(progress, func(progress kv.Progress) error { return base.CopyTo(ctx, path, how, progress, check) })
 }
 
 // Compact implements [kv.Copier], where the base does, after a checkpoint if it has not everything yet. Updates do not wait,
@@ -28,23 +26,42 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 	if !can {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
-	if err := t.empty(); err != nil {
+	return t.copy(progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
+}
+
+// copy runs what copies the base, when that has everything and nothing aside. Another checkpoint may begin when progress is told the first time: the
+// copy is of a snapshot, which is taken by then.
+func (t *Table) copy(progress kv.Progress, run func(kv.Progress) error) error {
+	t.lockCheckpoint()
+	begun := sync.OnceFunc(t.checkpointing.Unlock)
+	defer begun()
+	if t.Bytes() > 0 {
+		if err := t.checkpoint(); err != nil {
+			return err
+		}
+	} else if err := t.stopped(); err != nil {
 		return err
 	}
-	return base.Compact(ctx, progress)
+	return run(func(done, total int64) {
+		begun()
+		if progress != nil {
+			progress(done, total)
+		}
+	})
 }
 
-// WriteTo writes what is published and not in the base, which is open for reading only, to a copy of it.
+// WriteTo writes what is published and not in its place in the base, which is open for reading only, to a copy of it.
 func (t *Table) WriteTo(copied kv.Writer) error {
-	return t.current.Load().active.writeTo(copied, func(int) {})
-}
-
-// empty makes a checkpoint unless there is nothing for one.
-func (t *Table) empty() error {
-	if t.Bytes() == 0 {
-		return t.stopped()
+	c := t.current.Load()
+	if err := clearAside(copied); err != nil {
+		return err
 	}
-	return t.Checkpoint()
+	if c.frozen != nil {
+		if err := c.frozen.writeTo(copied); err != nil {
+			return err
+		}
+	}
+	return c.active.writeTo(copied)
 }
 
 // Inspect implements [kv.Inspector]: it shows what View does. Over a base that is no Inspector it is View.

@@ -54,7 +54,7 @@ func TestATableIsAsTheModel(t *testing.T) {
 			if seed%2 == 1 {
 				base = openBolt(t, filepath.Join(pace.Scratch(t), "base"))
 			}
-			o := table.Options{Mark: mark, Limit: 1 << uint(m.IntN(16))}
+			o := table.Options{Mark: mark, Limit: 1 << uint(m.IntN(16)), Portion: 1 << uint(m.IntN(14))}
 			if seed%4 < 2 { // checkpoints are begun and held by the test
 				o.Limit, m.gate = 1<<40, make(chan struct{})
 				o.Step = func(table.Step) { <-m.gate }

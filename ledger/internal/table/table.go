@@ -33,6 +33,8 @@ type Options struct {
 	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. With
 	// twice as many, updates wait for it.
 	Limit int64
+	// Portion is how many bytes of records, about, a checkpoint changes in one transaction; 0 is a 128th of Limit, but 1 KiB at least and 512 at most.
+	Portion int
 	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0 is a second.
 	Pause time.Duration
 	// ReadOnly says that the base cannot be written to. Updates stay in memory, however many.
@@ -54,9 +56,11 @@ type Step int
 
 // The steps of a checkpoint.
 const (
-	Frozen  Step = iota + 1 // nothing is written yet
-	Stored                  // the base has all of the frozen layer, which is there still
-	Dropped                 // the frozen layer is gone
+	Frozen   Step = iota + 1 // nothing is written yet
+	SetAside                 // the base has all of the frozen layer, but aside
+	Placed                   // some of that is in its place
+	Stored                   // the base has all of the frozen layer in its place; the layer is there still
+	Dropped                  // the frozen layer is gone
 )
 
 // Table is a [kv.Store] over another one, the base, which nobody else may write to. An update is durable when a
@@ -72,7 +76,8 @@ type Table struct {
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
 	current       atomic.Pointer[layers] // changed only with mu held
-	written       atomic.Int64           // how many records the checkpoint that runs has put; none if none runs
+	placed        atomic.Int64           // how much of the frozen layer is in its place, as a share of whole; none if no checkpoint runs
+	hurry         atomic.Int64           // how many wait for a checkpoint
 
 	mu       sync.Mutex
 	number   uint64 // of the last update published
@@ -90,25 +95,37 @@ type layers struct {
 	active *layer
 	frozen *layer // nil if there is none
 	mark   []byte // of the base
-	next   []byte // of the base once it has what is frozen
+	next   []byte // of the base once it has what is frozen, aside or in its place
+	// portions is in how many parts the frozen layer is aside; 0 if it is not.
+	portions int
 }
 
-// Over returns a table over a store. It reads the store's mark.
+// Over returns a table over a store. It reads the store's mark, and what a checkpoint has written aside that did not end.
 func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Limit == 0 {
 		o.Limit = 64 << 20
+	}
+	if o.Portion == 0 {
+		o.Portion = int(min(max(o.Limit/portionShare, smallestPortion), largestPortion))
 	}
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
 	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed()}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
-	t.written.Store(none)
+	t.placed.Store(none)
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
+		if err != nil {
+			return err
+		}
 		c.mark = bytes.Clone(mark)
+		c.frozen, c.portions, err = t.readAside(r, mark)
 		return err
 	})
+	if c.frozen != nil {
+		c.next, t.number = c.mark, 1
+	}
 	if err != nil {
 		return nil, err
 	}

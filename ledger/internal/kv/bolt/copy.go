@@ -59,7 +59,9 @@ func (s *Store) copyPages(path string, m *meter) error {
 		return err
 	}
 	err = s.snapshot(func(tx *transaction) error {
-		m.total = tx.tx.Size()
+		if err := m.begin(tx.tx.Size()); err != nil {
+			return err
+		}
 		return tx.writeTo(metered{file, m})
 	})
 	if err == nil {
@@ -217,7 +219,9 @@ func (d *database) fill(from *transaction, m *meter) (err error) {
 		}
 	}()
 	size := 0
-	m.total = from.used()
+	if err := m.begin(from.used()); err != nil {
+		return err
+	}
 	err = from.old.each(func(bucket string, key, value []byte) (err error) {
 		if tx != nil && size >= batch {
 			if err := tx.commit(); err != nil {
@@ -249,6 +253,12 @@ type meter struct {
 	progress    kv.Progress
 	done, total int64
 	told        int64 // what was done when it was told, or stopped, last
+}
+
+// begin says that the snapshot is taken.
+func (m *meter) begin(total int64) error {
+	m.total = total
+	return m.tell(0)
 }
 
 // add counts bytes read. It returns the error of a context that has ended.
