@@ -123,6 +123,7 @@ type cost struct {
 	took time.Duration
 	cpu  float64 // µs that processors were busy with it: how long the disk takes does not show in them
 	heap float64 // MiB of the heap at its largest
+	live float64 // MiB of it that were no garbage
 }
 
 // watched measures something long.
@@ -134,7 +135,7 @@ func watched(t testing.TB, fn func() error) (c cost) {
 	c.took = timed(t, fn)
 	stop()
 	c.cpu = float64((busyTime(t) - busy).Nanoseconds()) / 1e3
-	c.heap = float64(heap.Load()) / (1 << 20)
+	c.heap, c.live = float64(heap.most.Load())/(1<<20), float64(heap.live.Load())/(1<<20)
 	return c
 }
 

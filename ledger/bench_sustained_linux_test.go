@@ -235,5 +235,6 @@ func work(b *testing.B, path string, a *fresh, all samples) {
 	const own = 2 // those of the request: see at
 	all.add("allocs/release", float64(after.Mallocs-before.Mallocs)/n-own)
 	all.add("heap-MiB", c.heap)
+	all.add("live-MiB", c.live)
 	all.add("heap-over-table-MiB", c.heap-float64(2*room)/(1<<20)) // with twice as much in the table, commits wait
 }

@@ -160,7 +160,7 @@ func BenchmarkSellAll(b *testing.B) {
 		heap, stop := watchHeap()
 		t.both(b, path, sellAll)
 		stop()
-		most = max(most, float64(heap.Load())/(1<<20))
+		most = max(most, float64(heap.most.Load())/(1<<20))
 		t.bare = append(t.bare, bareTime(b, path, sellAll))
 	}
 	t.report(b, levels*MaxPanel)

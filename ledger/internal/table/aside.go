@@ -23,9 +23,9 @@ const Aside = "aside"
 const (
 	// A portion is by default a share of the room, between these bounds. At random, each record changes a page of its own, of which
 	// bbolt keeps some ten kilobytes until it is committed.
-	portionShare    = 128
+	portionShare    = 16
 	smallestPortion = 1 << 10
-	largestPortion  = 512 << 10
+	largestPortion  = 1024 << 10
 	// portionsTogether is how many are written aside in one transaction.
 	portionsTogether = 8
 )
@@ -38,27 +38,27 @@ type portion struct {
 	records []byte // each with its key and its value, which is empty if it was deleted
 }
 
-// add adds a record.
-func (p *portion) add(key, value []byte) {
-	p.records = binary.AppendUvarint(p.records, uint64(len(key)))
-	p.records = append(p.records, key...)
-	p.records = binary.AppendUvarint(p.records, uint64(len(value)))
-	p.records = append(p.records, value...)
+// Where a portion is stored, the first byte says whether it is the last. Mark, bucket and records follow, and a checksum of all that and of the
+// number of the portion, which is its key.
+const (
+	notLast = 0
+	isLast  = 1
+)
+
+// beginPortion returns the beginning of a portion that is to be stored, in memory that may be used again.
+func beginPortion(b, mark []byte, bucket string) []byte {
+	return appendText(appendText(append(b[:0], notLast), mark), bucket)
 }
 
-// encode returns a portion as it is stored: whether it is the last, the mark, the bucket, the records, and a checksum of all that and its number.
-func (p *portion) encode(number []byte) []byte {
-	b := make([]byte, 1, 1+2*binary.MaxVarintLen64+len(p.mark)+len(p.bucket)+len(p.records)+crc32.Size)
-	if p.last {
-		b[0] = 1
+// endPortion returns a portion that is whole.
+func endPortion(b, number []byte, last bool) []byte {
+	if last {
+		b[0] = isLast
 	}
-	b = appendText(b, p.mark)
-	b = appendText(b, []byte(p.bucket))
-	b = append(b, p.records...)
 	return binary.BigEndian.AppendUint32(b, sumOf(number, b))
 }
 
-func appendText(b, text []byte) []byte {
+func appendText[T string | []byte](b []byte, text T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
@@ -67,27 +67,22 @@ func sumOf(number, b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(number, table), table, b)
 }
 
-// decodePortion reads what encode has written. The portion refers to it.
+func errPortion() error {
+	return fmt.Errorf("%w: a part of a checkpoint that was written aside is damaged", kv.ErrCorrupt)
+}
+
+// decodePortion reads what is stored. The portion refers to it.
 func decodePortion(number, b []byte) (p portion, err error) {
-	damaged := fmt.Errorf("%w: a part of a checkpoint that was written aside is damaged", kv.ErrCorrupt)
 	end := len(b) - crc32.Size
-	if len(number) != 8 || end < 1 || b[0] > 1 || binary.BigEndian.Uint32(b[end:]) != sumOf(number, b[:end]) {
-		return p, damaged
+	if len(number) != 8 || end < 1 || b[0] > isLast || binary.BigEndian.Uint32(b[end:]) != sumOf(number, b[:end]) {
+		return p, errPortion()
 	}
-	p.last = b[0] == 1
 	mark, rest, sound := cutText(b[1:end])
 	bucket, records, also := cutText(rest)
 	if !sound || !also || len(bucket) == 0 || string(bucket) == Aside {
-		return p, damaged
+		return p, errPortion()
 	}
-	p.mark, p.bucket, p.records = mark, string(bucket), records
-	err = p.each(func(key, value []byte) error {
-		if len(key) == 0 {
-			return damaged
-		}
-		return nil
-	})
-	return p, err
+	return portion{mark, b[0] == isLast, string(bucket), records}, nil
 }
 
 // cutText returns a text and what is behind it.
@@ -105,8 +100,8 @@ func (p *portion) each(visit func(key, value []byte) error) error {
 	for rest := p.records; len(rest) > 0; {
 		key, behind, sound := cutText(rest)
 		value, next, also := cutText(behind)
-		if !sound || !also {
-			return fmt.Errorf("%w: a part of a checkpoint that was written aside is damaged", kv.ErrCorrupt)
+		if !sound || !also || len(key) == 0 {
+			return errPortion()
 		}
 		if err := visit(key, value); err != nil {
 			return err
@@ -116,57 +111,94 @@ func (p *portion) each(visit func(key, value []byte) error) error {
 	return nil
 }
 
-// divide divides the newest versions in a layer, in the order of buckets and keys.
-func (l *layer) divide(mark []byte, size int, visit func(portion) error) error {
-	p := portion{mark: mark}
-	for _, b := range l.buckets {
-		for c := seek([]*layer{l}, b.name, nil, math.MaxUint64); c.key != nil; c.next() {
-			if len(p.records) > 0 && (p.bucket != b.name || len(p.records) >= size) {
-				if err := visit(p); err != nil {
-					return err
-				}
-				p.records = make([]byte, 0, size)
-			}
-			p.bucket = b.name
-			p.add(c.key, c.value)
-		}
-	}
-	p.last = true
-	return visit(p)
+// asideWriter writes a frozen layer aside, several portions in one transaction.
+type asideWriter struct {
+	table  *Table
+	layers *layers
+	bucket string   // of the portion that was begun
+	full   [][]byte // portions for the next transaction, the last of which is not ended
+	number uint64   // of that one
+	spare  [][]byte // memory of those that were written
 }
 
-// setAside writes the frozen layer aside, and returns in how many portions. What an earlier try has left goes first.
+// setAside writes the frozen layer aside, and returns in how many portions.
 func (t *Table) setAside(c *layers) (count int, err error) {
-	number, stored := uint64(0), [][]byte(nil)
-	flush := func(last bool) error {
-		err := t.update(c.mark, func(w kv.Writer) error {
-			if number == uint64(len(stored)) {
-				if err := clearAside(w); err != nil {
-					return err
-				}
+	w := &asideWriter{table: t, layers: c}
+	for _, b := range c.frozen.buckets {
+		for at := seek([]*layer{c.frozen}, b.name, nil, math.MaxUint64); at.key != nil; at.next() {
+			if err := w.add(b.name, at.key, at.value); err != nil {
+				return 0, err
 			}
-			for i, b := range stored {
-				if err := w.Put(Aside, numbered(number-uint64(len(stored)-1-i)), b); err != nil {
-					return err
-				}
-			}
-			if last {
-				return w.Put(t.options.Mark.Bucket, t.options.Mark.Key, c.next)
-			}
-			return nil
-		})
-		stored = nil
-		return err
+		}
 	}
-	err = c.frozen.divide(c.next, t.options.Portion, func(p portion) error {
-		number++
-		stored = append(stored, p.encode(numbered(number)))
-		if runtime.Gosched(); p.last || len(stored) == portionsTogether {
-			return flush(p.last)
+	return int(w.number), w.flush(true)
+}
+
+// add adds a record to the portion that was begun, or begins the next.
+func (w *asideWriter) add(bucket string, key, value []byte) error {
+	n := len(w.full)
+	if n == 0 || bucket != w.bucket || len(w.full[n-1]) >= w.table.options.Portion {
+		if err := w.begin(bucket); err != nil {
+			return err
+		}
+	}
+	b := &w.full[len(w.full)-1]
+	*b = appendText(appendText(*b, key), value)
+	return nil
+}
+
+// begin begins a portion, and ends the one before.
+func (w *asideWriter) begin(bucket string) error {
+	switch len(w.full) {
+	case 0:
+	case portionsTogether:
+		if err := w.flush(false); err != nil {
+			return err
+		}
+		runtime.Gosched()
+	default:
+		w.end(false)
+	}
+	var memory []byte
+	if n := len(w.spare); n > 0 {
+		memory, w.spare = w.spare[n-1], w.spare[:n-1]
+	} else {
+		memory = make([]byte, 0, w.table.options.Portion+smallestPortion)
+	}
+	w.number++
+	w.bucket, w.full = bucket, append(w.full, beginPortion(memory, w.layers.next, bucket))
+	return nil
+}
+
+// end ends the portion that was begun.
+func (w *asideWriter) end(last bool) {
+	i := len(w.full) - 1
+	w.full[i] = endPortion(w.full[i], numbered(w.number), last)
+}
+
+// flush writes the portions. What an earlier try has left goes before the first, and with the last comes the mark.
+func (w *asideWriter) flush(last bool) error {
+	w.end(last)
+	first := w.number - uint64(len(w.full)) + 1
+	err := w.table.update(w.layers.mark, func(to kv.Writer) error {
+		if first == 1 {
+			if err := clearAside(to); err != nil {
+				return err
+			}
+		}
+		for i, b := range w.full {
+			if err := to.Put(Aside, numbered(first+uint64(i)), b); err != nil {
+				return err
+			}
+		}
+		if last {
+			mark := w.table.options.Mark
+			return to.Put(mark.Bucket, mark.Key, w.layers.next)
 		}
 		return nil
 	})
-	return int(number), err
+	w.full, w.spare = w.spare[:0], w.full
+	return err
 }
 
 // numbered returns the key of a portion.
@@ -189,8 +221,13 @@ func clearAside(w kv.Writer) error {
 
 // placeAll puts everything that is aside into its place.
 func (t *Table) placeAll(c *layers) error {
+	var memory []byte
 	for n := 1; ; n++ {
-		more, err := t.place(c)
+		var more bool
+		err := t.update(c.next, func(w kv.Writer) (err error) {
+			more, memory, err = putInPlace(w, c.next, memory)
+			return err
+		})
 		if err != nil || !more {
 			return err
 		}
@@ -200,31 +237,35 @@ func (t *Table) placeAll(c *layers) error {
 	}
 }
 
-// place puts the first portion into its place, and tells whether another one is behind it.
-func (t *Table) place(c *layers) (more bool, err error) {
-	err = t.update(c.next, func(w kv.Writer) error {
-		var key, stored []byte
-		err := w.Scan(Aside, nil, func(k, v []byte) bool {
-			key, stored = bytes.Clone(k), bytes.Clone(v) // what is put may move what is there
-			return false
-		})
-		if err != nil {
-			return err
-		}
-		p, err := decodePortion(key, stored)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(p.mark, c.next) {
-			return fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
-		}
-		more = !p.last
-		if err := p.each(func(key, value []byte) error { return change(w, p.bucket, key, value) }); err != nil {
-			return err
-		}
-		return w.Delete(Aside, key)
+// putInPlace puts the first portion of a checkpoint into its place, and tells whether another one is behind it. It copies the portion, since
+// what is put may move what is there.
+func putInPlace(w kv.Writer, mark, memory []byte) (more bool, copied []byte, err error) {
+	var key []byte
+	copied = memory[:0]
+	err = w.Scan(Aside, nil, func(k, v []byte) bool {
+		key, copied = bytes.Clone(k), append(copied, v...)
+		return false
 	})
-	return more, err
+	if err != nil {
+		return false, copied, err
+	}
+	p, err := decodePortion(key, copied)
+	if err == nil && !bytes.Equal(p.mark, mark) {
+		err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
+	}
+	n := 0
+	if err == nil {
+		err = p.each(func(key, value []byte) error {
+			if n++; n%stride == 0 {
+				runtime.Gosched()
+			}
+			return change(w, p.bucket, key, value)
+		})
+	}
+	if err != nil {
+		return false, copied, err
+	}
+	return !p.last, copied, w.Delete(Aside, key)
 }
 
 // readAside returns what lies aside over a base with a mark, or nil if that is nothing, and how many portions it is in.

@@ -242,13 +242,19 @@ func (t *Table) keepPace() {
 // outrun tells whether the room that is left fills faster than the checkpoint that runs goes on. Where there is none left, all wait anyway.
 func (t *Table) outrun() bool {
 	c, placed := t.current.Load(), t.placed.Load()
-	return c.frozen != nil && placed != none && outruns(c.active.size(), t.options.Limit, placed) && t.stopped() == nil
+	return c.frozen != nil && placed != none && outruns(c.active.size(), t.room(c.frozen), placed) && t.stopped() == nil
 }
 
-// outruns is [Table.outrun] for a layer of a size, over one of which some is in its place.
-func outruns(size, limit, placed int64) bool {
-	filled := float64(size-limit) / float64(limit)
-	return filled < 1 && filled > float64(placed)/whole
+// room is how many bytes may be in the active layer over a frozen one: twice the limit in all, but never less than the limit.
+func (t *Table) room(frozen *layer) int64 {
+	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
+}
+
+// outruns is [Table.outrun] for a layer of a size with so much room, over one of which some is in its place.
+func outruns(size, room, placed int64) bool {
+	const lead = 0.3 // of the room, while the checkpoint writes aside
+	filled := float64(size) / float64(room)
+	return filled < 1 && filled > lead+(1-lead)*float64(placed)/whole
 }
 
 // takeTime has a checkpoint that nobody waits for pause after a portion, as long as it is far ahead of the updates: then others feel
@@ -274,7 +280,7 @@ func (t *Table) makeRoom() error {
 	defer t.mu.Unlock()
 	for t.failure == nil {
 		c := t.current.Load()
-		if c.frozen == nil || c.active.size() <= 2*t.options.Limit {
+		if c.frozen == nil || c.active.size() <= t.room(c.frozen) {
 			return nil
 		}
 		if t.failed != nil {

@@ -30,7 +30,7 @@ type Mark struct {
 type Options struct {
 	// Mark is what the base is recognized by. Without a bucket nobody looks whether somebody else has written to it.
 	Mark Mark
-	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. With
+	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. Before there are
 	// twice as many, updates wait for it.
 	Limit int64
 	// Portion is how many bytes of records, about, a checkpoint changes in one transaction; 0 is a 128th of Limit, but 1 KiB at least and 512 at most.
