@@ -43,6 +43,9 @@ func (l *Engine) Recover(c Checks) error {
 		if err == nil {
 			err = admit()
 		}
+		if err == nil && !l.untouched() { // a checkpoint may have been written aside, and not into its place
+			err = l.Checkpoint()
+		}
 		return err
 	}
 	term, err := l.readJournal(j, named, c.Audit)

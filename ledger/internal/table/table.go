@@ -356,5 +356,10 @@ func (t *Table) Close() error {
 	defer t.checkpointing.Unlock()
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	return t.base.Close()
+	err := t.base.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spare = nil // whoever still holds the table need not hold so much
+	t.current.Store(&layers{active: &layer{}, mark: t.current.Load().mark})
+	return err
 }

@@ -1,0 +1,358 @@
+package table_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/table"
+)
+
+// filmed is a store in memory of which there is an image behind each update.
+type filmed struct {
+	memory.Store
+	images []*memory.Store
+}
+
+func (f *filmed) Update(fn func(kv.Writer) error) error {
+	err := f.Store.Update(fn)
+	f.images = append(f.images, f.Copy())
+	return err
+}
+
+// aside returns the keys and values of what is written aside in a store.
+func aside(t testing.TB, s kv.Store) (keys, values [][]byte) {
+	t.Helper()
+	err := s.View(func(r kv.Reader) error {
+		return r.Scan(table.Aside, nil, func(key, value []byte) bool {
+			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
+			return true
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys, values
+}
+
+// content returns bucket b, and the number of the last update.
+func content(t testing.TB, s kv.Store) (found []string, n uint64) {
+	t.Helper()
+	err := s.View(func(r kv.Reader) error {
+		at, err := r.Get(mark.Bucket, mark.Key)
+		if err != nil {
+			return err
+		}
+		n = number(at)
+		found, err = all(r)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, n
+}
+
+// much returns so many pairs for an update.
+func much(n int, value string) (pairs []string) {
+	for i := range n {
+		pairs = append(pairs, fmt.Sprintf("%03d", i), value)
+	}
+	return pairs
+}
+
+// changes are some that an update makes over much(40, …): new records, new values, and records that go.
+func changes() (pairs []string) {
+	for i := range 80 {
+		value := fmt.Sprint("second ", i)
+		if i%7 == 3 && i < 40 {
+			value = ""
+		}
+		if i%5 > 0 {
+			pairs = append(pairs, fmt.Sprintf("%03d", i), value)
+		}
+	}
+	return pairs
+}
+
+// film makes a checkpoint of few records, and films one of many. It returns what there is before and behind that.
+func film(t *testing.T) (f *filmed, before, behind []string) {
+	t.Helper()
+	f = &filmed{}
+	s := tableOver(t, f, table.Options{Mark: mark, Portion: 50})
+	write(t, s, 1, much(40, "first")...)
+	checkpoint(t, s)
+	before, _ = content(t, s)
+	write(t, s, 2, changes()...)
+	behind, _ = content(t, s)
+	f.images = []*memory.Store{f.Copy()}
+	checkpoint(t, s)
+	return f, before, behind
+}
+
+// Wherever a process dies in a checkpoint, the next one sees what is in the base before it, or behind it, whole, and takes it up from
+// there; and so if that dies, too.
+func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
+	f, before, behind := film(t)
+	if len(f.images) < 20 {
+		t.Fatalf("the checkpoint has only %d transactions", len(f.images))
+	}
+	seen := map[uint64]int{}
+	for i, image := range f.images {
+		s := tableOver(t, image.Copy(), table.Options{Mark: mark})
+		found, n := content(t, s)
+		seen[n]++
+		if n == 1 && !slices.Equal(found, before) || n == 2 && !slices.Equal(found, behind) {
+			t.Fatalf("behind transaction %d, as of update %d, there is %q", i, n, found)
+		}
+		takeUp(t, image, n, found, 2)
+	}
+	if seen[1] < 3 || seen[2] < 10 || len(seen) != 2 {
+		t.Errorf("images by update: %v", seen)
+	}
+}
+
+// takeUp goes on with an image: by reading only, with a copy, and by a checkpoint that dies anywhere.
+func takeUp(t *testing.T, image *memory.Store, n uint64, found []string, deep int) {
+	t.Helper()
+	still := tableOver(t, image.Copy(), table.Options{Mark: mark, ReadOnly: true})
+	want(t, still, found...)
+	whole := image.Copy()
+	if err := whole.Update(still.WriteTo); err != nil {
+		t.Fatal(err)
+	}
+	wantSettled(t, whole, found)
+
+	f := &filmed{}
+	if err := copyAll(f, image); err != nil {
+		t.Fatal(err)
+	}
+	s := tableOver(t, f, table.Options{Mark: mark, Portion: 50})
+	write(t, s, n+1, "in front", "1", "000", "")
+	more, _ := content(t, s)
+	if deep--; deep > 0 {
+		f.images = nil
+		checkpoint(t, s)
+		for _, image := range f.images {
+			s := tableOver(t, image.Copy(), table.Options{Mark: mark})
+			now, at := content(t, s)
+			if at == n && !slices.Equal(now, found) || at == n+1 && !slices.Equal(now, more) {
+				t.Fatalf("as of update %d, there is %q", at, now)
+			}
+			takeUp(t, image, at, now, deep)
+		}
+	}
+	checkpoint(t, s)
+	wantSettled(t, f, more)
+}
+
+// wantSettled fails unless a store has just this in bucket b, and nothing aside.
+func wantSettled(t *testing.T, s kv.Store, pairs []string) {
+	t.Helper()
+	want(t, s, pairs...)
+	if keys, _ := aside(t, s); len(keys) > 0 {
+		t.Errorf("%d portions are left aside", len(keys))
+	}
+}
+
+// copyAll copies the buckets of the tests.
+func copyAll(to, from kv.Store) error {
+	return to.Update(func(w kv.Writer) error {
+		return from.View(func(r kv.Reader) (err error) {
+			for _, bucket := range []string{mark.Bucket, "b", table.Aside} {
+				err = errors.Join(err, r.Scan(bucket, nil, func(key, value []byte) bool {
+					err = errors.Join(err, w.Put(bucket, bytes.Clone(key), bytes.Clone(value)))
+					return true
+				}))
+			}
+			return err
+		})
+	})
+}
+
+// No transaction of a large checkpoint changes more than a portion, and none but that which completes what is aside changes the mark.
+func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
+	b := &base{}
+	const portion = 100
+	s := tableOver(t, b, table.Options{Mark: mark, Portion: portion})
+	write(t, s, 1, "first", "1")
+	checkpoint(t, s)
+	write(t, s, 2, much(100, "ten bytes!")...)
+	marks, most := []uint64{1}, 0
+	b.fail(func(update func() error) error {
+		err := update()
+		_, n := content(t, b)
+		marks = append(marks, n)
+		records := slices.DeleteFunc(slices.Clone(b.written), func(one string) bool { return strings.HasPrefix(one, table.Aside) })
+		most = max(most, len(records))
+		return err
+	})
+	checkpoint(t, s)
+	if perRecord := len("000") + len("ten bytes!"); most < 2 || most*perRecord > portion+perRecord {
+		t.Errorf("a transaction has changed %d records of %d bytes", most, perRecord)
+	}
+	if !slices.IsSorted(marks) || marks[2] != 1 || marks[len(marks)-3] != 2 {
+		t.Errorf("the marks of the transactions are %v", marks)
+	}
+	wantSettled(t, b, func() []string { found, _ := content(t, s); return found }())
+}
+
+// What a checkpoint has left that died before it was whole is not taken for a part of the next one, although that has the same mark.
+func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
+	f, before, _ := film(t)
+	for i, image := range f.images {
+		if _, n := content(t, image); n != 1 {
+			break
+		}
+		for _, pairs := range [][]string{{"other", "2"}, much(90, "other")} {
+			base := image.Copy()
+			s := tableOver(t, base, table.Options{Mark: mark, Portion: 1000})
+			want(t, s, before...)
+			write(t, s, 2, pairs...)
+			found, _ := content(t, s)
+			checkpoint(t, s)
+			wantSettled(t, base, found)
+			if again, _ := content(t, tableOver(t, base, table.Options{Mark: mark})); !slices.Equal(again, found) {
+				t.Errorf("behind transaction %d there is %q, want %q", i, again, found)
+			}
+		}
+	}
+}
+
+// A portion that is damaged, missing, or another's is found before anything is done with it.
+func TestDamageToWhatIsAsideIsFound(t *testing.T) {
+	f, _, _ := film(t)
+	i := slices.IndexFunc(f.images, func(image *memory.Store) bool { _, n := content(t, image); return n == 2 })
+	image := f.images[i]
+	keys, values := aside(t, image)
+	if len(keys) < 5 {
+		t.Fatalf("there are %d portions", len(keys))
+	}
+	over := func(what string, change func(kv.Writer) error) {
+		t.Helper()
+		base := image.Copy()
+		if err := base.Update(change); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := table.Over(base, table.Options{Mark: mark}); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for n := range keys[1:] {
+		over(fmt.Sprint("without portion ", n+1), func(w kv.Writer) error { return w.Delete(table.Aside, keys[n+1]) })
+	}
+	over("two portions swapped", func(w kv.Writer) error {
+		return errors.Join(w.Put(table.Aside, keys[0], values[1]), w.Put(table.Aside, keys[1], values[0]))
+	})
+	over("a strange key", func(w kv.Writer) error { return w.Put(table.Aside, []byte("z"), values[0]) })
+	for at := range values[0] {
+		for _, bits := range []byte{1, 0x80} {
+			damaged := bytes.Clone(values[0])
+			damaged[at] ^= bits
+			over(fmt.Sprintf("byte %d", at), func(w kv.Writer) error { return w.Put(table.Aside, keys[0], damaged) })
+		}
+		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(table.Aside, keys[0], append(values[0][:at:at], "."...)) })
+	}
+	// Damage that comes while the table is open is found, too, and nothing is lost: it is read from memory.
+	base := image.Copy()
+	s := tableOver(t, base, table.Options{Mark: mark})
+	found, _ := content(t, s)
+	if err := base.Update(func(w kv.Writer) error { return w.Put(table.Aside, keys[0], values[1]) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Checkpoint(); !errors.Is(err, kv.ErrCorrupt) {
+		t.Error("a portion that was damaged meanwhile:", err)
+	}
+	want(t, s, found...)
+}
+
+// A checkpoint of much that fails at any transaction loses nothing, and the next one takes it up.
+func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
+	f, _, behind := film(t)
+	for at := range len(f.images) - 1 {
+		b := &base{}
+		s := tableOver(t, b, table.Options{Mark: mark, Portion: 50})
+		write(t, s, 1, much(40, "first")...)
+		checkpoint(t, s)
+		write(t, s, 2, changes()...)
+		left := at
+		b.fail(func(update func() error) error {
+			if left--; left < 0 {
+				return errDisk
+			}
+			return update()
+		})
+		if err := s.Checkpoint(); !errors.Is(err, errDisk) {
+			t.Fatalf("a checkpoint whose transaction %d fails returns %v", at, err)
+		}
+		want(t, s, behind...)
+		write(t, s, 3, "in front", "3")
+		found, _ := content(t, s)
+		b.fail(nil)
+		checkpoint(t, s)
+		wantSettled(t, b, found)
+	}
+}
+
+// A copy is of no moment within a checkpoint: nothing is aside in it. Who makes one holds up checkpoints only until its snapshot is taken.
+func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
+	dir := pace.Scratch(t)
+	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), table.Options{Mark: mark, Limit: 5000, Portion: 500})
+	defer s.Close()
+	writeNumber(t, s, 1)
+	var writing sync.WaitGroup
+	done := make(chan struct{})
+	writing.Go(func() {
+		for n := uint64(2); !closed(done); n++ {
+			writeNumber(t, s, n)
+		}
+	})
+	for n := range pace.Scale(10, 100) {
+		path := filepath.Join(dir, fmt.Sprint("copy ", n))
+		if err := s.CopyTo(t.Context(), path, kv.Copying(n%2), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		copied := openBolt(t, path)
+		if keys, _ := aside(t, copied); len(keys) > 0 {
+			t.Errorf("a copy has %d portions aside", len(keys))
+		}
+		if err := errors.Join(copied.View(func(r kv.Reader) error { return readNumber(r, 0) }), copied.Close()); err != nil {
+			t.Error(err)
+		}
+		if n%3 == 0 {
+			if err := s.Compact(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	close(done)
+	writing.Wait()
+
+	told := sync.OnceFunc(func() {
+		write(t, s, 1<<40, "while it is copied", "1")
+		checkpoint(t, s)
+	})
+	if err := s.CopyTo(t.Context(), filepath.Join(dir, "last"), kv.Records, func(int64, int64) { told() }, nil); err != nil {
+		t.Fatal(err)
+	}
+	copied := openBolt(t, filepath.Join(dir, "last"))
+	defer copied.Close()
+	want(t, copied)
+}
+
+// A table that is closed holds no memory for what it has held.
+func TestAClosedTableIsEmpty(t *testing.T) {
+	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	write(t, s, 1, much(100, "x")...)
+	if err := s.Close(); err != nil || s.Bytes() > 0 {
+		t.Errorf("%d bytes, %v", s.Bytes(), err)
+	}
+}
