@@ -85,8 +85,7 @@ type Options struct {
 	Standby bool
 	// Memory is how many bytes of what was committed last are kept in memory, about, until they are written to the file in the
 	// background; 0 is 64 MiB. They are durable all the same, in the journal. A commit that finds twice as much there waits. After a
-	// crash Open folds so much again. To write them takes memory besides, some ten kilobytes for each page of the file that changes: with people
-	// at random several times as much (docs/performance.md has figures).
+	// crash Open folds so much again. To write them takes some 100 MiB besides, or less with less memory (docs/performance.md has figures).
 	Memory int64
 	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file, so that it may outlive this
 	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends, but not for a standby. Once the ledger was opened for writing so, the

@@ -255,11 +255,11 @@ func (s *struckLife) outcome() error {
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "close: "), "it cannot be closed")
 	case why == "table.(*Table).writeBehind": // unless nothing was to be done any more
 		return wrongUnless(stopped || goesOn && journal == nil, "the checkpoint has failed")
-	case why == "engine.(*Engine).startJournal" && led.has("table.(*Table).Checkpoint"):
+	case why == "engine.(*Engine).startJournal" && led.has("table.(*Table).write"):
 		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows whether the file names its journal")
 	case why == "engine.(*Engine).startJournal":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, trying) || strings.HasPrefix(s.said, "open: "), "there is no journal yet")
-	case why == "trial.(*shop).tidy" && (led.has("table.(*Table).Checkpoint") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
+	case why == "trial.(*shop).tidy" && (led.has("table.(*Table).write") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
 		return wrongUnless(stopped, "nobody knows what is durable")
 	case why == "trial.(*shop).tidy":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, tidying), "it has no copy")

@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -274,6 +276,25 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 	want(t, s, found...)
 }
 
+// A portion that is sound, but of another checkpoint, is not put into its place.
+func TestAPortionOfAnotherCheckpointStaysOut(t *testing.T) {
+	f, _, _ := film(t)
+	_, before := aside(t, f.images[2])
+	b := &base{}
+	s := tableOver(t, b, table.Options{Mark: mark, Portion: 50, Step: func(step table.Step) {
+		if keys, _ := aside(t, b); step == table.SetAside {
+			if err := b.Store.Update(func(w kv.Writer) error { return w.Put(table.Aside, keys[0], before[0]) }); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	write(t, s, 7, much(40, "other")...)
+	if err := s.Checkpoint(); !errors.Is(err, kv.ErrCorrupt) {
+		t.Error("a checkpoint:", err)
+	}
+	want(t, b)
+}
+
 // A checkpoint of much that fails at any transaction loses nothing, and the next one takes it up.
 func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 	f, _, behind := film(t)
@@ -346,6 +367,61 @@ func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 	copied := openBolt(t, filepath.Join(dir, "last"))
 	defer copied.Close()
 	want(t, copied)
+}
+
+// lateCopier is a base that is held up before it takes the snapshot of a copy.
+type lateCopier struct {
+	kv.Store
+	before func()
+}
+
+func (c lateCopier) CopyTo(ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(string) error) error {
+	c.before()
+	return c.Store.(kv.Copier).CopyTo(ctx, path, how, progress, check)
+}
+
+func (c lateCopier) Compact(ctx context.Context, progress kv.Progress) error {
+	c.before()
+	return c.Store.(kv.Copier).Compact(ctx, progress)
+}
+
+// A checkpoint that is asked for between that of a copy and its snapshot waits for the snapshot.
+func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
+	dir := pace.Scratch(t)
+	amid, goOn := make(chan struct{}, 1), make(chan struct{})
+	var s *table.Table
+	var checkpoints sync.WaitGroup
+	base := lateCopier{openBolt(t, filepath.Join(dir, "base")), func() {
+		write(t, s, 2, much(40, "second")...)
+		checkpoints.Go(func() { checkpoint(t, s) })
+		select {
+		case <-amid:
+			t.Error("a checkpoint goes on before the snapshot is taken")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}}
+	s = tableOver(t, base, table.Options{Mark: mark, Portion: 50, Step: func(step table.Step) {
+		if _, n := content(t, base); step == table.Placed && n == 2 {
+			amid <- struct{}{}
+			<-goOn
+		}
+	}})
+	defer s.Close()
+	write(t, s, 1, "a", "1")
+	path := filepath.Join(dir, "copy")
+	if err := s.CopyTo(t.Context(), path, kv.Pages, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for range amid { // the steps that are left
+		}
+	}()
+	close(goOn)
+	checkpoints.Wait()
+	close(amid)
+	copied := openBolt(t, path)
+	defer copied.Close()
+	wantSettled(t, copied, []string{"a=1"})
 }
 
 // A table that is closed holds no memory for what it has held.

@@ -5,7 +5,7 @@
 // being written to the base. Each update has a number, and each version of a record that of the update that wrote it. Who reads has
 // the number of the last update published, the layers of that moment, and a snapshot of the base that goes with
 // them: it looks into the active layer first, then into the frozen one, then into the base. Since the base comes to hold just what the
-// frozen layer does, the snapshot may be of before or after that moment, as long as the layers have not changed.
+// frozen layer does, the snapshot may be of any moment of the checkpoint, as long as the layers have not changed.
 package table
 
 import (
@@ -33,7 +33,7 @@ type Options struct {
 	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. Before there are
 	// twice as many, updates wait for it.
 	Limit int64
-	// Portion is how many bytes of records, about, a checkpoint changes in one transaction; 0 is a 128th of Limit, but 1 KiB at least and 512 at most.
+	// Portion is how many bytes of records, about, a checkpoint changes in one transaction; 0 is a sixteenth of Limit, but 1 KiB at least and 1 MiB at most.
 	Portion int
 	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0 is a second.
 	Pause time.Duration

@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/table"
+)
+
+// filmedFile is a file of which, and of whose journal, there is a copy behind each update.
+type filmedFile struct {
+	kv.Store
+	t      testing.TB
+	path   string
+	copies []string
+}
+
+func (f *filmedFile) Update(fn func(kv.Writer) error) error {
+	err := f.Store.Update(fn)
+	f.copies = append(f.copies, left(f.t, f.path))
+	return err
+}
+
+// portionsAside counts what a file has aside.
+func portionsAside(t testing.TB, path string) (n int) {
+	t.Helper()
+	file, err := bolt.Open(path, true)
+	must(t, err)
+	defer file.Close()
+	must(t, file.View(func(r kv.Reader) error {
+		return r.Scan(table.Aside, nil, func(_, _ []byte) bool { n++; return true })
+	}))
+	return n
+}
+
+// Between any two transactions of a checkpoint a process may die, within Close, too: what it leaves is the ledger, with its journal or, when
+// the checkpoint says that there is none, without. Whoever reads sees all of it, and whoever writes leaves nothing aside.
+func TestWhatIsAsideIsTheLedger(t *testing.T) {
+	names := crowd(40)
+	path := votersFile(t, "9", names...)
+	file, err := bolt.Open(path, false)
+	must(t, err)
+	f := &filmedFile{Store: file, t: t, path: path}
+	options := Options{Memory: 16 << 10} // portions of a kilobyte
+	l, err := readStore(f, besideFile(path), options)
+	must(t, err)
+	must(t, l.begin(options))
+	for i, name := range names[:7] {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	closed(t, l)
+	wantWhole := func(what, at string, o Options) {
+		t.Helper()
+		l := open(t, at, o)
+		for _, name := range names[:7] {
+			if got := objectOf(t, l, name); got.Spent != eps(t, "1") {
+				t.Errorf("%s: %s has spent %s", what, name, got.Spent)
+			}
+		}
+		wantClean(t, l, VerifyRequest{})
+		closed(t, l)
+	}
+	aside, alone := 0, 0
+	for i, at := range f.copies {
+		if _, err := os.Stat(at + ".journal"); err != nil || portionsAside(t, at) == 0 {
+			continue
+		}
+		aside++
+		without := left(t, at)
+		must(t, os.RemoveAll(without+".journal"))
+		if l, err := Open(without, Options{ReadOnly: true}); err == nil {
+			closed(t, l)
+			alone++
+			wantWhole(fmt.Sprintf("copy %d, without its journal, read", i), without, Options{ReadOnly: true})
+			wantWhole(fmt.Sprintf("copy %d, without its journal", i), without, Options{})
+			if n := portionsAside(t, without); n > 0 {
+				t.Errorf("copy %d, without its journal, has %d portions aside when it was open for writing", i, n)
+			}
+		} else {
+			wantErr(t, err, ErrJournal)
+		}
+		wantWhole(fmt.Sprintf("copy %d, read", i), at, Options{ReadOnly: true})
+		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})
+		if n := portionsAside(t, at); n > 0 {
+			t.Errorf("copy %d has %d portions aside when it was open for writing", i, n)
+		}
+	}
+	if aside < 3 || alone < 3 {
+		t.Errorf("of %d copies %d have something aside, and %d of these are whole without their journal", len(f.copies), aside, alone)
+	}
+}
