@@ -27,7 +27,7 @@ const (
 	portionShare    = 16
 	smallestPortion = 1 << 10
 	largestPortion  = 1024 << 10
-	// portionsTogether is how many are written aside in one transaction.
+	// portionsTogether is how many are written aside in one transaction, and how many bytes, in portions, one writes at most before it takes another.
 	portionsTogether = 8
 )
 
@@ -220,29 +220,44 @@ func clearAside(w kv.Writer) error {
 	return err
 }
 
-// placeAll puts everything that is aside into its place.
+// placeAll puts everything that is aside into its place: in a transaction one portion, or more where they lie close together.
 func (t *Table) placeAll(c *layers) error {
 	var memory []byte
-	for n := 1; ; n++ {
-		var more bool
+	placed := 0
+	for more := true; more; {
 		err := t.update(c.next, func(w kv.Writer) (err error) {
-			more, memory, err = putInPlace(w, c.next, memory)
-			return err
+			memory = memory[:0]
+			for n := 0; ; {
+				more, memory, err = putInPlace(w, c.next, memory)
+				if n++; err != nil || !more || !t.takesMore(w) {
+					placed += n
+					return err
+				}
+			}
 		})
-		if err != nil || !more {
+		if err != nil {
 			return err
 		}
-		t.placed.Store(int64(min(n, c.portions)) * whole / int64(c.portions))
+		t.placed.Store(int64(min(placed, c.portions)) * whole / int64(c.portions))
 		t.at(Placed)
-		t.takeTime()
+		if more {
+			t.takeTime()
+		}
 	}
+	return nil
 }
 
-// putInPlace puts the first portion of a checkpoint into its place, and tells whether another one is behind it. It copies the portion, since
-// what is put may move what is there.
+// takesMore tells whether a transaction may change more. One that does not know how much it changes may not.
+func (t *Table) takesMore(w kv.Writer) bool {
+	weighed, can := w.(kv.Weighed)
+	return can && weighed.Weight() < portionsTogether*int64(t.options.Portion)
+}
+
+// putInPlace puts the first portion of a checkpoint into its place, and tells whether another one is behind it. It copies the portion behind what
+// there is in memory, since what is put may move what is there, and memory is used until the transaction ends.
 func putInPlace(w kv.Writer, mark, memory []byte) (more bool, copied []byte, err error) {
 	var key []byte
-	copied = memory[:0]
+	copied = memory
 	err = w.Scan(Aside, nil, func(k, v []byte) bool {
 		key, copied = bytes.Clone(k), append(copied, v...)
 		return false
@@ -250,7 +265,7 @@ func putInPlace(w kv.Writer, mark, memory []byte) (more bool, copied []byte, err
 	if err != nil {
 		return false, copied, err
 	}
-	p, err := decodePortion(key, copied)
+	p, err := decodePortion(key, copied[len(memory):])
 	if err == nil && !bytes.Equal(p.mark, mark) {
 		err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
 	}
