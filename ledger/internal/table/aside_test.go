@@ -432,3 +432,42 @@ func TestAClosedTableIsEmpty(t *testing.T) {
 		t.Errorf("%d bytes, %v", s.Bytes(), err)
 	}
 }
+
+// weighing is a base that says how much a transaction changes.
+type weighing struct {
+	*base
+	perRecord int64
+}
+
+func (b weighing) Update(fn func(kv.Writer) error) error {
+	return b.base.Update(func(w kv.Writer) error { return fn(&weighingWriter{Writer: w, perRecord: b.perRecord}) })
+}
+
+type weighingWriter struct {
+	kv.Writer
+	perRecord, weight int64
+}
+
+func (w *weighingWriter) Put(bucket string, key, value []byte) error {
+	w.weight += w.perRecord
+	return w.Writer.Put(bucket, key, value)
+}
+
+func (w *weighingWriter) Weight() int64 { return w.weight }
+
+// Portions whose records lie close together share a transaction, up to a weight. Those whose records lie far apart do not.
+func TestPortionsThatLieCloseTogetherShareATransaction(t *testing.T) {
+	const portion = 100
+	updates := func(perRecord int64) int {
+		b := &base{}
+		s := tableOver(t, weighing{b, perRecord}, table.Options{Mark: mark, Portion: portion})
+		write(t, s, 1, much(200, "ten bytes!")...)
+		checkpoint(t, s)
+		wantSettled(t, b, func() []string { found, _ := content(t, s); return found }())
+		return b.updates
+	}
+	far, near := updates(10*portion), updates(13)
+	if far < 30 || near < 5 || near > far/3 {
+		t.Errorf("%d transactions where records lie far apart, %d where they lie close together", far, near)
+	}
+}

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -77,5 +78,65 @@ func TestCopyTellsHowFarItIs(t *testing.T) {
 		if last != all || all <= size/2 || all > 2*size {
 			t.Errorf("%s: %d of %d at the end; the file has %d bytes", name, last, all, size)
 		}
+	}
+}
+
+// Progress is first told of nothing read yet, when the snapshot is taken: what comes then is in no copy, and updates go on, but for a
+// store that is compacted.
+func TestProgressBeginsWithTheSnapshot(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	grow(t, s)
+	for name, write := range copiers(s, path) {
+		told := 0
+		must(t, write(t.Context(), func(done, total int64) {
+			if told++; told > 1 {
+				return
+			}
+			if done != 0 || total == 0 {
+				t.Errorf("%s: told %d of %d first", name, done, total)
+			}
+			if name != "compact" {
+				must(t, putOne(s, "first", "late for "+name, "x"))
+			}
+		}))
+		if name == "compact" {
+			continue
+		}
+		copied := mustOpen(t, filepath.Join(filepath.Dir(path), name))
+		must(t, copied.View(func(r kv.Reader) error {
+			late, err := r.Get("first", []byte("late for "+name))
+			if late != nil {
+				t.Errorf("%s: what came after the snapshot is in the copy", name)
+			}
+			return err
+		}))
+	}
+}
+
+// What a transaction weighs grows with the leaves that it comes to, however small the records, and with what it puts.
+func TestWeight(t *testing.T) {
+	s := mustOpen(t, newFile(t))
+	const records = 2000
+	key := func(i int) []byte { return fmt.Appendf(nil, "%08d", i) }
+	must(t, s.Update(func(w kv.Writer) (err error) {
+		for i := range records {
+			err = errors.Join(err, w.Put("many", key(i), make([]byte, 100)))
+		}
+		return err
+	}))
+	weigh := func(step int) (weight int64) {
+		must(t, s.Update(func(w kv.Writer) (err error) {
+			for i := range 50 {
+				err = errors.Join(err, w.Put("many", key(i*step), []byte("x")))
+			}
+			weight = w.(kv.Weighed).Weight()
+			return err
+		}))
+		return weight
+	}
+	page := int64(os.Getpagesize())
+	if near, far := weigh(1), weigh(records/50); near > 6*page || far < 20*page {
+		t.Errorf("50 records side by side weigh %d, far apart %d", near, far)
 	}
 }
