@@ -328,10 +328,12 @@ func (t *Table) recognize(c *layers, r kv.Reader) (mark []byte, err error) {
 	return nil, t.stop(fmt.Errorf("%w: it is not where this process left it", kv.ErrOverwritten))
 }
 
-// Size implements [kv.Store] with the bytes of the base, and those in memory that it does not have yet.
+// Size implements [kv.Store] with the bytes of the base, and those in memory that it does not have yet. What a checkpoint writes meanwhile may
+// count twice.
 func (t *Table) Size() (int64, error) {
+	memory := t.Bytes() // first, so that it does not count nowhere
 	size, err := t.base.Size()
-	return size + t.Bytes(), err
+	return size + memory, err
 }
 
 func (t *Table) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
