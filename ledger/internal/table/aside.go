@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -13,22 +14,26 @@ import (
 
 // A base pays in memory, and others in time, for all that one transaction changes. So a checkpoint of much is first written
 // aside: in portions, one behind the other, to a bucket of their own, and with the last of them the mark. From then on the base has
-// all of it, durably: what is aside lies over the rest, as the frozen layer does. Then each portion is put into its place and removed, in
-// a small transaction of its own. Who opens the base in between finds portions with its mark, and goes on. Those with
-// another mark are of a checkpoint that did not come so far.
+// all of it, durably: what is aside lies over the rest, as the frozen layer does. Then the portions are put into their places, in small
+// transactions, the last of which removes all that is aside. Who opens the base in between finds portions with its mark, and begins to place them
+// anew, which comes to the same. Portions with another mark are of a checkpoint that did not come so far.
 
 // Aside is the bucket of what is written aside. Nobody else may use it.
 const Aside = "aside"
 
 const (
 	// A portion is by default a share of the room, between these bounds. At random, each record changes a page of its own, of which
-	// bbolt keeps some ten kilobytes until it is committed: of some 4,000 in the largest. Each transaction has two flushes and writes
+	// bbolt keeps some ten kilobytes until it is committed: the largest portion changes some 4,000 pages. Each transaction has two flushes and writes
 	// the list of free pages, so smaller ones take longer in all.
 	portionShare    = 16
 	smallestPortion = 1 << 10
-	largestPortion  = 1024 << 10
-	// portionsTogether is how many are written aside in one transaction, and how many bytes, in portions, one writes at most before it takes another.
-	portionsTogether = 8
+	largestPortion  = 1 << 20
+	// asideTogether is how many portions one transaction writes aside.
+	asideTogether = 8
+	// placedTogether: a transaction that puts portions into their places takes another one while it writes less than so many would.
+	placedTogether = 8
+	// mostBuckets is how many there may be aside. A ledger has a dozen; a forged file should not keep anybody busy.
+	mostBuckets = 64
 )
 
 // portion is a part of a frozen layer: records of one bucket, in the order of their keys.
@@ -152,7 +157,7 @@ func (w *asideWriter) add(bucket string, key, value []byte) error {
 func (w *asideWriter) begin(bucket string) error {
 	switch len(w.full) {
 	case 0:
-	case portionsTogether:
+	case asideTogether:
 		if err := w.flush(false); err != nil {
 			return err
 		}
@@ -220,100 +225,130 @@ func clearAside(w kv.Writer) error {
 	return err
 }
 
-// placeAll puts everything that is aside into its place: in a transaction one portion, or more where they lie close together.
+// placeAll puts everything that is aside into its place, and removes it there.
 func (t *Table) placeAll(c *layers) error {
 	var memory []byte
-	placed := 0
-	for more := true; more; {
+	for placed := 0; placed < c.portions; {
+		next := placed
 		err := t.update(c.next, func(w kv.Writer) (err error) {
-			memory = memory[:0]
-			for n := 0; ; {
-				more, memory, err = putInPlace(w, c.next, memory)
-				if n++; err != nil || !more || !t.takesMore(w) {
-					placed += n
-					return err
-				}
+			next, memory, err = t.placeSome(w, c, placed, memory[:0])
+			if err == nil && next == c.portions {
+				err = clearAside(w)
 			}
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		t.placed.Store(int64(min(placed, c.portions)) * whole / int64(c.portions))
-		t.at(Placed)
-		if more {
+		placed = next
+		t.placed.Store(int64(placed) * whole / int64(c.portions))
+		if placed < c.portions {
+			t.at(Placed)
 			t.takeTime()
 		}
 	}
 	return nil
 }
 
-// takesMore tells whether a transaction may change more. One that does not know how much it changes may not.
-func (t *Table) takesMore(w kv.Writer) bool {
+// placeSome puts a portion into its place, or more where they lie close together, and returns how many are placed then. It copies them to
+// memory: what is put may move what is there.
+func (t *Table) placeSome(w kv.Writer, c *layers, placed int, memory []byte) (int, []byte, error) {
+	most := placedTogether * t.options.Portion
 	weighed, can := w.(kv.Weighed)
-	return can && weighed.Weight() < portionsTogether*int64(t.options.Portion)
+	for more := true; more && placed < c.portions; {
+		placed++
+		number := numbered(uint64(placed))
+		stored, err := w.Get(Aside, number)
+		if err != nil {
+			return placed, memory, err
+		}
+		from := len(memory)
+		memory = append(memory, stored...)
+		p, err := decodePortion(number, memory[from:])
+		if err == nil && !bytes.Equal(p.mark, c.next) {
+			err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
+		}
+		if err == nil {
+			err = p.writeTo(w)
+		}
+		if err != nil {
+			return placed, memory, err
+		}
+		more = can && weighed.Weight() < int64(most) && len(memory) < most
+	}
+	return placed, memory, nil
 }
 
-// putInPlace puts the first portion of a checkpoint into its place, and tells whether another one is behind it. It copies the portion behind what
-// there is in memory, since what is put may move what is there, and memory is used until the transaction ends.
-func putInPlace(w kv.Writer, mark, memory []byte) (more bool, copied []byte, err error) {
-	var key []byte
-	copied = memory
-	err = w.Scan(Aside, nil, func(k, v []byte) bool {
-		key, copied = bytes.Clone(k), append(copied, v...)
-		return false
-	})
-	if err != nil {
-		return false, copied, err
-	}
-	p, err := decodePortion(key, copied[len(memory):])
-	if err == nil && !bytes.Equal(p.mark, mark) {
-		err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
-	}
+// writeTo puts the records of a portion into their places. Now and then it lets others run.
+func (p *portion) writeTo(w kv.Writer) error {
 	n := 0
-	if err == nil {
-		err = p.each(func(key, value []byte) error {
-			if n++; n%stride == 0 {
-				runtime.Gosched()
-			}
-			return change(w, p.bucket, key, value)
-		})
-	}
-	if err != nil {
-		return false, copied, err
-	}
-	return !p.last, copied, w.Delete(Aside, key)
+	return p.each(func(key, value []byte) error {
+		if n++; n%stride == 0 {
+			runtime.Gosched()
+		}
+		return change(w, p.bucket, key, value)
+	})
 }
 
-// readAside returns what lies aside over a base with a mark, or nil if that is nothing, and how many portions it is in.
+// asideReader reads what lies aside over a base with a mark.
+type asideReader struct {
+	table  *Table
+	mark   []byte
+	over   *layer // nil if there is nothing with this mark
+	count  int    // of portions
+	others bool   // there are some with another mark
+	ended  bool   // the last one was read
+	last   []byte // key that was read last, of this bucket
+}
+
+// readAside returns what lies aside over a base with a mark, or nil if that is nothing, and how many portions it is in. It refuses what
+// setAside does not write.
 func (t *Table) readAside(r kv.Reader, mark []byte) (over *layer, count int, err error) {
-	whole, next := false, uint64(0)
+	a := &asideReader{table: t, mark: mark}
 	scanned := r.Scan(Aside, nil, func(key, stored []byte) bool {
-		var p portion
-		if p, err = decodePortion(key, stored); err != nil {
-			return false
-		}
-		if !bytes.Equal(p.mark, mark) {
-			return true
-		}
-		if number := binary.BigEndian.Uint64(key); over == nil {
-			over, next = &layer{}, number
-		} else if number != next {
-			whole = false
-			return false
-		}
-		next++
-		count, whole = count+1, p.last
-		err = p.each(func(key, value []byte) error {
-			over.put(p.bucket, key, value, t.hash(key), 1)
-			return nil
-		})
+		err = a.read(key, stored)
 		return err == nil
 	})
-	if scanned != nil {
-		return nil, 0, scanned
+	if err = errors.Join(scanned, err); err == nil && a.over != nil && !a.ended {
+		err = fmt.Errorf("%w: the last part of a checkpoint that was written aside is missing", kv.ErrCorrupt)
 	}
-	if err == nil && over != nil && !whole {
-		err = fmt.Errorf("%w: parts of a checkpoint that was written aside are missing", kv.ErrCorrupt)
+	return a.over, a.count, err
+}
+
+// read reads the next portion.
+func (a *asideReader) read(number, stored []byte) error {
+	p, err := decodePortion(number, stored)
+	if err != nil {
+		return err
 	}
-	return over, count, err
+	ours := bytes.Equal(p.mark, a.mark)
+	if a.others = a.others || !ours; !ours && a.over == nil {
+		return nil
+	}
+	if a.over == nil {
+		a.over = &layer{}
+	}
+	if a.count++; a.others || a.ended || binary.BigEndian.Uint64(number) != uint64(a.count) {
+		return fmt.Errorf("%w: parts of a checkpoint that was written aside are missing, or in the wrong place", kv.ErrCorrupt)
+	}
+	a.ended = p.last
+	return a.add(p)
+}
+
+// add adds the records of a portion, all of which are behind those before.
+func (a *asideReader) add(p portion) error {
+	if n := len(a.over.buckets); n == 0 || a.over.buckets[n-1].name != p.bucket {
+		if n == mostBuckets || n > 0 && a.over.buckets[n-1].name > p.bucket {
+			return errPortion()
+		}
+		a.last = nil
+	}
+	return p.each(func(key, value []byte) error {
+		if bytes.Compare(key, a.last) <= 0 {
+			return errPortion()
+		}
+		a.last = bytes.Clone(key)
+		a.over.put(p.bucket, key, value, a.table.hash(key), 1)
+		return nil
+	})
 }

@@ -88,12 +88,18 @@ func changes() (pairs []string) {
 // film makes a checkpoint of few records, and films one of many. It returns what there is before and behind that.
 func film(t *testing.T) (f *filmed, before, behind []string) {
 	t.Helper()
+	return filmOf(t, 2)
+}
+
+// filmOf is film with another number of the update that is filmed.
+func filmOf(t *testing.T, number uint64) (f *filmed, before, behind []string) {
+	t.Helper()
 	f = &filmed{}
 	s := tableOver(t, f, table.Options{Mark: mark, Portion: 50})
 	write(t, s, 1, much(40, "first")...)
 	checkpoint(t, s)
 	before, _ = content(t, s)
-	write(t, s, 2, changes()...)
+	write(t, s, number, changes()...)
 	behind, _ = content(t, s)
 	f.images = []*memory.Store{f.Copy()}
 	checkpoint(t, s)
@@ -215,13 +221,21 @@ func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 			break
 		}
 		for _, pairs := range [][]string{{"other", "2"}, much(90, "other")} {
-			base := image.Copy()
+			base := &filmed{}
+			if err := copyAll(base, image); err != nil {
+				t.Fatal(err)
+			}
 			s := tableOver(t, base, table.Options{Mark: mark, Portion: 1000})
 			want(t, s, before...)
 			write(t, s, 2, pairs...)
 			found, _ := content(t, s)
 			checkpoint(t, s)
 			wantSettled(t, base, found)
+			for _, image := range base.images[1:] {
+				if now, n := content(t, tableOver(t, image, table.Options{Mark: mark})); n == 2 && !slices.Equal(now, found) {
+					t.Errorf("on the way there is %q, want %q", now, found)
+				}
+			}
 			if again, _ := content(t, tableOver(t, base, table.Options{Mark: mark})); !slices.Equal(again, found) {
 				t.Errorf("behind transaction %d there is %q, want %q", i, again, found)
 			}
@@ -232,6 +246,7 @@ func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 // A portion that is damaged, missing, or another's is found before anything is done with it.
 func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 	f, _, _ := film(t)
+	other, _, _ := filmOf(t, 9)
 	i := slices.IndexFunc(f.images, func(image *memory.Store) bool { _, n := content(t, image); return n == 2 })
 	image := f.images[i]
 	keys, values := aside(t, image)
@@ -248,9 +263,12 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for n := range keys[1:] {
-		over(fmt.Sprint("without portion ", n+1), func(w kv.Writer) error { return w.Delete(table.Aside, keys[n+1]) })
+	for n := range keys {
+		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(table.Aside, keys[n]) })
 	}
+	_, others := aside(t, other.images[i])
+	over("one of another checkpoint", func(w kv.Writer) error { return w.Put(table.Aside, keys[2], others[2]) })
+	over("the first of another checkpoint", func(w kv.Writer) error { return w.Put(table.Aside, keys[0], others[0]) })
 	over("two portions swapped", func(w kv.Writer) error {
 		return errors.Join(w.Put(table.Aside, keys[0], values[1]), w.Put(table.Aside, keys[1], values[0]))
 	})
@@ -380,9 +398,61 @@ func (c lateCopier) CopyTo(ctx context.Context, path string, how kv.Copying, pro
 	return c.Store.(kv.Copier).CopyTo(ctx, path, how, progress, check)
 }
 
-func (c lateCopier) Compact(ctx context.Context, progress kv.Progress) error {
-	c.before()
-	return c.Store.(kv.Copier).Compact(ctx, progress)
+func (c lateCopier) Compact(context.Context, kv.Progress) error { return errors.ErrUnsupported }
+
+// longCompacting is a base that has its snapshot, and goes on compacting until it may end. Another one waits for that.
+type longCompacting struct {
+	kv.Store
+	alone      *sync.Mutex
+	begun, end chan struct{}
+}
+
+func (c longCompacting) CopyTo(context.Context, string, kv.Copying, kv.Progress, func(string) error) error {
+	return errors.ErrUnsupported
+}
+
+func (c longCompacting) Compact(_ context.Context, progress kv.Progress) error {
+	c.alone.Lock()
+	defer c.alone.Unlock()
+	progress(0, 1)
+	c.begun <- struct{}{}
+	<-c.end
+	return nil
+}
+
+// Whoever compacts while somebody else does holds up no checkpoint.
+func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
+	base := longCompacting{new(memory.Store), new(sync.Mutex), make(chan struct{}), make(chan struct{})}
+	s := tableOver(t, base, table.Options{Mark: mark})
+	done := make(chan error)
+	for range 2 {
+		go func() { done <- s.Compact(t.Context(), nil) }()
+	}
+	<-base.begun
+	time.Sleep(5 * time.Millisecond) // the other one may come now
+	write(t, s, 1, "a", "1")
+	checkpoint(t, s)
+	want(t, base.Store, "a=1")
+	base.end <- struct{}{}
+	<-base.begun
+	base.end <- struct{}{}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever only reads folds as much as there is over what lies aside, however little memory there may be: nobody makes room.
+func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
+	f, _, behind := film(t)
+	image := f.images[len(f.images)-2]
+	if keys, _ := aside(t, image); len(keys) == 0 {
+		t.Fatal("nothing is aside")
+	}
+	s := tableOver(t, image, table.Options{Mark: mark, ReadOnly: true, Limit: 1})
+	for n := range uint64(5) {
+		write(t, s, 3+n, "~", fmt.Sprint(n))
+	}
+	want(t, s, append(behind, "~=4")...)
 }
 
 // A checkpoint that is asked for between that of a copy and its snapshot waits for the snapshot.
@@ -430,6 +500,9 @@ func TestAClosedTableIsEmpty(t *testing.T) {
 	write(t, s, 1, much(100, "x")...)
 	if err := s.Close(); err != nil || s.Bytes() > 0 {
 		t.Errorf("%d bytes, %v", s.Bytes(), err)
+	}
+	if s.Checkpoint() == nil {
+		t.Error("a checkpoint of what was forgotten")
 	}
 }
 

@@ -113,7 +113,6 @@ func (t *Table) store() (err error) {
 			err = fmt.Errorf("%w: panic: %v", kv.ErrUncertain, p)
 		}
 	}()
-	t.placed.Store(0)
 	defer t.placed.Store(none)
 	c := t.current.Load()
 	switch {
@@ -141,6 +140,7 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 		if _, err := t.recognize(&layers{mark: mark}, w); err != nil {
 			return err
 		}
+		t.placed.CompareAndSwap(none, 0) // not before: who waits for a store that is being compacted is not behind
 		return fn(w)
 	})
 }
@@ -226,7 +226,7 @@ func (t *Table) writeBehind() {
 // none is instead of the share that is in its place, if no checkpoint runs.
 const none = -1
 
-// whole is that share of all of it.
+// whole is that share when all of it is in its place.
 const whole = 1 << 20
 
 // paceStep is how long an update, or a checkpoint, waits until it looks again whether it may go on.
@@ -242,7 +242,7 @@ func (t *Table) keepPace() {
 // outrun tells whether the room that is left fills faster than the checkpoint that runs goes on. Where there is none left, all wait anyway.
 func (t *Table) outrun() bool {
 	c, placed := t.current.Load(), t.placed.Load()
-	return c.frozen != nil && placed != none && outruns(c.active.size(), t.room(c.frozen), placed) && t.stopped() == nil
+	return c.frozen != nil && placed != none && outruns(c.active.size(), t.room(c.frozen), t.options.Limit, placed) && t.stopped() == nil
 }
 
 // room is how many bytes may be in the active layer over a frozen one: twice the limit in all, but never less than the limit.
@@ -250,14 +250,15 @@ func (t *Table) room(frozen *layer) int64 {
 	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
 }
 
-// outruns is [Table.outrun] for a layer of a size with so much room, over one of which some is in its place.
-func outruns(size, room, placed int64) bool {
-	const lead = 0.3 // of the room, while the checkpoint writes aside
-	filled := float64(size) / float64(room)
-	return filled < 1 && filled > lead+(1-lead)*float64(placed)/whole
+// outruns is [Table.outrun] for a layer of a size with so much room, over one of which some is in its place. The last of the room is for
+// updates when most of that is: until then they wait. So twice the limit is four fifths full at least when anybody waits.
+func outruns(size, room, limit, placed int64) bool {
+	const kept = 0.4 // of the limit, while nothing is in its place
+	rest := kept * float64(limit) * (1 - float64(placed)/whole)
+	return size < room && float64(size) > float64(room)-rest
 }
 
-// takeTime has a checkpoint that nobody waits for pause after a portion, as long as it is far ahead of the updates: then others feel
+// takeTime has a checkpoint that nobody waits for pause after a transaction, as long as it is ahead of the updates: then others feel
 // little of it.
 func (t *Table) takeTime() {
 	for waited := time.Duration(0); waited < longestPause && t.hurry.Load() == 0 && t.ahead(); waited += paceStep {
@@ -280,7 +281,7 @@ func (t *Table) makeRoom() error {
 	defer t.mu.Unlock()
 	for t.failure == nil {
 		c := t.current.Load()
-		if c.frozen == nil || c.active.size() <= t.room(c.frozen) {
+		if c.frozen == nil || t.options.ReadOnly || c.active.size() <= t.room(c.frozen) {
 			return nil
 		}
 		if t.failed != nil {

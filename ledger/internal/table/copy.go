@@ -26,6 +26,8 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 	if !can {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
+	t.compacting.Lock() // a second one would keep checkpoints waiting until the first ends
+	defer t.compacting.Unlock()
 	return t.copy(progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens, though somebody has made the checksum fit.
@@ -57,5 +59,47 @@ func TestAPortionIsNoOther(t *testing.T) {
 	}
 	if _, err := decodePortion(numbered(1), b[:crc32.Size]); !errors.Is(err, kv.ErrCorrupt) {
 		t.Error("a checksum alone:", err)
+	}
+}
+
+// What setAside never writes is refused, before it takes long: buckets and keys that do not rise, and very many buckets.
+func TestWhatIsAsideIsInOrder(t *testing.T) {
+	mark := Mark{"meta", []byte("m")}
+	over := func(buckets ...[]string) error {
+		base := new(memory.Store)
+		err := base.Update(func(w kv.Writer) error {
+			for i, names := range buckets {
+				b := beginPortion(nil, []byte("now"), names[0])
+				for _, key := range names[1:] {
+					b = appendText(appendText(b, key), "value")
+				}
+				number := numbered(uint64(i + 1))
+				if err := w.Put(Aside, number, endPortion(b, number, i == len(buckets)-1)); err != nil {
+					return err
+				}
+			}
+			return w.Put(mark.Bucket, mark.Key, []byte("now"))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Over(base, Options{Mark: mark})
+		return err
+	}
+	var many [][]string
+	for i := range mostBuckets {
+		many = append(many, []string{fmt.Sprintf("%03d", i), "a"})
+	}
+	for _, sound := range [][][]string{{{"a", "1", "2"}, {"a", "3"}, {"b", "1"}}, many} {
+		if err := over(sound...); err != nil {
+			t.Error(sound, err)
+		}
+	}
+	for _, strange := range [][][]string{
+		{{"b", "1"}, {"a", "1"}}, {{"a", "2", "1"}}, {{"a", "1", "1"}}, {{"a", "2"}, {"a", "1"}}, {{"a", "2"}, {"a", "2"}}, append(many, []string{"x", "a"}),
+	} {
+		if err := over(strange...); !errors.Is(err, kv.ErrCorrupt) {
+			t.Error(strange, err)
+		}
 	}
 }

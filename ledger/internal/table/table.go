@@ -10,6 +10,7 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -33,7 +34,8 @@ type Options struct {
 	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. Before there are
 	// twice as many, updates wait for it.
 	Limit int64
-	// Portion is how many bytes of records, about, a checkpoint changes in one transaction; 0 is a sixteenth of Limit, but 1 KiB at least and 1 MiB at most.
+	// Portion is how many bytes of records, about, a checkpoint writes in one transaction, or more where they lie close together; 0 is a sixteenth of Limit,
+	// but 1 KiB at least and 1 MiB at most.
 	Portion int
 	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0 is a second.
 	Pause time.Duration
@@ -73,6 +75,7 @@ type Table struct {
 	options Options
 	seed    maphash.Seed // of the hashes of keys
 
+	compacting    sync.Mutex             // held by Compact, which may wait long; locked before checkpointing
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
 	current       atomic.Pointer[layers] // changed only with mu held
@@ -100,6 +103,8 @@ type layers struct {
 	portions int
 }
 
+var errClosed = errors.New("the table is closed")
+
 // Over returns a table over a store. It reads the store's mark, and what a checkpoint has written aside that did not end.
 func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Limit == 0 {
@@ -123,17 +128,17 @@ func Over(base kv.Store, o Options) (*Table, error) {
 		c.frozen, c.portions, err = t.readAside(r, mark)
 		return err
 	})
-	if c.frozen != nil {
-		c.next, t.number = c.mark, 1
-	}
 	if err != nil {
 		return nil, err
+	}
+	if c.frozen != nil {
+		c.next, t.number = c.mark, 1
 	}
 	t.current.Store(c)
 	return t, nil
 }
 
-// Backlog returns the mark of the base, about how many bytes are in memory only, and with how many updates wait for a checkpoint.
+// Backlog returns the mark of the base, about how many bytes are in memory only, and how many there may be: from four fifths on, updates may wait.
 func (t *Table) Backlog() (mark []byte, memory, room int64) {
 	c := t.current.Load()
 	if memory = c.active.size(); c.frozen != nil {
@@ -354,13 +359,16 @@ func (t *Table) Retire(why error) { _ = t.stop(why) }
 // Close waits for the update and the checkpoint that run, and closes the base. It makes no checkpoint: what is only in memory is
 // forgotten.
 func (t *Table) Close() error {
-	t.checkpointing.Lock()
+	t.lockCheckpoint()
 	defer t.checkpointing.Unlock()
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	err := t.base.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.failure == nil {
+		t.failure = errClosed
+	}
 	t.spare = nil // whoever still holds the table need not hold so much
 	t.current.Store(&layers{active: &layer{}, mark: t.current.Load().mark})
 	return err
