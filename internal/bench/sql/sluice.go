@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
@@ -46,23 +47,17 @@ func openSluiceBy(ctx context.Context, dir string, options ledger.Options) (cont
 
 func (s *theSluice) close() error { return s.l.Close() }
 
-// checkpoints returns how often the file was written to, from the number of its last transaction, which its newest meta page has.
+// checkpoints returns how many have begun: each begins a segment of the journal, which has a number for a name.
 func (s *theSluice) checkpoints() (int, error) {
-	const place, size = 16 + 48, 8 // behind the head of the page
-	file, err := os.Open(filepath.Join(s.dir, "ledger.db"))
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	newest := uint64(0)
-	for page := range int64(2) {
-		var number [size]byte
-		if _, err := file.ReadAt(number[:], page*int64(os.Getpagesize())+place); err != nil {
-			return 0, err
+	segments, err := os.ReadDir(filepath.Join(s.dir, "ledger.db.journal"))
+	newest := 0
+	for _, one := range segments {
+		name, _, _ := strings.Cut(one.Name(), ".")
+		if number, err := strconv.Atoi(name); err == nil {
+			newest = max(newest, number)
 		}
-		newest = max(newest, binary.NativeEndian.Uint64(number[:]))
 	}
-	return int(newest), nil
+	return newest, err
 }
 
 func (s *theSluice) enroll(ctx context.Context, names []string, limit, ceiling privacy.Epsilon) error {

@@ -61,12 +61,6 @@ type Writer interface {
 	Delete(bucket string, key []byte) error
 }
 
-// Weighed is a [Writer] that knows how much it changes.
-type Weighed interface {
-	// Weight returns about how many bytes the commit will write: where keys lie far apart, many times what was put.
-	Weight() int64
-}
-
 // Store keeps buckets of ordered keys. Its methods may be called concurrently.
 type Store interface {
 	// View runs fn on a snapshot and returns its error. The snapshot may show a transaction whose Update

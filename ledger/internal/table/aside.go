@@ -14,8 +14,8 @@ import (
 
 // A base pays in memory, and others in time, for all that one transaction changes. So a checkpoint of much is first written
 // aside: in portions, one behind the other, to a bucket of their own, and with the last of them the mark. From then on the base has
-// all of it, durably: what is aside lies over the rest, as the frozen layer does. Then the portions are put into their places, in small
-// transactions, the last of which removes all that is aside. Who opens the base in between finds portions with its mark, and begins to place them
+// all of it, durably: what is aside lies over the rest, as the frozen layer does. Then each portion is put into its place, in a small
+// transaction of its own, the last of which removes all that is aside. Who opens the base in between finds portions with its mark, and begins to place them
 // anew, which comes to the same. Portions with another mark are of a checkpoint that did not come so far.
 
 // Aside is the bucket of what is written aside. Nobody else may use it.
@@ -30,8 +30,6 @@ const (
 	largestPortion  = 1 << 20
 	// asideTogether is how many portions one transaction writes aside.
 	asideTogether = 8
-	// placedTogether: a transaction that puts portions into their places takes another one while it writes less than so many would.
-	placedTogether = 8
 	// mostBuckets is how many there may be aside. A ledger has a dozen; a forged file should not keep anybody busy.
 	mostBuckets = 64
 )
@@ -228,11 +226,9 @@ func clearAside(w kv.Writer) error {
 // placeAll puts everything that is aside into its place, and removes it there.
 func (t *Table) placeAll(c *layers) error {
 	var memory []byte
-	for placed := 0; placed < c.portions; {
-		next := placed
+	for n := 1; n <= c.portions; n++ {
 		err := t.update(c.next, func(w kv.Writer) (err error) {
-			next, memory, err = t.placeSome(w, c, placed, memory[:0])
-			if err == nil && next == c.portions {
+			if memory, err = putInPlace(w, n, c.next, memory); err == nil && n == c.portions {
 				err = clearAside(w)
 			}
 			return err
@@ -240,9 +236,8 @@ func (t *Table) placeAll(c *layers) error {
 		if err != nil {
 			return err
 		}
-		placed = next
-		t.placed.Store(int64(placed) * whole / int64(c.portions))
-		if placed < c.portions {
+		t.placed.Store(int64(n) * whole / int64(c.portions))
+		if n < c.portions {
 			t.at(Placed)
 			t.takeTime()
 		}
@@ -250,33 +245,22 @@ func (t *Table) placeAll(c *layers) error {
 	return nil
 }
 
-// placeSome puts a portion into its place, or more where they lie close together, and returns how many are placed then. It copies them to
-// memory: what is put may move what is there.
-func (t *Table) placeSome(w kv.Writer, c *layers, placed int, memory []byte) (int, []byte, error) {
-	most := placedTogether * t.options.Portion
-	weighed, can := w.(kv.Weighed)
-	for more := true; more && placed < c.portions; {
-		placed++
-		number := numbered(uint64(placed))
-		stored, err := w.Get(Aside, number)
-		if err != nil {
-			return placed, memory, err
-		}
-		from := len(memory)
-		memory = append(memory, stored...)
-		p, err := decodePortion(number, memory[from:])
-		if err == nil && !bytes.Equal(p.mark, c.next) {
-			err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
-		}
-		if err == nil {
-			err = p.writeTo(w)
-		}
-		if err != nil {
-			return placed, memory, err
-		}
-		more = can && weighed.Weight() < int64(most) && len(memory) < most
+// putInPlace puts a portion into its place. It copies it to memory, which it returns: what is put may move what is there.
+func putInPlace(w kv.Writer, n int, mark, memory []byte) (copied []byte, err error) {
+	number := numbered(uint64(n))
+	stored, err := w.Get(Aside, number)
+	if err != nil {
+		return memory, err
 	}
-	return placed, memory, nil
+	copied = append(memory[:0], stored...)
+	p, err := decodePortion(number, copied)
+	if err == nil && !bytes.Equal(p.mark, mark) {
+		err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
+	}
+	if err == nil {
+		err = p.writeTo(w)
+	}
+	return copied, err
 }
 
 // writeTo puts the records of a portion into their places. Now and then it lets others run.

@@ -406,7 +406,6 @@ type transaction struct {
 	old     snapshot // the file as it was before
 	buckets *bucket  // the one looked up last, which leads to those before: they are few
 	wrote   bool
-	weight  int64 // see Weight
 }
 
 // bucket is one in a transaction.
@@ -562,13 +561,9 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 		return err
 	}
 	t.wrote = true
-	t.weight += int64(len(key) + len(value))
 	b.fill(key)
 	return b.Put(key, value)
 }
-
-// Weight implements [kv.Weighed] with the leaves that were looked at, and what was put.
-func (t *transaction) Weight() int64 { return t.weight }
 
 // How full pages are made when they are split.
 const (

@@ -20,7 +20,6 @@ type span struct {
 func (t *transaction) look(b *bucket, key []byte) (err error) {
 	if !b.at.known || !within(key, b.at.low, b.at.high) {
 		b.at, err = t.leaf(b.old, key, false)
-		t.weight += int64(t.in.pageSize)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package bolt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -111,32 +110,5 @@ func TestProgressBeginsWithTheSnapshot(t *testing.T) {
 			}
 			return err
 		}))
-	}
-}
-
-// What a transaction weighs grows with the leaves that it comes to, however small the records, and with what it puts.
-func TestWeight(t *testing.T) {
-	s := mustOpen(t, newFile(t))
-	const records = 2000
-	key := func(i int) []byte { return fmt.Appendf(nil, "%08d", i) }
-	must(t, s.Update(func(w kv.Writer) (err error) {
-		for i := range records {
-			err = errors.Join(err, w.Put("many", key(i), make([]byte, 100)))
-		}
-		return err
-	}))
-	weigh := func(step int) (weight int64) {
-		must(t, s.Update(func(w kv.Writer) (err error) {
-			for i := range 50 {
-				err = errors.Join(err, w.Put("many", key(i*step), []byte("x")))
-			}
-			weight = w.(kv.Weighed).Weight()
-			return err
-		}))
-		return weight
-	}
-	page := int64(os.Getpagesize())
-	if near, far := weigh(1), weigh(records/50); near > 6*page || far < 20*page {
-		t.Errorf("50 records side by side weigh %d, far apart %d", near, far)
 	}
 }
