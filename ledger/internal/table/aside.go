@@ -22,12 +22,14 @@ import (
 const Aside = "aside"
 
 const (
-	// A portion is by default a share of the room, between these bounds. At random, each record changes a page of its own, of which
-	// bbolt keeps some ten kilobytes until it is committed: the largest portion changes some 4,000 pages. Each transaction has two flushes and writes
-	// the list of free pages, so smaller ones take longer in all.
+	// A portion is by default a share of the room, between these bounds. Each transaction has two flushes and writes the list of free pages, so
+	// smaller ones take longer in all.
 	portionShare    = 16
 	smallestPortion = 1 << 10
 	largestPortion  = 1 << 20
+	// leastRecord is how many bytes a record counts as, at least. At random, each changes a page of its own, however short it is, of which bbolt
+	// keeps some ten kilobytes until it is committed: the largest portion changes some 2,000 pages.
+	leastRecord = 512
 	// asideTogether is how many portions one transaction writes aside.
 	asideTogether = 8
 	// mostBuckets is how many there may be aside. A ledger has a dozen; a forged file should not keep anybody busy.
@@ -120,6 +122,7 @@ type asideWriter struct {
 	table  *Table
 	layers *layers
 	bucket string   // of the portion that was begun
+	size   int      // of that one, about
 	full   [][]byte // portions for the next transaction, the last of which is not ended
 	number uint64   // of that one
 	spare  [][]byte // memory of those that were written
@@ -140,12 +143,12 @@ func (t *Table) setAside(c *layers) (count int, err error) {
 
 // add adds a record to the portion that was begun, or begins the next.
 func (w *asideWriter) add(bucket string, key, value []byte) error {
-	n := len(w.full)
-	if n == 0 || bucket != w.bucket || len(w.full[n-1]) >= w.table.options.Portion {
+	if len(w.full) == 0 || bucket != w.bucket || w.size >= w.table.options.Portion {
 		if err := w.begin(bucket); err != nil {
 			return err
 		}
 	}
+	w.size += max(len(key)+len(value), leastRecord)
 	b := &w.full[len(w.full)-1]
 	*b = appendText(appendText(*b, key), value)
 	return nil
@@ -167,10 +170,10 @@ func (w *asideWriter) begin(bucket string) error {
 	if n := len(w.spare); n > 0 {
 		memory, w.spare = w.spare[n-1], w.spare[:n-1]
 	} else {
-		memory = make([]byte, 0, w.table.options.Portion+smallestPortion)
+		memory = make([]byte, 0, w.table.options.Portion/2+smallestPortion)
 	}
 	w.number++
-	w.bucket, w.full = bucket, append(w.full, beginPortion(memory, w.layers.next, bucket))
+	w.size, w.bucket, w.full = 0, bucket, append(w.full, beginPortion(memory, w.layers.next, bucket))
 	return nil
 }
 

@@ -117,7 +117,7 @@ func (t *Table) store() (err error) {
 	c := t.current.Load()
 	switch {
 	case c.portions > 0: // it is aside already
-	case c.frozen.size() <= int64(t.options.Portion), bytes.Equal(c.mark, c.next):
+	case max(int(c.frozen.size()), c.frozen.length()*leastRecord) <= t.options.Portion, bytes.Equal(c.mark, c.next):
 		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearAside(w), c.frozen.writeTo(w)) })
 	default:
 		count, err := t.setAside(c)
