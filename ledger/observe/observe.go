@@ -58,7 +58,7 @@ type Health struct {
 	Waiting int    // requests that wait for the next commit
 	Pending uint64 // events that only the journal has, and the file not yet
 	Memory  int64  // bytes in memory of what was committed, or folded, and is not in the file yet, about
-	Room    int64  // how many bytes there may be in memory: from four fifths on, commits may wait for the file
+	Room    int64  // how many bytes there may be in memory: from three fifths on, commits may wait for the file
 	Bytes   int64  // of the file
 	Free    int64  // bytes among these that hold nothing, and will be used again
 	// Reservations counts those that hold now, by the clock of the host.

@@ -126,6 +126,8 @@ type asideWriter struct {
 	full   [][]byte // portions for the next transaction, the last of which is not ended
 	number uint64   // of that one
 	spare  [][]byte // memory of those that were written
+	// written is how much of the layer is aside, in bytes as it counts them.
+	written int64
 }
 
 // setAside writes the frozen layer aside, and returns in how many portions.
@@ -149,6 +151,7 @@ func (w *asideWriter) add(bucket string, key, value []byte) error {
 		}
 	}
 	w.size += max(len(key)+len(value), leastRecord)
+	w.written += int64(len(key) + len(value) + recordBytes)
 	b := &w.full[len(w.full)-1]
 	*b = appendText(appendText(*b, key), value)
 	return nil
@@ -205,6 +208,7 @@ func (w *asideWriter) flush(last bool) error {
 		return nil
 	})
 	w.full, w.spare = w.spare[:0], w.full
+	w.table.placed.Store(min(w.written, w.layers.frozen.size()) * allAside / max(w.layers.frozen.size(), 1))
 	return err
 }
 
@@ -239,7 +243,7 @@ func (t *Table) placeAll(c *layers) error {
 		if err != nil {
 			return err
 		}
-		t.placed.Store(int64(n) * whole / int64(c.portions))
+		t.placed.Store(allAside + int64(n)*(whole-allAside)/int64(c.portions))
 		if n < c.portions {
 			t.at(Placed)
 			t.takeTime()

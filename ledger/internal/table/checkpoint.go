@@ -223,11 +223,14 @@ func (t *Table) writeBehind() {
 	}()
 }
 
-// none is instead of the share that is in its place, if no checkpoint runs.
-const none = -1
-
-// whole is that share when all of it is in its place.
-const whole = 1 << 20
+const (
+	// none is instead of how far a checkpoint is, if none runs.
+	none = -1
+	// whole is how far it is when all is in its place.
+	whole = 1 << 20
+	// allAside is how far it is when all is aside: that takes about so much of its time.
+	allAside = whole / 5
+)
 
 // paceStep is how long an update, or a checkpoint, waits until it looks again whether it may go on.
 const paceStep = time.Millisecond
@@ -250,10 +253,11 @@ func (t *Table) room(frozen *layer) int64 {
 	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
 }
 
-// outruns is [Table.outrun] for a layer of a size with so much room, over one of which some is in its place. The last of the room is for
-// updates when most of that is: until then they wait. So twice the limit is four fifths full at least when anybody waits.
+// outruns is [Table.outrun] for a layer of a size with so much room, over one of which some is in its place. All of the room but a quarter of the limit
+// is given to updates bit by bit, as the checkpoint goes on, so that each waits for little. Twice the limit is three fifths full at least when
+// anybody waits.
 func outruns(size, room, limit, placed int64) bool {
-	const kept = 0.4 // of the limit, while nothing is in its place
+	const kept = 0.75 // of the limit, when the checkpoint begins
 	rest := kept * float64(limit) * (1 - float64(placed)/whole)
 	return size < room && float64(size) > float64(room)-rest
 }

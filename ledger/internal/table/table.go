@@ -79,7 +79,7 @@ type Table struct {
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
 	current       atomic.Pointer[layers] // changed only with mu held
-	placed        atomic.Int64           // how much of the frozen layer is in its place, as a share of whole; none if no checkpoint runs
+	placed        atomic.Int64           // how far the checkpoint that runs is, as a share of whole; none if none runs
 	hurry         atomic.Int64           // how many wait for a checkpoint
 
 	mu       sync.Mutex
@@ -138,7 +138,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	return t, nil
 }
 
-// Backlog returns the mark of the base, about how many bytes are in memory only, and how many there may be: from four fifths on, updates may wait.
+// Backlog returns the mark of the base, about how many bytes are in memory only, and how many there may be: from three fifths on, updates may wait.
 func (t *Table) Backlog() (mark []byte, memory, room int64) {
 	c := t.current.Load()
 	if memory = c.active.size(); c.frozen != nil {

@@ -70,7 +70,7 @@ func standingOf(h observe.Health) []prometheus.Metric {
 		now("sluice_reservations", "Reservations that hold.", float64(h.Reservations)),
 		now("sluice_journal_events", "Events that only the journal has, and the file not yet.", float64(h.Pending)),
 		now("sluice_memory_bytes", "Bytes in memory of what is not in the file yet.", float64(h.Memory)),
-		now("sluice_memory_room_bytes", "Bytes that there may be in memory: from four fifths on, commits may wait for the file.", float64(h.Room)),
+		now("sluice_memory_room_bytes", "Bytes that there may be in memory: from three fifths on, commits may wait for the file.", float64(h.Room)),
 		now("sluice_file_bytes", "Bytes of the file.", float64(h.Bytes)),
 		now("sluice_file_free_bytes", "Bytes among them that hold nothing, and will be used again.", float64(h.Free)),
 	}
