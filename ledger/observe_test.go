@@ -396,9 +396,9 @@ func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
 	if h := healthOf(t, l); h.Events != 1 || h.Pending != 0 || h.Room != 64<<20 || h.Bytes != stats(t, l).Bytes || h.Bytes == 0 {
 		t.Errorf("a new ledger: %+v", h)
 	}
-	voters(t, l, "900", crowd(1000)...)
+	voters(t, l, "900", crowd(300)...)
 	begun := healthOf(t, l)
-	if begun.Events != stats(t, l).Events || begun.Pending == 0 || begun.Pending >= begun.Events || begun.Memory < 100*1000 {
+	if begun.Events != stats(t, l).Events || begun.Pending == 0 || begun.Pending >= begun.Events || begun.Memory < 100*300 {
 		t.Errorf("before a checkpoint: %+v of %d events", begun, stats(t, l).Events)
 	}
 	must(t, l.engine.Checkpoint())
