@@ -44,18 +44,18 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	f := &filmedFile{Store: file, t: t, path: path}
-	options := Options{Memory: 16 << 10} // portions of a kilobyte
+	options := Options{Memory: 60 << 10} // portions of eight records
 	l, err := readStore(f, besideFile(path), options)
 	must(t, err)
 	must(t, l.begin(options))
-	for i, name := range names[:7] {
+	for i, name := range names[:40] {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 	}
 	closed(t, l)
 	wantWhole := func(what, at string, o Options) {
 		t.Helper()
 		l := open(t, at, o)
-		for _, name := range names[:7] {
+		for _, name := range names[:40] {
 			if got := objectOf(t, l, name); got.Spent != eps(t, "1") {
 				t.Errorf("%s: %s has spent %s", what, name, got.Spent)
 			}

@@ -25,7 +25,7 @@ const (
 	// A portion is by default a share of the room, between these bounds. Each transaction has two flushes and writes the list of free pages, so
 	// smaller ones take longer in all.
 	portionShare    = 16
-	smallestPortion = 1 << 10
+	smallestPortion = 4 << 10
 	largestPortion  = 1 << 20
 	// leastRecord is how many bytes a record counts as, at least. At random, each changes a page of its own, however short it is, of which bbolt
 	// keeps some ten kilobytes until it is committed: the largest portion changes some 2,000 pages.

@@ -34,7 +34,7 @@ type Options struct {
 	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. Before there are
 	// twice as many, updates wait for it.
 	Limit int64
-	// Portion is how many bytes of records, about, a checkpoint puts into their places in one transaction; 0 is a sixteenth of Limit, but 1 KiB at
+	// Portion is how many bytes of records, about, a checkpoint puts into their places in one transaction; 0 is a sixteenth of Limit, but 4 KiB at
 	// least and 1 MiB at most.
 	Portion int
 	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0 is a second.
