@@ -84,9 +84,9 @@ type Options struct {
 	// standby shows what it has and tries again, and the log says so; when it is not what it was, the standby stops ([ErrStopped]).
 	Standby bool
 	// Memory is how many bytes of what was committed last are kept in memory, about, until they are written to the file in the
-	// background; 0 is 64 MiB. They are durable all the same, in the journal. Commits wait before there is twice as much,
-	// unless a single request is so large. After a crash Open folds so much again. To write them takes some 100 MiB besides, or less with less memory (docs/performance.md
-	// has figures).
+	// background; 0 is 64 MiB. They are durable all the same, in the journal. Commits wait before there is twice as much, unless a
+	// single request is so large. After a crash Open folds so much again. To write them takes some 100 MiB besides, or less with less
+	// memory (docs/performance.md has figures).
 	Memory int64
 	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file, so that it may outlive this
 	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends, but not for a standby. Once the ledger was opened for writing so, the

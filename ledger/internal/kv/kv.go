@@ -103,7 +103,8 @@ const (
 )
 
 // Progress is told now and then how many bytes of a store are read, and how many there are in all. Where only records are
-// copied, both are about. The first call comes when the snapshot is taken and nothing is read yet. It is called by the goroutine that copies, must return soon and must not use the store.
+// copied, both are about. The first call comes when the snapshot is taken and nothing is read yet. It is called by the goroutine
+// that copies, must return soon and must not use the store.
 type Progress func(done, total int64)
 
 // Copier is a [Store] that can copy itself to a file and rewrite its own. Both may be called while

@@ -15,8 +15,8 @@ import (
 // A base pays in memory, and others in time, for all that one transaction changes. So a checkpoint of much is first written
 // aside: in portions, one behind the other, to a bucket of their own, and with the last of them the mark. From then on the base has
 // all of it, durably: what is aside lies over the rest, as the frozen layer does. Then each portion is put into its place, in a small
-// transaction of its own, the last of which removes all that is aside. Who opens the base in between finds portions with its mark, and begins to place them
-// anew, which comes to the same. Portions with another mark are of a checkpoint that did not come so far.
+// transaction of its own, the last of which removes all that is aside. Who opens the base in between finds portions with its mark, and
+// begins to place them anew, which comes to the same. Portions with another mark are of a checkpoint that did not come so far.
 
 // Aside is the bucket of what is written aside. Nobody else may use it.
 const Aside = "aside"
