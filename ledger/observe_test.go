@@ -420,7 +420,7 @@ func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
 	if err := l.Compact(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if h := healthOf(t, l); h.Free >= after.Free || h.Bytes >= after.Bytes {
+	if h := healthOf(t, l); h.Free >= after.Free || h.Bytes >= after.Bytes || h.Free > h.Bytes/2 { // little is left over, most is in use
 		t.Errorf("after it was compacted: %+v, and before %+v", h, after)
 	}
 }
