@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"math"
 	"runtime"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -208,7 +209,8 @@ func (w *asideWriter) flush(last bool) error {
 		return nil
 	})
 	w.full, w.spare = w.spare[:0], w.full
-	w.table.placed.Store(min(w.written, w.layers.frozen.size()) * allAside / max(w.layers.frozen.size(), 1))
+	size := w.layers.frozen.size()
+	w.table.stage.Store(&stage{from: allAside * float64(min(w.written, size)) / float64(max(size, 1))})
 	return err
 }
 
@@ -233,9 +235,19 @@ func clearAside(w kv.Writer) error {
 // placeAll puts everything that is aside into its place, and removes it there.
 func (t *Table) placeAll(c *layers) error {
 	var memory []byte
+	e := effortFor(c.frozen, t.efforts)
 	for n := 1; n <= c.portions; n++ {
+		var p portion
+		begun, records := time.Now(), 0
 		err := t.update(c.next, func(w kv.Writer) (err error) {
-			if memory, err = putInPlace(w, n, c.next, memory); err == nil && n == c.portions {
+			if p, memory, err = takePortion(w, n, c.next, memory); err != nil {
+				return err
+			}
+			if records, err = p.length(); err != nil {
+				return err
+			}
+			t.stage.Store(e.begin(p.bucket, records))
+			if err = p.writeTo(w); err == nil && n == c.portions {
 				err = clearAside(w)
 			}
 			return err
@@ -243,31 +255,35 @@ func (t *Table) placeAll(c *layers) error {
 		if err != nil {
 			return err
 		}
-		t.placed.Store(allAside + int64(n)*(whole-allAside)/int64(c.portions))
+		t.stage.Store(e.end(p.bucket, records, time.Since(begun)))
 		if n < c.portions {
 			t.at(Placed)
 			t.takeTime()
 		}
 	}
+	t.efforts = e.learned()
 	return nil
 }
 
-// putInPlace puts a portion into its place. It copies it to memory, which it returns: what is put may move what is there.
-func putInPlace(w kv.Writer, n int, mark, memory []byte) (copied []byte, err error) {
+// takePortion returns a portion of a checkpoint. It copies it to memory, which it returns: what is put into its place may move what is aside.
+func takePortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []byte, err error) {
 	number := numbered(uint64(n))
 	stored, err := w.Get(Aside, number)
 	if err != nil {
-		return memory, err
+		return p, memory, err
 	}
 	copied = append(memory[:0], stored...)
-	p, err := decodePortion(number, copied)
+	p, err = decodePortion(number, copied)
 	if err == nil && !bytes.Equal(p.mark, mark) {
 		err = fmt.Errorf("%w: a part of another checkpoint is in the place of this one's", kv.ErrCorrupt)
 	}
-	if err == nil {
-		err = p.writeTo(w)
-	}
-	return copied, err
+	return p, copied, err
+}
+
+// length returns how many records there are.
+func (p *portion) length() (n int, err error) {
+	err = p.each(func(_, _ []byte) error { n++; return nil })
+	return n, err
 }
 
 // writeTo puts the records of a portion into their places. Now and then it lets others run.

@@ -113,7 +113,7 @@ func (t *Table) store() (err error) {
 			err = fmt.Errorf("%w: panic: %v", kv.ErrUncertain, p)
 		}
 	}()
-	defer t.placed.Store(none)
+	defer t.stage.Store(nil)
 	c := t.current.Load()
 	switch {
 	case c.portions > 0: // it is aside already
@@ -140,7 +140,7 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 		if _, err := t.recognize(&layers{mark: mark}, w); err != nil {
 			return err
 		}
-		t.placed.CompareAndSwap(none, 0) // not before: who waits for a store that is being compacted is not behind
+		t.stage.CompareAndSwap(nil, &stage{}) // not before: who waits for a store that is being compacted is not behind
 		return fn(w)
 	})
 }
@@ -221,61 +221,6 @@ func (t *Table) writeBehind() {
 		defer t.checkpointing.Unlock()
 		_ = t.write() // who needs room is told
 	}()
-}
-
-const (
-	// none is instead of how far a checkpoint is, if none runs.
-	none = -1
-	// whole is how far it is when all is in its place.
-	whole = 1 << 20
-	// allAside is how far it is when all is aside: that takes about so much of its time.
-	allAside = whole / 5
-)
-
-// paceStep is how long an update, or a checkpoint, waits until it looks again whether it may go on.
-const paceStep = time.Millisecond
-
-// keepPace has an update wait while a checkpoint falls behind: else all would have to wait for its end when there is no more room. writing is held.
-func (t *Table) keepPace() {
-	for t.outrun() {
-		time.Sleep(paceStep)
-	}
-}
-
-// outrun tells whether the room that is left fills faster than the checkpoint that runs goes on. Where there is none left, all wait anyway.
-func (t *Table) outrun() bool {
-	c, placed := t.current.Load(), t.placed.Load()
-	return c.frozen != nil && placed != none && outruns(c.active.size(), t.room(c.frozen), t.options.Limit, placed) && t.stopped() == nil
-}
-
-// room is how many bytes may be in the active layer over a frozen one: twice the limit in all, but never less than the limit.
-func (t *Table) room(frozen *layer) int64 {
-	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
-}
-
-// outruns is [Table.outrun] for a layer of a size with so much room, over one of which some is in its place. All of the room but a quarter of the limit
-// is given to updates bit by bit, as the checkpoint goes on, so that each waits for little. Twice the limit is three fifths full at least when
-// anybody waits.
-func outruns(size, room, limit, placed int64) bool {
-	const kept = 0.75 // of the limit, when the checkpoint begins
-	rest := kept * float64(limit) * (1 - float64(placed)/whole)
-	return size < room && float64(size) > float64(room)-rest
-}
-
-// takeTime has a checkpoint that nobody waits for pause after a transaction, as long as it is ahead of the updates: then others feel
-// little of it.
-func (t *Table) takeTime() {
-	for waited := time.Duration(0); waited < longestPause && t.hurry.Load() == 0 && t.ahead(); waited += paceStep {
-		time.Sleep(paceStep)
-	}
-}
-
-// longestPause is how long at most. So a checkpoint ends although nobody updates.
-const longestPause = 5 * time.Millisecond
-
-// ahead tells whether more of the frozen layer is in its place than the active one is filled.
-func (t *Table) ahead() bool {
-	return float64(t.placed.Load())/whole > float64(t.current.Load().active.size())/float64(t.options.Limit)
 }
 
 // makeRoom waits for a checkpoint when there is too much in memory. writing is held.

@@ -178,6 +178,17 @@ func (l *layer) length() int {
 	return l.count
 }
 
+// lengths returns how many records of each bucket there are.
+func (l *layer) lengths() map[string]int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	n := map[string]int{}
+	for _, b := range l.buckets {
+		n[b.name] = len(b.rising) + len(b.others)
+	}
+	return n
+}
+
 // get returns the version of a record that an update sees, with nil for one that was deleted. It is not known if the layer
 // has none.
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
