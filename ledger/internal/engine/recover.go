@@ -270,11 +270,7 @@ func foldGroup(s *state.State, g journal.Group, texts *wire.Texts) error {
 			return err
 		}
 	}
-	root, err := s.Edge.Root()
-	if err != nil {
-		return err
-	}
-	if end := (journal.Position{Events: s.Counters.Events, Root: root}); end != g.After {
+	if end := (journal.Position{Events: s.Counters.Events, Root: s.Edge.Root()}); end != g.After {
 		return errs.Corrupt(nil, "the events up to %d come to another tree than the group says", end.Events)
 	}
 	return s.Counters.CheckWhole()

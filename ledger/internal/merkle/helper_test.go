@@ -23,11 +23,7 @@ func newLog(t testing.TB, size int) *log {
 	t.Helper()
 	l, e := new(log), new(Edge)
 	for n := range size + 1 {
-		root, err := e.Root()
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.roots = append(l.roots, root)
+		l.roots = append(l.roots, e.Root())
 		if n == size {
 			break
 		}

@@ -33,10 +33,9 @@ var ErrSize = errors.New("tree is too large")
 // of, at most 62. They are all it takes to append a leaf and to tell the root, so neither reads anything.
 // The zero value is the edge of the empty tree.
 type Edge struct {
-	size    uint64
-	indexes []int64 // where tlog stores each hash, rising: the widest subtree comes first
-	hashes  []tlog.Hash
-	made    []tlog.Hash // by the last leaf
+	size   uint64
+	hashes []tlog.Hash // the widest subtree comes first
+	made   []tlog.Hash // by the last leaf
 }
 
 // LoadEdge returns the edge of the tree with the given number of leaves, 0 to [MaxSize]. It asks r once,
@@ -47,12 +46,11 @@ func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
 	}
-	indexes := stored(0, size, nil)
-	hashes, err := read(r, indexes)
+	hashes, err := read(r, stored(0, size, nil))
 	if err != nil {
 		return nil, err
 	}
-	return &Edge{size: size, indexes: indexes, hashes: slices.Clone(hashes)}, nil // r may use its slice again
+	return &Edge{size: size, hashes: slices.Clone(hashes)}, nil // r may use its slice again
 }
 
 // Append adds a leaf, given as its [tlog.RecordHash], and returns the hashes that it completes, from the
@@ -73,7 +71,6 @@ func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 		completed = append(completed, HashNode(left, completed[merged-1-i]))
 	}
 	e.hashes = append(e.hashes[:kept], completed[merged])
-	e.indexes = append(e.indexes[:kept], tlog.StoredHashIndex(0, int64(e.size))+int64(merged))
 	e.size++
 	e.made = completed
 	return completed, nil
@@ -102,30 +99,22 @@ func HashNode(left, right tlog.Hash) tlog.Hash {
 // Size returns the number of leaves.
 func (e *Edge) Size() uint64 { return e.size }
 
-// Root returns the hash of the whole tree. That of the empty tree is SHA-256 of nothing (RFC 6962,
-// section 2.1). No edge made by this package gives an error.
-func (e *Edge) Root() (tlog.Hash, error) {
-	return tlog.TreeHash(int64(e.size), (*edgeReader)(e))
+// Root returns the hash of the whole tree. That of the empty tree is SHA-256 of nothing (RFC 6962, section 2.1).
+func (e *Edge) Root() tlog.Hash {
+	if e.size == 0 {
+		return sha256.Sum256(nil)
+	}
+	last := len(e.hashes) - 1
+	root := e.hashes[last]
+	for _, wider := range slices.Backward(e.hashes[:last]) {
+		root = HashNode(wider, root)
+	}
+	return root
 }
 
 // Clone returns a copy that can grow on its own.
 func (e *Edge) Clone() *Edge {
-	return &Edge{size: e.size, indexes: slices.Clone(e.indexes), hashes: slices.Clone(e.hashes)}
-}
-
-// edgeReader is an edge as tlog reads it. It is a type of its own to keep ReadHashes out of the API.
-type edgeReader Edge
-
-// ReadHashes returns the last len(indexes) hashes of the edge: tlog asks for some of the narrowest
-// subtrees to append a leaf, and for all to tell the root, in the order of the edge both times. Any other
-// question is a fault in this package, and must not be answered with a wrong hash. The result is the
-// edge's own memory, which tlog only reads.
-func (e *edgeReader) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
-	from := len(e.indexes) - len(indexes)
-	if from < 0 || !slices.Equal(e.indexes[from:], indexes) {
-		return nil, fmt.Errorf("edge of a tree of %d leaves has the hashes %d, not %d", e.size, e.indexes, indexes)
-	}
-	return e.hashes[from:], nil
+	return &Edge{size: e.size, hashes: slices.Clone(e.hashes)}
 }
 
 // Completes returns how many hashes are stored for the leaf with index n, counted from 0: its own, and
