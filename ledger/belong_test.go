@@ -18,8 +18,11 @@ import (
 
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/file"
 )
@@ -439,6 +442,32 @@ func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq
 	}
 }
 
+// A group holds whole requests only, whatever its root is of.
+func TestAGroupIsWhole(t *testing.T) {
+	path := crashed(t, 1)
+	file, err := bolt.Open(path, false)
+	must(t, err)
+	defer file.Close()
+	half := func(g *journal.Group) {
+		must(t, file.View(func(r kv.Reader) error {
+			s, err := state.Snapshot(r)
+			must(t, err)
+			edge, err := merkle.LoadEdge(s.Counters.Events, s)
+			must(t, err)
+			_, written, err := event.ReadBare(g.Before.Events+1, g.Records[0], nil)
+			must(t, err)
+			_, err = edge.Append(written.Leaf())
+			g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: edge.Root()}
+			return err
+		}))
+	}
+	l, err := readStore(file, otherJournals{besideFile(path), half}, Options{})
+	must(t, err)
+	if err := l.begin(Options{}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
+		t.Errorf("half a request: %v", err)
+	}
+}
+
 // A journal may be somebody else's code, and its bytes have no secret: that the events come to the root which the group says is what shows
 // that they are the ledger's.
 func TestAGroupMustComeToItsRoot(t *testing.T) {
@@ -449,6 +478,7 @@ func TestAGroupMustComeToItsRoot(t *testing.T) {
 		"half a record":    func(g *journal.Group) { g.Records[0] = g.Records[0][:len(g.Records[0])/2] },
 		"the order":        func(g *journal.Group) { g.Records[0], g.Records[1] = g.Records[1], g.Records[0] },
 		"a gap":            func(g *journal.Group) { g.Before.Events++; g.After.Events++ },
+		"another place":    func(g *journal.Group) { g.Before.Events-- },
 	} {
 		path := crashed(t, 3)
 		file, err := bolt.Open(path, false)

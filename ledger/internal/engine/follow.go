@@ -115,32 +115,33 @@ func passes(err error) bool {
 
 // foldMore waits until the journal goes on, and folds some of what has come.
 func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
-	at, err := l.position()
+	x, at, err := l.sealer()
 	if err == nil {
 		err = f.Await(ctx, at)
 	}
 	if err != nil {
 		return err
 	}
-	var groups []journal.Group
-	waiting := 0
+	part := &sealed{at: at}
 	for g, err := range f.Read(ctx, at) {
+		if err == nil {
+			err = x.add(part, g)
+		}
 		if err != nil {
 			return err
 		}
-		groups, at = append(groups, g), g.After
-		if waiting += len(g.Records); waiting >= foldedTogether {
+		if part.full() {
 			break
 		}
 	}
 	if s, can := f.(journal.Settler); can {
 		err = s.Settle(ctx) // nobody is shown what a loss of power could still undo
 	}
-	if err == nil {
-		err = l.foldGroups(groups)
+	if err == nil && len(part.ends) > 0 {
+		err = l.fold(x.end(part))
 	}
 	if err == nil {
-		l.Queue.settled(at.Events)
+		l.Queue.settled(part.at.Events)
 	}
 	return err
 }

@@ -5,15 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
-	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -186,92 +180,4 @@ func closing(j journal.Journal, err error) error {
 		err = closed
 	}
 	return err
-}
-
-const (
-	// foldedTogether is how many events, about, are folded in one transaction.
-	foldedTogether = 4096
-	// toldEvery is how often a fold says how far it is.
-	toldEvery = time.Second
-)
-
-// foldJournal folds the events behind those in the file.
-func (l *Engine) foldJournal(j journal.Journal) error {
-	at, err := l.position()
-	if err != nil {
-		return err
-	}
-	began, told := at.Events, time.Now()
-	var groups []journal.Group
-	waiting := 0
-	for g, err := range j.Read(context.Background(), at) {
-		if err != nil {
-			return err
-		}
-		groups, at = append(groups, g), g.After
-		if waiting += len(g.Records); waiting < foldedTogether {
-			continue
-		}
-		if err := l.foldGroups(groups); err != nil {
-			return err
-		}
-		if groups, waiting = groups[:0], 0; time.Since(told) >= toldEvery {
-			told = time.Now()
-			l.Log.Info().Uint64("events", at.Events-began).Uint64("last", at.Events).Msg("folding the journal")
-		}
-	}
-	if err := l.foldGroups(groups); err != nil {
-		return err
-	}
-	if at.Events > began {
-		l.Log.Info().Uint64("events", at.Events-began).Uint64("last", at.Events).Msg("folded the journal")
-	}
-	return nil
-}
-
-// foldGroups folds groups in one transaction.
-func (l *Engine) foldGroups(groups []journal.Group) error {
-	if len(groups) == 0 {
-		return nil
-	}
-	var edge *merkle.Edge
-	err := l.Store.Update(func(w kv.Writer) error {
-		s, err := state.Begin(w, time.Time{})
-		if err != nil {
-			return err
-		}
-		s.Known, s.Edge, s.Copied = &l.Known, l.edge, true
-		texts := &wire.Texts{}
-		for _, g := range groups {
-			if err := foldGroup(s, g, texts); err != nil {
-				return fmt.Errorf("journal: %w", err)
-			}
-		}
-		edge = s.Edge
-		return fold.Flush(s)
-	})
-	if err == nil {
-		l.edge = edge
-	}
-	return err
-}
-
-// foldGroup folds a group, and holds what comes of it against the root that the group says.
-func foldGroup(s *state.State, g journal.Group, texts *wire.Texts) error {
-	if s.Counters.Events != g.Before.Events {
-		return errs.Corrupt(nil, "a group behind event %d follows on event %d", g.Before.Events, s.Counters.Events)
-	}
-	for i, record := range g.Records {
-		ev, err := event.DecodeBare(g.Before.Events+1+uint64(i), record, texts)
-		if err == nil {
-			err = fold.Append(s, ev)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if end := (journal.Position{Events: s.Counters.Events, Root: s.Edge.Root()}); end != g.After {
-		return errs.Corrupt(nil, "the events up to %d come to another tree than the group says", end.Events)
-	}
-	return s.Counters.CheckWhole()
 }

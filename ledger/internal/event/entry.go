@@ -112,20 +112,22 @@ func (w *Written) Bare() []byte {
 	return e.Buf
 }
 
-// DecodeBare reads what [Written.Bare] returned for the event with a number, and puts texts where t says.
-func DecodeBare(number uint64, bare []byte, t *wire.Texts) (Event, error) {
+// ReadBare reads what [Written.Bare] returned for the event with a number, and puts texts where t says, nil for memory of their own. The event is
+// returned also as it is written, in the memory of bare: there is one way to write it, and no other can be read.
+func ReadBare(number uint64, bare []byte, t *wire.Texts) (ev Event, w Written, err error) {
 	d := &wire.Decoder{Rest: bare}
-	public := &wire.Decoder{Rest: d.Take(d.Uvarint())}
-	hidden := &wire.Decoder{Rest: d.Rest, Texts: t}
-	ev := Event{Number: number}
+	w.public.Buf = d.Take(d.Uvarint())
+	w.hidden.Buf = d.Rest
+	public, hidden := &wire.Decoder{Rest: w.public.Buf}, &wire.Decoder{Rest: w.hidden.Buf, Texts: t}
+	ev.Number = number
 	hidden.Array(ev.Salt[:])
-	if d.Err != nil {
-		return Event{}, fmt.Errorf("event %d: %w", number, d.Err)
+	if err = d.Err; err == nil {
+		err = ev.decode(public, hidden)
 	}
-	if err := ev.decode(public, hidden); err != nil {
-		return Event{}, fmt.Errorf("event %d: %w", number, err)
+	if err != nil {
+		return Event{}, Written{}, fmt.Errorf("event %d: %w", number, err)
 	}
-	return ev, nil
+	return ev, w, nil
 }
 
 // Leaf returns the event's leaf in the tree.

@@ -236,15 +236,15 @@ func TestGoldenBareEvents(t *testing.T) {
 	lines := "# kind and bytes of events as a journal keeps them, in hex\n"
 	for _, n := range append(goldenEntries(t), goldenFiniteEntries(t)...) {
 		bare := new(Written).Write(&n.Event).Bare()
-		back, err := DecodeBare(n.Number, bare, nil)
+		back, w, err := ReadBare(n.Number, bare, nil)
 		must(t, err)
-		if again := new(Written).Write(&back).Bare(); !bytes.Equal(again, bare) || back.Number != n.Number || back.Leaf() != n.Leaf() {
+		if again := w.Bare(); !bytes.Equal(again, bare) || back.Number != n.Number || back.Leaf() != n.Leaf() || w.Leaf() != n.Leaf() {
 			t.Errorf("%+v became %+v", n.Event, back)
 		}
 		lines += fmt.Sprintf("%s %x\n", n.Change.Kind(), bare)
 		if erasable(n.Change) {
 			erased := n.Erase()
-			if _, err := DecodeBare(n.Number, new(Written).Write(&erased.Event).Bare(), nil); !errors.Is(err, errs.ErrCorrupt) {
+			if _, _, err := ReadBare(n.Number, new(Written).Write(&erased.Event).Bare(), nil); !errors.Is(err, errs.ErrCorrupt) {
 				t.Errorf("%s, erased: %v", n.Change.Kind(), err)
 			}
 		}

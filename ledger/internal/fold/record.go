@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator takes as long as some
@@ -55,26 +58,80 @@ func Append(s *state.State, ev event.Event) error {
 		}
 		s.Edge = edge
 	}
-	if err := Apply(s, ev); err != nil {
-		return fmt.Errorf("event %d (%s): %w", ev.Number, ev.Change.Kind(), err)
+	if err := applyNext(s, ev); err != nil {
+		return err
 	}
-	bytes := s.Written.Write(&ev)
-	hashes, err := s.Edge.Append(bytes.Leaf())
+	written := s.Written.Write(&ev)
+	hashes, err := s.Edge.Append(written.Leaf())
 	if err != nil {
 		return err
 	}
-	s.Buffer.Key().U64(ev.Number)
-	bytes.Record(s.Buffer.Value(), s.Linked.Previous, hashes)
+	if s.Journaled {
+		s.Records = append(s.Records, s.Bare.Keep(written.Bare()))
+	}
+	return add(s, ev.Number, written, hashes)
+}
+
+func applyNext(s *state.State, ev event.Event) error {
+	if err := Apply(s, ev); err != nil {
+		return fmt.Errorf("event %d (%s): %w", ev.Number, ev.Change.Kind(), err)
+	}
+	return nil
+}
+
+// add adds the event that was applied to the log, and erases those that it destroys.
+func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Hash) error {
+	s.Buffer.Key().U64(number)
+	written.Record(s.Buffer.Value(), s.Linked.Previous, hashes)
 	if err := s.Write(state.BucketEvents); err != nil {
 		return err
-	}
-	if s.Journaled {
-		s.Records = append(s.Records, s.Bare.Keep(bytes.Bare()))
 	}
 	if err := eraseFrom(s, s.Linked.Erase); err != nil {
 		return err
 	}
 	return eraseFrom(s, s.Linked.EraseRequests)
+}
+
+// Sealed is an event of a journal, with what follows from the log before it alone, and not from the state.
+type Sealed struct {
+	event   event.Event
+	written event.Written
+	hashes  []tlog.Hash // of the tree, that it completes
+}
+
+// Sealer makes [Sealed] of the events of a journal, one after another.
+type Sealer struct {
+	Edge *merkle.Edge // of the tree behind the last of them
+	made []tlog.Hash  // memory for hashes
+}
+
+// Seal reads the next event. It is in the memory of bare, and in that of texts.
+func (x *Sealer) Seal(bare []byte, texts *wire.Texts) (e Sealed, err error) {
+	if e.event, e.written, err = event.ReadBare(x.Edge.Size()+1, bare, texts); err != nil {
+		return e, err
+	}
+	hashes, err := x.Edge.Append(e.written.Leaf())
+	if err != nil {
+		return e, err
+	}
+	if cap(x.made)-len(x.made) < len(hashes) {
+		x.made = make([]tlog.Hash, 0, hashesAtOnce+len(hashes))
+	}
+	from := len(x.made)
+	x.made = append(x.made, hashes...)
+	e.hashes = x.made[from:len(x.made):len(x.made)]
+	return e, nil
+}
+
+// hashesAtOnce is for how many hashes there is memory at a time.
+const hashesAtOnce = 1024
+
+// Restore applies an event of a journal and adds it to the log, as [Append] did when it was recorded. The edge of the state does not go along.
+func Restore(s *state.State, e *Sealed) error {
+	if err := applyNext(s, e.event); err != nil {
+		return err
+	}
+	return add(s, e.event.Number, &e.written, e.hashes)
 }
 
 // Flush writes what is kept in memory during a transaction: the tallies and the counters. It is the last call before the commit.
