@@ -296,8 +296,9 @@ func (r *race) reads(ctx context.Context, f field) error {
 
 // orders hands out orders nobody has had before: everybody at the next ε, in random order, and so on.
 type orders struct {
-	names []string
-	made  int
+	names  []string
+	made   int
+	rising bool // so are their keys, as those with a time in front do; else they are in no order
 }
 
 func newOrders(n int) *orders {
@@ -321,8 +322,11 @@ func (o *orders) next(n int) (all []order, err error) {
 func (o *orders) at(n int) (order, error) {
 	name := o.names[n%len(o.names)]
 	epsilon, err := tenths(1 + levelsRaised + n/len(o.names))
-	key := fmt.Sprintf("order-%016x", uint64(n)*0x9e3779b97f4a7c15) // in no order
-	return order{key: key, object: name, epsilon: epsilon, truth: truthOf(name)}, err
+	key := uint64(n)
+	if !o.rising {
+		key *= 0x9e3779b97f4a7c15
+	}
+	return order{key: fmt.Sprintf("order-%016x", key), object: name, epsilon: epsilon, truth: truthOf(name)}, err
 }
 
 // releases measures durable releases of one object each, by some callers at a time.
@@ -375,6 +379,9 @@ const enoughCheckpoints = 20
 // enough checkpoints, and the others for as long.
 func (r *race) sustained(ctx context.Context, f field, o *orders, callers int) error {
 	name, began, most := fmt.Sprintf("release, %d callers, grouped, sustained", callers), o.made, 0
+	if o.rising {
+		name += ", rising keys"
+	}
 	length := r.sustain
 	err := r.turn(ctx, name, aSecond, f, 0, func(c contestant) (one sample, err error) {
 		before, err := checkpoints(c)
@@ -495,9 +502,11 @@ func (r *race) life(ctx context.Context, life int, last bool) (err error) {
 			return err
 		}
 	}
-	for _, callers := range []int{64, 256} {
-		if err := r.sustained(ctx, f, o, callers); err != nil {
-			return err
+	for _, o.rising = range []bool{false, true} {
+		for _, callers := range []int{64, 256} {
+			if err := r.sustained(ctx, f, o, callers); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
