@@ -448,18 +448,23 @@ func TestAGroupIsWhole(t *testing.T) {
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	defer file.Close()
+	var edge *merkle.Edge
+	must(t, file.View(func(r kv.Reader) error {
+		s, err := state.Snapshot(r)
+		if err == nil {
+			edge, err = merkle.LoadEdge(s.Counters.Events, s)
+		}
+		return err
+	}))
 	half := func(g *journal.Group) {
-		must(t, file.View(func(r kv.Reader) error {
-			s, err := state.Snapshot(r)
-			must(t, err)
-			edge, err := merkle.LoadEdge(s.Counters.Events, s)
-			must(t, err)
-			_, written, err := event.ReadBare(g.Before.Events+1, g.Records[0], nil)
-			must(t, err)
+		_, written, err := event.ReadBare(g.Before.Events+1, g.Records[0], nil)
+		if err == nil {
 			_, err = edge.Append(written.Leaf())
-			g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: edge.Root()}
-			return err
-		}))
+		}
+		if err != nil {
+			t.Error(err) // and no more: this is another goroutine
+		}
+		g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: edge.Root()}
 	}
 	l, err := readStore(file, otherJournals{besideFile(path), half}, Options{})
 	must(t, err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -17,30 +18,32 @@ import (
 )
 
 const (
-	// foldedTogether is how many events, about, are folded in one transaction.
+	// foldedTogether is how many events, about, are folded in one transaction, and foldedBytes how many bytes of them.
 	foldedTogether = 4096
+	foldedBytes    = 4 << 20
 	// toldEvery is how often a fold says how far it is.
 	toldEvery = time.Second
 )
 
-// sealed are groups of a journal that are folded in one transaction.
-type sealed struct {
-	events []fold.Sealed
+// part are groups of a journal that are folded in one transaction.
+type part struct {
+	events []fold.Recorded
 	ends   []int        // of the groups among them
 	edge   *merkle.Edge // of the tree behind them
-	texts  wire.Texts   // of the events
 	at     journal.Position
+	texts  wire.Texts // of the events
+	bytes  int
 }
 
 // full tells whether the next groups are folded in another transaction.
-func (b *sealed) full() bool { return len(b.events) >= foldedTogether }
+func (p *part) full() bool { return len(p.events) >= foldedTogether || p.bytes >= foldedBytes }
 
 // restore folds the groups.
-func (b *sealed) restore(s *state.State) error {
+func (p *part) restore(s *state.State) error {
 	from := 0
-	for _, end := range b.ends {
+	for _, end := range p.ends {
 		for ; from < end; from++ {
-			if err := fold.Restore(s, &b.events[from]); err != nil {
+			if err := fold.Restore(s, &p.events[from]); err != nil {
 				return err
 			}
 		}
@@ -51,20 +54,21 @@ func (b *sealed) restore(s *state.State) error {
 	return nil
 }
 
-// sealer reads the groups of a journal, and holds them against each other: that needs no state, so it goes on while what was read is folded.
-type sealer struct{ fold.Sealer }
+// reader reads the groups of a journal, and holds them against each other. It needs no state, so it goes on while what was read is folded.
+type reader struct{ fold.Reader }
 
-// add adds a group. What comes of it is held against the root that it says.
-func (x *sealer) add(to *sealed, g journal.Group) error {
+// add adds a group to a part. What comes of it is held against the root that it says.
+func (x *reader) add(to *part, g journal.Group) error {
 	if x.Edge.Size() != g.Before.Events {
 		return errs.Corrupt(nil, "journal: a group behind event %d follows on event %d", g.Before.Events, x.Edge.Size())
 	}
 	for _, record := range g.Records {
-		e, err := x.Seal(record, &to.texts)
+		e, err := x.Read(record, &to.texts)
 		if err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
 		to.events = append(to.events, e)
+		to.bytes += len(record)
 	}
 	to.at = journal.Position{Events: x.Edge.Size(), Root: x.Edge.Root()}
 	if to.at != g.After {
@@ -74,60 +78,81 @@ func (x *sealer) add(to *sealed, g journal.Group) error {
 	return nil
 }
 
-// end returns what is to be folded, once all is added.
-func (x *sealer) end(b *sealed) *sealed {
-	b.edge = x.Edge.Clone()
-	return b
+// end ends a part.
+func (x *reader) end(p *part) *part {
+	p.edge = x.Edge.Clone()
+	return p
 }
 
-// sealed returns the groups behind the edge in some parts.
-func (x *sealer) sealed(groups iter.Seq2[journal.Group, error]) iter.Seq2[*sealed, error] {
-	return func(yield func(*sealed, error) bool) {
-		part := &sealed{}
+// parts returns the groups behind the edge in parts.
+func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, error] {
+	return func(yield func(*part, error) bool) {
+		p := &part{}
 		for g, err := range groups {
 			if err == nil {
-				err = x.add(part, g)
+				err = x.add(p, g)
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if !part.full() {
+			if !p.full() {
 				continue
 			}
-			if !yield(x.end(part), nil) {
+			if !yield(x.end(p), nil) {
 				return
 			}
-			part = &sealed{}
+			p = &part{events: make([]fold.Recorded, 0, len(p.events))}
 		}
-		if len(part.ends) > 0 {
-			yield(x.end(part), nil)
+		if len(p.ends) > 0 {
+			yield(x.end(p), nil)
 		}
 	}
 }
 
-// ahead has another goroutine make a sequence, one element ahead of whoever ranges over it.
-func ahead[T any](elements iter.Seq2[T, error]) iter.Seq2[T, error] {
+var errGivenUp = errors.New("whoever read the journal has given up")
+
+// ahead has another goroutine make a sequence, one element ahead of whoever ranges over it. stop has it end soon. What panics there goes on
+// here.
+func ahead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type element struct {
-		it  T
-		err error
+		it    T
+		err   error
+		panic any
 	}
 	return func(yield func(T, error) bool) {
-		made, end := make(chan element), make(chan struct{})
+		made, left := make(chan element), make(chan struct{})
+		send := func(one element) bool {
+			select {
+			case made <- one:
+				return true
+			case <-left:
+				return false
+			}
+		}
 		var maker sync.WaitGroup
 		maker.Go(func() {
 			defer close(made)
+			last := element{err: errGivenUp} // a test may end its goroutine
+			defer func() {
+				if last.panic = recover(); last.panic != nil || last.err != nil {
+					send(last)
+				}
+			}()
 			for it, err := range elements {
-				select {
-				case made <- element{it, err}:
-				case <-end:
-					return
+				if !send(element{it: it, err: err}) {
+					break
 				}
 			}
+			last.err = nil
 		})
 		defer maker.Wait()
-		defer close(end)
+		defer close(left)
+		defer stop()
 		for one := range made {
+			if one.panic != nil {
+				panic(one.panic)
+			}
 			if !yield(one.it, one.err) {
 				return
 			}
@@ -135,14 +160,14 @@ func ahead[T any](elements iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// sealer returns one that begins where the log ends, and where that is.
-func (l *Engine) sealer() (x *sealer, at journal.Position, err error) {
+// reader returns one that begins where the log ends, and where that is.
+func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
 		if err != nil {
 			return err
 		}
-		x, at = &sealer{}, s.Counters.Position
+		x, at = &reader{}, s.Counters.Position
 		if l.edge != nil && l.edge.Size() == at.Events {
 			x.Edge = l.edge.Clone()
 		} else {
@@ -155,23 +180,24 @@ func (l *Engine) sealer() (x *sealer, at journal.Position, err error) {
 
 // foldJournal folds the events behind those in the file.
 func (l *Engine) foldJournal(j journal.Journal) error {
-	x, at, err := l.sealer()
+	x, at, err := l.reader()
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(context.Background())
-	defer end()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	began, told := at.Events, time.Now()
-	tell := func(text string) { l.Log.Info().Uint64("events", at.Events-began).Uint64("last", at.Events).Msg(text) }
-	for part, err := range ahead(x.sealed(j.Read(ctx, at))) {
+	tell := func(text string) {
+		l.Log.Info().Uint64("events", at.Events-began).Uint64("last", at.Events).Msg(text)
+	}
+	for p, err := range ahead(stop, x.parts(j.Read(ctx, at))) {
 		if err == nil {
-			err = l.fold(part)
+			err = l.fold(p)
 		}
 		if err != nil {
-			end() // whoever reads ahead need not go on
 			return err
 		}
-		if at = part.at; time.Since(told) >= toldEvery {
+		if at = p.at; time.Since(told) >= toldEvery {
 			told = time.Now()
 			tell("folding the journal")
 		}
@@ -183,21 +209,21 @@ func (l *Engine) foldJournal(j journal.Journal) error {
 }
 
 // fold folds groups in one transaction.
-func (l *Engine) fold(part *sealed) error {
+func (l *Engine) fold(p *part) error {
 	err := l.Store.Update(func(w kv.Writer) error {
 		s, err := state.Begin(w, time.Time{})
 		if err != nil {
 			return err
 		}
 		s.Known, s.Copied = &l.Known, true
-		if err := part.restore(s); err != nil {
+		if err := p.restore(s); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
-		s.Edge = part.edge
+		s.Edge = p.edge
 		return fold.Flush(s)
 	})
 	if err == nil {
-		l.edge = part.edge
+		l.edge = p.edge
 	}
 	return err
 }

@@ -115,33 +115,33 @@ func passes(err error) bool {
 
 // foldMore waits until the journal goes on, and folds some of what has come.
 func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
-	x, at, err := l.sealer()
+	x, at, err := l.reader()
 	if err == nil {
 		err = f.Await(ctx, at)
 	}
 	if err != nil {
 		return err
 	}
-	part := &sealed{at: at}
+	p := &part{at: at}
 	for g, err := range f.Read(ctx, at) {
 		if err == nil {
-			err = x.add(part, g)
+			err = x.add(p, g)
 		}
 		if err != nil {
 			return err
 		}
-		if part.full() {
+		if p.full() {
 			break
 		}
 	}
 	if s, can := f.(journal.Settler); can {
 		err = s.Settle(ctx) // nobody is shown what a loss of power could still undo
 	}
-	if err == nil && len(part.ends) > 0 {
-		err = l.fold(x.end(part))
+	if err == nil && len(p.ends) > 0 {
+		err = l.fold(x.end(p))
 	}
 	if err == nil {
-		l.Queue.settled(part.at.Events)
+		l.Queue.settled(p.at.Events)
 	}
 	return err
 }

@@ -116,8 +116,8 @@ func (w *Written) Bare() []byte {
 // returned also as it is written, in the memory of bare: there is one way to write it, and no other can be read.
 func ReadBare(number uint64, bare []byte, t *wire.Texts) (ev Event, w Written, err error) {
 	d := &wire.Decoder{Rest: bare}
-	w.public.Buf = d.Take(d.Uvarint())
-	w.hidden.Buf = d.Rest
+	w.public.Buf = slices.Clip(d.Take(d.Uvarint()))
+	w.hidden.Buf = slices.Clip(d.Rest)
 	public, hidden := &wire.Decoder{Rest: w.public.Buf}, &wire.Decoder{Rest: w.hidden.Buf, Texts: t}
 	ev.Number = number
 	hidden.Array(ev.Salt[:])

@@ -7,7 +7,8 @@
 // events came to ([state.Underway]). Where events are erased, only what they left can be compared.
 //
 // [Record] is how new events come into being: it numbers and salts the changes of a request, applies them and appends them to the log, and
-// erases what they destroy. [Flush] writes what was kept in memory.
+// erases what they destroy. What was recorded before is read from a journal ([Reader]), and added again ([Restore]). [Flush] writes what was
+// kept in memory.
 //
 // The package rests on state and terms. Which events a request yields is decided above it.
 package fold

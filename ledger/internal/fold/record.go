@@ -92,21 +92,24 @@ func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Ha
 	return eraseFrom(s, s.Linked.EraseRequests)
 }
 
-// Sealed is an event of a journal, with what follows from the log before it alone, and not from the state.
-type Sealed struct {
+// Recorded is an event of a journal, with what follows from the log before it alone, and not from the state.
+type Recorded struct {
 	event   event.Event
 	written event.Written
 	hashes  []tlog.Hash // of the tree, that it completes
 }
 
-// Sealer makes [Sealed] of the events of a journal, one after another.
-type Sealer struct {
+// Reader reads the events of a journal, one after another.
+type Reader struct {
 	Edge *merkle.Edge // of the tree behind the last of them
 	made []tlog.Hash  // memory for hashes
 }
 
-// Seal reads the next event. It is in the memory of bare, and in that of texts.
-func (x *Sealer) Seal(bare []byte, texts *wire.Texts) (e Sealed, err error) {
+// mostHashes is for how many hashes memory is asked for at a time, at most.
+const mostHashes = 1024
+
+// Read reads the next event. It is in the memory of bare, and in that of texts.
+func (x *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
 	if e.event, e.written, err = event.ReadBare(x.Edge.Size()+1, bare, texts); err != nil {
 		return e, err
 	}
@@ -115,19 +118,16 @@ func (x *Sealer) Seal(bare []byte, texts *wire.Texts) (e Sealed, err error) {
 		return e, err
 	}
 	if cap(x.made)-len(x.made) < len(hashes) {
-		x.made = make([]tlog.Hash, 0, hashesAtOnce+len(hashes))
+		x.made = make([]tlog.Hash, 0, len(hashes)+min(2*cap(x.made), mostHashes))
 	}
 	from := len(x.made)
 	x.made = append(x.made, hashes...)
-	e.hashes = x.made[from:len(x.made):len(x.made)]
+	e.hashes = slices.Clip(x.made[from:])
 	return e, nil
 }
 
-// hashesAtOnce is for how many hashes there is memory at a time.
-const hashesAtOnce = 1024
-
 // Restore applies an event of a journal and adds it to the log, as [Append] did when it was recorded. The edge of the state does not go along.
-func Restore(s *state.State, e *Sealed) error {
+func Restore(s *state.State, e *Recorded) error {
 	if err := applyNext(s, e.event); err != nil {
 		return err
 	}

@@ -127,13 +127,14 @@ type asideWriter struct {
 	full   [][]byte // portions for the next transaction, the last of which is not ended
 	number uint64   // of that one
 	spare  [][]byte // memory of those that were written
-	// written is how much of the layer is aside, in bytes as it counts them.
-	written int64
+	// records is how many are in the portions for the next transaction.
+	records int
+	effort  *effort
 }
 
 // setAside writes the frozen layer aside, and returns in how many portions.
-func (t *Table) setAside(c *layers) (count int, err error) {
-	w := &asideWriter{table: t, layers: c}
+func (t *Table) setAside(c *layers, e *effort) (count int, err error) {
+	w := &asideWriter{table: t, layers: c, effort: e}
 	for _, b := range c.frozen.buckets {
 		for at := seek([]*layer{c.frozen}, b.name, nil, math.MaxUint64); at.key != nil; at.next() {
 			if err := w.add(b.name, at.key, at.value); err != nil {
@@ -152,7 +153,7 @@ func (w *asideWriter) add(bucket string, key, value []byte) error {
 		}
 	}
 	w.size += max(len(key)+len(value), leastRecord)
-	w.written += int64(len(key) + len(value) + recordBytes)
+	w.records++
 	b := &w.full[len(w.full)-1]
 	*b = appendText(appendText(*b, key), value)
 	return nil
@@ -190,8 +191,9 @@ func (w *asideWriter) end(last bool) {
 // flush writes the portions. What an earlier try has left goes before the first, and with the last comes the mark.
 func (w *asideWriter) flush(last bool) error {
 	w.end(last)
-	first := w.number - uint64(len(w.full)) + 1
+	first, begun := w.number-uint64(len(w.full))+1, time.Now()
 	err := w.table.update(w.layers.mark, func(to kv.Writer) error {
+		w.table.stage.Store(w.effort.begin(Aside, w.records))
 		if first == 1 {
 			if err := clearAside(to); err != nil {
 				return err
@@ -209,8 +211,8 @@ func (w *asideWriter) flush(last bool) error {
 		return nil
 	})
 	w.full, w.spare = w.spare[:0], w.full
-	size := w.layers.frozen.size()
-	w.table.stage.Store(&stage{from: allAside * float64(min(w.written, size)) / float64(max(size, 1))})
+	w.table.stage.Store(w.effort.end(Aside, w.records, time.Since(begun)))
+	w.records = 0
 	return err
 }
 
@@ -233,9 +235,8 @@ func clearAside(w kv.Writer) error {
 }
 
 // placeAll puts everything that is aside into its place, and removes it there.
-func (t *Table) placeAll(c *layers) error {
+func (t *Table) placeAll(c *layers, e *effort) error {
 	var memory []byte
-	e := effortFor(c.frozen, t.efforts)
 	for n := 1; n <= c.portions; n++ {
 		var p portion
 		begun, records := time.Now(), 0
@@ -261,7 +262,6 @@ func (t *Table) placeAll(c *layers) error {
 			t.takeTime()
 		}
 	}
-	t.efforts = e.learned()
 	return nil
 }
 

@@ -115,12 +115,14 @@ func (t *Table) store() (err error) {
 	}()
 	defer t.stage.Store(nil)
 	c := t.current.Load()
+	e := effortFor(c.frozen, t.efforts)
 	switch {
 	case c.portions > 0: // it is aside already
+		e.pass(Aside, c.frozen.length())
 	case max(int(c.frozen.size()), c.frozen.length()*leastRecord) <= t.options.Portion, bytes.Equal(c.mark, c.next):
 		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearAside(w), c.frozen.writeTo(w)) })
 	default:
-		count, err := t.setAside(c)
+		count, err := t.setAside(c, e)
 		if err != nil {
 			return err
 		}
@@ -128,7 +130,10 @@ func (t *Table) store() (err error) {
 		t.setLayers(c)
 		t.at(SetAside)
 	}
-	return t.placeAll(c)
+	if err = t.placeAll(c, e); err == nil {
+		t.efforts = e.learned()
+	}
+	return err
 }
 
 // update changes the base if that has a mark.

@@ -1,6 +1,9 @@
 package table
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // paceStep is how long an update, or a checkpoint, waits until it looks again whether it may go on.
 const paceStep = time.Millisecond
@@ -45,19 +48,15 @@ const longestPause = 5 * time.Millisecond
 
 // ahead tells whether more of the checkpoint is done than of the active layer is filled.
 func (t *Table) ahead() bool {
-	s := t.stage.Load()
-	return s != nil && s.at(time.Now()) > float64(t.current.Load().active.size())/float64(t.options.Limit)
+	return t.stage.Load().at(time.Now()) > float64(t.current.Load().active.size())/float64(t.options.Limit)
 }
 
-// stage is a transaction of a checkpoint. How far the checkpoint is, is told as a share of the time that all of it takes.
+// stage is how far a checkpoint is, and what the transaction that runs, if one does, adds to that.
 type stage struct {
-	from, to float64 // when it begins, and when it ends
+	from, to float64 // when the transaction begins, and when it ends
 	begun    time.Time
-	expected time.Duration // that it takes; 0 if nobody knows
+	expected time.Duration // that it takes; 0 if none runs
 }
-
-// allAside is how far a checkpoint is when all is aside: that takes about so much of its time.
-const allAside = 0.2
 
 // at returns how far the checkpoint is. While a transaction runs that is a guess, so that who waits need not wait for its end.
 func (s *stage) at(now time.Time) float64 {
@@ -67,28 +66,38 @@ func (s *stage) at(now time.Time) float64 {
 	return s.from + (s.to-s.from)*min(1, float64(now.Sub(s.begun))/float64(s.expected))
 }
 
-// unknownEffort is how long a record of a bucket is expected to take of which none was put into its place yet.
-const unknownEffort = 2 * time.Microsecond
+const (
+	// unknownEffort is how long a record of a bucket is expected to take of which few were put into their places yet.
+	unknownEffort = 2 * time.Microsecond
+	// mostEffort is how long it is expected to take at most. It may have taken longer, for a disk may hang.
+	mostEffort = 200 * time.Microsecond
+	// fewRecords are so few that what a transaction takes by itself is most of what they took.
+	fewRecords = 64
+)
 
-// effort is how long a checkpoint takes to put everything into its place, reckoned by the one before. Records of one bucket lie close
-// together, and each of another changes a page of its own.
+// efforts are how long a record takes, by the bucket into which it is put: those of one lie close together, and each of another changes a page
+// of its own. That of [Aside] is what it takes to write a record aside.
+type efforts map[string]time.Duration
+
+// effort is how long a checkpoint takes, reckoned by those before it.
 type effort struct {
-	each      map[string]time.Duration // that a record of a bucket took before
-	all, done time.Duration            // as expected
-	records   map[string]int           // that are in their places
-	took      map[string]time.Duration
+	each      efforts
+	all, done time.Duration  // as expected
+	records   map[string]int // that were put into each bucket
+	took      efforts        // all of these
 }
 
-// effortFor returns what is expected of a checkpoint that has written a layer aside.
-func effortFor(l *layer, each map[string]time.Duration) *effort {
-	e := &effort{each: each, records: map[string]int{}, took: map[string]time.Duration{}}
+// effortFor returns what is expected of a checkpoint of a layer.
+func effortFor(l *layer, each efforts) *effort {
+	e := &effort{each: each, records: map[string]int{}, took: efforts{}}
+	e.all = e.expects(Aside, l.length())
 	for name, n := range l.lengths() {
 		e.all += e.expects(name, n)
 	}
 	return e
 }
 
-// expects returns how long some records of a bucket are likely to take.
+// expects returns how long it is likely to take to put some records into a bucket.
 func (e *effort) expects(bucket string, records int) time.Duration {
 	each, known := e.each[bucket]
 	if !known {
@@ -97,30 +106,38 @@ func (e *effort) expects(bucket string, records int) time.Duration {
 	return each * time.Duration(records)
 }
 
-// begin returns the stage in which some records of a bucket are put into their places.
+// begin returns the stage in which some records are put into a bucket.
 func (e *effort) begin(bucket string, records int) *stage {
 	expected := e.expects(bucket, records)
 	return &stage{from: e.share(e.done), to: e.share(e.done + expected), begun: time.Now(), expected: expected}
 }
 
-// end notes how long they took, and returns the stage behind them.
-func (e *effort) end(bucket string, records int, took time.Duration) *stage {
+// pass returns the stage behind that.
+func (e *effort) pass(bucket string, records int) *stage {
 	e.done += e.expects(bucket, records)
-	e.records[bucket] += records
-	e.took[bucket] += took
 	return &stage{from: e.share(e.done)}
 }
 
-// share returns how far the checkpoint is when so much is done of what is to be put into its place.
-func (e *effort) share(done time.Duration) float64 {
-	return allAside + (1-allAside)*min(1, float64(done)/float64(max(e.all, 1)))
+// end is pass, and notes how long they took.
+func (e *effort) end(bucket string, records int, took time.Duration) *stage {
+	e.records[bucket] += records
+	e.took[bucket] += took
+	return e.pass(bucket, records)
 }
 
-// learned returns how long a record of each bucket took.
-func (e *effort) learned() map[string]time.Duration {
-	each := map[string]time.Duration{}
+// share returns how far the checkpoint is when so much is done.
+func (e *effort) share(done time.Duration) float64 {
+	return min(1, float64(done)/float64(max(e.all, 1)))
+}
+
+// learned returns how long a record takes, with what this checkpoint has shown.
+func (e *effort) learned() efforts {
+	each := efforts{}
+	maps.Copy(each, e.each)
 	for bucket, took := range e.took {
-		each[bucket] = max(took/time.Duration(max(e.records[bucket], 1)), 1)
+		if n := e.records[bucket]; n >= fewRecords {
+			each[bucket] = min(max(took/time.Duration(n), 1), mostEffort)
+		}
 	}
 	return each
 }

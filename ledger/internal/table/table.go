@@ -75,13 +75,13 @@ type Table struct {
 	options Options
 	seed    maphash.Seed // of the hashes of keys
 
-	compacting    sync.Mutex               // held by Compact, which may wait long; locked before checkpointing
-	checkpointing sync.Mutex               // held while a checkpoint runs, and by Close
-	writing       sync.Mutex               // held by each update, and when the active layer is frozen; locked after checkpointing
-	current       atomic.Pointer[layers]   // changed only with mu held
-	stage         atomic.Pointer[stage]    // of the checkpoint that runs; nil if none does
-	efforts       map[string]time.Duration // how long the last checkpoint took for a record of each bucket; guarded by checkpointing
-	hurry         atomic.Int64             // how many wait for a checkpoint
+	compacting    sync.Mutex             // held by Compact, which may wait long; locked before checkpointing
+	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
+	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
+	current       atomic.Pointer[layers] // changed only with mu held
+	stage         atomic.Pointer[stage]  // of the checkpoint that runs; nil if none has begun to write
+	efforts       efforts                // of the checkpoints before; guarded by checkpointing
+	hurry         atomic.Int64           // how many wait for a checkpoint
 
 	mu       sync.Mutex
 	number   uint64 // of the last update published
@@ -119,6 +119,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	}
 	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed()}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
+	t.efforts = efforts{Aside: unknownEffort / 4} // it is in the order in which it is written
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
 		if err != nil {
