@@ -32,7 +32,7 @@ const (
 	// keeps some ten kilobytes until it is committed: the largest portion changes some 2,000 pages.
 	leastRecord = 512
 	// asideTogether is how many portions one transaction writes aside.
-	asideTogether = 8
+	asideTogether = 4
 	// mostBuckets is how many there may be aside. A ledger has a dozen; a forged file should not keep anybody busy.
 	mostBuckets = 64
 )
