@@ -16,24 +16,25 @@ type heldFile struct {
 	kv.Store
 	updates atomic.Int64
 	hold    atomic.Pointer[gate]
+	let     atomic.Int64 // how many pass before the gate holds up the others
 }
 
 func (f *heldFile) Update(fn func(kv.Writer) error) error {
 	f.updates.Add(1)
-	if g := f.hold.Load(); g != nil {
+	if g := f.hold.Load(); g != nil && f.let.Add(-1) < 0 {
 		_ = g.pass()
 	}
 	return f.Store.Update(fn)
 }
 
-func openHeld(t testing.TB, path string) (*Ledger, *heldFile) {
+func openHeld(t testing.TB, path string, o Options) (*Ledger, *heldFile) {
 	t.Helper()
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	f := &heldFile{Store: file}
-	l, err := readStore(f, besideFile(path), Options{})
+	l, err := readStore(f, besideFile(path), o)
 	must(t, err)
-	must(t, l.begin(Options{}))
+	must(t, l.begin(o))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, f
 }
@@ -42,7 +43,7 @@ func openHeld(t testing.TB, path string) (*Ledger, *heldFile) {
 func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	names := crowd(51)
 	path := votersFile(t, "9", names...)
-	l, f := openHeld(t, path)
+	l, f := openHeld(t, path, Options{})
 	for i, name := range names {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 	}

@@ -505,6 +505,9 @@ func (b *Bulk) lookUp(ctx context.Context) (st Standing, done Outcome, err error
 // runParts carries out what is left of a request over so many objects, and adds it to what came of it before.
 func (b *Bulk) runParts(ctx context.Context, st *Standing, total int, into *Outcome) error {
 	for done := 0; !st.Done; {
+		if err := b.Engine.AwaitRoom(ctx); err != nil {
+			return err
+		}
 		if err := b.Work.Truths(ctx, st.Cursor); err != nil {
 			return err
 		}

@@ -85,6 +85,14 @@ func (l *Engine) trim(at journal.Position) error {
 	return nil
 }
 
+// AwaitRoom waits while what is in memory only is for others than who makes many large commits ([table.Table.AwaitRoom]).
+func (l *Engine) AwaitRoom(ctx context.Context) error {
+	if l.table == nil {
+		return nil
+	}
+	return l.table.AwaitRoom(ctx)
+}
+
 // Copier returns what copies the file, with everything committed before. Of a ledger open for reading only the copy must be completed.
 func (l *Engine) Copier() (from kv.Copier, ok bool) {
 	if l.untouched() {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"context"
 	"maps"
 	"time"
 )
@@ -33,6 +34,25 @@ func outruns(size, room, limit int64, done float64) bool {
 	const kept = 0.75 // of the limit, when the checkpoint begins
 	rest := kept * float64(limit) * (1 - done)
 	return size < room && float64(size) > float64(room)-rest
+}
+
+// AwaitRoom waits while the room that is left is for others: whoever makes one large update after another calls it before each. It gets room as the
+// checkpoint goes on, and those who come in between find some more, so that they do not wait behind it.
+func (t *Table) AwaitRoom(ctx context.Context) error {
+	for t.isCrowded() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(paceStep):
+		}
+	}
+	return nil
+}
+
+// isCrowded tells whether more of the active layer is filled than of the checkpoint that runs is done.
+func (t *Table) isCrowded() bool {
+	c, s := t.current.Load(), t.stage.Load()
+	return c.frozen != nil && s != nil && float64(c.active.size()) > s.at(time.Now())*float64(t.options.Limit) && t.stopped() == nil
 }
 
 // takeTime has a checkpoint that nobody waits for pause after a transaction, as long as it is ahead of the updates: then others feel

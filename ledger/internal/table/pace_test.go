@@ -1,6 +1,8 @@
 package table
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -29,6 +31,53 @@ func TestUpdatesKeepPaceWithACheckpoint(t *testing.T) {
 			t.Errorf("%d bytes of %d, %v of it done: slowed down %v, want %v", one.size, one.room, one.done, slow, one.slow)
 		}
 	}
+}
+
+// Whoever makes much waits for the room that a checkpoint makes, and others find some meanwhile.
+func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
+	held, goOn := make(chan struct{}), make(chan struct{})
+	s, err := Over(&memory.Store{}, Options{Mark: Mark{"m", []byte("m")}, Limit: 100_000, Portion: 1000, Step: func(at Step) {
+		if at == SetAside {
+			close(held)
+			<-goOn
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(key string, bytes int) {
+		t.Helper()
+		err := s.Update(func(w kv.Writer) error {
+			return errors.Join(w.Put("b", []byte(key), make([]byte, bytes)), w.Put("m", []byte("m"), []byte(key)))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits := func(want bool) {
+		t.Helper()
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.AwaitRoom(over); (err != nil) != want || want && !errors.Is(err, context.Canceled) {
+			t.Errorf("whoever makes much waits: %v, want %v", err, want)
+		}
+	}
+	for i := range 10 {
+		write(fmt.Sprint(i), 5000)
+	}
+	waits(false)
+	done := make(chan error)
+	go func() { done <- s.Checkpoint() }()
+	<-held
+	waits(false)
+	write("a", 21_000) // a fifth is done
+	waits(true)
+	write("c", 5000) // and this need not wait
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	waits(false)
 }
 
 // filled returns a layer with some records in each bucket.

@@ -1,0 +1,40 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// A raise of everybody waits for a checkpoint before it takes the room that others need: releases go on, and do not wait behind it.
+func TestARaiseLeavesRoomForOthers(t *testing.T) {
+	names := crowd(2 * state.PartSize)
+	l, f := openHeld(t, votersFile(t, "9", names...), Options{Memory: 16 << 20})
+	carryOut(t, l, order(t, "first", "1", names...)) // so much that a checkpoint has more than one transaction
+	held := newGate(t)
+	f.let.Store(1)
+	f.hold.Store(held)
+	written, parts, raised := make(chan error, 1), make(chan int, len(names)), make(chan error, 1)
+	go func() { written <- l.engine.Checkpoint() }()
+	held.wait(t)
+	go func() {
+		second := order(t, "second", "2", names...)
+		second.Progress = func(done, _ int) { parts <- done }
+		_, err := l.Raise(t.Context(), second)
+		raised <- err
+	}()
+	if done := <-parts; done != state.PartSize {
+		t.Errorf("the first part has %d people", done)
+	}
+	for i, name := range names[:20] {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "3"))
+	}
+	if len(parts) > 0 {
+		t.Error("the raise goes on although the checkpoint does not")
+	}
+	held.open()
+	must(t, <-raised)
+	must(t, <-written)
+	wantClean(t, l, VerifyRequest{})
+}
