@@ -39,6 +39,8 @@ func outruns(size, room, limit int64, done float64) bool {
 // AwaitRoom waits while the room that is left is for others: whoever makes one large update after another calls it before each. It gets room as the
 // checkpoint goes on, and those who come in between find some more, so that they do not wait behind it.
 func (t *Table) AwaitRoom(ctx context.Context) error {
+	t.hurry.Add(1) // else each would wait for the other
+	defer t.hurry.Add(-1)
 	for t.isCrowded() {
 		select {
 		case <-ctx.Done():

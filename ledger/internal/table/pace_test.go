@@ -73,7 +73,18 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 	write("a", 21_000) // a fifth is done
 	waits(true)
 	write("c", 5000) // and this need not wait
+	before := s.hurry.Load()
+	got := make(chan error)
+	go func() { got <- s.AwaitRoom(t.Context()) }()
+	for deadline := time.Now().Add(10 * time.Second); s.hurry.Load() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the checkpoint may pause while somebody waits for it")
+		}
+	}
 	close(goOn)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
