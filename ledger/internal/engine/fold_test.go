@@ -51,22 +51,22 @@ func TestWhatIsMadeAheadComesInOrder(t *testing.T) {
 // However it ends, whoever reads is told: a journal that is cut short passes for a whole one else.
 func TestHowWhatIsMadeAheadEnds(t *testing.T) {
 	fault := errors.New("a fault")
-	read := func(elements iter.Seq2[int, error]) (n int, last error, panicked any) {
+	read := func(elements iter.Seq2[int, error]) (n int, panicked any, last error) {
 		defer func() { panicked = recover() }()
 		for _, last = range ahead(func() {}, elements) {
 			n++
 		}
-		return n, last, nil
+		return n, nil, last
 	}
 	ended := false
-	if n, last, panicked := read(counted(10, runtime.Goexit, &ended)); n != 11 || !errors.Is(last, errGivenUp) || panicked != nil || !ended {
+	if n, panicked, last := read(counted(10, runtime.Goexit, &ended)); n != 11 || !errors.Is(last, errGivenUp) || panicked != nil || !ended {
 		t.Errorf("given up behind %d: %v, %v", n, last, panicked)
 	}
-	if n, last, panicked := read(counted(10, func() { panic(fault) }, &ended)); panicked != fault {
+	if n, panicked, last := read(counted(10, func() { panic(fault) }, &ended)); panicked != fault {
 		t.Errorf("a panic behind %d: %v, %v", n, last, panicked)
 	}
 	failing := func(yield func(int, error) bool) { _ = yield(0, nil) && yield(0, fault) }
-	if n, last, panicked := read(failing); n != 2 || last != fault || panicked != nil {
+	if n, panicked, last := read(failing); n != 2 || last != fault || panicked != nil {
 		t.Errorf("an error behind %d: %v, %v", n, last, panicked)
 	}
 }
