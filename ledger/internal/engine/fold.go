@@ -78,12 +78,6 @@ func (x *reader) add(to *part, g journal.Group) error {
 	return nil
 }
 
-// end ends a part.
-func (x *reader) end(p *part) *part {
-	p.edge = x.Edge.Clone()
-	return p
-}
-
 // parts returns the groups behind the edge in parts.
 func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, error] {
 	return func(yield func(*part, error) bool) {
@@ -99,13 +93,14 @@ func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 			if !p.full() {
 				continue
 			}
-			if !yield(x.end(p), nil) {
+			if p.edge = x.Edge.Clone(); !yield(p, nil) {
 				return
 			}
 			p = &part{events: make([]fold.Recorded, 0, len(p.events))}
 		}
 		if len(p.ends) > 0 {
-			yield(x.end(p), nil)
+			p.edge = x.Edge
+			yield(p, nil)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func passes(err error) bool {
 	return true
 }
 
-// foldMore waits until the journal goes on, and folds some of what has come.
+// foldMore waits until the journal goes on, and folds what has come.
 func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	x, at, err := l.reader()
 	if err == nil {
@@ -122,28 +122,19 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	if err != nil {
 		return err
 	}
-	p := &part{at: at}
-	for g, err := range f.Read(ctx, at) {
+	for p, err := range x.parts(f.Read(ctx, at)) {
+		if s, can := f.(journal.Settler); can && err == nil {
+			err = s.Settle(ctx) // nobody is shown what a loss of power could still undo
+		}
 		if err == nil {
-			err = x.add(p, g)
+			err = l.fold(p)
 		}
 		if err != nil {
 			return err
 		}
-		if p.full() {
-			break
-		}
-	}
-	if s, can := f.(journal.Settler); can {
-		err = s.Settle(ctx) // nobody is shown what a loss of power could still undo
-	}
-	if err == nil && len(p.ends) > 0 {
-		err = l.fold(x.end(p))
-	}
-	if err == nil {
 		l.Queue.settled(p.at.Events)
 	}
-	return err
+	return nil
 }
 
 // keepBase brings the file up to date now and then, and tells the others what it has.

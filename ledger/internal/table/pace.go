@@ -53,8 +53,13 @@ func (t *Table) AwaitRoom(ctx context.Context) error {
 
 // isCrowded tells whether more of the active layer is filled than of the checkpoint that runs is done.
 func (t *Table) isCrowded() bool {
-	c, s := t.current.Load(), t.stage.Load()
-	return c.frozen != nil && s != nil && float64(c.active.size()) > s.at(time.Now())*float64(t.options.Limit) && t.stopped() == nil
+	s := t.stage.Load()
+	return s != nil && t.filled() > s.at(time.Now()) && t.stopped() == nil
+}
+
+// filled returns how much of the limit is in the active layer, as a share.
+func (t *Table) filled() float64 {
+	return float64(t.current.Load().active.size()) / float64(t.options.Limit)
 }
 
 // takeTime has a checkpoint that nobody waits for pause after a transaction, as long as it is ahead of the updates: then others feel
@@ -70,7 +75,7 @@ const longestPause = 5 * time.Millisecond
 
 // ahead tells whether more of the checkpoint is done than of the active layer is filled.
 func (t *Table) ahead() bool {
-	return t.stage.Load().at(time.Now()) > float64(t.current.Load().active.size())/float64(t.options.Limit)
+	return t.stage.Load().at(time.Now()) > t.filled()
 }
 
 // stage is how far a checkpoint is, and what the transaction that runs, if one does, adds to that.
