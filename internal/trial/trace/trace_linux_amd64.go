@@ -48,6 +48,7 @@ func Run(cmd *exec.Cmd, w Watcher) (syscall.WaitStatus, error) {
 	status, err := t.run()
 	if err != nil {
 		_ = cmd.Process.Kill()
+		t.bury()
 	}
 	_ = cmd.Wait() // for what copies its output; the status is gone
 	return status, err
@@ -95,6 +96,8 @@ func (t *tracer) run() (status syscall.WaitStatus, err error) {
 		}
 		signal, err := t.stopped(tid, status)
 		switch {
+		case err != nil && gone(tid):
+			continue // so nothing of it could be read
 		case err != nil:
 		case t.threads[tid].call != nil: // to see it return
 			err = syscall.PtraceSyscall(tid, int(signal))
@@ -107,6 +110,23 @@ func (t *tracer) run() (status syscall.WaitStatus, err error) {
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) { // it was killed meanwhile
 			return status, err
+		}
+	}
+}
+
+// gone tells whether a thread, which had stopped, is no more: another one ended the process.
+func gone(tid int) bool {
+	var regs syscall.PtraceRegs
+	return errors.Is(syscall.PtraceGetRegs(tid, &regs), syscall.ESRCH)
+}
+
+// bury waits for each thread of a process that was killed: the process is not over before.
+func (t *tracer) bury() {
+	for {
+		var status syscall.WaitStatus
+		tid, err := syscall.Wait4(-1, &status, syscall.WALL|syscall.WNOTHREAD, nil)
+		if err != nil && !errors.Is(err, syscall.EINTR) || tid == t.pid && (status.Exited() || status.Signaled()) {
+			return
 		}
 	}
 }

@@ -10,16 +10,14 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestMain is also the process that is traced: what it does then is all that these tests are about.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("SLUICE_TRACED"); dir != "" {
-		run := script
-		if os.Getenv("SLUICE_STORM") != "" {
-			run = storm
-		}
-		if err := run(dir); err != nil {
+		run := map[string]func(string) error{"": script, "storm": storm, "departure": departure, "stray": stray}
+		if err := run[os.Getenv("SLUICE_SCRIPT")](dir); err != nil {
 			fmt.Println("failed:", err)
 			os.Exit(3)
 		}
@@ -85,6 +83,21 @@ func storm(dir string) error {
 		}()
 	}
 	return <-faults
+}
+
+// departure ends the process in the middle of a storm.
+func departure(dir string) error {
+	go func() {
+		time.Sleep(time.Millisecond)
+		os.Exit(4)
+	}()
+	return storm(dir)
+}
+
+// stray makes a call in the middle of a storm that is not followed.
+func stray(dir string) error {
+	go func() { _ = os.Truncate(dir, 0) }()
+	return storm(dir)
 }
 
 // seen keeps the calls, and gives one of them a verdict. It looks at nothing but a directory and standard output: a program that
@@ -224,7 +237,7 @@ func TestEveryCallCanBeStopped(t *testing.T) {
 // What a process had begun to do when another of its threads was killed is seen, if it was done.
 func TestNothingIsDoneUnseen(t *testing.T) {
 	Need(t)
-	t.Setenv("SLUICE_STORM", "1")
+	t.Setenv("SLUICE_SCRIPT", "storm")
 	for round := range 20 {
 		dir := t.TempDir()
 		s := &seen{dir: dir, at: 100 + round, verdict: Kill}
@@ -254,6 +267,27 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 		if len(names) > 0 {
 			t.Errorf("round %d: nobody saw %v go", round, names)
 		}
+	}
+}
+
+// A process may end by itself while its threads are looked at.
+func TestAProcessEndsInTheMiddleOfCalls(t *testing.T) {
+	Need(t)
+	t.Setenv("SLUICE_SCRIPT", "departure")
+	for round := range 100 {
+		if status, out := traced(t, t.TempDir(), &seen{}); status.ExitStatus() != 4 {
+			t.Fatalf("round %d: status %x: %s", round, status, out)
+		}
+	}
+}
+
+// Run comes to an end, and says why, if it cannot follow a process of many threads.
+func TestWhatIsNotFollowedIsToldOf(t *testing.T) {
+	Need(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "SLUICE_SCRIPT=stray", "SLUICE_TRACED="+t.TempDir())
+	if _, err := Run(cmd, &seen{}); err == nil || !strings.Contains(err.Error(), "is not followed") {
+		t.Errorf("%v", err)
 	}
 }
 
