@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -99,6 +101,25 @@ func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
 }
 
 // Names run together differently must not make the same request.
+// A key whose record points at another request's events, which no checksum tells, is not answered by them.
+func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
+	s := &kvtest.Memory{}
+	begin(t, s)
+	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
+	release(t, l, releaseOf(t, "one", "ann", "1"))
+	release(t, l, releaseOf(t, "two", "bob", "1"))
+	log := logOf(t, pairs(t, s))
+	one := slices.IndexFunc(log, func(ev event.Event) bool { c, is := ev.Change.(*event.Settled); return is && c.Key == "one" })
+	altered := foldedAnew(t, log)
+	putRecord(t, altered, state.BucketRequests, []byte("two"), state.Request{Settled: []uint64{log[one].Number}}.Encode())
+	l = openMemory(t, altered, Options{})
+	for _, r := range []ReleaseRequest{releaseOf(t, "two", "bob", "1"), releaseOf(t, "two", "ann", "1")} {
+		_, err := l.Release(t.Context(), r)
+		wantErr(t, err, ErrCorrupt)
+	}
+	release(t, l, releaseOf(t, "one", "ann", "1"))
+}
+
 func TestDigestsKeepFieldsApart(t *testing.T) {
 	seen := map[[32]byte]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {

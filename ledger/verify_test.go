@@ -375,9 +375,7 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"answer's event": func(t testing.TB, s kv.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the event at ε=0.5", func(a *state.Answers) any { return (*a)[1].Event }, func(a *state.Answers) { (*a)[1].Event = 1 })(t, s)
 		},
-		"request":             requestTampering("the digest", func(r *state.Request) any { return fmt.Sprintf("%x", r.Digest) }, func(r *state.Request) { r.Digest[0]++ }),
-		"end of a request":    requestTampering("done", func(r *state.Request) any { return r.Done }, func(r *state.Request) { r.Done = false }),
-		"events of a request": requestTampering("the events that settle it", func(r *state.Request) any { return r.Settled }, func(r *state.Request) { r.Settled = []uint64{1} }),
+		"events of a request": requestTampering(func(r *state.Request) { r.Settled = []uint64{1} }),
 		"tally":               tallyTampering("the number of chains with it", func(x *state.Tally) any { return x.Recorded }, func(x *state.Tally) { x.Recorded++ }),
 		"current tally":       tallyTampering("the number of chains where it is the current one", func(x *state.Tally) any { return x.Current }, func(x *state.Tally) { x.Current++ }),
 		"stranger":            strangerTampering("the last event", func(x *state.Stranger) any { return x.Latest }, func(x *state.Stranger) { x.Latest-- }),
@@ -416,10 +414,10 @@ func answersTampering(key []byte, name string, value func(*state.Answers) any, c
 	}, name, value, change)
 }
 
-func requestTampering(name string, value func(*state.Request) any, change func(*state.Request)) tampering {
+func requestTampering(change func(*state.Request)) tampering {
 	return changed(state.BucketRequests, []byte("paid"), state.DecodeRequest, func(r state.Request) Problem {
 		return Problem{Kind: "request", Event: r.Settled[0], Text: `request "paid"`}
-	}, name, value, change)
+	}, "the events that settle it", func(r *state.Request) any { return r.Settled }, change)
 }
 
 func tallyTampering(name string, value func(*state.Tally) any, change func(*state.Tally)) tampering {

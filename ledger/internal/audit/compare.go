@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"reflect"
@@ -198,11 +197,6 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 		p.Text = what + ": " + text
 		a.report(p)
 	}
-	if bucket == state.BucketRequests && derived != nil {
-		if derived = a.forgottenSince(derived); isRecord(new(wire.Sums), bucket, key, stored, derived) {
-			return
-		}
-	}
 	if derived != nil {
 		if record, err := decoderOf(bucket, key)(derived); err == nil {
 			p.Event = lastEvent(record)
@@ -238,21 +232,6 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	if len(fields) == 0 && err == nil {
 		report("it is not stored in the form that it has") // decoders accept no such thing
 	}
-}
-
-// forgottenSince returns the record of a request as it is once the object that it was about is forgotten: if
-// that came between reading the event that settled the request, and this snapshot.
-func (a *auditor) forgottenSince(derived []byte) []byte {
-	r, err := state.DecodeRequest(derived)
-	if err != nil || len(r.Settled) != 1 {
-		return derived
-	}
-	n, err := a.fold.Entry(r.Settled[0])
-	if c, ok := n.Change.(*event.Settled); err != nil || !ok || !c.Alone || n.Erased == nil {
-		return derived
-	}
-	r.Digest = [sha256.Size]byte{}
-	return r.Encode()
 }
 
 // about returns a problem with a record by its key: kind, object and question, and as its text what it is.

@@ -47,39 +47,25 @@ type Standing struct {
 // nobody can tell any more which request it was. What is not done is not begun, nor gone on with, by a clock that
 // nobody has confirmed: it would be refused for reasons of that time.
 func StandingOf(s *state.State, key string, id event.Identity) (Standing, error) {
-	r, known, err := s.Request(key)
-	if err == nil && !r.Done {
+	r, part, err := s.LastPart(key)
+	if err == nil && (part == nil || !part.Final) {
 		err = s.Far
 	}
-	if err != nil || !known {
+	if err != nil || part == nil {
 		return Standing{Through: s.Counters.Events}, err
 	}
-	switch r.Digest {
+	switch part.Digest {
 	case id.Digest:
 	case [sha256.Size]byte{}:
 		return Standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, errs.ErrForgotten)
 	default:
-		return Standing{}, conflict(s, key, id, r.Settled[0])
+		return Standing{}, &vocabulary.KeyConflictError{Key: key, Field: id.Differs(part.Marks)}
 	}
-	st := Standing{settled: r.Settled, Done: r.Done, Last: r.Settled[len(r.Settled)-1]}
-	part, err := s.Settlement(st.Last)
-	if err != nil {
-		return st, err
-	}
-	st.Through, st.dealt = part.Through, part.Done
+	st := Standing{settled: r.Settled, Done: part.Final, Through: part.Through, dealt: part.Done, Last: r.Settled[len(r.Settled)-1]}
 	if !st.Done && st.dealt == 0 {
 		st.Cursor, err = cursor(s, r.Settled)
 	}
 	return st, err
-}
-
-// conflict says in which field a request differs from the one that the key was used for, whose first part an event settled.
-func conflict(s *state.State, key string, id event.Identity, event uint64) error {
-	first, err := s.Settlement(event)
-	if err != nil {
-		return err
-	}
-	return &vocabulary.KeyConflictError{Key: key, Field: id.Differs(first.Marks)}
 }
 
 // cursor returns the object at which a request for all stands, whose parts were settled by these events. If it

@@ -1,7 +1,6 @@
 package fold
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -151,8 +150,8 @@ func flushCounters(s *state.State) error {
 }
 
 // eraseFrom erases an event and those about the same object before it. The state is then again the fold of the
-// log: what is left of an object's events makes nothing but what its forgotten event says, and requests whose
-// digest nobody knows.
+// log: what is left of an object's events makes nothing but what its forgotten event says, and requests of which
+// nobody can tell what they were.
 func eraseFrom(s *state.State, number uint64) error {
 	for number != 0 {
 		n, err := s.Entry(number)
@@ -165,22 +164,7 @@ func eraseFrom(s *state.State, number uint64) error {
 		if err := s.PutEntry(n.Erase()); err != nil {
 			return err
 		}
-		if c, ok := n.Change.(*event.Settled); ok && c.Alone {
-			if err := eraseDigest(s, c.Key); err != nil {
-				return err
-			}
-		}
 		number = n.Previous
 	}
 	return nil
-}
-
-// eraseDigest makes a key one of which nobody can tell any more what was asked with it.
-func eraseDigest(s *state.State, key string) error {
-	r, found, err := s.Request(key)
-	if err != nil || !found {
-		return errs.Corrupt(err, "request %q is missing", key)
-	}
-	r.Digest = [sha256.Size]byte{}
-	return s.PutRequest(key, r)
 }

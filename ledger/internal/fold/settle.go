@@ -13,12 +13,12 @@ import (
 
 // applySettled ends a request, or a part of one, and checks what it says of itself.
 func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
-	r, known, err := s.Request(c.Key)
+	r, before, err := s.LastPart(c.Key)
 	if err != nil {
 		return err
 	}
 	none := [sha256.Size]byte{}
-	if known && (r.Done || c.Alone || r.Digest != c.Digest) {
+	if before != nil && (before.Final || c.Alone || before.Digest != c.Digest) {
 		return errs.Corrupt(nil, "request %q is settled twice", c.Key)
 	}
 	if c.Refused != s.Counters.Refused || c.First == 0 || c.First > ev.Number {
@@ -34,7 +34,7 @@ func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 	if err := checkAnswer(s, c, ev.Number); err != nil {
 		return err
 	}
-	if err := checkSettled(s, c, r, ev.Number); err != nil {
+	if err := checkSettled(s, c, before, ev.Number); err != nil {
 		return err
 	}
 	s.Counters.Refused, s.Counters.Unsettled, s.Counters.Answer, s.Counters.Underway = 0, 0, state.Answering{}, state.Underway{}
@@ -43,7 +43,6 @@ func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 			return err
 		}
 	}
-	r.Digest, r.Done, r.Through, r.Dealt = c.Digest, c.Final, c.Through, c.Done
 	r.Settled = append(slices.Clip(r.Settled), ev.Number)
 	return s.PutRequest(c.Key, r)
 }
@@ -63,13 +62,16 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	return err
 }
 
-// checkSettled checks that what a settled event tells is what the events before it come to.
-func checkSettled(s *state.State, c *event.Settled, r state.Request, number uint64) error {
+// checkSettled checks that what a settled event tells is what the events before it come to, where before is the part before it, if there is one.
+func checkSettled(s *state.State, c, before *event.Settled, number uint64) error {
 	u := &s.Counters.Underway
 	if u.Loose {
 		return nil
 	}
-	if c.First != number-u.Events || c.Through >= number || len(r.Settled) > 0 && c.Through != r.Through {
+	if before == nil {
+		before = &event.Settled{Through: c.Through}
+	}
+	if c.First != number-u.Events || c.Through >= number || c.Through != before.Through {
 		return errs.Corrupt(nil, "request %q, of objects up to event %d, begins with event %d, where %d events are to be settled", c.Key, c.Through, c.First, u.Events)
 	}
 	if u.Doubt != "" && c.Answer == 0 {
@@ -85,8 +87,8 @@ func checkSettled(s *state.State, c *event.Settled, r state.Request, number uint
 	for _, n := range c.Counts {
 		dealt += n
 	}
-	if c.Done != 0 && c.Done-r.Dealt != dealt || c.Alone && dealt > 1 {
-		return errs.Corrupt(nil, "request %q has dealt with %d objects, with %d of them before and %d now", c.Key, c.Done, r.Dealt, dealt)
+	if c.Done != 0 && c.Done-before.Done != dealt || c.Alone && dealt > 1 {
+		return errs.Corrupt(nil, "request %q has dealt with %d objects, with %d of them before and %d now", c.Key, c.Done, before.Done, dealt)
 	}
 	return checkSpent(s, c)
 }

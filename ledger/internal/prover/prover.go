@@ -270,13 +270,9 @@ type statementMaker struct {
 
 // begin finds the event that the request with this key recorded.
 func (m *statementMaker) begin(s *state.State, key string) error {
-	r, known, err := s.Request(key)
-	if err != nil || !known || len(r.Settled) != 1 {
+	r, end, err := s.LastPart(key)
+	if err != nil || len(r.Settled) != 1 {
 		return errs.Corrupt(err, "the request for a statement was not settled")
-	}
-	end, err := s.Settlement(r.Settled[0])
-	if err != nil {
-		return err
 	}
 	m.last, m.events = end.First, map[uint64]evidence.Entry{}
 	return m.add(s, m.last)

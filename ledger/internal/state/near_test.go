@@ -30,7 +30,7 @@ func TestWhatIsKeptIsWhatIsStored(t *testing.T) {
 				case 1:
 					must(t, s.PutChain(q, who, Chain{Enrolled: n, Levels: []Level{NewLevel(nano(t, int64(n)), event.Value{Index: 1}, n)}}))
 				case 2:
-					must(t, s.PutRequest(who, Request{Through: n, Settled: []uint64{n}}))
+					must(t, s.PutRequest(who, Request{Settled: []uint64{n}}))
 				case 3:
 					s.Expect(membersOf(t, stored(), q))
 				}

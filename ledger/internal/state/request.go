@@ -1,27 +1,23 @@
 package state
 
 import (
-	"crypto/sha256"
-
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Request is what an idempotency key stands for: the digest of the request, and the events that
-// settled it part by part.
+// Request is what an idempotency key stands for: the events that settled it, part by part. What was asked, and how far it has come, is
+// in them: keys come in no order, so each byte of these records is paid for in pages of the file.
 type Request struct {
-	Digest  [sha256.Size]byte // of the request in its canonical form
-	Done    bool              `audit:"done"`                                       // no part is to come
-	Through uint64            `audit:"the event up to which objects belong to it"` // objects enrolled by later events do not belong to it
-	Dealt   uint64            `audit:"the number of objects dealt with"`           // how many of the objects that it names are dealt with, if it is not done
-	Settled []uint64          `audit:"the events that settle it"`                  // by rising number
+	Settled []uint64 `audit:"the events that settle it"` // by rising number, at least one
 }
 
 // Fields implements [wire.Record].
 func (r *Request) Fields(x wire.Codec) {
-	x.Array(r.Digest[:])
-	x.Flag(&r.Done)
-	x.Uvarint(&r.Through, &r.Dealt)
 	x.Numbers(&r.Settled)
+	if d := x.Reads(); d != nil && len(r.Settled) == 0 {
+		d.Fail("a request that nothing settles")
+	}
 }
 
 // Encode returns the payload of the record.
@@ -40,6 +36,20 @@ func (s *State) Request(key string) (r Request, found bool, err error) {
 		s.near.key, s.near.request, s.near.found = key, r, found
 	}
 	return r, found, err
+}
+
+// LastPart returns the request of a key, and what the event says that settled its last part; nil if there is no such request.
+func (s *State) LastPart(key string) (r Request, part *event.Settled, err error) {
+	r, known, err := s.Request(key)
+	if err != nil || !known {
+		return r, nil, err
+	}
+	number := r.Settled[len(r.Settled)-1]
+	part, err = s.Settlement(number)
+	if err == nil && part.Key != key {
+		err = errs.Corrupt(nil, "event %d settles request %q, where it is to settle %q", number, part.Key, key)
+	}
+	return r, part, err
 }
 
 // PutRequest writes a request.
