@@ -552,6 +552,9 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	part := func(done uint64) []event.Change {
 		return told(func(c *event.Settled) { c.Final, c.Done = false, done })
 	}
+	later := func(done uint64) []event.Change {
+		return append(left("zoe"), g.end(func(c *event.Settled) { c.Final, c.Refused, c.Done = false, 1, done }))
+	}
 	return map[string]pairOfLogs{
 		"a million raised":           {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
 		"two raised":                 {sound: told(nothing), forged: told(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
@@ -600,6 +603,8 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 		"at an end, and not":          {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Object = "ann" })}, why: "settled as one that it is not"},
 		"stands at an odd name":       {sound: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "new" })}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "control character"},
 		"done twice":                  {sound: []event.Change{g.end(func(c *event.Settled) { c.Final = false }), g.end()}, forged: []event.Change{g.end(), g.end()}, why: `request "x" is settled twice`},
+		"a part of other objects":     {sound: []event.Change{g.end(func(c *event.Settled) { c.Final = false }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final = false }), g.end(func(c *event.Settled) { c.Through = 1 })}, why: "of objects up to event 1"},
+		"a part that stands still":    {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "has dealt with 1 objects, with 1 of them before and 1 now"},
 		"a part of another":           {sound: []event.Change{g.end(func(c *event.Settled) { c.Final = false }), g.end()}, forged: []event.Change{g.end(func(c *event.Settled) { c.Final = false }), g.end(func(c *event.Settled) { c.Digest[0]++ })}, why: `request "x" is settled twice`},
 	}
 }
