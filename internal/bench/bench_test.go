@@ -330,7 +330,7 @@ func TestTheMachineIsDescribed(t *testing.T) {
 
 // The file in the docs has a place for all that is measured.
 func TestTheFileHasPlacesForTheNumbers(t *testing.T) {
-	must(t, options{file: filepath.Join("..", "..", "docs", "performance.md"), growth: true, mixed: mixedOptions{length: 1}}.checkFile())
+	must(t, options{file: filepath.Join("..", "..", "docs", "measurements.md"), growth: true, mixed: mixedOptions{length: 1}}.checkFile())
 	other := filepath.Join(t.TempDir(), "other.md")
 	must(t, os.WriteFile(other, []byte("<!-- measured: machine -->\n<!-- end of machine -->\n"), 0o600))
 	for _, o := range []options{{file: other}, {file: other + ".none"}} {

@@ -2,9 +2,9 @@
 // what they measured, with a description of the machine. Each benchmark takes turns with its baseline, so that ratios
 // mean something on a machine that others use too.
 //
-//	go run ./internal/bench                                                  # the table
-//	go run ./internal/bench -mixed 10m                                       # a mixed load alone, over time
-//	go run ./internal/bench -growth -mixed 10m -write docs/performance.md    # all of that file's numbers and plots
+//	go run ./internal/bench                                                   # the table
+//	go run ./internal/bench -mixed 10m                                        # a mixed load alone, over time
+//	go run ./internal/bench -growth -mixed 10m -write docs/measurements.md    # all of that file's numbers and plots
 //
 // All of it takes an hour, or two on a slow disk. It runs "go test", so it must be started inside the module. Nothing passes or
 // fails by how long it takes: a target that is missed is said in the table. A benchmark that is missing is an error.
