@@ -154,7 +154,7 @@ func releaseSome(b *testing.B, path string, objects int, all samples) {
 	const some = 300
 	var t turns
 	for _, at := range rand.Perm(some) {
-		asked := releaseOf(b, fmt.Sprintf("order-%016x", rand.Uint64()), crowdName(at*(objects/some)), "2")
+		asked := atHand(releaseOf(b, fmt.Sprintf("order-%016x", rand.Uint64()), crowdName(at*(objects/some)), "2"))
 		t.ours = append(t.ours, timed(b, func() error { _, err := l.Release(b.Context(), asked); return err }))
 		t.bare = append(t.bare, timed(b, func() error { return bare.append(s.last) }))
 	}

@@ -33,12 +33,11 @@ func sustain(memory int64) (checkpoints, room int64) {
 // the heap is the ledger's.
 type fresh struct {
 	people []uint32
-	truth  TruthFunc
 	made   int
 }
 
 func newFresh(people int) *fresh {
-	a := &fresh{people: make([]uint32, people), truth: TruthOf("yes")}
+	a := &fresh{people: make([]uint32, people)}
 	for i := range a.people {
 		a.people[i] = uint32(i)
 	}
@@ -54,7 +53,7 @@ func (a *fresh) at(n int) ReleaseRequest {
 	return ReleaseRequest{
 		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // in no order
 		Question: "vote", Object: numbered(int(a.people[n%len(a.people)])),
-		Epsilon: epsilonOf(int64(1+n/len(a.people)) * step), Truth: a.truth,
+		Epsilon: epsilonOf(int64(1+n/len(a.people)) * step), TrueValue: "yes",
 	}
 }
 

@@ -23,7 +23,7 @@ func BenchmarkReleaseAlone(b *testing.B) {
 		b.Run(fmt.Sprintf("flush=%v", flush), func(b *testing.B) {
 			path, names := benchFile(b, benchCrowd)
 			oneByOne(b, flush, path, names, func(l *Ledger, key, name, epsilon string) func() error {
-				r := releaseOf(b, key, name, epsilon)
+				r := atHand(releaseOf(b, key, name, epsilon))
 				return func() error { _, err := l.Release(context.Background(), r); return err }
 			})
 		})
@@ -82,7 +82,7 @@ func BenchmarkReleaseObserved(b *testing.B) {
 			for b.Loop() {
 				for i, l := range ledgers {
 					took[i] = rushed(b, callers, before(len(names)), func(at int) error {
-						_, err := l.Release(context.Background(), releaseOf(b, fmt.Sprint(n, at), names[at], fmt.Sprintf("%d.%09d", 1+n/1_000_000_000, 1+n%1_000_000_000)))
+						_, err := l.Release(context.Background(), atHand(releaseOf(b, fmt.Sprint(n, at), names[at], fmt.Sprintf("%d.%09d", 1+n/1_000_000_000, 1+n%1_000_000_000))))
 						return err
 					}).took
 				}

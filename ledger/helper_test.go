@@ -274,6 +274,12 @@ func releaseOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
 	return ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf("yes")}
 }
 
+// atHand is a request that brings the true value along, in place of a source that would tell it.
+func atHand(r ReleaseRequest) ReleaseRequest {
+	r.Truth, r.TrueValue = nil, "yes"
+	return r
+}
+
 func release(t testing.TB, l *Ledger, r ReleaseRequest) Response {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)

@@ -100,7 +100,6 @@ func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
 	auditStore(t, s)
 }
 
-// Names run together differently must not make the same request.
 // A key whose record points at another request's events, which no checksum tells, is not answered by them.
 func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	s := &kvtest.Memory{}
@@ -120,6 +119,7 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	release(t, l, releaseOf(t, "one", "ann", "1"))
 }
 
+// Names run together differently must not make the same request.
 func TestDigestsKeepFieldsApart(t *testing.T) {
 	seen := map[[32]byte]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {

@@ -34,14 +34,16 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 		spent  string
 	}
 	return map[string]change{
-		"nothing":          {func() {}, "2"},
-		"another object":   {func() { release(t, l, releaseOf(t, "other", "bob", "1")) }, "2"},
-		"a lower level":    {func() { release(t, l, releaseOf(t, "other", "ann", "1")) }, "2"},
-		"a higher level":   {func() { release(t, l, releaseOf(t, "other", "ann", "3")) }, "3"},
-		"the same level":   {func() { release(t, l, releaseOf(t, "other", "ann", "2")) }, "2"},
-		"another question": {func() { release(t, l, ReleaseRequest{"other", "other", "ann", eps(t, "1.5"), TruthOf("no")}) }, "3.5"},
+		"nothing":        {func() {}, "2"},
+		"another object": {func() { release(t, l, releaseOf(t, "other", "bob", "1")) }, "2"},
+		"a lower level":  {func() { release(t, l, releaseOf(t, "other", "ann", "1")) }, "2"},
+		"a higher level": {func() { release(t, l, releaseOf(t, "other", "ann", "3")) }, "3"},
+		"the same level": {func() { release(t, l, releaseOf(t, "other", "ann", "2")) }, "2"},
+		"another question": {func() {
+			release(t, l, ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "1.5"), Truth: TruthOf("no")})
+		}, "3.5"},
 		"too much of the cap": {func() {
-			release(t, l, ReleaseRequest{"other", "other", "ann", eps(t, "3"), TruthOf("no")})
+			release(t, l, ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "3"), TrueValue: "no"})
 		}, "3"},
 		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), "other", "ann")) }, "0"},
 		"sold":      {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},

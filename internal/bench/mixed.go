@@ -233,7 +233,7 @@ func (m *mix) release(ctx context.Context, _ int) error {
 	}
 	_, err = m.l.Release(ctx, ledger.ReleaseRequest{
 		Key: fmt.Sprintf("order-%016x", uint64(n)*0x9e3779b97f4a7c15), Question: "vote", Object: m.people[n%int64(len(m.people))], Epsilon: epsilon,
-		Truth: ledger.TruthOf("yes"),
+		TrueValue: "yes",
 	})
 	return err
 }

@@ -123,7 +123,7 @@ func (s *shop) call(ctx context.Context, n int) (any, error) {
 	case 0, 1, 6:
 		return s.delivered(ctx)(s.ledger.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Partial: true, Truth: s.truth}))
 	case 2:
-		return s.ledger.Release(ctx, ledger.ReleaseRequest{Key: key, Question: question, Object: some(n)[0], Epsilon: tenths(1 + n%29), Truth: s.truth})
+		return s.release(ctx, n, ledger.ReleaseRequest{Key: key, Question: question, Object: some(n)[0], Epsilon: tenths(1 + n%29)})
 	case 3:
 		return s.ledger.Advance(ctx, ledger.AdvanceRequest{Key: key, Question: diary, Truth: s.truth})
 	case 4:
@@ -197,6 +197,16 @@ func (s *shop) commit(ctx context.Context, n int) (any, error) {
 	}
 }
 
+// release brings the true value along every second time.
+func (s *shop) release(ctx context.Context, n int, r ledger.ReleaseRequest) (any, error) {
+	if n/10%2 == 0 {
+		r.Truth = s.truth
+	} else if values, err := truths(ctx, r.Question, []string{r.Object}); err == nil {
+		r.TrueValue = values[0]
+	}
+	return s.ledger.Release(ctx, r)
+}
+
 // guest lets somebody come, answer, leave or agree to other terms, and be forgotten, by turns.
 func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	key, name := fmt.Sprint("call ", n), guestOf(n)
@@ -204,7 +214,7 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	case 0:
 		return s.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: vote, Objects: []string{name}, Cap: tenths(60)})
 	case 1:
-		return s.ledger.Release(ctx, ledger.ReleaseRequest{Key: key, Question: vote, Object: name, Epsilon: tenths(3), Truth: s.truth})
+		return s.release(ctx, n, ledger.ReleaseRequest{Key: key, Question: vote, Object: name, Epsilon: tenths(3)})
 	case 2:
 		if n/40%2 == 0 {
 			return nil, s.ledger.Withdraw(ctx, key, name)

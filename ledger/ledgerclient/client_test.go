@@ -105,6 +105,37 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// A true value that is at hand goes along with the request: the server need not say first that it is needed.
+func TestATrueValueGoesAlong(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann")
+	var sent atomic.Int64
+	c := around(t, l, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				sent.Add(1)
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	r := ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), TrueValue: "yes", Truth: ledger.TruthOf("yes")}
+	if _, err := c.Release(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) || sent.Load() != 0 {
+		t.Errorf("a true value and a source: %v, after %d requests", err, sent.Load())
+	}
+	r.Truth = nil
+	got, err := c.Release(t.Context(), r)
+	must(t, err)
+	if sent.Load() != 1 {
+		t.Errorf("it took %d requests", sent.Load())
+	}
+	if want, err := l.Release(t.Context(), r); err != nil || got != want {
+		t.Errorf("%+v, want %+v, %v", got, want, err)
+	}
+	r.Key, r.Epsilon, r.TrueValue = "s", eps(t, "2"), "maybe"
+	if _, err := c.Release(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) && !errors.Is(err, ledger.ErrTruthSource) || strings.Contains(err.Error(), "maybe") {
+		t.Errorf("of a value that is none: %v", err)
+	}
+}
+
 // The source is asked for whom a draw needs, in batches, once for each, and their values alone are sent.
 func TestOnlyNeededTruthsAreSent(t *testing.T) {
 	var people []string

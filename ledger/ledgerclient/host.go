@@ -116,11 +116,19 @@ func (c *Client) reconcile(ctx context.Context, in api.Reconcile, dry bool) (out
 	return out, err
 }
 
-// Release is [ledger.Ledger.Release].
+// Release is [ledger.Ledger.Release]. A true value goes along with the request, whether it is needed or not.
 func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledger.Response, err error) {
-	err = telling{truth: r.Truth, send: func(truths map[string]api.Truths) error {
+	send := func(truths map[string]api.Truths) error {
 		return c.change(ctx, "/v1/releases", r.Key, api.Release{Question: r.Question, Object: r.Object, Epsilon: r.Epsilon, Truths: one(truths)}, &out)
-	}}.run(ctx)
+	}
+	switch {
+	case r.TrueValue == "":
+		err = telling{truth: r.Truth, send: send}.run(ctx)
+	case r.Truth != nil:
+		err = fmt.Errorf("%w: a release with a true value, and with a source of one", ledger.ErrInvalid)
+	default:
+		err = send(map[string]api.Truths{r.Question: {r.Object: r.TrueValue}})
+	}
 	return out, err
 }
 

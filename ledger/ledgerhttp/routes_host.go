@@ -99,9 +99,11 @@ func listed(r ledger.ReconcileResult) ledger.ReconcileResult {
 }
 
 func release(c *call, in api.Release) (ledger.Response, error) {
-	return c.ledger().Release(c.ctx(), ledger.ReleaseRequest{
-		Key: c.key, Question: in.Question, Object: in.Object, Epsilon: in.Epsilon, Truth: c.truths(in.Truths).tell,
-	})
+	r := ledger.ReleaseRequest{Key: c.key, Question: in.Question, Object: in.Object, Epsilon: in.Epsilon, TrueValue: in.Truths[in.Object]}
+	if others := c.truths(in.Truths); r.TrueValue == "" {
+		r.Truth = others.tell
+	}
+	return c.ledger().Release(c.ctx(), r)
 }
 
 func raise(c *call, in api.Raise) (api.Raised, error) {

@@ -52,5 +52,5 @@ func (r release) request() (ledger.ReleaseRequest, error) {
 	if err != nil {
 		return ledger.ReleaseRequest{}, err
 	}
-	return ledger.ReleaseRequest{Key: r.key, Question: question, Object: r.object, Epsilon: epsilon, Truth: ledger.TruthOf(r.truth)}, nil
+	return ledger.ReleaseRequest{Key: r.key, Question: question, Object: r.object, Epsilon: epsilon, TrueValue: r.truth}, nil
 }

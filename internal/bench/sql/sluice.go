@@ -82,7 +82,7 @@ func (s *theSluice) truths(_ context.Context, _ string, names []string) ([]strin
 
 func (s *theSluice) release(ctx context.Context, o order) error {
 	_, err := s.l.Release(ctx, ledger.ReleaseRequest{
-		Key: o.key, Question: "vote", Object: o.object, Epsilon: o.epsilon, Truth: ledger.TruthOf(s.values[o.truth]),
+		Key: o.key, Question: "vote", Object: o.object, Epsilon: o.epsilon, TrueValue: s.values[o.truth],
 	})
 	return err
 }

@@ -120,7 +120,13 @@ func (d *day) call(n int) (result any, err error) {
 	case pick < 94:
 		return d.ledger.Advance(ctx, ledger.AdvanceRequest{Key: key, Truth: d.truth})
 	default:
-		return d.ledger.Release(ctx, ledger.ReleaseRequest{Key: key, Question: question, Object: names[0], Epsilon: o.Epsilon, Truth: d.truth})
+		r := ledger.ReleaseRequest{Key: key, Question: question, Object: names[0], Epsilon: o.Epsilon}
+		if some {
+			r.Truth = d.truth
+		} else {
+			r.TrueValue = voteOfTheDay(names[0])
+		}
+		return d.ledger.Release(ctx, r)
 	}
 }
 
@@ -149,10 +155,12 @@ func (d *day) delivered(s ledger.Sale, err error) (any, error) {
 // votesOfTheDay are the host's truths.
 func votesOfTheDay(_ context.Context, _ string, objects []string) (values []string, err error) {
 	for _, name := range objects {
-		values = append(values, []string{"yes", "no"}[int(name[len(name)-1])%2])
+		values = append(values, voteOfTheDay(name))
 	}
 	return values, nil
 }
+
+func voteOfTheDay(name string) string { return []string{"yes", "no"}[int(name[len(name)-1])%2] }
 
 func newDay(path string) (*day, error) {
 	d := &day{clock: ledgertest.NewClock(dawn()), reserved: map[int]ledger.Reservation{}}

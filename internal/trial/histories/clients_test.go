@@ -490,9 +490,13 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	case toWithdraw:
 		err = x.host.Withdraw(ctx, key, named[0])
 	case toRelease:
-		r.Response, err = x.host.Release(ctx, ledger.ReleaseRequest{
-			Key: key, Question: question, Object: named[0], Epsilon: epsilon, Truth: truths,
-		})
+		one := ledger.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
+		if o.partial { // which is nothing that a release can be: half of them bring the true value along
+			one.TrueValue = truthOf(named[0])
+		} else {
+			one.Truth = truths
+		}
+		r.Response, err = x.host.Release(ctx, one)
 	case toRaise:
 		r.Raised, err = x.host.Raise(ctx, ledger.RaiseRequest{
 			Key: key, Question: question, Objects: named, All: o.all, Epsilon: epsilon, Partial: o.partial, Truth: truths,

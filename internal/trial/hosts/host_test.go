@@ -227,7 +227,7 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 		if err != nil {
 			return out, err
 		}
-		r, err := l.Release(ctx, ledger.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, Truth: ledger.TruthOf("yes")})
+		r, err := l.Release(ctx, ledger.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, TrueValue: "yes"})
 		return said{Value: r.Value, Event: r.Event}, err
 	case "forget":
 		return out, l.Forget(ctx, c.Key, c.Object)

@@ -113,7 +113,7 @@ func call(l *ledger.Ledger, line string) (value string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r, err := l.Release(ctx, ledger.ReleaseRequest{Key: key, Question: "vote", Object: "ann", Epsilon: epsilon, Truth: ledger.TruthOf("yes")})
+	r, err := l.Release(ctx, ledger.ReleaseRequest{Key: key, Question: "vote", Object: "ann", Epsilon: epsilon, TrueValue: "yes"})
 	return r.Value, err
 }
 

@@ -48,7 +48,6 @@ func Run(cmd *exec.Cmd, w Watcher) (syscall.WaitStatus, error) {
 	status, err := t.run()
 	if err != nil {
 		_ = cmd.Process.Kill()
-		t.bury()
 	}
 	_ = cmd.Wait() // for what copies its output; the status is gone
 	return status, err
@@ -72,6 +71,11 @@ func (t *tracer) run() (status syscall.WaitStatus, err error) {
 	if err := begin(t.pid); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
+	defer func() {
+		if err != nil {
+			t.end()
+		}
+	}()
 	if err := syscall.PtraceCont(t.pid, 0); err != nil {
 		return 0, err
 	}
@@ -120,8 +124,11 @@ func gone(tid int) bool {
 	return errors.Is(syscall.PtraceGetRegs(tid, &regs), syscall.ESRCH)
 }
 
-// bury waits for each thread of a process that was killed: the process is not over before.
-func (t *tracer) bury() {
+// end kills the process, and waits for each thread of it: it is not over before.
+func (t *tracer) end() {
+	if syscall.Kill(t.pid, syscall.SIGKILL) != nil {
+		return
+	}
 	for {
 		var status syscall.WaitStatus
 		tid, err := syscall.Wait4(-1, &status, syscall.WALL|syscall.WNOTHREAD, nil)

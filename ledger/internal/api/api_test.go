@@ -9,7 +9,7 @@ import (
 )
 
 // Whatever a host can ask in this process, and is told, goes over the API: each field of package ledger has one of the same name here, but for those
-// that are named, which are functions, or stand in a header or a path.
+// that are named, which are functions, or stand in a header, a path or among the truths.
 func TestTheAPIHasEachField(t *testing.T) {
 	for _, c := range []struct {
 		here, there any
@@ -22,7 +22,7 @@ func TestTheAPIHasEachField(t *testing.T) {
 		{TermsChanged{}, ledger.ChangeTermsResult{}, ""},
 		{Reconcile{}, ledger.ReconcileRequest{}, "Confirm Progress"},
 		{Member{}, ledger.Member{}, ""},
-		{Release{}, ledger.ReleaseRequest{}, "Key Truth"},
+		{Release{}, ledger.ReleaseRequest{}, "Key Truth TrueValue"},
 		{Raise{}, ledger.RaiseRequest{}, "Key Truth Progress"},
 		{Raised{}, ledger.RaiseResult{}, ""},
 		{Advance{}, ledger.AdvanceRequest{}, "Key Truth Progress"},

@@ -1,0 +1,197 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/observe"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// asks are releases that a ledger has seen something before.
+func asks(t *testing.T) map[string]func(l *Ledger) (ReleaseRequest, string) {
+	t.Helper()
+	has := func(l *Ledger, epsilon string) { release(t, l, releaseOf(t, "at "+epsilon, "ann", epsilon)) }
+	mine := func(epsilon string) ReleaseRequest { return releaseOf(t, "mine", "ann", epsilon) }
+	return map[string]func(l *Ledger) (ReleaseRequest, string){
+		"the first":             func(*Ledger) (ReleaseRequest, string) { return mine("1"), "" },
+		"a higher one":          func(l *Ledger) (ReleaseRequest, string) { has(l, "1"); return mine("2"), "" },
+		"the same level":        func(l *Ledger) (ReleaseRequest, string) { has(l, "1"); return mine("1"), "" },
+		"a level between":       func(l *Ledger) (ReleaseRequest, string) { has(l, "1"); has(l, "3"); return mine("2"), "" },
+		"a lower one":           func(l *Ledger) (ReleaseRequest, string) { has(l, "2"); return mine("1"), "" },
+		"once more":             func(l *Ledger) (ReleaseRequest, string) { release(t, l, mine("1")); return mine("1"), "" },
+		"the key of another":    func(l *Ledger) (ReleaseRequest, string) { release(t, l, mine("1")); return mine("2"), "Epsilon" },
+		"over the cap":          func(*Ledger) (ReleaseRequest, string) { return mine("6"), "cap" },
+		"of somebody unknown":   func(*Ledger) (ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
+		"of a question unknown": func(*Ledger) (ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
+		"of who has left": func(l *Ledger) (ReleaseRequest, string) {
+			must(t, l.Withdraw(t.Context(), "w", "ann"))
+			return mine("1"), "withdrawn"
+		},
+		"of who is forgotten": func(l *Ledger) (ReleaseRequest, string) {
+			has(l, "1")
+			forget(t, l, "ann")
+			return mine("1"), "withdrawn"
+		},
+		"once more, forgotten": func(l *Ledger) (ReleaseRequest, string) {
+			release(t, l, mine("1"))
+			forget(t, l, "ann")
+			return mine("1"), "forgotten"
+		},
+		"in a new epoch": func(l *Ledger) (ReleaseRequest, string) {
+			has(l, "1")
+			must(t, l.BeginEpoch(t.Context(), "e", "vote", "ann"))
+			return mine("1"), ""
+		},
+		"no key": func(*Ledger) (ReleaseRequest, string) { r := mine("1"); r.Key = ""; return r, "idempotency key" },
+		"a value that is none": func(*Ledger) (ReleaseRequest, string) {
+			r := mine("1")
+			r.TrueValue = "maybe"
+			return r, "not one of the question's values"
+		},
+		"… and is not needed": func(l *Ledger) (ReleaseRequest, string) {
+			has(l, "2")
+			r := mine("1")
+			r.TrueValue = "maybe"
+			return r, ""
+		},
+		"another value": func(l *Ledger) (ReleaseRequest, string) {
+			has(l, "1")
+			r := mine("2")
+			r.TrueValue = "no"
+			return r, "no-truth"
+		},
+		"another, in a new life": func(l *Ledger) (ReleaseRequest, string) {
+			has(l, "1")
+			must(t, l.BeginEpoch(t.Context(), "e", "vote", "ann"))
+			r := mine("2")
+			r.TrueValue = "no"
+			return r, ""
+		},
+	}
+}
+
+// cameOf returns what came of a release but for chance: the response without its value, the error, and the log.
+func cameOf(t *testing.T, l *Ledger, r ReleaseRequest) (told string, err error) {
+	t.Helper()
+	response, err := l.Release(t.Context(), r)
+	var refused *RefusedError
+	changed := []string(nil)
+	if errors.As(err, &refused) {
+		changed = refused.TruthChanged
+	}
+	log := []string{}
+	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
+		c, settled := ev.Change.(*event.Settled)
+		if log = append(log, ev.Change.Kind().String()); settled {
+			log = append(log, fmt.Sprint(c.Key, c.First, c.Through, c.Counts, c.Spent, c.Final, c.Alone, c.Object, c.Digest))
+		}
+	}
+	return fmt.Sprint(response.Object, response.Question, response.Epsilon, response.Event, err, changed, strings.Join(log, "\n")), err
+}
+
+// A true value that comes along makes no difference but to the time it takes.
+func TestATrueValueIsAsGoodAsASource(t *testing.T) {
+	for name, ask := range asks(t) {
+		t.Run(name, func(t *testing.T) {
+			told, errs := [2]string{}, [2]error{}
+			for i := range told {
+				l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "5", "ann", "bob")
+				r, fault := ask(l)
+				value := "yes"
+				if r.TrueValue != "" {
+					value = r.TrueValue
+				}
+				if r.Truth, r.TrueValue = TruthOf(value), ""; i == 1 {
+					r.Truth, r.TrueValue = nil, value
+				}
+				if told[i], errs[i] = cameOf(t, l, r); fault == "" {
+					must(t, errs[i])
+				} else if errs[i] == nil || !strings.Contains(errs[i].Error(), fault) {
+					t.Fatalf("%v, where it is to be about %q", errs[i], fault)
+				}
+				again, err := cameOf(t, l, r)
+				if again != told[i] || fmt.Sprint(err) != fmt.Sprint(errs[i]) {
+					t.Errorf("once more:\n%s\nat first:\n%s", again, told[i])
+				}
+				auditStore(t, l.engine.Store)
+			}
+			if told[0] != told[1] {
+				t.Errorf("with a source:\n%s\nwith the value:\n%s", told[0], told[1])
+			}
+		})
+	}
+}
+
+func TestATrueValueAndASourceAreTooMany(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "5", "ann")
+	r := releaseOf(t, "mine", "ann", "1")
+	r.TrueValue = "yes"
+	_, err := l.Release(t.Context(), r)
+	wantErr(t, err, ErrInvalid)
+	if strings.Contains(err.Error(), "yes") {
+		t.Errorf("the error tells the value: %v", err)
+	}
+}
+
+// Who brings the true value along does not look first; who does not, does.
+func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
+	memory := &kvtest.Memory{}
+	begin(t, memory)
+	s := &shim{Store: memory}
+	l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann", "bob", "eve")
+	p, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")})
+	must(t, err)
+	enrollUnder(t, l, "vote", p, "5", "cid")
+	release(t, l, releaseOf(t, "before", "eve", "1"))
+	must(t, l.BeginEpoch(t.Context(), "e", "vote", "eve"))
+	looks := func(r ReleaseRequest) (n int) {
+		s.onRead(func() { n++ })
+		defer s.onRead(nil)
+		release(t, l, r)
+		return n
+	}
+	for _, name := range []string{"ann", "cid", "eve"} {
+		if n := looks(atHand(releaseOf(t, "of "+name, name, "1"))); n != 0 {
+			t.Errorf("%d looks at a release of %s that brings its true value along", n, name)
+		}
+	}
+	if n := looks(releaseOf(t, "2", "bob", "1")); n != 1 {
+		t.Errorf("%d looks at a release that does not", n)
+	}
+}
+
+// refusedOutside is an observer that writes to the ledger when somebody is refused. In the midst of a commit that would wait for itself.
+type refusedOutside struct {
+	ledger *Ledger
+	err    chan error
+}
+
+func (*refusedOutside) Committed(observe.Commit) {}
+func (*refusedOutside) Audited(observe.Audit)    {}
+func (o *refusedOutside) Refused(observe.Refusal) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	o.err <- o.ledger.Withdraw(ctx, "withdraw", "bob")
+}
+
+func TestWhoIsRefusedIsToldOutsideOfTheCommit(t *testing.T) {
+	o := &refusedOutside{err: make(chan error, 8)}
+	l := voters(t, inMemory(t, Options{Observer: o}), "1", "ann", "bob")
+	o.ledger = l
+	_, err := l.Release(t.Context(), atHand(releaseOf(t, "mine", "ann", "2")))
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		t.Fatalf("got the error %v", err)
+	}
+	must(t, <-o.err)
+	if len(o.err) > 0 {
+		t.Error("it is told more than once")
+	}
+}
