@@ -4,7 +4,7 @@
 //	l, err := ledger.Open("panel.db", ledger.Options{})
 //	defer l.Close()
 //	response, err := l.Release(ctx, ledger.ReleaseRequest{
-//		Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, Truth: ledger.TruthOf("yes"),
+//		Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, TrueValue: "yes",
 //	})
 //
 // An object is one privacy unit, such as a person. A question has a fixed list of values. The truth stays with the host. The

@@ -57,7 +57,7 @@ func bySubsets(ctx context.Context, path string) error {
 	fmt.Println(len(pairs), "outputs at each ε")
 	for _, epsilon := range family.Epsilons() {
 		_, err := l.Release(ctx, ledger.ReleaseRequest{
-			Key: "order at " + epsilon.String(), Question: "grade", Object: "ann", Epsilon: epsilon, Truth: ledger.TruthOf("C"),
+			Key: "order at " + epsilon.String(), Question: "grade", Object: "ann", Epsilon: epsilon, TrueValue: "C",
 		})
 		if err != nil {
 			return err

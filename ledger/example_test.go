@@ -81,11 +81,11 @@ func embed(ctx context.Context, path string) error {
 // sell hands a buyer one person's answer to "do you smoke?" at ε.
 func sell(ctx context.Context, l *ledger.Ledger, order, person, truth string, epsilon privacy.Epsilon) (string, error) {
 	response, err := l.Release(ctx, ledger.ReleaseRequest{
-		Key:      order, // the id of your order: try it as often as you must
-		Question: "smoker",
-		Object:   person,
-		Epsilon:  epsilon,
-		Truth:    ledger.TruthOf(truth), // looked at only if a draw needs it, and never kept
+		Key:       order, // the id of your order: try it as often as you must
+		Question:  "smoker",
+		Object:    person,
+		Epsilon:   epsilon,
+		TrueValue: truth, // looked at only if a draw needs it, and never kept
 	})
 	return response.Value, err
 }
@@ -111,7 +111,7 @@ func (db orders) fulfil(ctx context.Context, l *ledger.Ledger, powerCut bool) er
 			continue
 		}
 		response, err := l.Release(ctx, ledger.ReleaseRequest{
-			Key: id, Question: "smoker", Object: order.object, Epsilon: order.epsilon, Truth: ledger.TruthOf("no"),
+			Key: id, Question: "smoker", Object: order.object, Epsilon: order.epsilon, TrueValue: "no",
 		})
 		if err != nil {
 			return err

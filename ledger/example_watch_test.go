@@ -69,7 +69,7 @@ func sellAndFollow(path string, s *subscriber, order, epsilon string) error {
 	sold := make(chan error)
 	go func() {
 		_, err := l.Release(ctx, ledger.ReleaseRequest{
-			Key: order, Question: "smoker", Object: "person-17", Epsilon: must(epsilon), Truth: ledger.TruthOf("no"),
+			Key: order, Question: "smoker", Object: "person-17", Epsilon: must(epsilon), TrueValue: "no",
 		})
 		if err != nil {
 			cancel() // nothing will come

@@ -22,8 +22,8 @@ type ReleaseRequest struct {
 	Object   string          // by its name
 	Epsilon  privacy.Epsilon // above 0
 	Truth    TruthFunc       // asked only if ε lies above the current level
-	// TrueValue is what Truth would say, if the host has it at hand: in place of Truth, and much faster, for nobody has to look first whether it
-	// is needed. It is used only if ε lies above the current level. "" is none.
+	// TrueValue is what Truth would say, if the host has it at hand: in place of Truth, and faster, for nobody has to look first whether it
+	// is needed (but with [Options.TruthKey]). It is used only if ε lies above the current level. "" is none.
 	TrueValue string
 }
 
@@ -78,7 +78,8 @@ func (x *raiseOfOne) begin(ctx context.Context, l *Ledger, r ReleaseRequest) err
 	}
 	x.request.Truth = TruthOf(r.TrueValue)
 	number, known := x.question.Index[r.TrueValue]
-	x.value[0], x.prompt = int32(number), known
+	// With a truth key, another value than before must take the same steps as none.
+	x.value[0], x.prompt = int32(number), known && l.rules.Binder == nil
 	return nil
 }
 

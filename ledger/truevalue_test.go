@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
@@ -102,8 +104,13 @@ func TestATrueValueIsAsGoodAsASource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			told, errs := [2]string{}, [2]error{}
 			for i := range told {
-				l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "5", "ann", "bob")
-				r, fault := ask(l)
+				r, fault := ReleaseRequest{}, ""
+				options := Options{}
+				if strings.HasPrefix(name, "another") {
+					options.TruthKey = truthKey() // else nobody can tell
+				}
+				l := voters(t, inMemory(t, options), "5", "ann", "bob")
+				r, fault = ask(l)
 				value := "yes"
 				if r.TrueValue != "" {
 					value = r.TrueValue
@@ -145,7 +152,7 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 	memory := &kvtest.Memory{}
 	begin(t, memory)
 	s := &shim{Store: memory}
-	l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann", "bob", "eve")
+	l := voters(t, openMemory(t, s, Options{}), "5", "ann", "bob", "eve")
 	p, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")})
 	must(t, err)
 	enrollUnder(t, l, "vote", p, "5", "cid")
@@ -165,6 +172,45 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 	if n := looks(releaseOf(t, "2", "bob", "1")); n != 1 {
 		t.Errorf("%d looks at a release that does not", n)
 	}
+}
+
+// Whoever could tell by the time that a refusal takes that a value has changed, and is not missing, would learn about it.
+func TestAnotherValueTakesTheSameStepsAsNone(t *testing.T) {
+	stepsOf := func(r ReleaseRequest) []string {
+		memory := &kvtest.Memory{}
+		begin(t, memory)
+		s := &followed{Store: memory}
+		l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann")
+		release(t, l, releaseOf(t, "before", "ann", "1"))
+		s.steps = nil
+		_, err := l.Release(t.Context(), r)
+		var refused *RefusedError
+		if !errors.As(err, &refused) || refused.Refused[0].Reason != NoTruth {
+			t.Fatalf("got the error %v", err)
+		}
+		return s.steps
+	}
+	another, none := releaseOf(t, "mine", "ann", "2"), releaseOf(t, "mine", "ann", "2")
+	another.Truth, another.TrueValue, none.Truth = nil, "no", TruthOf("")
+	if got, want := stepsOf(another), stepsOf(none); !slices.Equal(got, want) {
+		t.Errorf("%v, and where there is no value %v", got, want)
+	}
+}
+
+// followed is a store that notes what is asked of it.
+type followed struct {
+	kv.Store
+	steps []string
+}
+
+func (s *followed) View(fn func(kv.Reader) error) error {
+	s.steps = append(s.steps, "look")
+	return s.Store.View(fn)
+}
+
+func (s *followed) Update(fn func(kv.Writer) error) error {
+	s.steps = append(s.steps, "transaction")
+	return s.Store.Update(fn)
 }
 
 // refusedOutside is an observer that writes to the ledger when somebody is refused. In the midst of a commit that would wait for itself.

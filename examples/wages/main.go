@@ -138,7 +138,7 @@ func (h host) roundAnew(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	other := map[string]string{"low": "high", "high": "low"}[kept[0]]
-	r := ledger.ReleaseRequest{Key: "careless", Question: question, Object: person, Epsilon: privacy.MustEpsilon("3"), Truth: ledger.TruthOf(other)}
+	r := ledger.ReleaseRequest{Key: "careless", Question: question, Object: person, Epsilon: privacy.MustEpsilon("3"), TrueValue: other}
 	_, err = h.ledger.Release(ctx, r)
 	if refused := new(ledger.RefusedError); errors.As(err, &refused) {
 		_, err = fmt.Fprintf(out, "\nThe end of person %s is %q, and stays it. Raised with the other end, everybody sees:\n   %v\n"+

@@ -34,7 +34,7 @@ func releaseElsewhere(ctx context.Context, address, token, order, person, truth 
 	if err != nil {
 		return "", err
 	}
-	response, err := l.Release(ctx, ledger.ReleaseRequest{Key: order, Question: "smoker", Object: person, Epsilon: epsilon, Truth: ledger.TruthOf(truth)})
+	response, err := l.Release(ctx, ledger.ReleaseRequest{Key: order, Question: "smoker", Object: person, Epsilon: epsilon, TrueValue: truth})
 	return response.Value, err
 }
 
