@@ -93,6 +93,7 @@ type raise struct {
 	looked   *prechecked // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
 	changed  rules.ChangedTruths
+	prompt   bool            // it is decided without a look before; whoever is refused is looked at again, outside of the transaction
 	rest     string          // the first object whose truth was not kept, or ""
 	given    state.Level     // the response that the last object got or had
 	released event.Released  // the last response, as it is recorded
@@ -227,7 +228,7 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subje
 	}
 	ask := x.asking(at)
 	v, refusal, err := x.ledger.rules.Assess(s, o, ask)
-	if err == nil && refusal != nil {
+	if err == nil && refusal != nil && !x.prompt {
 		err = x.ledger.rules.OrLess(s, o, ask, terms.Offered(x.question), refusal)
 	}
 	return v, refusal, err

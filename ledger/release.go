@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
@@ -23,7 +24,8 @@ type ReleaseRequest struct {
 	Epsilon  privacy.Epsilon // above 0
 	Truth    TruthFunc       // asked only if ε lies above the current level
 	// TrueValue is what Truth would say, if the host has it at hand: in place of Truth, and faster, for nobody has to look first whether it
-	// is needed (but with [Options.TruthKey]). It is used only if ε lies above the current level. "" is none.
+	// is needed (but with [Options.TruthKey]). It is used only if ε lies above the current level, and it is that of the epoch in which the
+	// release is carried out: none must begin meanwhile. "" is none.
 	TrueValue string
 }
 
@@ -51,8 +53,8 @@ type raiseOfOne struct {
 	raise
 	name    [1]string // the object
 	id      event.Identity
-	value   [1]int32      // the number of the true value, if that is at hand
-	prompt  bool          // it is to be decided without a look before
+	value   int32         // the number of the true value, if the release is prompt
+	told    [1]int32      // memory for it
 	settled uint64        // the event that settled the request before, or 0
 	through uint64        // see event.Settled
 	verdict event.Verdict // what the release means for the object
@@ -77,9 +79,10 @@ func (x *raiseOfOne) begin(ctx context.Context, l *Ledger, r ReleaseRequest) err
 		return errs.Invalid("a release with a true value, and with a source of one")
 	}
 	x.request.Truth = TruthOf(r.TrueValue)
-	number, known := x.question.Index[r.TrueValue]
 	// With a truth key, another value than before must take the same steps as none.
-	x.value[0], x.prompt = int32(number), known && l.rules.Binder == nil
+	if number, known := x.question.Index[r.TrueValue]; known && l.rules.Binder == nil {
+		x.value, x.prompt = int32(number), true
+	}
 	return nil
 }
 
@@ -88,10 +91,7 @@ func (x *raiseOfOne) begin(ctx context.Context, l *Ledger, r ReleaseRequest) err
 func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 	defer x.truths.Forget()
 	if x.prompt {
-		x.truths.Add(x.name[:], x.value[:])
-		response, err := x.propose(ctx)
-		x.prompt = false
-		return response, err
+		return x.promptly(ctx)
 	}
 	if err := x.ledger.engine.View(ctx, x.lookUp); err != nil {
 		return Response{}, err
@@ -105,6 +105,22 @@ func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 		}
 	}
 	return x.propose(ctx)
+}
+
+// promptly decides, with the truth at hand. Whatever fails, or has become of ctx: what was done before is answered.
+func (x *raiseOfOne) promptly(ctx context.Context) (Response, error) {
+	x.told[0] = x.value
+	x.truths.Add(x.name[:], x.told[:])
+	response, err := x.propose(ctx)
+	x.prompt = false
+	if err == nil || errors.Is(err, batch.ErrOvertaken) {
+		return response, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if looked := x.ledger.engine.View(ctx, x.lookUp); looked == nil && x.settled != 0 {
+		return x.recorded(ctx)
+	}
+	return Response{}, err
 }
 
 // propose has the request decided and committed, and answers.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,10 +198,11 @@ func TestAnotherValueTakesTheSameStepsAsNone(t *testing.T) {
 	}
 }
 
-// followed is a store that notes what is asked of it.
+// followed is a store that notes what is asked of it, and may fail.
 type followed struct {
 	kv.Store
-	steps []string
+	steps  []string
+	before func() error // each transaction, and may make it fail; nil does nothing
 }
 
 func (s *followed) View(fn func(kv.Reader) error) error {
@@ -210,7 +212,71 @@ func (s *followed) View(fn func(kv.Reader) error) error {
 
 func (s *followed) Update(fn func(kv.Writer) error) error {
 	s.steps = append(s.steps, "transaction")
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return err
+		}
+	}
 	return s.Store.Update(fn)
+}
+
+// Whoever repeats a request does so because something fails.
+func TestWhatWasDoneBeforeIsToldWhateverFails(t *testing.T) {
+	memory := &kvtest.Memory{}
+	begin(t, memory)
+	s := &followed{Store: memory}
+	l := voters(t, openMemory(t, s, Options{}), "5", "ann")
+	mine, another := atHand(releaseOf(t, "mine", "ann", "1")), atHand(releaseOf(t, "another", "ann", "2"))
+	want := release(t, l, mine)
+	check := func(ctx context.Context, fault error) {
+		t.Helper()
+		if got, err := l.Release(ctx, mine); err != nil || got != want {
+			t.Errorf("%+v, %v, in place of %+v", got, err, want)
+		}
+		if _, afresh := ctx.(*impatient); afresh {
+			ctx = &impatient{Context: t.Context(), gone: make(chan struct{})}
+		}
+		_, err := l.Release(ctx, another)
+		wantErr(t, err, fault)
+	}
+	fault := errors.New("no more room")
+	s.before = func() error { return fault }
+	check(t.Context(), fault)
+
+	entered, leave := make(chan bool), make(chan error)
+	s.before = func() error { entered <- true; return <-leave }
+	led := make(chan error)
+	go func() {
+		_, err := l.Release(context.WithoutCancel(t.Context()), atHand(releaseOf(t, "leads", "ann", "3")))
+		led <- err
+	}()
+	<-entered
+	check(&impatient{Context: t.Context(), gone: make(chan struct{})}, context.Canceled)
+	s.before = nil
+	leave <- nil
+	must(t, <-led)
+	release(t, l, another)
+}
+
+// impatient is a context that ends as soon as somebody waits for that.
+type impatient struct {
+	context.Context
+	gone chan struct{}
+	once sync.Once
+}
+
+func (c *impatient) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.gone) })
+	return c.gone
+}
+
+func (c *impatient) Err() error {
+	select {
+	case <-c.gone:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 // refusedOutside is an observer that writes to the ledger when somebody is refused. In the midst of a commit that would wait for itself.
