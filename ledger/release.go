@@ -117,7 +117,7 @@ func (x *raiseOfOne) promptly(ctx context.Context) (Response, error) {
 		return response, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if looked := x.ledger.engine.View(ctx, x.lookUp); looked == nil && x.settled != 0 {
+	if looked := x.ledger.engine.View(ctx, x.standing); looked == nil && x.settled != 0 {
 		return x.recorded(ctx)
 	}
 	return Response{}, err
@@ -132,13 +132,19 @@ func (x *raiseOfOne) propose(ctx context.Context) (Response, error) {
 	return toldResponse(x.question, x.name[0], x.given)
 }
 
-// lookUp finds the event that settled the request or, if none did, what the request means for the object.
-func (x *raiseOfOne) lookUp(s *state.State) error {
+// standing finds the event that settled the request, if one did.
+func (x *raiseOfOne) standing(s *state.State) error {
 	st, err := batch.StandingOf(s, x.request.Key, x.id)
-	if x.settled = st.Last; err != nil || x.settled != 0 {
+	x.settled, x.through = st.Last, st.Through
+	return err
+}
+
+// lookUp finds that event or, if there is none, what the request means for the object.
+func (x *raiseOfOne) lookUp(s *state.State) error {
+	if err := x.standing(s); err != nil || x.settled != 0 {
 		return err
 	}
-	x.through, x.at, x.asOf = st.Through, s.Clock, s.Counters.Events
+	x.at, x.asOf = s.Clock, s.Counters.Events
 	var o terms.Subject
 	v, refusal, err := x.assess(s, x.name[0], x.at, &o)
 	if err == nil && refusal != nil {
