@@ -23,9 +23,8 @@ type ReleaseRequest struct {
 	Object   string          // by its name
 	Epsilon  privacy.Epsilon // above 0
 	Truth    TruthFunc       // asked only if ε lies above the current level
-	// TrueValue is what Truth would say, if the host has it at hand: in place of Truth, and faster, for nobody has to look first whether it
-	// is needed (but with [Options.TruthKey]). It is used only if ε lies above the current level, and it is that of the epoch in which the
-	// release is carried out: none must begin meanwhile. "" is none.
+	// TrueValue is what Truth would say, if it is at hand: faster, as nobody looks first whether it is needed (but with [Options.TruthKey]). It is
+	// used only if ε lies above the current level, and is that of the epoch then: begin none meanwhile. "" is none.
 	TrueValue string
 }
 
@@ -53,8 +52,7 @@ type raiseOfOne struct {
 	raise
 	name    [1]string // the object
 	id      event.Identity
-	value   int32         // the number of the true value, if the release is prompt
-	told    [1]int32      // memory for it
+	told    [1]int32      // the number of the true value, if the release is prompt; once
 	settled uint64        // the event that settled the request before, or 0
 	through uint64        // see event.Settled
 	verdict event.Verdict // what the release means for the object
@@ -81,13 +79,12 @@ func (x *raiseOfOne) begin(ctx context.Context, l *Ledger, r ReleaseRequest) err
 	x.request.Truth = TruthOf(r.TrueValue)
 	// With a truth key, another value than before must take the same steps as none.
 	if number, known := x.question.Index[r.TrueValue]; known && l.rules.Binder == nil {
-		x.value, x.prompt = int32(number), true
+		x.told[0], x.prompt = int32(number), true
 	}
 	return nil
 }
 
-// attempt looks the request up, asks for the truth if it is needed, and then decides, commits and answers. With the truth at hand it decides first, and
-// looks only if nothing comes of that.
+// attempt looks the request up, asks for the truth if it is needed, decides, commits and answers; with the truth at hand it decides first.
 func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 	defer x.truths.Forget()
 	if x.prompt {
@@ -109,7 +106,6 @@ func (x *raiseOfOne) attempt(ctx context.Context) (Response, error) {
 
 // promptly decides, with the truth at hand. Whatever fails, or has become of ctx: what was done before is answered.
 func (x *raiseOfOne) promptly(ctx context.Context) (Response, error) {
-	x.told[0] = x.value
 	x.truths.Add(x.name[:], x.told[:])
 	response, err := x.propose(ctx)
 	x.prompt = false
