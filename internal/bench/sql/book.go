@@ -224,11 +224,9 @@ type order struct {
 	truth   int // a value of the question
 }
 
-func (o order) digest() [sha256.Size]byte {
-	b := appendText(nil, "raise")
-	b = appendText(b, "vote")
-	b = appendEpsilon(b, o.epsilon)
-	return sha256.Sum256(appendText(append(b, 0, 0), o.object))
+func (o order) identity() identity {
+	return identify(appendText(nil, "raise"), appendText(nil, "vote"), appendEpsilon(nil, o.epsilon),
+		appendFlag(nil, false), appendText([]byte{0, 1}, o.object))
 }
 
 // release returns the response to an order, in a transaction of its own.
@@ -267,10 +265,10 @@ func isRefusal(err error) bool {
 
 // decide carries out one order on a page.
 func (b *book) decide(p *page, o order) (level, error) {
-	digest, subject := o.digest(), p.objects[o.object]
+	id, subject := o.identity(), p.objects[o.object]
 	former := p.requests[o.key]
 	switch {
-	case former != nil && former.digest != digest:
+	case former != nil && former.digest != id.digest:
 		return level{}, fmt.Errorf("key %q: %w", o.key, errConflict)
 	case subject == nil:
 		return level{}, fmt.Errorf("object %q: %w", o.object, errUnknown)
@@ -282,11 +280,11 @@ func (b *book) decide(p *page, o order) (level, error) {
 		}
 		return subject.levels[place], nil
 	}
-	s := settlement{key: o.key, digest: digest, alone: o.object, first: p.log.size + 1, through: p.log.size, final: true}
+	s := settlement{key: o.key, id: id, alone: o.object, first: p.log.size + 1, through: p.log.size, final: true}
 	if err := b.answer(p, subject, o.epsilon, o.truth, &s); err != nil {
 		return level{}, err
 	}
-	if err := b.settle(p, s, &request{key: o.key, digest: digest}); err != nil {
+	if err := b.settle(p, s, &request{key: o.key, digest: id.digest}); err != nil {
 		return level{}, err
 	}
 	return subject.levels[place], nil
@@ -299,9 +297,11 @@ func (b *book) answer(p *page, o *object, epsilon privacy.Epsilon, truth int, s 
 		s.counts[1]++
 		return nil
 	}
-	if err := o.charge(epsilon); err != nil {
+	cost, err := o.charge(epsilon)
+	if err != nil {
 		return err
 	}
+	s.spent += uint64(cost.Nano())
 	l, method, err := b.draw(o, epsilon, truth)
 	if err != nil {
 		return err
@@ -324,22 +324,22 @@ func (b *book) answer(p *page, o *object, epsilon privacy.Epsilon, truth int, s 
 	return nil
 }
 
-// charge takes what a raise to ε costs from the budget, or refuses. Below the current level nothing is charged.
-func (o *object) charge(epsilon privacy.Epsilon) error {
+// charge takes what a raise to ε costs from the budget and returns it, or refuses. Below the current level nothing is charged.
+func (o *object) charge(epsilon privacy.Epsilon) (cost privacy.Epsilon, err error) {
 	if epsilon.Less(o.current()) {
-		return nil
+		return cost, nil
 	}
-	cost, err := epsilon.Sub(o.current())
+	cost, err = epsilon.Sub(o.current())
 	if err != nil {
-		return err
+		return cost, err
 	}
 	spent, err := o.spent.Add(cost)
 	if err != nil || o.cap.Less(spent) || o.ceiling.Less(epsilon) {
-		return fmt.Errorf("object %q, ε=%s: %w: spent %s, cap %s, ceiling %s",
+		return cost, fmt.Errorf("object %q, ε=%s: %w: spent %s, cap %s, ceiling %s",
 			o.name, epsilon, errBudget, o.spent, o.cap, o.ceiling)
 	}
 	o.spent = spent
-	return nil
+	return cost, nil
 }
 
 // draw draws the response of an object at an ε that has none.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -18,8 +19,8 @@ type truths func(names []string) ([]int, error)
 func (b *book) raise(key string, epsilon privacy.Epsilon, tell truths) (drawn uint64, err error) {
 	b.writer.Lock()
 	defer b.writer.Unlock()
-	digest := sha256.Sum256(appendEpsilon(appendText(nil, "raise all"), epsilon))
-	r, through, err := b.resume(key, digest)
+	id := identify(appendText(nil, "raise"), appendText(nil, "vote"), appendEpsilon(nil, epsilon), appendFlag(nil, false), []byte{1, 0})
+	r, through, err := b.resume(key, id.digest)
 	if err != nil || r.done {
 		return r.drawn, err
 	}
@@ -41,7 +42,7 @@ func (b *book) raise(key string, epsilon privacy.Epsilon, tell truths) (drawn ui
 			return 0, err
 		}
 		err = b.transact(nil, names, func(p *page) error {
-			s := settlement{key: key, digest: digest, first: p.log.size + 1, through: through, final: final}
+			s := settlement{key: key, id: id, first: p.log.size + 1, through: through, final: final}
 			for i, name := range names {
 				if p.objects[name] == nil {
 					return fmt.Errorf("object %q: %w", name, errUnknown)
@@ -80,18 +81,20 @@ func (b *book) resume(key string, digest [sha256.Size]byte) (r *request, through
 func (b *book) enroll(key string, names []string, limit, ceiling privacy.Epsilon) error {
 	b.writer.Lock()
 	defer b.writer.Unlock()
-	text := appendEpsilon(appendEpsilon(appendText(nil, "enroll"), limit), ceiling)
+	objects := binary.AppendUvarint(appendFlag(nil, false), uint64(len(names)))
 	for _, name := range names {
-		text = appendText(text, name)
+		objects = appendText(objects, name)
 	}
-	r, through, err := b.resume(key, sha256.Sum256(text))
+	id := identify(appendText(nil, "enroll"), appendText(nil, "vote"), appendEpsilon(nil, ceiling), appendEpsilon(nil, limit),
+		objects, appendFlag(nil, false), appendFlag(nil, false))
+	r, through, err := b.resume(key, id.digest)
 	if err != nil || r.done {
 		return err
 	}
 	for from := r.parts * partSize; !r.done; from += partSize {
 		part := names[from:min(from+partSize, len(names))]
 		err := b.transact(nil, part, func(p *page) error {
-			s := settlement{key: key, digest: r.digest, first: p.log.size + 1, through: through, final: from+len(part) == len(names)}
+			s := settlement{key: key, id: id, first: p.log.size + 1, through: through, final: from+len(part) == len(names)}
 			for _, name := range part {
 				if p.objects[name] != nil {
 					return fmt.Errorf("object %q is enrolled already", name)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/bits"
 	"time"
@@ -80,15 +81,39 @@ func releasedBytes(salted []byte, name string, l level, method byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(l.Response)), method)
 }
 
+// identity is what a request is recognized by.
+type identity struct {
+	digest [sha256.Size]byte
+	marks  []byte // a byte for each field, by which to name one that differs
+}
+
+// identify returns the identity of the request with the fields.
+func identify(fields ...[]byte) identity {
+	id, castagnoli := identity{}, crc32.MakeTable(crc32.Castagnoli)
+	all := make([]byte, 0, 256)
+	for _, field := range fields {
+		all = append(all, field...)
+		id.marks = append(id.marks, byte(crc32.Checksum(field, castagnoli)))
+	}
+	id.digest = sha256.Sum256(all)
+	return id
+}
+
+func (id identity) append(b []byte) []byte {
+	b = append(append(b, id.digest[:]...), byte(len(id.marks)))
+	return append(b, id.marks...)
+}
+
 // settlement is what an event says that settles a request, or a part of one.
 type settlement struct {
 	key            string
-	digest         [sha256.Size]byte
+	id             identity
 	alone          string // the only object that the request names, or ""
 	cursor         string // the last object of a part that is not the last
 	first, through uint64
 	final          bool
 	counts         [3]uint64 // objects drawn for, answered from the record, and derived for; or enrolled
+	spent          uint64    // what it cost all of them together, in nano-nats
 	dealt          uint64    // objects dealt with, if the request names some and this is not its last part
 }
 
@@ -96,7 +121,7 @@ func (s settlement) publicBytes(public []byte) []byte {
 	b := appendText(public, s.key)
 	b = appendFlag(b, s.alone != "")
 	if s.alone == "" {
-		b = append(b, s.digest[:]...)
+		b = s.id.append(b)
 	}
 	b = binary.AppendUvarint(b, s.first)
 	b = binary.AppendUvarint(b, s.through)
@@ -104,6 +129,7 @@ func (s settlement) publicBytes(public []byte) []byte {
 	for _, n := range s.counts {
 		b = binary.AppendUvarint(b, n)
 	}
+	b = binary.AppendUvarint(b, s.spent)
 	b = append(b, 0, 0, 0, 0) // no refusals, sweeps, answer or sale
 	return binary.AppendUvarint(b, s.dealt)
 }
@@ -112,7 +138,7 @@ func (s settlement) hiddenBytes(salted []byte) []byte {
 	if s.alone == "" {
 		return appendText(salted, s.cursor)
 	}
-	return append(appendText(salted, s.alone), s.digest[:]...)
+	return s.id.append(appendText(salted, s.alone))
 }
 
 // tree is the right edge of the log's Merkle tree (RFC 6962): the hash of the complete subtree with 2^i leaves, for each
