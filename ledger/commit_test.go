@@ -96,6 +96,49 @@ func TestABatchIsBounded(t *testing.T) {
 	auditStore(t, s)
 }
 
+// Between two parts of a raise others commit as long as the last part took, also whoever comes meanwhile. Here the part is held up until it has taken longer
+// than the release behind it; else that would not show.
+func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
+	names := crowd(2 * state.PartSize)
+	l, s := openShim(t, votersFile(t, "1", names...), Options{})
+	for attempt, hold := 0, soon; hold < patience; attempt, hold = attempt+1, 2*hold {
+		call := func(what, epsilon string, objects ...string) chan answer[RaiseResult] {
+			r := order(t, fmt.Sprint(what, " ", attempt), epsilon, objects...)
+			r.All = len(objects) == 0
+			return async(func() (RaiseResult, error) { return l.Raise(t.Context(), r) })
+		}
+		parts := s.holdCommit(t)
+		raised := call("everybody", fmt.Sprintf("0.5%d", attempt))
+		parts.wait(t)
+		began := time.Now()
+		time.Sleep(hold)
+		ahead := call("ahead", fmt.Sprintf("0.1%d", attempt), names[0])
+		waitQueued(t, l, 1)
+		first, opened := s.holdCommit(t), time.Now()
+		parts.open()
+		first.wait(t)
+		behind := call("behind", fmt.Sprintf("0.2%d", attempt), names[0])
+		waitQueued(t, l, 2) // with the second part
+		second := s.holdCommit(t)
+		first.open()
+		must(t, await(t, ahead).err)
+		telling := time.Since(opened) < opened.Sub(began)
+		second.wait(t)
+		waiting := l.engine.Load().Waiting
+		s.set(nil, nil)
+		second.open()
+		must(t, await(t, behind).err)
+		must(t, await(t, raised).err)
+		if telling {
+			if waiting != 1 {
+				t.Errorf("%d calls wait for whoever came behind the second part, want that part", waiting)
+			}
+			return
+		}
+	}
+	t.Fatal("a release takes longer than the part that is held up")
+}
+
 // Every second caller is refused in the batch itself, and not already by what it saw before: its
 // neighbour takes the budget while both wait.
 func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {

@@ -497,7 +497,7 @@ func (b *Bulk) runParts(ctx context.Context, st *Standing, total int, into *Outc
 		if err := b.Work.Truths(ctx, st.Cursor); err != nil {
 			return err
 		}
-		n, err := b.runPart(ctx, st, into)
+		n, err := b.runPart(ctx, st, into, total > state.PartSize)
 		if err != nil {
 			return st.partly(err)
 		}
@@ -516,10 +516,10 @@ type ending struct {
 	changes []event.Change
 }
 
-// runPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
-func (b *Bulk) runPart(ctx context.Context, st *Standing, into *Outcome) (n int, err error) {
+// runPart carries out the part behind st.cursor, one of several or the only one, adds it to the outcome and moves st behind it.
+func (b *Bulk) runPart(ctx context.Context, st *Standing, into *Outcome, several bool) (n int, err error) {
 	var e ending
-	_, last, err := b.Engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
+	_, last, err := b.Engine.Propose(ctx, &engine.Proposal{Part: several, Decide: func(s *state.State) ([]event.Change, error) {
 		now, err := StandingOf(s, b.Key, b.Id)
 		if err != nil {
 			return nil, err
@@ -529,7 +529,7 @@ func (b *Bulk) runPart(ctx context.Context, st *Standing, into *Outcome) (n int,
 		}
 		e, err = b.next(s, st)
 		return e.changes, err
-	})
+	}})
 	if err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -16,6 +17,9 @@ import (
 // queued up meanwhile, and hands the lead to the next. A lone caller commits at once; there is no
 // timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
 // each decision sees the ones before it.
+//
+// A request in parts would take the commits for itself, one part after the other, while crowds get in by one batch between two
+// of them. So its parts let others go first, until these have had as much time as the last part took.
 
 // Decision reads the state and returns the changes to make, or the error by which to refuse. It may record some by itself before
 // (package fold). What it returns besides may leave the ledger only once Submit has returned nil; it may be called again, on
@@ -33,11 +37,12 @@ type about struct {
 type Proposal struct {
 	Decide      Decision                 // runs in the transaction
 	Record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
+	Part        bool                     // one of several of a large request: it lets others go first
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
 	err         error
 	refused     bool      // it is not decided again
-	turn        chan bool // gets true when it is to lead, or false when it is settled by another; nil if it led at once
+	turn        chan bool // gets true when it is to lead, and false when it is settled; nil if it leads at once, and is in the batch
 }
 
 // Queue is the queue of proposals.
@@ -46,6 +51,7 @@ type Queue struct {
 	queue   []*Proposal
 	leading bool          // somebody leads, or was told to
 	last    int           // how many proposals the last batch had; used by the one goroutine that leads
+	owed    time.Duration // how long others may commit before the next part
 	closed  bool          // no more work is accepted, but what is queued is done
 	failure error         // no more work is done
 	Durable uint64        // the last event known to be on disk
@@ -127,31 +133,54 @@ func (c *Queue) settled(event uint64) {
 	c.update(func() { c.Durable = max(c.Durable, event) })
 }
 
-// enter queues a proposal and tells whether it is to lead.
+// enter queues a proposal and tells whether it is to lead at once. A part waits for its turn in any case: others may go first.
 func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refusal(); err != nil {
 		return false, err
 	}
-	if lead = !c.leading; !lead {
-		if p.turn, _ = c.turns.Get().(chan bool); p.turn == nil {
-			p.turn = make(chan bool, 1)
-		}
+	free := !c.leading
+	c.queue, c.leading = append(c.queue, p), true
+	if free && !p.Part {
+		return true, nil
 	}
-	c.queue = append(c.queue, p)
-	c.leading = true
-	return lead, nil
+	if p.turn, _ = c.turns.Get().(chan bool); p.turn == nil {
+		p.turn = make(chan bool, 1)
+	}
+	if free {
+		p.turn <- true
+	}
+	return false, nil
 }
 
-// take removes a batch from the queue.
+// take removes a batch from the queue: parts only if their turn has come, or if nobody else is there.
 func (c *Queue) take() []*Proposal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(c.queue), MostTogether)
-	batch := slices.Clone(c.queue[:n])
-	c.queue = slices.Delete(c.queue, 0, n)
+	first := c.owed > 0 && slices.ContainsFunc(c.queue, func(p *Proposal) bool { return !p.Part }) // others go first
+	batch, stay := make([]*Proposal, 0, min(len(c.queue), MostTogether)), c.queue[:0]
+	for _, p := range c.queue {
+		if len(batch) == MostTogether || first && p.Part {
+			stay = append(stay, p)
+		} else {
+			batch = append(batch, p)
+		}
+	}
+	clear(c.queue[len(stay):])
+	c.queue = stay
 	return batch
+}
+
+// spent notes how long a batch took: that is owed to others if a part was in it, and else was given to them.
+func (c *Queue) spent(batch []*Proposal, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(batch, func(p *Proposal) bool { return p.Part }) {
+		c.owed = took
+	} else {
+		c.owed = max(0, c.owed-took)
+	}
 }
 
 // handOver ends a leader's turn: the next in the queue leads, or nobody.
@@ -234,39 +263,41 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	return p.first, p.last, p.err
 }
 
-// await waits until a proposal is settled, leading if told to. It returns false if the proposal was
+// await waits until a proposal is settled, leading whenever told to. It returns false if the proposal was
 // withdrawn because ctx ended.
 func (l *Engine) await(ctx context.Context, p *Proposal) bool {
-	select {
-	case lead := <-p.turn:
-		if lead {
+	for {
+		select {
+		case lead := <-p.turn:
+			if !lead {
+				return true
+			}
 			l.lead()
-			<-p.turn // that it is settled
+		case <-ctx.Done():
+			if l.Queue.withdraw(p) {
+				return false
+			}
+			<-p.turn
+			return true
 		}
-		return true
-	case <-ctx.Done():
-		if l.Queue.withdraw(p) {
-			return false
-		}
-		<-p.turn
-		return true
 	}
 }
 
-// lead commits one batch, in which the leader's own proposal is the first, and hands over.
+// lead commits one batch and hands over.
 func (l *Engine) lead() {
 	if l.Queue.last > 1 {
 		for range Yields {
 			runtime.Gosched()
 		}
 	}
-	batch := l.Queue.take()
+	batch, began := l.Queue.take(), time.Now()
 	l.Queue.last = len(batch)
 	err := errs.ErrStopped // what the others learn if commit panics
 	defer func() {
 		if errors.Is(err, errs.ErrStopped) {
 			l.Queue.Stop(err)
 		}
+		l.Queue.spent(batch, time.Since(began))
 		settle(batch, err)
 		l.Queue.handOver()
 	}()
@@ -281,7 +312,7 @@ func settle(batch []*Proposal, err error) {
 			p.first, p.last, p.err = 0, 0, err
 		}
 		if p.turn != nil {
-			p.turn <- false // there is room: the leader, who does not read it, has taken out what was there
+			p.turn <- false // there is room: whoever was told to lead has taken that out
 		}
 	}
 }

@@ -22,6 +22,66 @@ func TestAQuitterPassesTheLeadOn(t *testing.T) {
 	}
 }
 
+// A part waits for others as long as the part before took, and no longer; and not where nobody else is there.
+func TestPartsLetOthersGoFirst(t *testing.T) {
+	part, other := &Proposal{Part: true}, &Proposal{}
+	c := &Queue{}
+	for i, step := range []struct {
+		queue []*Proposal
+		want  int // of the batch
+		took  time.Duration
+	}{
+		{[]*Proposal{other, part}, 2, 9}, // nothing is owed
+		{[]*Proposal{part, other, other}, 2, 8},
+		{[]*Proposal{part, other}, 1, 1},
+		{[]*Proposal{part, other}, 2, 7},
+		{[]*Proposal{part, part}, 2, 5}, // before the time is over
+		{[]*Proposal{part, other}, 1, 50},
+		{[]*Proposal{part, other}, 2, 1},
+	} {
+		c.queue = step.queue
+		batch := c.take()
+		if len(batch) != step.want || len(batch)+len(c.queue) != len(step.queue) {
+			t.Errorf("step %d: %d are in the batch and %d stay, want a batch of %d", i, len(batch), len(c.queue), step.want)
+		}
+		for _, p := range c.queue {
+			if !p.Part {
+				t.Errorf("step %d: somebody else stays", i)
+			}
+		}
+		c.spent(batch, step.took)
+	}
+}
+
+// A part leads those who go first, and is settled when its turn has come.
+func TestAPartLeadsOthers(t *testing.T) {
+	c := &Queue{}
+	part := &Proposal{Part: true}
+	lead, err := c.enter(part)
+	must(t, err)
+	if lead || len(part.turn) != 1 {
+		t.Fatal("a part does not wait for its turn, or is not told to lead")
+	}
+	<-part.turn
+	other := &Proposal{}
+	if lead, err = c.enter(other); err != nil || lead {
+		t.Fatalf("two lead: %v, %v", lead, err)
+	}
+	c.owed = time.Hour
+	settle(c.take(), nil)
+	if len(part.turn) != 0 || <-other.turn {
+		t.Fatal("the part is settled, or the other one is not")
+	}
+	c.handOver()
+	if !<-part.turn {
+		t.Fatal("nobody leads")
+	}
+	settle(c.take(), nil)
+	if <-part.turn || len(c.queue) > 0 {
+		t.Error("the part is not settled")
+	}
+}
+
 // Where nobody waits a commit does not even make a channel.
 func TestNobodyWaitingCostsNothing(t *testing.T) {
 	var c Queue
