@@ -13,6 +13,7 @@ import (
 
 // What a test can hold up or make fail: the last step that can be undone, and the one after it.
 const (
+	stepPart = "sync a part of the copy"
 	stepName = "give the new file its name"
 	stepSync = "sync the directory"
 )
@@ -51,7 +52,7 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 	return nil
 }
 
-// copyPages writes a copy over an empty file. Syncing takes long and needs no snapshot. The copy lists its free pages if
+// copyPages writes a copy over an empty file. The copy lists its free pages if
 // the last commit did; if not, who first writes to it will.
 func (s *Store) copyPages(path string, m *meter) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -62,7 +63,7 @@ func (s *Store) copyPages(path string, m *meter) error {
 		if err := m.begin(tx.tx.Size()); err != nil {
 			return err
 		}
-		return tx.writeTo(metered{file, m})
+		return tx.writeTo(metered{&synced{Writer: file, sync: func() error { return errors.Join(s.at(stepPart), file.Sync()) }}, m})
 	})
 	if err == nil {
 		err = m.end()
@@ -289,6 +290,25 @@ type metered struct {
 func (w metered) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	return n, errors.Join(err, w.add(n))
+}
+
+// synced syncs what is written to it every now and then. Else all of a large copy would go to the disk at once, and commits
+// would wait behind it.
+type synced struct {
+	io.Writer
+	sync  func() error
+	since int // bytes that are not synced
+}
+
+// syncStep is after how many bytes: 1 MiB, for which a commit waits some milliseconds.
+const syncStep = 1 << 20
+
+func (w *synced) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.since += n; err == nil && w.since >= syncStep {
+		w.since, err = 0, w.sync()
+	}
+	return n, err
 }
 
 // seal makes what was filled in durable, and whatever is written from now on.

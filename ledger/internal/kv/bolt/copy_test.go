@@ -581,6 +581,37 @@ func TestWhoWaitsForCompact(t *testing.T) {
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "new"})
 }
 
+// A copy goes to the disk in small parts: commits would wait behind a large one.
+func TestACopyIsSyncedBitByBit(t *testing.T) {
+	path := newFile(t)
+	s := mustOpen(t, path)
+	must(t, putOne(s, "first", "large", string(make([]byte, 4*syncStep))))
+	parts := 0
+	s.hook = func(step string) error {
+		if step == stepPart {
+			parts++
+		}
+		return nil
+	}
+	copied := filepath.Join(filepath.Dir(path), "copy")
+	must(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, nil))
+	if parts < 4 {
+		t.Errorf("a copy of %d MiB was synced %d times on the way", 4*syncStep>>20, parts)
+	}
+	s.hook = func(step string) error {
+		if step == stepPart {
+			return errFull
+		}
+		return nil
+	}
+	if err := s.CopyTo(t.Context(), copied+" again", kv.Pages, nil, nil); !errors.Is(err, errFull) {
+		t.Errorf("a copy that cannot be synced: %v", err)
+	}
+	wantFiles(t, path, "copy", "data.db")
+}
+
+var errFull = errors.New("the disk is full")
+
 func TestCloseWaitsForCompact(t *testing.T) {
 	path := newFile(t)
 	s := mustOpen(t, path)
