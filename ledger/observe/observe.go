@@ -55,7 +55,7 @@ type Audit struct {
 // Health is how a ledger is doing, at about one instant.
 type Health struct {
 	Events  uint64 // in the log, all of them durable
-	Waiting int    // requests that wait for the next commit
+	Waiting int    // requests that wait for a commit
 	Pending uint64 // events that only the journal has, and the file not yet
 	Memory  int64  // bytes in memory of what was committed, or folded, and is not in the file yet, about
 	Room    int64  // how many bytes there may be in memory: from three fifths on, commits may wait for the file

@@ -497,7 +497,7 @@ func (b *Bulk) runParts(ctx context.Context, st *Standing, total int, into *Outc
 		if err := b.Work.Truths(ctx, st.Cursor); err != nil {
 			return err
 		}
-		n, err := b.runPart(ctx, st, into, total > state.PartSize)
+		n, err := b.runPart(ctx, st, into)
 		if err != nil {
 			return st.partly(err)
 		}
@@ -516,9 +516,10 @@ type ending struct {
 	changes []event.Change
 }
 
-// runPart carries out the part behind st.cursor, one of several or the only one, adds it to the outcome and moves st behind it.
-func (b *Bulk) runPart(ctx context.Context, st *Standing, into *Outcome, several bool) (n int, err error) {
+// runPart carries out the part behind st.cursor, adds it to the outcome and moves st behind it.
+func (b *Bulk) runPart(ctx context.Context, st *Standing, into *Outcome) (n int, err error) {
 	var e ending
+	several := b.Panel.All || len(b.Panel.Names) > state.PartSize || len(st.settled) > 0 // of all, who knows how many they are
 	_, last, err := b.Engine.Propose(ctx, &engine.Proposal{Part: several, Decide: func(s *state.State) ([]event.Change, error) {
 		now, err := StandingOf(s, b.Key, b.Id)
 		if err != nil {

@@ -18,8 +18,8 @@ import (
 // timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
 // each decision sees the ones before it.
 //
-// A request in parts would take the commits for itself, one part after the other, while crowds get in by one batch between two
-// of them. So its parts let others go first, until these have had as much time as the last part took.
+// A request in parts would take the commits for itself: crowds would get in by one batch between two of them. So parts let those
+// go first who wait, until these have had as much time as the last batch with a part took.
 
 // Decision reads the state and returns the changes to make, or the error by which to refuse. It may record some by itself before
 // (package fold). What it returns besides may leave the ledger only once Submit has returned nil; it may be called again, on
@@ -100,7 +100,7 @@ const (
 	// MostTogether is how many proposals may share a commit; it bounds the memory of one.
 	MostTogether = 1024
 	// Yields is how often a leader lets other goroutines run before it takes the queue: callers that
-	// the last commit woke get a chance to queue up. If the last commit was for one caller alone, nobody is
+	// the last commit woke get a chance to queue up. If the last commit was for one caller alone, and no part leads, nobody is
 	// waited for: after waiting for a disk, a processor takes some 15 microseconds to yield.
 	Yields = 3
 )
@@ -252,7 +252,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 		return 0, 0, err
 	}
 	if lead {
-		l.lead()
+		l.lead(p)
 	} else {
 		settled := l.await(ctx, p)
 		l.Queue.turns.Put(p.turn)
@@ -269,10 +269,14 @@ func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	for {
 		select {
 		case lead := <-p.turn:
-			if !lead {
+			switch {
+			case !lead:
 				return true
+			case ctx.Err() != nil && l.Queue.withdraw(p):
+				l.Queue.handOver() // it had been told to lead and will not
+				return false
 			}
-			l.lead()
+			l.lead(p)
 		case <-ctx.Done():
 			if l.Queue.withdraw(p) {
 				return false
@@ -283,25 +287,29 @@ func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	}
 }
 
-// lead commits one batch and hands over.
-func (l *Engine) lead() {
-	if l.Queue.last > 1 {
+// lead commits one batch and hands over. A part that leads may be left to a later batch.
+func (l *Engine) lead(own *Proposal) {
+	if l.Queue.last > 1 || own.Part {
 		for range Yields {
 			runtime.Gosched()
 		}
 	}
 	batch, began := l.Queue.take(), time.Now()
 	l.Queue.last = len(batch)
-	err := errs.ErrStopped // what the others learn if commit panics
+	err, panics := errs.ErrStopped, true // what the others learn then
 	defer func() {
 		if errors.Is(err, errs.ErrStopped) {
 			l.Queue.Stop(err)
+		}
+		if panics {
+			l.Queue.withdraw(own) // if it is not in the batch: nobody waits for it any more
 		}
 		l.Queue.spent(batch, time.Since(began))
 		settle(batch, err)
 		l.Queue.handOver()
 	}()
 	err = l.commit(batch)
+	panics = false
 }
 
 // settle tells everyone in a batch what came of it.

@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
 // Who was told to lead and quits instead passes the lead on.
@@ -79,6 +83,62 @@ func TestAPartLeadsOthers(t *testing.T) {
 	settle(c.take(), nil)
 	if <-part.turn || len(c.queue) > 0 {
 		t.Error("the part is not settled")
+	}
+}
+
+// A part that leads others, who panic, is not told to lead again: nobody would.
+func TestAPanicLeavesNoLeader(t *testing.T) {
+	l, part, other := &Engine{}, &Proposal{Part: true}, &Proposal{}
+	for _, p := range []*Proposal{part, other} {
+		_, err := l.Queue.enter(p)
+		must(t, err)
+	}
+	l.Queue.owed = time.Hour
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("an engine that has nothing commits")
+			}
+		}()
+		l.await(t.Context(), part)
+	}()
+	if <-other.turn || !errors.Is(other.err, errs.ErrStopped) || l.Queue.leading || len(l.Queue.queue) > 0 {
+		t.Errorf("the other is told %v; leading: %v, %d in the queue", other.err, l.Queue.leading, len(l.Queue.queue))
+	}
+}
+
+// A part that leads others when the ledger has ended hears of it as they do.
+func TestAPartHearsThatTheLedgerHasEnded(t *testing.T) {
+	l, part, other := &Engine{}, &Proposal{Part: true}, &Proposal{}
+	for _, p := range []*Proposal{part, other} {
+		_, err := l.Queue.enter(p)
+		must(t, err)
+	}
+	l.Queue.owed = time.Hour
+	l.Queue.Stop(errs.ErrStopped)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would wait for ever
+	defer cancel()
+	settled := l.await(ctx, part)
+	if !settled || !errors.Is(part.err, errs.ErrStopped) || !errors.Is(other.err, errs.ErrStopped) || l.Queue.leading {
+		t.Errorf("settled: %v; the part is told %v, the other %v; leading: %v", settled, part.err, other.err, l.Queue.leading)
+	}
+}
+
+// A part whose context has ended does not lead others.
+func TestAPartThatIsLateDoesNotLead(t *testing.T) {
+	l, part, other := &Engine{}, &Proposal{Part: true}, &Proposal{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // whichever is noticed first
+		for _, p := range []*Proposal{part, other} {
+			_, err := l.Queue.enter(p)
+			must(t, err)
+		}
+		if l.await(ctx, part) || !<-other.turn || len(part.turn) > 0 {
+			t.Fatal("the part is settled, or the other one does not lead")
+		}
+		l.Queue.withdraw(other)
+		l.Queue.handOver()
 	}
 }
 

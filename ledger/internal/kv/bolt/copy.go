@@ -52,7 +52,8 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 	return nil
 }
 
-// copyPages writes a copy over an empty file. The copy lists its free pages if
+// copyPages writes a copy over an empty file. The snapshot is held as long as that takes: pages that are freed meanwhile are not
+// used again. The copy lists its free pages if
 // the last commit did; if not, who first writes to it will.
 func (s *Store) copyPages(path string, m *meter) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
