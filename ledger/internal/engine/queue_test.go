@@ -116,7 +116,7 @@ func TestAPartHearsThatTheLedgerHasEnded(t *testing.T) {
 	}
 	l.Queue.owed = time.Hour
 	l.Queue.Stop(errs.ErrStopped)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would wait for ever
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // it would wait for ever
 	defer cancel()
 	settled := l.await(ctx, part)
 	if !settled || !errors.Is(part.err, errs.ErrStopped) || !errors.Is(other.err, errs.ErrStopped) || l.Queue.leading {
