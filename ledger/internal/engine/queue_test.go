@@ -86,14 +86,22 @@ func TestAPartLeadsOthers(t *testing.T) {
 	}
 }
 
-// A part that leads others, who panic, is not told to lead again: nobody would.
-func TestAPanicLeavesNoLeader(t *testing.T) {
-	l, part, other := &Engine{}, &Proposal{Part: true}, &Proposal{}
+// partAndOther queues a part, which is told to lead, and somebody else, who goes first.
+func partAndOther(t *testing.T, c *Queue) (part, other *Proposal) {
+	t.Helper()
+	part, other = &Proposal{Part: true}, &Proposal{}
 	for _, p := range []*Proposal{part, other} {
-		_, err := l.Queue.enter(p)
+		_, err := c.enter(p)
 		must(t, err)
 	}
-	l.Queue.owed = time.Hour
+	c.owed = time.Hour
+	return part, other
+}
+
+// A part that leads others, who panic, is not told to lead again: nobody would.
+func TestAPanicLeavesNoLeader(t *testing.T) {
+	l := &Engine{}
+	part, other := partAndOther(t, &l.Queue)
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -109,12 +117,8 @@ func TestAPanicLeavesNoLeader(t *testing.T) {
 
 // A part that leads others when the ledger has ended hears of it as they do.
 func TestAPartHearsThatTheLedgerHasEnded(t *testing.T) {
-	l, part, other := &Engine{}, &Proposal{Part: true}, &Proposal{}
-	for _, p := range []*Proposal{part, other} {
-		_, err := l.Queue.enter(p)
-		must(t, err)
-	}
-	l.Queue.owed = time.Hour
+	l := &Engine{}
+	part, other := partAndOther(t, &l.Queue)
 	l.Queue.Stop(errs.ErrStopped)
 	settled := make(chan bool, 1)
 	go func() { settled <- l.await(t.Context(), part) }()
@@ -130,14 +134,11 @@ func TestAPartHearsThatTheLedgerHasEnded(t *testing.T) {
 
 // A part whose context has ended does not lead others.
 func TestAPartThatIsLateDoesNotLead(t *testing.T) {
-	l, part, other := &Engine{}, &Proposal{Part: true}, &Proposal{}
+	l := &Engine{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 { // whichever is noticed first
-		for _, p := range []*Proposal{part, other} {
-			_, err := l.Queue.enter(p)
-			must(t, err)
-		}
+		part, other := partAndOther(t, &l.Queue)
 		if l.await(ctx, part) || !<-other.turn || len(part.turn) > 0 {
 			t.Fatal("the part is settled, or the other one does not lead")
 		}

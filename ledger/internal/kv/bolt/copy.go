@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// What a test can hold up or make fail: the last step that can be undone, and the one after it.
+// What a test can hold up or make fail: a step on the way, the last one that can be undone, and the one after it.
 const (
 	stepPart = "sync a part of the copy"
 	stepName = "give the new file its name"
@@ -53,8 +53,7 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 }
 
 // copyPages writes a copy over an empty file. The snapshot is held as long as that takes: pages that are freed meanwhile are not
-// used again. The copy lists its free pages if
-// the last commit did; if not, who first writes to it will.
+// used again. The copy lists its free pages if the last commit did; if not, who first writes to it will.
 func (s *Store) copyPages(path string, m *meter) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
