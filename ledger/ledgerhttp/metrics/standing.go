@@ -66,7 +66,7 @@ func standingOf(h observe.Health) []prometheus.Metric {
 		return metric(name, help, prometheus.GaugeValue, value)
 	}
 	all := []prometheus.Metric{
-		now("sluice_queue_requests", "Requests that wait for the next commit.", float64(h.Waiting)),
+		now("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
 		now("sluice_reservations", "Reservations that hold.", float64(h.Reservations)),
 		now("sluice_journal_events", "Events that only the journal has, and the file not yet.", float64(h.Pending)),
 		now("sluice_memory_bytes", "Bytes in memory of what is not in the file yet.", float64(h.Memory)),
