@@ -83,6 +83,21 @@ func TestALogVerifiesInLittleMemory(t *testing.T) {
 	}
 }
 
+// Whoever waits for a processor gets it between any two small batches, of events and of records.
+func TestAnAuditLetsOthersRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	bigLedger(t, path, 6_000)
+	l := open(t, path, Options{ReadOnly: true})
+	rests, at := 0, audit.Usual()
+	at.Rest = func() { rests++ }
+	done, err := l.verify(t.Context(), VerifyRequest{}, at)
+	must(t, err)
+	events, records := int(done.Events)/at.Batch, 2*int(done.Objects)/at.Batch // each has a chain
+	if rests < events+records {
+		t.Errorf("%d times, in %d batches of events and %d of records", rests, events, records)
+	}
+}
+
 // What does not fit goes to temporary files, and nowhere else: without a place for them, only the audit fails that
 // needs them.
 func TestTheStateOfAnAuditLeavesTheMemory(t *testing.T) {

@@ -57,7 +57,7 @@ func wantClean(t testing.TB, l *Ledger, r VerifyRequest) {
 
 // slow is a pace at which even a small log takes many steps.
 func slow() audit.Pace {
-	return audit.Pace{Memory: 4 << 10, Events: 7, Bytes: 1 << 20, Records: 5, Batch: 3, Problems: 2}
+	return audit.Pace{Memory: 4 << 10, Events: 7, Bytes: 1 << 20, Records: 5, Batch: 3, Problems: 2, Rest: func() {}}
 }
 
 // rich is a ledger in memory with everything in it: see tell.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -91,17 +92,19 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 
 // Pace bounds what the audit does at a time.
 type Pace struct {
-	Memory   int // bytes of the state that are kept in memory, about; the heap grows to about three times that
-	Events   int // that a step folds
-	Bytes    int // of these events
-	Records  int // that a step compares
-	Batch    int // events that are decoded together
-	Problems int // after which a step ends: they are kept until then
+	Memory   int    // bytes of the state that are kept in memory, about; the heap grows to about three times that
+	Events   int    // that a step folds
+	Bytes    int    // of these events
+	Records  int    // that a step compares
+	Batch    int    // events that are decoded together
+	Problems int    // after which a step ends: they are kept until then
+	Rest     func() // called after as many events or records as are in a batch
 }
 
-// Usual keeps snapshots to fractions of a second. With more memory a large log is not verified much faster.
+// Usual keeps snapshots to fractions of a second. With more memory a large log is not verified much faster. Whoever waits for a processor gets
+// it in between: else commits would be late by some ten milliseconds, again and again.
 func Usual() Pace {
-	return Pace{Memory: 64 << 20, Events: 1 << 16, Bytes: 16 << 20, Records: 1 << 17, Batch: 64, Problems: 10_000}
+	return Pace{Memory: 64 << 20, Events: 1 << 16, Bytes: 16 << 20, Records: 1 << 17, Batch: 64, Problems: 10_000, Rest: runtime.Gosched}
 }
 
 // auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and then, once

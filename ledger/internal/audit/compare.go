@@ -141,7 +141,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	// missing reports what the fold has below a key, or until the end.
 	missing := func(until []byte) bool {
 		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
-			if *left--; *left < 0 || a.full() {
+			if !a.another(left) {
 				next = bytes.Clone(derived.key)
 				return false
 			}
@@ -154,7 +154,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 		if !missing(key) {
 			return false
 		}
-		if *left--; *left < 0 || a.full() {
+		if !a.another(left) {
 			next = bytes.Clone(key)
 			return false
 		}
@@ -177,6 +177,14 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 		missing(nil)
 	}
 	return next, fault
+}
+
+// another counts a record that is to be compared, and tells whether it still may be in this step.
+func (a *auditor) another(left *int) bool {
+	if *left--; *left%a.pace.Batch == 0 {
+		a.pace.Rest()
+	}
+	return *left >= 0 && !a.full()
 }
 
 // countExhausted counts an object that can spend nothing more, if that was asked for.

@@ -200,6 +200,7 @@ func (p *pipeline) push(a *auditor) error {
 		return nil
 	}
 	go p.next.decode()
+	a.pace.Rest()
 	p.next, p.decoding = p.decoding, p.next
 	return p.next.apply(a)
 }
