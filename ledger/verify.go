@@ -72,7 +72,7 @@ type Verification struct {
 // says how many there are: sales that are dated by then are closed for good, and reservations have lapsed.
 //
 // It reads in short snapshots, writes nothing, and can run beside anything else, on a ledger opened for
-// reading, too. Its memory does not grow with the log: what does not fit goes to temporary files. Damaged
+// reading, too; whoever waits for a processor goes first. Its memory does not grow with the log: what does not fit goes to temporary files. Damaged
 // parts of the file are reported and left out. An error says that the audit could not be carried out:
 // [ErrCheckpoint] for a checkpoint that cannot be trusted, [ErrClosed], [ErrStopped], the error of ctx, those
 // of disks.
