@@ -213,6 +213,8 @@ const (
 // fill copies all records into a new file. Each transaction is flushed: else all of a large file would go to the disk at once, and
 // commits would wait behind it.
 func (d *database) fill(from *transaction, m *meter) (err error) {
+	d.db.NoGrowSync = true // else bbolt makes the file longer than it need be
+	defer func() { d.db.NoGrowSync = false }()
 	var tx *transaction
 	defer func() {
 		if tx != nil {
