@@ -82,7 +82,7 @@ func (s *Store) copyRecords(path string, m *meter) error {
 	return d.close()
 }
 
-// filled makes a file of all records over an empty one, and syncs it when dress has returned nil.
+// filled makes a file of all records over an empty one, and syncs it once more when dress has returned nil.
 func (s *Store) filled(path string, m *meter, dress func() error) (d *database, err error) {
 	if d, err = open(path, false); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *Store) filled(path string, m *meter, dress func() error) (d *database, 
 		err = dress()
 	}
 	if err == nil {
-		err = d.seal()
+		err = d.file.Sync() // also the length, the owner and the mode
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.close())
@@ -203,16 +203,18 @@ func dress(path string, as *os.File) error {
 }
 
 const (
-	// batch is how many bytes of records are written in one transaction: a compromise between memory
-	// and writing the ends of the buckets again and again.
+	// batch is how many bytes of records are written in one transaction: a compromise between memory, with how long commits to another
+	// file wait behind its flush, and writing the ends of the buckets again and again.
 	batch = 4 << 20
 	// overhead is what a record costs in memory besides its bytes.
 	overhead = 64
 )
 
-// fill copies all records into a new file. It is durable only once it is sealed.
+// fill copies all records into a new file. Each transaction is flushed: else all of a large file would go to the disk at once, and
+// commits would wait behind it.
 func (d *database) fill(from *transaction, m *meter) (err error) {
-	d.db.NoSync, d.db.NoGrowSync = true, true
+	d.db.NoGrowSync = true // else bbolt makes the file longer than it need be
+	defer func() { d.db.NoGrowSync = false }()
 	var tx *transaction
 	defer func() {
 		if tx != nil {
@@ -309,12 +311,6 @@ func (w *synced) Write(p []byte) (int, error) {
 		w.since, err = 0, w.sync()
 	}
 	return n, err
-}
-
-// seal makes what was filled in durable, and whatever is written from now on.
-func (d *database) seal() error {
-	d.db.NoSync, d.db.NoGrowSync = false, false
-	return d.file.Sync()
 }
 
 // each visits all records. What Put never writes, and keys out of order, which are damage that a

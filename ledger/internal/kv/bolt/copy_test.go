@@ -610,6 +610,25 @@ func TestACopyIsSyncedBitByBit(t *testing.T) {
 	wantFiles(t, path, "copy", "data.db")
 }
 
+// The same is true of a file of all records, as Compact makes one: what is to be synced in the end is synced already.
+func TestACompactedFileIsSyncedBitByBit(t *testing.T) {
+	s := mustOpen(t, newFile(t))
+	for i := range 4 {
+		must(t, putOne(s, "first", fmt.Sprint("large ", i), string(make([]byte, batch))))
+	}
+	d := mustOpen(t, newFile(t)).current
+	written := 0
+	m := &meter{ctx: t.Context(), progress: func(done, _ int64) {
+		if written++; d.db.NoSync {
+			t.Errorf("what is written is not synced, after %d bytes", done)
+		}
+	}}
+	must(t, s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }))
+	if written < 4 {
+		t.Errorf("looked %d times", written)
+	}
+}
+
 var errFull = errors.New("the disk is full")
 
 func TestCloseWaitsForCompact(t *testing.T) {
