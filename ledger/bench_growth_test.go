@@ -214,7 +214,13 @@ func proveOne(ctx context.Context, l *Ledger) error {
 // BenchmarkSize says what is on disk for each object with one chain of three levels, as it was written and compacted.
 // The information is the bytes of all keys and payloads: names, ε, responses, the fields of events, salts and hashes.
 func BenchmarkSize(b *testing.B) {
-	const objects = 100_000
+	for _, objects := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("objects=%d", objects), func(b *testing.B) { sizeOf(b, objects) })
+	}
+}
+
+func sizeOf(b *testing.B, objects int) {
+	b.Helper()
 	path := filepath.Join(b.TempDir(), "ledger.db")
 	must(b, Create(path, CreateOptions{Currency: "USD"}))
 	l := open(b, path, Options{})

@@ -213,10 +213,10 @@ func TestTheAxisOfAFlatLineHasADecade(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	const size = `BenchmarkSize/written-2 1 100 B/object 50 B-information/object 2 of-information 10 B:free 5 B:rest ` +
+	const size = `BenchmarkSize/objects=1000000/written-2 1 100 B/object 50 B-information/object 2 of-information 10 B:free 5 B:rest ` +
 		`8 B:events:keys 20 B:events:payload 0.1 B:meta:keys -0.01 B:meta:leaves
 `
-	text := budget(readOutput(t, size, false), "BenchmarkSize/written")
+	text := budget(readOutput(t, size, false), "BenchmarkSize/objects=1000000/written")
 	for _, want := range []string{
 		"| events | 8.0 | 20.0 | 0 | 0 | 0 | 0 | 0 | 28.0 |\n", "| other buckets | | | | | | | | 0.1 |\n",
 		"| **all** | 8.0 | 20.0 | 0 | 0 | 0 | 0 | 0 | **100.0** |\n", "Information: 50.0 bytes. The file is 2 times that.\n",
