@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -319,6 +320,65 @@ func TestATakeoverThatFails(t *testing.T) {
 	release(t, next, releaseOf(t, "after", "ann", "5"))
 	closed(t, next)
 	must(t, c.a.Close())
+}
+
+// A host whose file is too old to go on with takes the journal from nobody.
+func TestAFileThatIsTooOldFencesNobody(t *testing.T) {
+	c := newCouple(t, "ann", "bea", "cid")
+	closed(t, c.follows()) // the file names the journal now
+	old := filepath.Join(pace.Scratch(t), "old.db")
+	text, err := os.ReadFile(c.file)
+	must(t, err)
+	must(t, os.WriteFile(old, text, 0o600))
+	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))
+	b := c.follows()
+	forget(t, c.a, "cid") // which trims the journal
+	c.catchUp(b)
+	must(t, c.a.engine.Claim.Release()) // as if it were on another machine
+	c.a.engine.Claim = nil
+	o := c.options("c")
+	o.Journal = func(journal.Wanted) (journal.Journal, error) { return c.journal.OpenOn("c"), nil }
+	if _, err := Open(old, o); !errors.Is(err, ErrJournal) || !errors.Is(err, journal.ErrLost) {
+		t.Fatal(err)
+	}
+	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
+	closed(t, b)
+	closed(t, c.a)
+}
+
+// strayed is a journal that leads elsewhere while it is said so.
+type strayed struct {
+	journal.Follower
+	on *atomic.Bool
+}
+
+func (s strayed) Read(ctx context.Context, from journal.Position) iter.Seq2[journal.Group, error] {
+	if s.on.Load() {
+		return func(yield func(journal.Group, error) bool) { yield(journal.Group{}, journal.ErrForked) }
+	}
+	return s.Follower.Read(ctx, from)
+}
+
+// A standby that cannot go on with the journal takes it from nobody.
+func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
+	c := newCouple(t, "ann", "bea")
+	var on atomic.Bool
+	o := c.options("b")
+	find := o.Journal
+	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		return strayed{j.(journal.Follower), &on}, err
+	}
+	b := open(t, c.file, o)
+	c.catchUp(b)
+	on.Store(true)
+	if _, err := b.TakeOver(t.Context()); !errors.Is(err, journal.ErrForked) {
+		t.Errorf("%v", err)
+	}
+	on.Store(false)
+	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
+	closed(t, b)
+	closed(t, c.a)
 }
 
 // Two standbys take over at a time: the one that claims later has the ledger, and the other hears of it.

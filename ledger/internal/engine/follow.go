@@ -184,6 +184,9 @@ func (l *Engine) TakeOver(ctx context.Context) (kv.Store, Journals, error) {
 	if j.Name() != name {
 		return nil, nil, closing(j, mismatch("the journal is %s, the file's is %s", j.Name(), name))
 	}
+	if _, _, err := l.ahead(ctx, j); err != nil {
+		return nil, nil, closing(j, err)
+	}
 	term, end, err := j.Claim(ctx)
 	if err == nil {
 		err = l.foldUpTo(ctx, end)

@@ -144,8 +144,12 @@ func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) 
 	return term, asMismatch(err)
 }
 
-// takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and folds it.
+// takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and folds it. It takes nothing from whoever has it if
+// the file cannot go on with it.
 func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
+	if _, _, err := l.ahead(context.Background(), j); err != nil {
+		return 0, err
+	}
 	term, end, err := j.Claim(context.Background())
 	if err == nil {
 		err = l.foldJournal(j)
@@ -161,18 +165,23 @@ func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
 
 // checkFolded refuses a journal that holds more than a file which was closed without it.
 func (l *Engine) checkFolded(j journal.Journal) error {
-	at, err := l.position()
-	if err != nil {
-		return err
-	}
-	for _, err := range j.Read(context.Background(), at) {
-		if err != nil {
-			return asMismatch(err)
-		}
-		return fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file is an older copy; "+
+	at, more, err := l.ahead(context.Background(), j)
+	if err == nil && more {
+		err = fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file is an older copy; "+
 			"remove the journal only if what it holds may be lost, and drawn a second time", errs.ErrJournal, at.Events)
 	}
-	return nil
+	return asMismatch(err)
+}
+
+// ahead returns where the file ends, and whether the journal goes on from there. It is an error if the journal does not lead there.
+func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Position, more bool, err error) {
+	if at, err = l.position(); err != nil {
+		return at, false, err
+	}
+	for _, err := range j.Read(ctx, at) {
+		return at, err == nil, err
+	}
+	return at, false, nil
 }
 
 func closing(j journal.Journal, err error) error {

@@ -390,3 +390,39 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 		t.Errorf("a file that names none: %v", err)
 	}
 }
+
+// A host that had the ledger, and has not noticed that the database was lost and the journal made anew, writes nothing to that one.
+func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	a.add("told")
+	name, end := a.j.Name(), a.log.End()
+	s.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
+	_, err := h.restored(t, "b", name, end) // its file has all
+	must(t, err)
+	if err := a.j.Append(t.Context(), a.group("behind the restored end")); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("whoever had it appends: %v", err)
+	}
+}
+
+// A host that holds what was lost notices that as much else has come in its place.
+func TestAwaitNoticesAForkOfTheSameLength(t *testing.T) {
+	l := failedOver(t, "a", "b", "c")
+	mine := l.lost[0].After
+	must(t, l.j.Close())
+	end := l.end()
+	l.change = func(o *pgjournal.Options) { o.AcceptLoss = &end }
+	b := &author{TB: t, j: l.open(t, "b"), log: l.log.Clone()}
+	for b.log.End() != end {
+		b.log.Undo(1)
+	}
+	b.claim()
+	if g := b.add("other", "events"); g.After.Events != mine.Events || g.After == mine {
+		t.Fatal(g.After, mine)
+	}
+	l.change = nil
+	if err := l.open(t, "c").Await(t.Context(), mine); !errors.Is(err, journal.ErrForked) {
+		t.Errorf("Await: %v", err)
+	}
+}

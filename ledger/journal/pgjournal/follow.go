@@ -27,7 +27,7 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 			return j.done(err)
 		case v.end.Events > after.Events:
 			return nil
-		case v.end.Events < after.Events:
+		case v.end != after:
 			return v.where(after)
 		}
 		select {

@@ -71,8 +71,8 @@ INSERT INTO @.version VALUES (1);
 // statements are those of a journal in a schema. Each answers with the number that it was sent with, so that an answer to something else is not
 // taken for its own.
 type statements struct {
-	version, create, look, claim, append, frame, read, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, dismiss, tables string
-	drop, clearFrames, clearSegments, clearBases, restore                                                                                string
+	version, create, look, claim, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, dismiss, tables string
+	drop, clearFrames, clearSegments, clearBases, restore                                                                                      string
 }
 
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
@@ -139,6 +139,9 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2 LEFT JOIN LATERAL (
 			SELECT * FROM @.frames WHERE ledger = $2 AND (events, frame) >= ($3, $4) AND events >= h.begin_events ORDER BY events, frame LIMIT $6) following) counted
 	WHERE ahead < $5) f ON true
 ORDER BY f.events, f.frame`
+
+	// whatever changes the head waits until this transaction ends, which waits for what is changing it
+	lockSQL = `SELECT $1::bigint, (SELECT count(*) FROM (SELECT FROM @.heads WHERE ledger = $2 FOR UPDATE) head)`
 
 	// the journal begins elsewhere, without some segments, and maybe with another one
 	cutSQL = `WITH head AS (
@@ -208,7 +211,7 @@ SELECT $1::bigint, (SELECT count(*) FROM gone)`
 	// a journal is made anew
 	restoreSQL = `WITH head AS (
 	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, begun, host, claimed)
-	SELECT $2, $3, $7::bigint, $4, $5, $4, $5, 0, '', CASE WHEN $8 THEN $7::bigint + 1 ELSE 0 END, 0, $6, now() WHERE ` + sure + `
+	SELECT $2, $3, $7::bigint + 1, $4, $5, $4, $5, 0, '', CASE WHEN $8 THEN $7::bigint + 1 ELSE 0 END, 0, $6, now() WHERE ` + sure + `
 	ON CONFLICT (ledger) DO NOTHING RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
@@ -229,6 +232,7 @@ func statementsIn(schema string) statements {
 		append:  in(appendSQL),
 		frame:   in(frameSQL),
 		read:    in(readSQL),
+		lock:    in(lockSQL),
 		cut:     in(cutSQL),
 		split:   in(splitSQL),
 		reseal:  in(resealSQL),

@@ -49,6 +49,9 @@ func (t *trim) run(ctx context.Context) error {
 	if err := t.enter(ctx); err != nil {
 		return err
 	}
+	if err := t.await(ctx); err != nil {
+		return err
+	}
 	v, err := t.look(ctx, t.through)
 	if err != nil {
 		return err
@@ -100,6 +103,20 @@ func (t *trim) enter(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// await waits for an earlier cut that may be under way: its connection broke while it waited for a standby. Nobody sees it before it is done, and by
+// what is seen it is decided which keys are destroyed.
+func (t *trim) await(ctx context.Context) error {
+	return t.using(ctx, func(s *session) error {
+		if err := s.command(ctx, "BEGIN"); err != nil {
+			return err
+		}
+		if _, err := s.change(ctx, t.sql.lock, t.ledger); err != nil {
+			return err
+		}
+		return s.command(ctx, "ROLLBACK")
+	})
 }
 
 // allowed returns how far Trim may go now, and why not further. Short of what was asked for, it is where a segment begins.
