@@ -23,7 +23,8 @@ type Options struct {
 	// Gate tells who asks. It must be set: nothing is open without a choice.
 	Gate Gate
 	// Truth is asked for the true values that draws need and requests do not bring; see [TruthAt]. nil asks nobody: such requests are
-	// answered with whose values they need.
+	// answered with whose values they need. If it is set, only an operator may bring values: whoever does can find out by trying which is the true one, if
+	// the ledger has a truth key. If it is nil, desks bring those that their sales need, and are trusted with all.
 	Truth ledger.TruthFunc
 	// Leader, of a standby, tells the name of the host that has the ledger, for those who want to change something. nil, or an error, tells nothing.
 	Leader func(ctx context.Context) (string, error)
