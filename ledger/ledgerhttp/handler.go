@@ -250,7 +250,7 @@ func (c *call) read() (err error) {
 		return problem.New(problem.MediaType, "the body must be application/json").At("Content-Type")
 	}
 	c.body = reflect.New(c.route.in).Interface()
-	c.large = &sized{ReadCloser: http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, c.handler.limits.Body), places: c.handler.gates.large}
+	c.large = &sized{ReadCloser: http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, c.handler.limits.Body), room: c.handler.gates.large, by: c.holder}
 	if bad := decode(c.large, c.body); bad != nil {
 		return bad
 	}

@@ -174,6 +174,16 @@ func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
 	return &fixture{Handler: h, t: t, ledger: l}
 }
 
+// taken returns how many places are.
+func taken(rooms ...*room) (n int) {
+	for _, r := range rooms {
+		r.mu.Lock()
+		n += r.taken
+		r.mu.Unlock()
+	}
+	return n
+}
+
 // asked is a request of a test.
 type asked struct {
 	method, target, body, key, role string

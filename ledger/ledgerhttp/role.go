@@ -24,7 +24,7 @@ func Roles() []Role { return []Role{Operator, Desk, Buyer, Person, Auditor, Metr
 // named tells whether a role is that of a buyer or an object, which must be said.
 func (r Role) named() bool { return r == Buyer || r == Person }
 
-// Holder is who asks.
+// Holder is who asks. [Limits] count for each that differs in anything.
 type Holder struct {
 	Name string // for the log of the server, such as "web shop"
 	Role Role   // what they may do
