@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
@@ -191,6 +196,44 @@ func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
 		}
 		if id != fmt.Sprint(n) {
 			t.Fatalf("event %d comes as %s", n, id)
+		}
+	}
+}
+
+// What may speak of files, or of other hosts, is told an operator only, wherever a problem stands: alone, within a list, at the end of a stream. Whoever has the log
+// is told it, too.
+func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
+	var log bytes.Buffer
+	f := serving(t, Options{Logger: zerolog.New(&log)})
+	file := &fs.PathError{Op: "read", Path: "/srv/secret/panel.db", Err: errors.New("input/output error")}
+	for kind, failure := range map[problem.Kind]error{
+		problem.Unexpected: file, problem.Corrupt: fmt.Errorf("%w: %w", ledger.ErrCorrupt, file), problem.Stopped: fmt.Errorf("%w: %w", ledger.ErrStopped, file),
+		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
+	} {
+		for _, begun := range []bool{false, true} {
+			broken := list("broken", "/v1/broken", "Fail", everyRole(), nil, func(*call) (iter.Seq2[int, error], error) {
+				return func(yield func(int, error) bool) {
+					_ = (!begun || yield(1, nil)) && yield(0, failure)
+				}, nil
+			})
+			for role, whom := range map[Role]string{Operator: "", Desk: "", Buyer: " acme", Person: " 17", Auditor: "", Metrics: ""} {
+				log.Reset()
+				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/broken", nil)
+				r.Header.Set("Test-Role", string(role)+whom)
+				f.guarded(&broken).ServeHTTP(w, r)
+				body := w.Body.String()
+				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+string(kind)) || begun != (w.Code == http.StatusOK) {
+					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
+				}
+				if strings.Count(log.String(), "panel.db") != 1 {
+					t.Errorf("%s, to %s: the log is %s", kind, role, log.String())
+				}
+			}
+			w := httptest.NewRecorder()
+			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: Auditor}}}
+			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), string(kind)) {
+				t.Errorf("%s, at the end of a stream: %s, %v", kind, w.Body, err)
+			}
 		}
 	}
 }
