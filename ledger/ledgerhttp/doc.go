@@ -16,7 +16,7 @@
 //
 // They come with a request, or from [Options.Truth]. A request that needs some that are neither here nor there changes nothing, and is
 // answered with whose they are; repeated with its key, and their values, it is carried out. So nobody's value is sent that no draw needs. They
-// are in no log line, trace, cache or answer.
+// are in no log line, trace, cache or answer. Where there is [Options.Truth], only operators may bring some; without it, desks must, and are trusted with them.
 //
 // # What it costs
 //

@@ -23,7 +23,8 @@ type Options struct {
 	// Gate tells who asks. It must be set: nothing is open without a choice.
 	Gate Gate
 	// Truth is asked for the true values that draws need and requests do not bring; see [TruthAt]. nil asks nobody: such requests are
-	// answered with whose values they need.
+	// answered with whose values they need. If it is set, only an operator may bring values: whoever does can find out by trying which is the true one, if
+	// the ledger has a truth key. If it is nil, desks bring those that their sales need, and are trusted with all.
 	Truth ledger.TruthFunc
 	// Leader, of a standby, tells the name of the host that has the ledger, for those who want to change something. nil, or an error, tells nothing.
 	Leader func(ctx context.Context) (string, error)
@@ -107,7 +108,7 @@ func (h *Handler) EndStreams() { h.endStreams() }
 // healthy answers whoever asks: it says that there is a server, and nothing else.
 func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
 	if _, err := h.Ledger().Stats(r.Context()); err != nil {
-		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.Stopped, "the ledger does not answer"))
+		h.fail(newWriter(w, h.limits), Operator, problem.New(problem.Stopped, "the ledger does not answer"))
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))
@@ -249,7 +250,7 @@ func (c *call) read() (err error) {
 		return problem.New(problem.MediaType, "the body must be application/json").At("Content-Type")
 	}
 	c.body = reflect.New(c.route.in).Interface()
-	c.large = &sized{ReadCloser: http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, c.handler.limits.Body), places: c.handler.gates.large}
+	c.large = &sized{ReadCloser: http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, c.handler.limits.Body), room: c.handler.gates.large, by: c.holder}
 	if bad := decode(c.large, c.body); bad != nil {
 		return bad
 	}
@@ -259,26 +260,34 @@ func (c *call) read() (err error) {
 
 // fail answers with a problem.
 func (h *Handler) fail(out *writer, role Role, err error) {
-	p := *problem.Of(err)
-	if role != Operator {
-		p.TruthChanged = nil
-		if role != Desk && p.Kind == problem.Refused {
-			p.Detail, p.Refused, p.Instead = p.Title, bare(p.Refused), nil // the text has what people have spent
-		}
-		if p.Kind == problem.Unexpected || p.Exit == exitIntegrity {
-			p.Detail = p.Title // the text may speak of files
-		}
-	}
+	p := h.told(role, err)
 	switch p.Kind {
 	case problem.Unauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
 	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late:
 		out.Header().Set("Retry-After", "1")
 	}
-	if p.Status >= http.StatusInternalServerError {
+	out.problem(p)
+}
+
+// told returns the problem of an error as a role is told it, wherever it stands. What fails for a reason of the server's own has a line in the log, unless whoever
+// asked has left: only an operator is told the reason.
+func (h *Handler) told(role Role, err error) *problem.Problem {
+	p := *problem.Of(err)
+	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {
 		h.options.Logger.Error().Err(err).Msg("a request failed")
 	}
-	out.problem(&p)
+	if role == Operator {
+		return &p
+	}
+	p.TruthChanged = nil
+	if role != Desk && p.Kind == problem.Refused {
+		p.Detail, p.Refused, p.Instead = p.Title, bare(p.Refused), nil // the text has what people have spent
+	}
+	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
+		p.Detail = p.Title // the text may speak of files, and other hosts
+	}
+	return &p
 }
 
 // exitIntegrity is the exit code of what is damaged.

@@ -74,6 +74,16 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 	} else {
 		l = ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{LogKey: signer.public}, Options: ledger.Options{Signer: signer}}).Ledger
 	}
+	peopleForSale(t, l)
+	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"18"}}
+	_, err := l.Reserve(context.Background(), ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+	must(t, err)
+	return l
+}
+
+// peopleForSale puts into a ledger the question vote, the people 17, 18 and 19, who are for sale, and sale 1 of 17, whose true value is yes, to acme.
+func peopleForSale(t testing.TB, l *ledger.Ledger) {
+	t.Helper()
 	ctx := context.Background()
 	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no", secretValue}}))
 	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
@@ -83,10 +93,6 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
 	_, err = l.Sell(ctx, ledger.SellRequest{Key: "sell", Order: order, Truth: ledger.TruthOf("yes")})
 	must(t, err)
-	order.Objects = []string{"18"}
-	_, err = l.Reserve(ctx, ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
-	must(t, err)
-	return l
 }
 
 // servingFor returns the handler of a ledger about which a route can be asked.
@@ -166,6 +172,16 @@ func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
 	must(t, err)
 	t.Cleanup(func() { _ = h.Ledger().Close() })
 	return &fixture{Handler: h, t: t, ledger: l}
+}
+
+// taken returns how many places are.
+func taken(rooms ...*room) (n int) {
+	for _, r := range rooms {
+		r.mu.Lock()
+		n += r.taken
+		r.mu.Unlock()
+	}
+	return n
 }
 
 // asked is a request of a test.

@@ -3,7 +3,6 @@ package ledgerhttp
 import (
 	"cmp"
 	"io"
-	"maps"
 	"sync"
 	"time"
 
@@ -12,18 +11,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// Limits bound what requests may take. A 0 is the default that stands behind each.
+// Limits bound what requests may take. A 0 is the default that stands behind each. Of what may be at a time one holder has at most half, rounded up, so that
+// nobody keeps all others out, unless there is one place in all.
 type Limits struct {
 	Body    int64         // bytes of a body: 64 MiB
 	Read    time.Duration // until a body has come: a minute
 	Time    time.Duration // for a request that is no stream, after which it can be taken up again by its key: ten minutes
 	Write   time.Duration // until a reader takes the next part of an answer: half a minute
 	Beat    time.Duration // between two signs of life in a stream without events: fifteen seconds
-	Running int           // requests at a time, beside streams: 256
-	Large   int           // requests with a body above 1 MiB at a time: 4
+	Running int           // requests at a time, beside streams: 256, and 128 of one holder
+	Large   int           // requests with a body above 1 MiB at a time: 4, and 2 of one holder
 	Copies  int           // copies of the file, and verifications, at a time: 1
 	Streams int           // streams of events and lists at a time: 1024
-	Each    int           // streams of one holder at a time: 64
+	Each    int           // streams of one holder at a time: 64, if that is less than half
 	Rate    float64       // requests of one holder each second, in the long run: 1,000; of a person at most one in ten seconds
 	Burst   int           // requests of one holder at once, before the rate counts: 2,000; of a person at most 20
 }
@@ -49,105 +49,104 @@ const (
 	personBurst = 20
 )
 
-// gates count what is under way.
+// gates count what is under way, and how often each holder comes.
 type gates struct {
 	limits                          Limits
-	running, copies, streams, large chan struct{}
+	running, copies, streams, large *room
 	mu                              sync.Mutex
-	holders                         map[string]*visits // by name and role
-}
-
-// visits are those of one holder.
-type visits struct {
-	rate    *rate.Limiter
-	streams int
+	rates                           map[Holder]*rate.Limiter
 }
 
 func (g *gates) init(l Limits) {
 	g.limits = l
-	g.running, g.copies, g.streams = make(chan struct{}, l.Running), make(chan struct{}, l.Copies), make(chan struct{}, l.Streams)
-	g.large = make(chan struct{}, l.Large)
-	g.holders = map[string]*visits{}
+	g.running, g.large = newRoom("requests", l.Running, l.Running), newRoom("large requests", l.Large, l.Large)
+	g.copies, g.streams = newRoom("copies", l.Copies, l.Copies), newRoom("streams", l.Streams, l.Each)
+	g.rates = map[Holder]*rate.Limiter{}
 }
 
 // enter lets a request in if there is room for it, and returns what it calls when it leaves.
 func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
-	v, err := g.visit(by, r.long)
-	if err != nil {
-		return nil, err
+	if pace := g.rate(by); !pace.Allow() {
+		return nil, problem.New(problem.TooMany, "more requests than %v each second", float64(pace.Limit()))
 	}
-	room := g.running
-	if r.long {
-		room = g.streams
-		if r.copies {
-			room = g.copies
-		}
+	switch {
+	case r.copies:
+		return g.copies.enter(by)
+	case r.long:
+		return g.streams.enter(by)
 	}
-	select {
-	case room <- struct{}{}:
-	default:
-		g.left(v, r.long)
-		return nil, problem.New(problem.Busy, "there are as many requests of this kind under way as may be")
-	}
-	return func() {
-		<-room
-		g.left(v, r.long)
-	}, nil
+	return g.running.enter(by)
 }
 
-// visit counts a request of a holder.
-func (g *gates) visit(by Holder, long bool) (*visits, error) {
+// rate returns that of a holder.
+func (g *gates) rate(by Holder) *rate.Limiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := string(by.Role) + " " + by.Name
-	v := g.holders[at]
-	if v == nil {
-		if len(g.holders) >= mostHolders {
-			maps.DeleteFunc(g.holders, func(_ string, v *visits) bool { return v.streams == 0 })
+	pace := g.rates[by]
+	if pace == nil {
+		if len(g.rates) >= mostHolders {
+			clear(g.rates)
 		}
-		v = &visits{rate: rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)}
+		pace = rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)
 		if by.Role == Person {
-			v.rate = rate.NewLimiter(personRate, min(personBurst, g.limits.Burst))
+			pace = rate.NewLimiter(personRate, min(personBurst, g.limits.Burst))
 		}
-		g.holders[at] = v
+		g.rates[by] = pace
 	}
-	if !v.rate.Allow() {
-		return nil, problem.New(problem.TooMany, "more requests than %v each second", float64(v.rate.Limit()))
-	}
-	if long && v.streams >= g.limits.Each {
-		return nil, problem.New(problem.TooMany, "more than %d streams at a time", g.limits.Each)
-	}
-	if long {
-		v.streams++
-	}
-	return v, nil
+	return pace
 }
 
-func (g *gates) left(v *visits, long bool) {
-	if long {
-		g.mu.Lock()
-		v.streams--
-		g.mu.Unlock()
+// room has the places for requests of one kind. No holder has more than half of them, so that nobody keeps all others out.
+type room struct {
+	kind       string
+	most, each int // places in all, and of one holder
+	mu         sync.Mutex
+	taken      int
+	of         map[Holder]int // of those who have any
+}
+
+func newRoom(kind string, most, each int) *room {
+	return &room{kind: kind, most: most, each: min(each, (most+1)/2), of: map[Holder]int{}}
+}
+
+// enter takes a place, and returns what gives it back.
+func (r *room) enter(by Holder) (leave func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.taken >= r.most:
+		return nil, problem.New(problem.Busy, "there are as many %s under way as may be", r.kind)
+	case r.of[by] >= r.each:
+		return nil, problem.New(problem.TooMany, "more than %d %s at a time", r.each, r.kind)
 	}
+	r.taken++
+	r.of[by]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.taken--
+		if r.of[by]--; r.of[by] == 0 {
+			delete(r.of, by)
+		}
+	}, nil
 }
 
 // sized reads a body. Once it is large it needs a place of its own, which it keeps until it is closed.
 type sized struct {
 	io.ReadCloser
-	places chan struct{}
-	read   int64
-	placed bool
+	room *room
+	by   Holder
+	read int64
+	left func() // gives the place back; nil as long as there is none
 }
 
 // Read implements [io.Reader].
-func (s *sized) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	if s.read += int64(n); s.read > small && !s.placed {
-		select {
-		case s.places <- struct{}{}:
-			s.placed = true
-		default:
-			return 0, problem.New(problem.Busy, "there are as many large requests under way as may be")
+func (s *sized) Read(p []byte) (n int, err error) {
+	n, err = s.ReadCloser.Read(p)
+	if s.read += int64(n); s.read > small && s.left == nil {
+		var full error
+		if s.left, full = s.room.enter(s.by); full != nil {
+			return 0, full
 		}
 	}
 	return n, err
@@ -155,7 +154,7 @@ func (s *sized) Read(p []byte) (int, error) {
 
 // leave frees the place, if there is one.
 func (s *sized) leave() {
-	if s != nil && s.placed {
-		<-s.places
+	if s != nil && s.left != nil {
+		s.left()
 	}
 }

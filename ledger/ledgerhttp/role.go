@@ -11,7 +11,7 @@ type Role string
 // The roles. None is above another: what each may do is listed with each route.
 const (
 	Operator Role = "operator" // everything: it is the host's own
-	Desk     Role = "desk"     // quotes, sells, reserves and hands out, in the name of any buyer
+	Desk     Role = "desk"     // quotes, sells, reserves and hands out, in the name of any buyer; without [Options.Truth] it is trusted with true values
 	Buyer    Role = "buyer"    // quotes for one buyer, and reads what that one bought
 	Person   Role = "person"   // has statements made about one object
 	Auditor  Role = "auditor"  // reads everything, a copy of the file among it
@@ -24,7 +24,7 @@ func Roles() []Role { return []Role{Operator, Desk, Buyer, Person, Auditor, Metr
 // named tells whether a role is that of a buyer or an object, which must be said.
 func (r Role) named() bool { return r == Buyer || r == Person }
 
-// Holder is who asks.
+// Holder is who asks. [Limits] count for each that differs in anything.
 type Holder struct {
 	Name string // for the log of the server, such as "web shop"
 	Role Role   // what they may do

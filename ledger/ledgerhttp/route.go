@@ -43,6 +43,9 @@ type call struct {
 	large   *sized  // its body, or nil
 }
 
+// told returns the problem of an error as whoever asks is told it.
+func (c *call) told(err error) *problem.Problem { return c.handler.told(c.holder.Role, err) }
+
 func (c *call) ctx() context.Context   { return c.request.Context() }
 func (c *call) ledger() *ledger.Ledger { return c.handler.Ledger() }
 
@@ -102,19 +105,22 @@ func list[Item any](id, path, summary string, roles []Role, params []param, serv
 			if err != nil {
 				return nil, err
 			}
-			return lines(func(yield func(any, error) bool) {
+			return lines{c, func(yield func(any, error) bool) {
 				for item, err := range items {
 					if !yield(item, err) {
 						return
 					}
 				}
-			}), nil
+			}}, nil
 		},
 	}
 }
 
 // lines are the items of a list.
-type lines iter.Seq2[any, error]
+type lines struct {
+	call  *call
+	items iter.Seq2[any, error]
+}
 
 // everyRole are all who may anything.
 func everyRole() []Role { return Roles() }

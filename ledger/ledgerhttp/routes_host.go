@@ -151,7 +151,7 @@ func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {
 	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
 	out := api.AnswerQuote{Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Refused: orNone(q.Refused), Event: q.Event}
 	if q.NotRaised != nil {
-		out.NotRaised = problem.Of(q.NotRaised)
+		out.NotRaised = c.told(q.NotRaised)
 	}
 	return out, err
 }

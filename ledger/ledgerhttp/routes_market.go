@@ -46,6 +46,9 @@ func bare(refused []ledger.Refusal) []ledger.Refusal {
 }
 
 func sell(c *call, in api.Sell) (api.Sold, error) {
+	if err := c.mayBring(in.Truths); err != nil {
+		return api.Sold{}, err
+	}
 	s, err := c.ledger().Sell(c.ctx(), ledger.SellRequest{
 		Key: c.key, Order: in.Order.Ledger(), Partial: in.Partial, QuoteID: in.QuoteID, MaxPrice: in.MaxPrice, Truth: c.truths(in.Truths).tell,
 	})
@@ -148,6 +151,9 @@ func reservation(c *call) (r ledger.Reservation, err error) {
 }
 
 func capture(c *call, in api.Capture) (api.Sold, error) {
+	if err := c.mayBring(in.Truths); err != nil {
+		return api.Sold{}, err
+	}
 	number, err := c.place("reservation")
 	if err != nil {
 		return api.Sold{}, err

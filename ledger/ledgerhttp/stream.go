@@ -92,7 +92,7 @@ func (f *feed) end(w *writer, reason error) error {
 	if _, err := fmt.Fprint(w, "event: problem\ndata: "); err != nil {
 		return err
 	}
-	if err := encode(w, problem.Of(reason)); err != nil {
+	if err := encode(w, f.call.told(reason)); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(w, "\n"); err != nil {

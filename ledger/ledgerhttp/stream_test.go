@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
@@ -195,6 +200,44 @@ func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
 	}
 }
 
+// What may speak of files, or of other hosts, is told an operator only, wherever a problem stands: alone, within a list, at the end of a stream. Whoever has the log
+// is told it, too.
+func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
+	var log bytes.Buffer
+	f := serving(t, Options{Logger: zerolog.New(&log)})
+	file := &fs.PathError{Op: "read", Path: "/srv/secret/panel.db", Err: errors.New("input/output error")}
+	for kind, failure := range map[problem.Kind]error{
+		problem.Unexpected: file, problem.Corrupt: fmt.Errorf("%w: %w", ledger.ErrCorrupt, file), problem.Stopped: fmt.Errorf("%w: %w", ledger.ErrStopped, file),
+		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
+	} {
+		for _, begun := range []bool{false, true} {
+			broken := list("broken", "/v1/broken", "Fail", everyRole(), nil, func(*call) (iter.Seq2[int, error], error) {
+				return func(yield func(int, error) bool) {
+					_ = (!begun || yield(1, nil)) && yield(0, failure)
+				}, nil
+			})
+			for role, whom := range map[Role]string{Operator: "", Desk: "", Buyer: " acme", Person: " 17", Auditor: "", Metrics: ""} {
+				log.Reset()
+				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/broken", nil)
+				r.Header.Set("Test-Role", string(role)+whom)
+				f.guarded(&broken).ServeHTTP(w, r)
+				body := w.Body.String()
+				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+string(kind)) || begun != (w.Code == http.StatusOK) {
+					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
+				}
+				if strings.Count(log.String(), "panel.db") != 1 {
+					t.Errorf("%s, to %s: the log is %s", kind, role, log.String())
+				}
+			}
+			w := httptest.NewRecorder()
+			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: Auditor}}}
+			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), string(kind)) {
+				t.Errorf("%s, at the end of a stream: %s, %v", kind, w.Body, err)
+			}
+		}
+	}
+}
+
 // A token that is taken away ends its streams, and so does the end of the server; the last message says why.
 func TestStreamsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
@@ -230,7 +273,7 @@ func TestStreamsEnd(t *testing.T) {
 	if rest, err := io.ReadAll(in); err == nil {
 		t.Errorf("the stream ended as if it were whole: %s", rest)
 	}
-	within(t, "a stream goes on", func() bool { return len(f.gates.streams) == 0 })
+	within(t, "a stream goes on", func() bool { return taken(f.gates.streams) == 0 })
 }
 
 // Who does not read is dropped, and takes a place and memory for no longer than that; so is who goes away.
@@ -253,7 +296,7 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 				must(t, c.Close())
 			}
 			// Nothing is read: a pipe has no buffer, so that nothing can be sent either.
-			within(t, target+": who does not read keeps a place", func() bool { return len(f.gates.streams)+len(f.gates.running) == 0 })
+			within(t, target+": who does not read keeps a place", func() bool { return taken(f.gates.streams, f.gates.running) == 0 })
 			_ = c.Close()
 		}
 	}
@@ -265,7 +308,7 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 // Ten thousand streams in which nothing happens take bounded memory, and end.
 func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	n := pace.Tries(500, 10000, 10000)
-	f := serving(t, Options{Limits: Limits{Streams: n, Each: n, Beat: time.Hour, Burst: 2 * n}})
+	f := serving(t, Options{Limits: Limits{Streams: 2 * n, Each: n, Beat: time.Hour, Burst: 2 * n}})
 	p, _ := served(t, f)
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -284,8 +327,8 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 			text += string(in[:k])
 		}
 	}
-	if len(f.gates.streams) != n {
-		t.Errorf("%d streams of %d", len(f.gates.streams), n)
+	if taken(f.gates.streams) != n {
+		t.Errorf("%d streams of %d", taken(f.gates.streams), n)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -297,7 +340,7 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	for _, c := range conns {
 		_ = c.Close()
 	}
-	within(t, "streams go on without readers", func() bool { return len(f.gates.streams) == 0 })
+	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 }
 
 // One more than may be is refused, with the time after which to come again, and comes in once another one has left.
@@ -320,7 +363,7 @@ func TestPlacesAreBounded(t *testing.T) {
 		t.Error("nobody says when to come again")
 	}
 	close(hold)
-	within(t, "a place is not free again", func() bool { return len(f.gates.running) == 0 })
+	within(t, "a place is not free again", func() bool { return taken(f.gates.running) == 0 })
 	if status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); status != http.StatusOK {
 		t.Errorf("%d: %s", status, body)
 	}
@@ -332,17 +375,63 @@ func TestPlacesAreBounded(t *testing.T) {
 		t.Errorf("another holder: %d, %s", status, body)
 	}
 	_, _ = first.Body.Close(), second.Body.Close()
-	within(t, "streams go on without readers", func() bool { return len(f.gates.streams) == 0 })
+	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 
-	f.gates.large <- struct{}{}
+	leave, err := f.gates.large.enter(Holder{Name: "another", Role: Desk})
+	must(t, err)
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	wantProblem(t, status, header, body, problem.Busy)
-	<-f.gates.large
+	leave()
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	wantProblem(t, status, header, body, problem.Invalid)
-	if len(f.gates.large) != 0 {
+	if taken(f.gates.large) != 0 {
 		t.Error("a large request keeps its place")
+	}
+}
+
+// One holder who sends halves of requests, large ones too, as many as there are places, keeps nobody else out.
+func TestNobodyKeepsAllOthersOut(t *testing.T) {
+	for kind, c := range map[string]struct {
+		places int
+		sent   string // what is sent of each
+		whole  string // such a request, all of it
+	}{
+		"requests":       {256, "{", `{"buyer":"acme","question":"vote","epsilon":"1","all":true}`},
+		"large requests": {4, `{"buyer":"` + strings.Repeat("x", small), `{"buyer":"acme","question":"` + strings.Repeat("x", small) + `"}`},
+	} {
+		f := serving(t, Options{}) // the usual limits
+		p, _ := served(t, f)
+		for range c.places {
+			half, err := p.dial()
+			must(t, err)
+			defer func() { _ = half.Close() }()
+			go func() { // until it is closed: not all is read of what is not let in
+				_, _ = fmt.Fprintf(half, "POST /v1/quotes HTTP/1.1\r\nHost: test\r\nTest-Role: buyer acme\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", 2*small, c.sent)
+			}()
+		}
+		ask := func(role string) (p problem.Problem) {
+			status, _, body := f.ask(asked{method: "POST", target: "/v1/quotes", body: c.whole, role: role})
+			if status != http.StatusOK {
+				must(t, json.Unmarshal([]byte(body), &p))
+			}
+			return p
+		}
+		room := map[string]*room{"requests": f.gates.running, "large requests": f.gates.large}[kind]
+		within(t, kind+": half of them are not let in", func() bool { return taken(room) >= c.places/2 })
+		if own := ask("buyer acme"); own.Kind != problem.TooMany || !strings.Contains(own.Detail, kind+" at a time") {
+			t.Errorf("%s: one more of the same holder: %+v", kind, own)
+		}
+		for _, another := range []string{"desk", "buyer bolt"} {
+			if other := ask(another); other.Status >= http.StatusTooManyRequests {
+				t.Errorf("%s: %s: %+v", kind, another, other)
+			}
+		}
+	}
+	for most, each := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 256: 64} {
+		if r := newRoom("streams", most, 64); r.each != each {
+			t.Errorf("of %d places one holder may have %d", most, r.each)
+		}
 	}
 }
 
@@ -392,7 +481,7 @@ func TestHalfARequestIsDropped(t *testing.T) {
 			t.Errorf("%s: %v: %s", role, err, text)
 		}
 	}
-	within(t, "half a request keeps its place", func() bool { return len(f.gates.running) == 0 })
+	within(t, "half a request keeps its place", func() bool { return taken(f.gates.running) == 0 })
 	silent, err := p.dial() // not even a header
 	must(t, err)
 	defer func() { _ = silent.Close() }()
@@ -440,7 +529,7 @@ func TestACopyIsTakenInTime(t *testing.T) {
 	must(t, err)
 	_, err = c.Read(make([]byte, 1)) // it has begun
 	must(t, err)
-	within(t, "who does not take a copy keeps its place", func() bool { return len(f.gates.copies) == 0 })
+	within(t, "who does not take a copy keeps its place", func() bool { return taken(f.gates.copies) == 0 })
 	left, err := os.ReadDir(f.options.Scratch)
 	must(t, err)
 	if len(left) > 0 {

@@ -30,6 +30,17 @@ func (c *call) truthsOf(brought map[string]api.Truths) *bearer {
 	return c.bearer
 }
 
+// mayBring refuses true values of whoever is not the host's own, where the host has a source of them. A ledger with a truth key refuses another value than
+// the one that was drawn from before: whoever names values can find out the true one by trying.
+func (c *call) mayBring(truths api.Truths) error {
+	if len(truths) == 0 || c.holder.Role == Operator || c.handler.options.Truth == nil {
+		return nil
+	}
+	p := problem.New(problem.Forbidden, "the role %s may not bring true values: this server has a source of them", c.holder.Role).At("truths")
+	p.Hint = "leave truths out"
+	return p
+}
+
 // tell implements [ledger.TruthFunc].
 func (b *bearer) tell(ctx context.Context, question string, objects []string) ([]string, error) {
 	known, named := b.brought[question]

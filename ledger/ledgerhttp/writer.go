@@ -76,8 +76,6 @@ func (w *writer) send(ctx context.Context, result any) error {
 	switch r := result.(type) {
 	case body:
 		err = r.sendTo(ctx, w)
-	case lines:
-		err = w.list(r)
 	default:
 		err = w.object(r)
 	}
@@ -101,16 +99,16 @@ func encode(out io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// list sends items, one a line. Behind them stands that they are all, or the problem that came between.
-func (w *writer) list(items lines) error {
+// sendTo sends the items, one a line. Behind them stands that they are all, or the problem that came between.
+func (l lines) sendTo(_ context.Context, w *writer) error {
 	w.Header().Set("Content-Type", api.Lines)
 	out := w.parts()
-	for item, err := range items {
+	for item, err := range l.items {
 		if err != nil && w.status == 0 && out.Buffered() == 0 {
 			return err // nothing was sent yet
 		}
 		if err != nil {
-			if err := encode(out, api.End{Problem: problem.Of(err)}); err != nil {
+			if err := encode(out, api.End{Problem: l.call.told(err)}); err != nil {
 				return err
 			}
 			return out.Flush()

@@ -970,7 +970,7 @@ export interface components {
         Capture: {
             /** @description Leave out who cannot answer any more. */
             partial?: boolean;
-            /** @description True values by object, for those who need a draw. */
+            /** @description True values by object, for those who need a draw; where the server has a source of them, only an operator may bring any. */
             truths?: {
                 [key: string]: string;
             };
@@ -1599,7 +1599,7 @@ export interface components {
             question: string;
             /** @description Carry out exactly what was quoted under this ID, or nothing. */
             quote_id?: string;
-            /** @description True values by object, for those who need a draw. */
+            /** @description True values by object, for those who need a draw; where the server has a source of them, only an operator may bring any. */
             truths?: {
                 [key: string]: string;
             };

@@ -229,7 +229,7 @@ type Limit struct {
 type Sell struct {
 	Order
 	Limit
-	Truths Truths `json:"truths,omitempty" doc:"True values by object, for those who need a draw."`
+	Truths Truths `json:"truths,omitempty" doc:"True values by object, for those who need a draw; where the server has a source of them, only an operator may bring any."`
 }
 
 // Sold is a [ledger.Sale].
@@ -249,7 +249,7 @@ type Reserve struct {
 // Capture is a [ledger.CaptureRequest], but for the reservation.
 type Capture struct {
 	Partial bool   `json:"partial,omitempty" doc:"Leave out who cannot answer any more."`
-	Truths  Truths `json:"truths,omitempty" doc:"True values by object, for those who need a draw."`
+	Truths  Truths `json:"truths,omitempty" doc:"True values by object, for those who need a draw; where the server has a source of them, only an operator may bring any."`
 }
 
 // Object names an object that something is done about.

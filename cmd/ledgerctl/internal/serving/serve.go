@@ -68,7 +68,8 @@ add" makes, and each token has a role. The file of tokens is looked at anew for 
 TLS only this machine can be served. With --client-ca, clients must show a certificate besides their token.
 
 True values come with requests; or, with --truth-url, from there: it is posted {"question":"…","objects":["…"]} and answers
-{"values":["…"]}, in the same order, "" where there is none. They are written nowhere.
+{"values":["…"]}, in the same order, "" where there is none. They are written nowhere. With --truth-url only operators may
+bring others; without it desks must bring those that they sell, and are trusted with all.
 
 The keys for the ledger, --truth-key, --noise-key and --signer, are given here, not to those who call. Without --signer, the
 key beside the ledger is taken if it is there.

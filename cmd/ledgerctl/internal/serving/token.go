@@ -41,7 +41,8 @@ func (h *Host) tokenAddCommand(path *string) *cobra.Command {
 token needs another one. It counts at once, without a restart. The roles are
 
   operator   does everything
-  desk       quotes, sells, reserves and hands out, in the name of any buyer
+  desk       quotes, sells, reserves and hands out, in the name of any buyer; unless the server has --truth-url, it is
+             trusted with true values
   buyer      of one buyer, --name: quotes, and reads what that one bought
   person     of one person, --name: has statements made
   auditor    reads everything, and copies the file

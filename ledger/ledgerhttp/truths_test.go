@@ -1,0 +1,86 @@
+package ledgerhttp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// Where the host has a source of true values, nobody but an operator brings any, by whichever route. Each value is refused with the same words, before the
+// source is asked. Without any the request is carried out.
+func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
+	asks, routesOfDesks := 0, 0
+	f := serving(t, Options{Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+		asks++
+		return []string{"no", "no", "no"}[:len(objects)], nil
+	}})
+	for _, r := range routes() {
+		if r.in == nil {
+			continue
+		}
+		if _, brings := r.in.FieldByName("Truths"); !brings {
+			continue
+		}
+		for _, role := range r.roles {
+			if role == Operator {
+				continue
+			}
+			routesOfDesks++
+			words := map[string]bool{}
+			a := r.request(string(role))
+			sample, at := a.body, strings.Index(a.body, `"truths"`)
+			for _, value := range []string{"no", "yes", secretValue, "eleven", ""} {
+				a.body = strings.ReplaceAll(sample, `:"no"}`, fmt.Sprintf(":%q}", value))
+				status, header, body := f.ask(a)
+				if p := wantProblem(t, status, header, body, problem.Forbidden); p.Field != "truths" {
+					t.Errorf("%s of %s: the field is %q", r.id, role, p.Field)
+				}
+				words[body] = true
+			}
+			if len(words) != 1 || asks > 0 {
+				t.Errorf("%s of %s: %d answers to five values, and the source is asked %d times", r.id, role, len(words), asks)
+			}
+			a.body = strings.TrimSuffix(sample[:at], ",") + "}"
+			if status, _, body := f.ask(a); status != http.StatusOK || asks != 1 {
+				t.Errorf("%s of %s without true values: %d, %s, and the source is asked %d times", r.id, role, status, body, asks)
+			}
+			asks = 0
+		}
+	}
+	if routesOfDesks < 2 {
+		t.Errorf("%d routes on which others than operators could bring true values: this test sees nothing", routesOfDesks)
+	}
+}
+
+// A ledger with a truth key tells another value from the one that was drawn from: a desk beside a source cannot try values, and an operator can. Without a source
+// a desk can, too, and is trusted with that.
+func TestADeskCannotTryTrueValues(t *testing.T) {
+	for _, c := range []struct {
+		role   string
+		source ledger.TruthFunc
+		tells  bool
+	}{{"desk", ledger.TruthOf("yes"), false}, {"operator", ledger.TruthOf("yes"), true}, {"desk", nil, true}} {
+		l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte(strings.Repeat("k", 32))}}).Ledger
+		peopleForSale(t, l)
+		f := servingOf(t, l, Options{Truth: c.source})
+		status := map[string]int{}
+		for _, value := range []string{secretValue, "no", "yes"} {
+			body := fmt.Sprintf(`{"buyer":"acme","question":"vote","epsilon":"1.5","objects":["17"],"truths":{"17":%q}}`, value)
+			status[value], _, _ = f.ask(asked{"POST", "/v1/sales", body, "guess", c.role, nil})
+		}
+		wanted := map[string]int{secretValue: http.StatusForbidden, "no": http.StatusForbidden, "yes": http.StatusForbidden}
+		if c.tells {
+			wanted = map[string]int{secretValue: http.StatusConflict, "no": http.StatusConflict, "yes": http.StatusOK}
+		}
+		if !reflect.DeepEqual(status, wanted) {
+			t.Errorf("%s, with a source: %t: %v", c.role, c.source != nil, status)
+		}
+	}
+}
