@@ -167,7 +167,7 @@ func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(
 	case a.remote.Address != "":
 		return a.withRemote(ctx, use)
 	}
-	l, err := a.open(options)
+	l, err := a.open(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(
 }
 
 // open opens the ledger's file.
-func (a *app) open(options ledger.Options) (*ledger.Ledger, error) {
+func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) {
 	options.Now = a.clock
 	if a.clockAhead != "" {
 		at, err := parseTime("--clock-ahead", a.clockAhead)
@@ -188,10 +188,10 @@ func (a *app) open(options ledger.Options) (*ledger.Ledger, error) {
 		}
 		options.ClockAhead = at
 	}
-	if err := a.trust.Set(a.Files, &options); err != nil {
+	if err := a.trust.Set(ctx, a.Files, &options); err != nil {
 		return nil, err
 	}
-	if err := a.keys.Set(a.Files, &options); err != nil {
+	if err := a.keys.Set(ctx, a.Files, &options); err != nil {
 		return nil, err
 	}
 	l, err := ledger.Open(a.db, options)

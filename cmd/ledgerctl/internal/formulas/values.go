@@ -1,7 +1,6 @@
 package formulas
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,14 +36,19 @@ func ReadValues(values []string) ([]string, error) {
 
 // readText reads a regular file of up to so many bytes.
 func readText(path string, most int64) (string, error) {
+	// It is asked before it is opened, because a named pipe opens only once its other end does.
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return "", fmt.Errorf("%q is not a file of up to %d bytes", path, most)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > most {
-		return "", errors.Join(err, fmt.Errorf("%q is not a file of up to %d bytes", path, most))
-	}
 	text, err := io.ReadAll(io.LimitReader(file, most))
 	return string(text), err
 }

@@ -33,11 +33,11 @@ func (r *Remote) Flags(flags *pflag.FlagSet) {
 
 // Dial returns the ledger behind the address.
 func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client, error) {
-	token, err := r.secret(s)
+	token, err := r.secret(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	config, err := r.tls(s)
+	config, err := r.tls(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +47,14 @@ func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client
 }
 
 // secret returns the token.
-func (r *Remote) secret(s *files.Files) (string, error) {
+func (r *Remote) secret(ctx context.Context, s *files.Files) (string, error) {
 	if r.token == "" {
 		return os.Getenv("LEDGER_TOKEN"), nil
 	}
 	if r.token == "-" {
 		return "", fault.Usage("", "--token cannot be standard input")
 	}
-	text, err := s.TextOrFile("@"+r.token, maxKey)
+	text, err := s.TextOrFile(ctx, "@"+r.token, maxKey)
 	if err != nil {
 		return "", err
 	}
@@ -66,10 +66,10 @@ func (r *Remote) secret(s *files.Files) (string, error) {
 	return token, nil
 }
 
-func (r *Remote) tls(s *files.Files) (*tls.Config, error) {
+func (r *Remote) tls(ctx context.Context, s *files.Files) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
 	if r.ca != "" {
-		pool, err := Pool(s, "--addr-ca", r.ca)
+		pool, err := Pool(ctx, s, "--addr-ca", r.ca)
 		if err != nil {
 			return nil, err
 		}
@@ -90,8 +90,8 @@ func (r *Remote) tls(s *files.Files) (*tls.Config, error) {
 }
 
 // Pool reads the certificates of a file that a flag names.
-func Pool(s *files.Files, flag, path string) (*x509.CertPool, error) {
-	text, err := s.TextOrFile("@"+path, maxCertificates)
+func Pool(ctx context.Context, s *files.Files, flag, path string) (*x509.CertPool, error) {
+	text, err := s.TextOrFile(ctx, "@"+path, maxCertificates)
 	if err != nil {
 		return nil, err
 	}

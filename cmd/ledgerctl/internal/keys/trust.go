@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,18 +38,18 @@ func (t *Trust) Settle() {
 }
 
 // Set has the ledger held against the checkpoint when it is opened.
-func (t *Trust) Set(s *files.Files, options *ledger.Options) error {
+func (t *Trust) Set(ctx context.Context, s *files.Files, options *ledger.Options) error {
 	if t.file == "" {
 		return nil
 	}
 	if t.key == "" {
 		return fault.Usage(`give --trust-key, or $LEDGER_LOG_KEY, the log key that "ledgerctl init" printed`, "a checkpoint is to be trusted, and no key to check it by is given")
 	}
-	key, err := verifier(s, "--trust-key", t.key)
+	key, err := verifier(ctx, s, "--trust-key", t.key)
 	if err != nil {
 		return err
 	}
-	signed, err := s.TextOrFile("@"+t.file, MaxCheckpoint)
+	signed, err := s.TextOrFile(ctx, "@"+t.file, MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fault.Fault{
 			Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl audit checkpoint" makes one`,

@@ -2,6 +2,7 @@
 package listen
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ type Secrets struct {
 const most = 12000
 
 // On listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT. Without TLS the host must be this machine.
-func On(address string, s Secrets, f *files.Files) (net.Listener, error) {
-	config, err := s.config(f)
+func On(ctx context.Context, address string, s Secrets, f *files.Files) (net.Listener, error) {
+	config, err := s.config(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func loopback(host string) bool {
 }
 
 // config returns what TLS needs, or nil if there is to be none.
-func (s Secrets) config(f *files.Files) (*tls.Config, error) {
+func (s Secrets) config(ctx context.Context, f *files.Files) (*tls.Config, error) {
 	switch {
 	case s == Secrets{}:
 		return nil, nil
@@ -85,7 +86,7 @@ func (s Secrets) config(f *files.Files) (*tls.Config, error) {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() },
 	}
 	if s.ClientCA != "" {
-		pool, err := keys.Pool(f, "--client-ca", s.ClientCA)
+		pool, err := keys.Pool(ctx, f, "--client-ca", s.ClientCA)
 		if err != nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func TestTLS(t *testing.T) {
 		return err
 	}
 	serve := func(s Secrets) string {
-		l, err := On("127.0.0.1:0", s, noFiles())
+		l, err := On(t.Context(), "127.0.0.1:0", s, noFiles())
 		must(t, err)
 		server := &http.Server{Handler: http.NotFoundHandler()}
 		go func() { _ = server.Serve(l) }()
@@ -115,7 +115,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"127.0.0.1:0", Secrets{Cert: cert}}, {"127.0.0.1:0", Secrets{Key: key}}, {"127.0.0.1:0", Secrets{ClientCA: cert}}, {"127.0.0.1:0", Secrets{Cert: key, Key: cert}},
 		{"127.0.0.1:0", Secrets{Cert: cert, Key: key, ClientCA: key}}, {"unix:" + filepath.Join(dir, "s"), Secrets{Cert: cert, Key: key}}, {"unix:" + cert, Secrets{}},
 	} {
-		l, err := On(c.address, c.s, noFiles())
+		l, err := On(t.Context(), c.address, c.s, noFiles())
 		if err == nil {
 			t.Errorf("%q with %+v is open", c.address, c.s)
 			_ = l.Close()

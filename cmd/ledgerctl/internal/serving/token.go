@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,8 +53,8 @@ To rotate a token, add another one under a new name, hand it out, and remove the
   ledgerctl token add acme-2027 --role buyer --name acme`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return h.tokenAdd(h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return h.tokenAdd(cmd.Context(), h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what whoever has it may do: a `ROLE`")
@@ -75,8 +76,8 @@ func (h *Host) orTokens(path string) string {
 	return path
 }
 
-func (h *Host) tokenAdd(path string, t ledgerhttp.Token) error {
-	file, err := h.readTokens(path, true)
+func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) error {
+	file, err := h.readTokens(ctx, path, true)
 	if err != nil {
 		return err
 	}
@@ -90,8 +91,8 @@ func (h *Host) tokenAdd(path string, t ledgerhttp.Token) error {
 }
 
 // readTokens reads a file of tokens, which may be missing if one is to be made.
-func (h *Host) readTokens(path string, orNone bool) (file ledgerhttp.TokenFile, err error) {
-	text, err := h.TextOrFile("@"+path, maxTokens)
+func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file ledgerhttp.TokenFile, err error) {
+	text, err := h.TextOrFile(ctx, "@"+path, maxTokens)
 	if errors.Is(err, fs.ErrNotExist) && orNone {
 		return file, nil
 	}
@@ -153,9 +154,9 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 		Example:           "  ledgerctl token remove acme-2026",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			at := h.orTokens(*path)
-			file, err := h.readTokens(at, false)
+			file, err := h.readTokens(cmd.Context(), at, false)
 			if err != nil {
 				return err
 			}
@@ -177,8 +178,8 @@ func (h *Host) tokenListCommand(path *string) *cobra.Command {
 		Short:             "List who may do what",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
-			file, err := h.readTokens(h.orTokens(*path), false)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			file, err := h.readTokens(cmd.Context(), h.orTokens(*path), false)
 			if err != nil {
 				return err
 			}
