@@ -58,12 +58,12 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
+	if key != nil && len(f.checkpoints) == 0 {
+		return fault.Usage("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is nothing that the key could have signed", "--vkey needs --checkpoint")
+	}
 	checkpoints, err := a.readCheckpoints(cmd.Context(), f.checkpoints)
 	if err != nil {
 		return err
-	}
-	if key != nil && len(checkpoints) == 0 {
-		a.Warn("--vkey is not used: it checks what --checkpoint gives, which is nothing")
 	}
 	out := auditResult{Problems: []ledger.Problem{}, Checkpoints: len(checkpoints)}
 	err = a.with(cmd.Context(), reading, func(l book) error {

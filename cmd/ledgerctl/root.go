@@ -139,7 +139,9 @@ func (a *app) settle(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	a.place(cmd)
-	a.trust.Settle()
+	if err := a.trust.Settle(); err != nil {
+		return err
+	}
 	if err := a.keys.Settle(cmd); err != nil {
 		return err
 	}

@@ -27,14 +27,19 @@ func (t *Trust) Flags(flags *pflag.FlagSet) {
 	files.Mark(flags, files.Reads, files.Behind, "trust-key")
 }
 
-// Settle takes what the flags do not give from the environment.
-func (t *Trust) Settle() {
+// Settle takes what the flags do not give from the environment. A key that is given for nothing is refused: whoever gives it
+// expects that something is checked by it.
+func (t *Trust) Settle() error {
 	if t.file == "" {
 		t.file = os.Getenv("LEDGER_CHECKPOINT")
+	}
+	if t.key != "" && t.file == "" {
+		return fault.Usage("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed", "--trust-key needs --trust")
 	}
 	if t.key == "" {
 		t.key = os.Getenv("LEDGER_LOG_KEY")
 	}
+	return nil
 }
 
 // Set has the ledger held against the checkpoint when it is opened.
