@@ -139,9 +139,7 @@ func (a *app) settle(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	a.place(cmd)
-	if err := a.trust.Settle(); err != nil {
-		return err
-	}
+	a.trust.Settle()
 	if err := a.keys.Settle(cmd); err != nil {
 		return err
 	}

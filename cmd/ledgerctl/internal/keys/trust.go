@@ -17,7 +17,10 @@ import (
 
 // Trust is the checkpoint that the ledger must go on from, whatever is done with it: an older copy, put in its
 // place, would draw again what was drawn since.
-type Trust struct{ file, key string }
+type Trust struct {
+	file, key string
+	keyGiven  bool // by the flag
+}
 
 // Flags adds the flags to all commands.
 func (t *Trust) Flags(flags *pflag.FlagSet) {
@@ -27,23 +30,23 @@ func (t *Trust) Flags(flags *pflag.FlagSet) {
 	files.Mark(flags, files.Reads, files.Behind, "trust-key")
 }
 
-// Settle takes what the flags do not give from the environment. A key that is given for nothing is refused: whoever gives it
-// expects that something is checked by it.
-func (t *Trust) Settle() error {
+// Settle takes what the flags do not give from the environment.
+func (t *Trust) Settle() {
+	t.keyGiven = t.key != ""
 	if t.file == "" {
 		t.file = os.Getenv("LEDGER_CHECKPOINT")
-	}
-	if t.key != "" && t.file == "" {
-		return fault.Usage("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed", "--trust-key needs --trust")
 	}
 	if t.key == "" {
 		t.key = os.Getenv("LEDGER_LOG_KEY")
 	}
-	return nil
 }
 
 // Set has the ledger held against the checkpoint when it is opened.
 func (t *Trust) Set(ctx context.Context, s *files.Files, options *ledger.Options) error {
+	// Whoever gives a key expects that something is checked by it.
+	if t.file == "" && t.keyGiven {
+		return fault.Usage("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed", "--trust-key needs --trust")
+	}
 	if t.file == "" {
 		return nil
 	}
