@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -54,6 +55,11 @@ To rotate a token, add another one under a new name, hand it out, and remove the
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if *path == "" {
+				if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
+					return &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no ledger at %q", *h.DB)}
+				}
+			}
 			return h.tokenAdd(cmd.Context(), h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
 		},
 	}
