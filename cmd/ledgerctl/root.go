@@ -106,7 +106,6 @@ func (a *app) rootCommand() *cobra.Command {
 		},
 	}
 	root.SetIn(a.Stdin)
-	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
