@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
@@ -46,6 +47,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},
+		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}, "permission", 2},
 		{&ledger.RefusedError{Question: "q"}, "refused", 3},
 		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
 		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
@@ -119,5 +121,14 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 		if code != Refused || f.Kind != "refused" || strings.Contains(f.Details.Hint, "--partial") != test.want {
 			t.Errorf("%+v, code %d", f, code)
 		}
+	}
+}
+
+// Who may not write beside the ledger is told that it must be possible, and not to take up what never began.
+func TestNoPermissionForTheJournal(t *testing.T) {
+	denied := &fs.PathError{Op: "mkdirat", Path: "panel.db.journal.new", Err: syscall.EACCES}
+	f, code := Explain(WithKey("k", fmt.Errorf("make a journal: %w", denied)))
+	if code != Misuse || f.Kind != "permission" || f.Details.Key != "" || !strings.Contains(f.Details.Hint, "write to its directory") {
+		t.Errorf("%+v, code %d", f, code)
 	}
 }

@@ -37,6 +37,9 @@ func On(ctx context.Context, address string, s Secrets, f *files.Files) (net.Lis
 		if config != nil {
 			return nil, fault.Usage("leave out --tls-cert, --tls-key and --client-ca", "a Unix socket has no TLS: only its owner may connect to it")
 		}
+		if path == "" {
+			return nil, fault.Usage("such as --listen unix:panel.db.sock", "--listen unix: names no path")
+		}
 		l, err := Unix(path)
 		if err != nil {
 			return nil, err
@@ -103,7 +106,7 @@ func Unix(path string) (net.Listener, error) {
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot make the socket %q: %w", path, fault.Cause(err))
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	made := filepath.Join(dir, "s")
@@ -113,7 +116,7 @@ func Unix(path string) (net.Listener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	if err := errors.Join(os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, fmt.Errorf("cannot make the socket %q: %w", path, fault.Cause(errors.Join(err, l.Close())))
 	}
 	return &unixListener{UnixListener: l, path: path}, nil
 }

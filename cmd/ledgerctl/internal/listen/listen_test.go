@@ -9,11 +9,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"io/fs"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +116,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"0.0.0.0:0", Secrets{}}, {":0", Secrets{}}, {"10.0.0.1:0", Secrets{}}, {"example.com:0", Secrets{}}, {"", Secrets{}}, {"127.0.0.1", Secrets{}},
 		{"127.0.0.1:0", Secrets{Cert: cert}}, {"127.0.0.1:0", Secrets{Key: key}}, {"127.0.0.1:0", Secrets{ClientCA: cert}}, {"127.0.0.1:0", Secrets{Cert: key, Key: cert}},
 		{"127.0.0.1:0", Secrets{Cert: cert, Key: key, ClientCA: key}}, {"unix:" + filepath.Join(dir, "s"), Secrets{Cert: cert, Key: key}}, {"unix:" + cert, Secrets{}},
+		{"unix:", Secrets{}},
 	} {
 		l, err := On(t.Context(), c.address, c.s, noFiles())
 		if err == nil {
@@ -144,6 +147,9 @@ func TestUnix(t *testing.T) {
 	}
 	// As a killed process leaves it: nobody listens any more, and the file is there.
 	must(t, l.(*unixListener).UnixListener.Close())
+	if _, err := Unix(filepath.Join(dir, "no", "s")); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "cannot make the socket ") || strings.Contains(err.Error(), ".s") {
+		t.Errorf("where there is no directory: %v", err)
+	}
 	again, err := Unix(path)
 	must(t, err)
 	must(t, again.Close())
