@@ -15,6 +15,11 @@ import (
 // one value, so that a single one that begins with @ cannot be meant as such.
 func ReadValues(values []string) ([]string, error) {
 	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
+		for _, v := range values {
+			if strings.TrimSpace(v) != v {
+				return nil, fault.Usage("only commas stand between values, such as --values yes,no", "--values: the value %q begins or ends with a blank", v)
+			}
+		}
 		return values, nil
 	}
 	if len(values) > 1 {
