@@ -167,6 +167,8 @@ func ofLedger(err error) Fault {
 	var told *problem.Problem
 	switch errors.As(err, &told); {
 	case told == nil:
+	case kind == problem.Unreachable:
+		class.Hint = `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`
 	case kind == problem.Unauthorized || kind == problem.Forbidden:
 		class.Hint = "$LEDGER_TOKEN, or --token FILE, is the token of whoever may"
 	default:
@@ -349,6 +351,9 @@ func Explain(err error) (Report, Code) {
 	case class.Code == Unexpected:
 		f.Details.Key = request.key
 		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", words.Quoted(request.key))
+		if class.Kind == string(problem.Unreachable) || class.Hint == problem.TakenOver {
+			f.Details.Hint = class.Hint + "; " + f.Details.Hint
+		}
 	}
 	return f, class.Code
 }
