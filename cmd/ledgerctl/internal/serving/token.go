@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -65,12 +66,8 @@ To rotate a token, add another one under a new name, hand it out, and remove the
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what whoever has it may do: a `ROLE`")
 	cmd.Flags().StringVar(&whom, "name", "", "the buyer or the person, `WHOM`, of a token that is of one")
-	var roles []cobra.Completion
-	for _, r := range ledgerhttp.Roles() {
-		roles = append(roles, string(r))
-	}
 	// These fail only for a flag that was not defined.
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagRequired("role")
 	return cmd
 }
@@ -83,9 +80,15 @@ func (h *Host) orTokens(path string) string {
 }
 
 func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) error {
+	if err := checkToken(t); err != nil {
+		return err
+	}
 	file, err := h.readTokens(ctx, path, true)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(file.Tokens, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
+		return fault.Usage("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
 	}
 	token := ledgerhttp.NewToken()
 	t.SHA256 = ledgerhttp.HashToken(token)
@@ -94,6 +97,30 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 		return err
 	}
 	return h.Print(tokenResult{t.Name, t.Role, t.Whom, token, path})
+}
+
+// checkToken refuses what is wrong with a new token in the words of the command.
+func checkToken(t ledgerhttp.Token) error {
+	of := map[ledgerhttp.Role]string{ledgerhttp.Buyer: "BUYER", ledgerhttp.Person: "OBJECT"}[t.Role]
+	switch {
+	case t.Name == "":
+		return fault.Usage("", "NAME is empty")
+	case !slices.Contains(ledgerhttp.Roles(), t.Role):
+		return fault.Usage(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q", t.Role)
+	case of != "" && t.Whom == "":
+		return fault.Usage("", "--role %s needs --name %s", t.Role, of)
+	case of == "" && t.Whom != "":
+		return fault.Usage("--name is for the roles buyer and person", "--role %s has no --name", t.Role)
+	}
+	return nil
+}
+
+// roles returns the names of all roles.
+func roles() (all []string) {
+	for _, r := range ledgerhttp.Roles() {
+		all = append(all, string(r))
+	}
+	return all
 }
 
 // readTokens reads a file of tokens, which may be missing if one is to be made.
