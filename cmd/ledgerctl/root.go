@@ -200,6 +200,12 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 			Err: fmt.Errorf("there is no ledger at %q", a.db),
 		}
 	}
+	if errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal) {
+		return nil, &fault.Fault{
+			Kind: "corrupt", Code: fault.Integrity, Hint: "is this the file that is meant? --db or $LEDGER_DB may name the wrong one",
+			Err: err,
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
