@@ -126,9 +126,13 @@ func (s *Files) CheckWritten(by, path string) error {
 	out := Named{by, path, Writes}
 	for _, other := range s.named {
 		standard := path == "-" && other.Path == "-" && other.Role == Writes // NewOutput sees to that
-		if other.By != by && !standard && s.same(out, other) {
-			return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
+		if other.By == by || standard || !s.same(out, other) {
+			continue
 		}
+		if other.Role == Writes {
+			return fault.Usage("each result needs a file of its own", "%s and %s name one file, %q", by, other.By, path)
+		}
+		return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
 	}
 	return nil
 }
