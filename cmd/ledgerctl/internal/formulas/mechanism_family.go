@@ -75,10 +75,28 @@ func (e *epsilonList) Set(text string) error {
 func (e *epsilonList) String() string { return "" } // the flag has no default
 func (e *epsilonList) Type() string   { return "epsilons" }
 
+// check refuses what makes no family, in the words of the flags.
+func (f *familyFlags) check(values []string) error {
+	if len(values) < 2 {
+		return fault.Usage("", "--values: a question has at least two values")
+	}
+	before := privacy.Epsilon{}
+	for _, epsilon := range f.epsilons {
+		if !before.Less(epsilon) {
+			return fault.Usage("", "--epsilon: each ε must lie above the one before, and the first above 0: %v comes behind %v", epsilon, before)
+		}
+		before = epsilon
+	}
+	return nil
+}
+
 // family makes a mechanism, and prints it.
 func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(values []string) (mechanismFile, error)) error {
 	values, err := ReadValues(f.values)
 	if err != nil {
+		return err
+	}
+	if err := f.check(values); err != nil {
 		return err
 	}
 	file, err := h.NewOutput("--out", f.out)
