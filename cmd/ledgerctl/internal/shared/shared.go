@@ -60,12 +60,12 @@ func read(ctx context.Context, f *files.Files, path string) (s settings, err err
 	if err != nil {
 		return s, err
 	}
-	keys.WarnExposed(f.Out, path)
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&s); err != nil {
-		return s, fault.Input("", "--journal %q: %v", path, err)
+		return s, fault.Input(`"ledgerctl serve --help" shows what is in it`, "--journal: %q is no JSON of a journal's settings: %v", path, err)
 	}
+	keys.WarnExposed(f.Out, path)
 	for _, must := range []struct{ name, value string }{
 		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key", s.Key}, {"authority", s.Authority},
 	} {
