@@ -80,12 +80,13 @@ func (f *familyFlags) check(values []string) error {
 	if len(values) < 2 {
 		return fault.Usage("", "--values: a question has at least two values")
 	}
-	before := privacy.Epsilon{}
-	for _, epsilon := range f.epsilons {
-		if !before.Less(epsilon) {
-			return fault.Usage("", "--epsilon: each ε must lie above the one before, and the first above 0: %v comes behind %v", epsilon, before)
+	for i, epsilon := range f.epsilons {
+		switch {
+		case epsilon.IsZero():
+			return fault.Usage("", "--epsilon: ε = 0 is not above 0")
+		case i > 0 && !f.epsilons[i-1].Less(epsilon):
+			return fault.Usage("", "--epsilon: the ε must rise, and %v comes behind %v", epsilon, f.epsilons[i-1])
 		}
-		before = epsilon
 	}
 	return nil
 }
