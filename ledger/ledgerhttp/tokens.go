@@ -166,8 +166,13 @@ func (t *Tokens) read() error {
 	return nil
 }
 
-// readAtMost reads a file that is not larger than it may be.
+// readAtMost reads a regular file that is not larger than it may be. Another one is not even opened: a named pipe would wait.
 func readAtMost(path string, most int64) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q is not a regular file", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"os"
 	"strings"
@@ -79,14 +80,30 @@ func (r *Remote) tls(ctx context.Context, s *files.Files) (*tls.Config, error) {
 	case (r.cert == "") != (r.key == ""):
 		return nil, fault.Usage("", "--addr-cert and --addr-key go together")
 	case r.cert != "":
-		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
+		pair, err := Pair(ctx, s, r.cert, r.key)
 		if err != nil {
-			return nil, fault.Input("", "--addr-cert, --addr-key: %v", err)
+			return nil, fault.Input("", "--addr-cert, --addr-key: %w", err)
 		}
 		WarnExposed(s.Out, r.key)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
+}
+
+// Pair reads a certificate and its key from two files.
+func Pair(ctx context.Context, s *files.Files, cert, key string) (tls.Certificate, error) {
+	if cert == "-" || key == "-" {
+		return tls.Certificate{}, errors.New("a certificate and its key cannot be standard input")
+	}
+	shown, err := s.TextOrFile(ctx, "@"+cert, maxCertificates)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	secret, err := s.TextOrFile(ctx, "@"+key, maxKey)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(shown, secret)
 }
 
 // Pool reads the certificates of a file that a flag names.

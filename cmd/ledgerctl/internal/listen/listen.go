@@ -77,16 +77,16 @@ func (s Secrets) config(ctx context.Context, f *files.Files) (*tls.Config, error
 	case s.Cert == "" || s.Key == "":
 		return nil, fault.Usage("", "--tls-cert and --tls-key go together, and --client-ca needs them")
 	}
-	load := func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+	load := func(ctx context.Context) (*tls.Certificate, error) {
+		pair, err := keys.Pair(ctx, f, s.Cert, s.Key)
 		return &pair, err
 	}
-	if _, err := load(); err != nil {
-		return nil, fault.Input("", "--tls-cert, --tls-key: %v", err)
+	if _, err := load(ctx); err != nil {
+		return nil, fault.Input("", "--tls-cert, --tls-key: %w", err)
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() },
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return load(hello.Context()) },
 	}
 	if s.ClientCA != "" {
 		pool, err := keys.Pool(ctx, f, "--client-ca", s.ClientCA)

@@ -135,9 +135,9 @@ func mutual(ctx context.Context, f *files.Files, s settings) (*tls.Config, error
 	if err != nil {
 		return nil, err
 	}
-	own, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+	own, err := keys.Pair(ctx, f, s.Cert, s.Key)
 	if err != nil {
-		return nil, fault.Input("", `"cert", "key": %v`, err)
+		return nil, fault.Input("", `"cert", "key": %w`, err)
 	}
 	keys.WarnExposed(f.Out, s.Key)
 	return remote.Mutual(own, pool), nil
