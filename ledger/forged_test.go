@@ -375,7 +375,7 @@ func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	questions, enrolment := q(3, "hobby", "chess", "go"), in("new", 1, 1, "1")
 	return map[string]pairOfLogs{
 		"a question's name twice":    {sound: questions, forged: q(3, "vote", "chess", "go"), why: `question "vote" is defined twice`},
-		"a question of one value":    {sound: questions, forged: q(3, "hobby", "chess"), why: "has 1 values"},
+		"a question of one value":    {sound: questions, forged: q(3, "hobby", "chess"), why: "has one value"},
 		"a question of no value":     {sound: questions, forged: q(3, "hobby"), why: "has 0 values"},
 		"a value twice":              {sound: questions, forged: q(3, "hobby", "go", "go"), why: "twice"},
 		"a question's name is odd":   {sound: questions, forged: q(3, "hob\x00by", "chess", "go"), why: "control character"},

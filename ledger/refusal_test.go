@@ -240,7 +240,7 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	if !errors.As(err, &refused) || len(refused.Refused) != MaxPanel || refused.Unlisted != more {
 		t.Fatalf("%.300v; want %d refusals listed, and %d more", err, MaxPanel, more)
 	}
-	if want := fmt.Sprintf("refused for %d object(s)", MaxPanel+more); !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("refused for %d objects: object", MaxPanel+more); !strings.Contains(err.Error(), want) {
 		t.Errorf("%.300q does not say %q", err, want)
 	}
 	if tests.Hurried() || !tests.Deep() {

@@ -300,7 +300,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		"resold as a value":            {sound: again, forged: sale(1, event.Value{}, event.MethodResale), why: "not the recorded one"},
 		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), event.MethodResale), forged: sale(2, row(3), event.MethodResale), why: "not the recorded one"},
 		"too many values to be unary":  {sound: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
-		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has 1 values"},
+		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has one value"},
 		"a unary value twice":          {sound: more(home(2), Unary), forged: more(Question{Values: []string{"a", "a"}}, Unary), why: "twice"},
 		"a question of its name twice": {sound: more(home(2), Unary), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
 	} {

@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,15 @@ func parseThreshold(text, rest string, values []string) (Query, error) {
 func numberOf(value string, values []string) (int, error) {
 	number := slices.Index(values, value)
 	if number < 0 {
-		return 0, invalid("there is no value %.256q among the %d given", value, len(values))
+		const most = 12
+		if len(values) > most {
+			return 0, invalid("there is no value %.256q among the %d given", value, len(values))
+		}
+		var among []string
+		for _, v := range values {
+			among = append(among, fmt.Sprintf("%.256q", v))
+		}
+		return 0, invalid("there is no value %.256q among %s", value, strings.Join(among, ", "))
 	}
 	return number, nil
 }

@@ -53,7 +53,7 @@ func TestParseQueryRefuses(t *testing.T) {
 		{"threshold", yesNo, "expected majority:VALUE"},
 		{" majority:yes", yesNo, "expected majority:VALUE"},
 		{"majority:", yesNo, `no value ""`},
-		{"majority:Yes", yesNo, `no value "Yes"`},
+		{"majority:Yes", yesNo, `no value "Yes" among "yes", "no"`},
 		{"majority:yes ", yesNo, `no value "yes "`},
 		{"threshold:yes", yesNo, "expected threshold:VALUE:N"},
 		{"threshold:maybe:1", yesNo, `no value "maybe"`},

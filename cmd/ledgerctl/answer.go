@@ -82,7 +82,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	if err := csv.CheckStdin(f.objects, f.Truth); err != nil {
 		return err
 	}
-	panel, err := csv.Panel(cmd.Context(), a.Files, f.objects, csv.Columns{ID: f.Columns.ID, Raw: f.Columns.Raw})
+	panel, err := csv.Panel(cmd.Context(), a.Files, f.objects, f.Columns.IDs())
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 		request.Truth = f.Source(a.Files, l).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
 		a.WarnChanged(out.TruthChanged)
-		err = csv.PlaceOf(cmd.Context(), a.Files, f.objects, csv.Columns{ID: f.Columns.ID, Raw: f.Columns.Raw}, err)
+		err = csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.Columns.IDs(), err)
 		return fault.WithKey(key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ otherwise the ledger was rolled back, the file stays as it is, and the exit code
 }
 
 func (a *app) auditCheckpoint(cmd *cobra.Command, f *keys.Signer, path string) error {
-	signer, err := a.signerOf(f)
+	signer, err := a.signerOf(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	signed, err := a.TextOrFile("@"+path, keys.MaxCheckpoint)
+	signed, err := a.TextOrFile(ctx, "@"+path, keys.MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -54,16 +54,16 @@ which whoever can rewrite the file can rewrite too: take the key from elsewhere,
 }
 
 func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
-	key, err := f.vkey.Load(a.Files)
+	key, err := f.vkey.Load(cmd.Context(), a.Files)
 	if err != nil {
 		return err
 	}
-	checkpoints, err := a.readCheckpoints(f.checkpoints)
+	if key != nil && len(f.checkpoints) == 0 {
+		return fault.Usage("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is nothing that the key could have signed", "--vkey needs --checkpoint")
+	}
+	checkpoints, err := a.readCheckpoints(cmd.Context(), f.checkpoints)
 	if err != nil {
 		return err
-	}
-	if key != nil && len(checkpoints) == 0 {
-		a.Warn("--vkey is not used: it checks what --checkpoint gives, which is nothing")
 	}
 	out := auditResult{Problems: []ledger.Problem{}, Checkpoints: len(checkpoints)}
 	err = a.with(cmd.Context(), reading, func(l book) error {
@@ -114,12 +114,12 @@ func (r auditResult) failure(db string) error {
 	return f
 }
 
-func (a *app) readCheckpoints(files []string) (all [][]byte, err error) {
+func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
 	for i, file := range files {
 		if file == "-" && slices.Contains(files[:i], file) {
 			return nil, fault.Usage("", "standard input can be read once only, and --checkpoint names it twice")
 		}
-		text, err := a.TextOrFile("@"+file, keys.MaxCheckpoint)
+		text, err := a.TextOrFile(ctx, "@"+file, keys.MaxCheckpoint)
 		if err != nil {
 			return nil, err
 		}

@@ -59,7 +59,7 @@ func (a *app) capture(cmd *cobra.Command, number string, f *captureFlags) error 
 	if err != nil {
 		return err
 	}
-	work, err := a.newSelling(&f.deliveryFlags, f.Columns.Raw)
+	work, err := a.newSelling(cmd.Context(), &f.deliveryFlags, f.Columns.Raw)
 	if err != nil {
 		return err
 	}

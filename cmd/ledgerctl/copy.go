@@ -24,6 +24,9 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, con
 		if out.File == "" {
 			return fault.Usage("", "FILE is empty")
 		}
+		if out.File == "-" {
+			return fault.Usage("give the name of a file", "a copy of the ledger cannot be standard output: it is verified where it lies")
+		}
 		err := a.with(cmd.Context(), reading, func(l book) (err error) {
 			shown, progress := a.progress(doing)
 			defer shown.Clear()

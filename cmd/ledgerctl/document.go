@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,8 +79,8 @@ func (f *proofFlags) flags(cmd *cobra.Command) {
 }
 
 // load returns the key, or nil for a file that is only held against itself, or not even that.
-func (f *proofFlags) load(a *app) (note.Verifier, error) {
-	key, err := f.vkey.Load(a.Files)
+func (f *proofFlags) load(ctx context.Context, a *app) (note.Verifier, error) {
+	key, err := f.vkey.Load(ctx, a.Files)
 	if key != nil && f.self {
 		return nil, fault.Usage("give one of them", "--vkey and --self exclude each other")
 	}
@@ -88,11 +89,11 @@ func (f *proofFlags) load(a *app) (note.Verifier, error) {
 
 // verify reads a document and verifies it. If it cannot be read, that is the only problem.
 func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D, v verdict, err error) {
-	key, err := f.load(a)
+	key, err := f.load(cmd.Context(), a)
 	if err != nil {
 		return d, v, err
 	}
-	text, err := a.TextOrFile("@"+path, evidence.MaxDocument+1)
+	text, err := a.TextOrFile(cmd.Context(), "@"+path, evidence.MaxDocument+1)
 	if err != nil {
 		return d, v, err
 	}

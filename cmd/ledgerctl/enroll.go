@@ -105,7 +105,7 @@ func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) 
 	if !cmd.Flags().Changed("policy") {
 		return policy.Policy{}, nil
 	}
-	text, err := a.TextOrFile(f.policy, maxPolicy)
+	text, err := a.TextOrFile(cmd.Context(), f.policy, maxPolicy)
 	if err != nil {
 		return policy.Policy{}, err
 	}

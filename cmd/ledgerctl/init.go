@@ -66,7 +66,7 @@ func (r initResult) Table(w io.Writer) {
 // createLedger makes the key file and then the ledger, or neither.
 func createLedger(db, currency, signer string) (initResult, error) {
 	if _, err := os.Lstat(db); err == nil {
-		return initResult{}, exists(db, initExists)
+		return initResult{}, exists(db, "nothing was changed; give --db another FILE")
 	}
 	secret, public, err := newKey()
 	if err != nil {
@@ -90,8 +90,6 @@ func dropKey(db, signer string, cause error) error {
 	return os.Remove(signer)
 }
 
-const initExists = "nothing was changed; give --db another FILE, or remove it"
-
 func exists(path, hint string) error {
 	return &fault.Fault{Kind: "exists", Code: fault.Misuse, Hint: hint, Err: fmt.Errorf("%q exists already", path)}
 }
@@ -109,7 +107,7 @@ func newKey() (secret, public string, err error) {
 func writeSecret(path, secret string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return exists(path, initExists)
+		return exists(path, "nothing was changed; it may be the key of another ledger: keep it, and give --signer another FILE")
 	}
 	if err != nil {
 		return err

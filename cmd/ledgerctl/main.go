@@ -27,10 +27,30 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 	a := newApp(stdin, stdout, stderr)
 	root := a.rootCommand()
+	help := &mindful{Writer: stdout}
+	root.SetOut(help)
 	root.SetArgs(append([]string{}, args...)) // never nil, for which cobra would look into os.Args
 	command, err := root.ExecuteContextC(ctx)
+	if help.err != nil {
+		err = help.err
+	}
 	if err == nil {
 		return int(fault.Done)
 	}
 	return int(a.Fail(asUsage(command, err), wantsJSON(args)))
+}
+
+// mindful remembers the first error of a writer: cobra, which prints help, looks at none.
+type mindful struct {
+	io.Writer
+	err error
+}
+
+// Write implements [io.Writer].
+func (m *mindful) Write(text []byte) (int, error) {
+	n, err := m.Writer.Write(text)
+	if err != nil && m.err == nil {
+		m.err = &started{err}
+	}
+	return n, err
 }

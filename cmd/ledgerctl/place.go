@@ -91,7 +91,7 @@ func (a *app) withRemote(ctx context.Context, use func(book) error) error {
 // trusted holds a ledger against the newest checkpoint that is known, if one is given.
 func (a *app) trusted(ctx context.Context, l book) error {
 	var options ledger.Options
-	if err := a.trust.Set(a.Files, &options); err != nil || options.Checkpoint == nil {
+	if err := a.trust.Set(ctx, a.Files, &options); err != nil || options.Checkpoint == nil {
 		return err
 	}
 	before, err := evidence.OpenCheckpoint(options.Checkpoint, options.Verifiers)
@@ -102,9 +102,9 @@ func (a *app) trusted(ctx context.Context, l book) error {
 }
 
 // signerOf returns the key that signs, which is where the ledger's file is: of a ledger behind an address nil.
-func (a *app) signerOf(f *keys.Signer) (note.Signer, error) {
+func (a *app) signerOf(ctx context.Context, f *keys.Signer) (note.Signer, error) {
 	if a.remote.Address == "" {
-		return f.Load(a.Files, a.db)
+		return f.Load(ctx, a.Files, a.db)
 	}
 	if f.Path != "" {
 		return nil, fault.Usage("leave out --signer", "--signer is for a file: what is behind an address is signed there")

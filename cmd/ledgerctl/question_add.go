@@ -76,7 +76,7 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) err
 		return err
 	}
 	if cmd.Flags().Changed("mechanism") {
-		if q.Mechanism, err = (&formulas.Host{Printer: a.Printer, Files: a.Files}).ReadMechanism(f.mechanism, q.Values); err != nil {
+		if q.Mechanism, err = (&formulas.Host{Printer: a.Printer, Files: a.Files}).ReadMechanism(cmd.Context(), f.mechanism, q.Values); err != nil {
 			return err
 		}
 	}

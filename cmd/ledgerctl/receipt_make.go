@@ -45,7 +45,7 @@ func (a *app) receiptMake(cmd *cobra.Command, number string, f *keys.Signer, pat
 	if err != nil {
 		return fault.Usage(salesHint, "%q is not the number of a sale", number)
 	}
-	signer, err := a.signerOf(f)
+	signer, err := a.signerOf(cmd.Context(), f)
 	if err != nil {
 		return err
 	}

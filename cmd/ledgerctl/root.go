@@ -106,7 +106,6 @@ func (a *app) rootCommand() *cobra.Command {
 		},
 	}
 	root.SetIn(a.Stdin)
-	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
@@ -167,7 +166,7 @@ func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(
 	case a.remote.Address != "":
 		return a.withRemote(ctx, use)
 	}
-	l, err := a.open(options)
+	l, err := a.open(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,7 @@ func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(
 }
 
 // open opens the ledger's file.
-func (a *app) open(options ledger.Options) (*ledger.Ledger, error) {
+func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) {
 	options.Now = a.clock
 	if a.clockAhead != "" {
 		at, err := parseTime("--clock-ahead", a.clockAhead)
@@ -188,10 +187,10 @@ func (a *app) open(options ledger.Options) (*ledger.Ledger, error) {
 		}
 		options.ClockAhead = at
 	}
-	if err := a.trust.Set(a.Files, &options); err != nil {
+	if err := a.trust.Set(ctx, a.Files, &options); err != nil {
 		return nil, err
 	}
-	if err := a.keys.Set(a.Files, &options); err != nil {
+	if err := a.keys.Set(ctx, a.Files, &options); err != nil {
 		return nil, err
 	}
 	l, err := ledger.Open(a.db, options)
@@ -199,6 +198,12 @@ func (a *app) open(options ledger.Options) (*ledger.Ledger, error) {
 		return nil, &fault.Fault{
 			Kind: "not-found", Code: fault.Misuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
 			Err: fmt.Errorf("there is no ledger at %q", a.db),
+		}
+	}
+	if errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal) {
+		return nil, &fault.Fault{
+			Kind: "corrupt", Code: fault.Integrity, Hint: "is this the file that is meant? --db or $LEDGER_DB may name the wrong one",
+			Err: err,
 		}
 	}
 	if err != nil {

@@ -120,7 +120,7 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	if err != nil {
 		return err
 	}
-	work, err := a.newSelling(&f.deliveryFlags, f.Columns.Raw)
+	work, err := a.newSelling(cmd.Context(), &f.deliveryFlags, f.Columns.Raw)
 	if err != nil {
 		return err
 	}
@@ -164,11 +164,11 @@ type selling struct {
 	erased       int  // objects forgotten since the sale, if it was made before
 }
 
-func (a *app) newSelling(f *deliveryFlags, raw bool) (*selling, error) {
+func (a *app) newSelling(ctx context.Context, f *deliveryFlags, raw bool) (*selling, error) {
 	w := &selling{raw: raw}
 	var err error
 	if f.receipt != "" {
-		if w.signer, err = a.signerOf(&f.signer); err != nil {
+		if w.signer, err = a.signerOf(ctx, &f.signer); err != nil {
 			return nil, err
 		}
 	}

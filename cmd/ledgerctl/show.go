@@ -28,7 +28,7 @@ that is what answers to queries cost, and what was destroyed when the person was
 				out.ObjectState, err = l.Object(cmd.Context(), args[0])
 				return err
 			})
-			if err != nil {
+			if err = unknownPerson(err); err != nil {
 				return err
 			}
 			return a.Print(out)

@@ -83,3 +83,38 @@ func interrupt(t *testing.T, command []string, want string) {
 		}
 	}
 }
+
+// interrupting is standard input that a signal comes at, and nothing else.
+type interrupting struct {
+	t      *testing.T
+	signal syscall.Signal
+}
+
+func (r interrupting) Read([]byte) (int, error) {
+	if err := syscall.Kill(os.Getpid(), r.signal); err != nil {
+		r.t.Error(err)
+	}
+	<-r.t.Context().Done()
+	return 0, io.EOF
+}
+
+// One signal ends a command that waits for its input.
+func TestInterruptedReadOfStandardInput(t *testing.T) {
+	db, people := newVote(t, 2)
+	for _, command := range [][]string{
+		{"enroll", "--question", "vote", "--objects", "-"},
+		{"enroll", "--question", "vote", "--objects", people, "--policy", "@-"},
+		{"raise", "--question", "vote", "--to", "1", "--truth", "-"},
+		{"question", "add", "x", "--values", "A,B", "--mechanism", "-"},
+		{"receipt", "verify", "-"},
+		{"audit", "verify", "--checkpoint", "-"},
+		{"stats", "--trust", "-", "--trust-key", "@-"},
+	} {
+		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			var stdout, stderr bytes.Buffer
+			if code := run(append(command, "--db", db), interrupting{t, signal}, &stdout, &stderr); code != 1 || !strings.HasPrefix(stderr.String(), "ledgerctl: interrupted") {
+				t.Errorf("%q, %v: exit code %d, stderr %q", command, signal, code, &stderr)
+			}
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (a *app) statementMake(cmd *cobra.Command, object string, f *statementFlags
 	if err != nil {
 		return err
 	}
-	signer, err := a.signerOf(&f.signer)
+	signer, err := a.signerOf(cmd.Context(), &f.signer)
 	if err != nil {
 		return err
 	}

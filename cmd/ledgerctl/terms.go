@@ -58,8 +58,6 @@ less than nothing. A reservation keeps its price, but not the budget.`,
 	files.Mark(flags, files.Reads, files.ByName, "objects")
 	files.Mark(flags, files.Reads, files.Behind, "policy")
 	require(cmd, "question", "objects")
-	cmd.MarkFlagsMutuallyExclusive("policy", "no-policy")
-	cmd.MarkFlagsOneRequired("policy", "no-policy", "cap")
 	return cmd
 }
 
@@ -98,7 +96,12 @@ func (a *app) terms(cmd *cobra.Command, f *termsFlags) error {
 // newTerms returns the policy that is asked for, nil to leave each as it is.
 func (a *app) newTerms(cmd *cobra.Command, f *termsFlags) (*policy.Policy, error) {
 	flags := cmd.Flags()
-	if flags.Changed("cap") && f.cap.IsZero() {
+	switch {
+	case f.none && flags.Changed("policy"):
+		return nil, fault.Usage("give one of them", "--policy and --no-policy exclude each other")
+	case !f.none && !flags.Changed("policy") && !flags.Changed("cap"):
+		return nil, fault.Usage("give --policy, --no-policy or --cap", "nothing is said of what is to change")
+	case flags.Changed("cap") && f.cap.IsZero():
 		return nil, fault.Usage(`"ledgerctl withdraw" ends a person's part`, "the cap must be above 0")
 	}
 	if f.none {

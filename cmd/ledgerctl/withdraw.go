@@ -34,7 +34,7 @@ if somebody has been enrolled again meanwhile.`,
 				return err
 			}
 			err = a.with(cmd.Context(), writing, func(l book) error { return fault.WithKey(out.Key, withdraw(cmd.Context(), l, out)) })
-			if err != nil {
+			if err = unknownPerson(err); err != nil {
 				return err
 			}
 			return a.PrintDone("they are withdrawn", out.Key, out)

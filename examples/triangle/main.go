@@ -48,11 +48,14 @@ func run(out io.Writer, file string, people int, epsilon float64) error {
 	for v := range t.ways {
 		low, high = min(low, t.sure(v)), max(high, t.sure(v))
 	}
-	fmt.Fprintf(out, "There are %d ways in which %d people can split over A, B and C. A private answer at ε = %g names the commonest\n"+
+	if err := os.WriteFile(file, []byte(t.draw()), 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "There are %d ways in which %d people can split over A, B and C. A private answer at ε = %g names the commonest\n"+
 		"with %.0f %% where one changed vote changes the ranking, and with %.0f %% farthest from there. On all %d edges between ways\n"+
 		"that differ by one vote, no set of answers is more than e^ε times as likely at one end as at the other.\n%s shows all.\n",
 		len(t.ways), people, epsilon, 100*low, 100*high, report.Edges, file)
-	return os.WriteFile(file, []byte(t.draw()), 0o644)
+	return err
 }
 
 // triangle is the graph of all ways to split.

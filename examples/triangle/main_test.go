@@ -41,6 +41,10 @@ that differ by one vote, no set of answers is more than e^ε times as likely at 
 			t.Errorf("%q stands there %d times", want, texts[want])
 		}
 	}
+	out.Reset()
+	if err := run(&out, filepath.Join(t.TempDir(), "no", "x.svg"), 3, 0.2); err == nil || out.String() != "" {
+		t.Errorf("without a picture it prints %q, %v", &out, err)
+	}
 	if err := run(io.Discard, file, 60, 0.2); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestWages(t *testing.T) {
 		checkGroup(t, out.String(), column, wages)
 	}
 	for _, want := range []string{
-		`The end of person 3 is "(low|high)", and stays it\.`, `no-truth \(truth helps; the largest ε that would do is 2\); possible is ε=2\nThe host alone is told that the value of \["3"\]`,
+		`The end of person 3 is "(low|high)", and stays it\.`, `no-truth \(truth helps; the largest ε that would do is 2\); what budgets and terms allow is ε=2\nThe host alone is told that the value of \["3"\]`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("the output lacks %q:\n%s", want, &out)

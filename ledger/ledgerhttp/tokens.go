@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,10 +63,16 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	for _, t := range file.Tokens {
 		hash, err := hex.DecodeString(t.SHA256)
 		switch {
-		case t.Name == "" || names[t.Name]:
-			return file, fmt.Errorf("a file of tokens: the name %q is empty, or is there twice", t.Name)
+		case t.Name == "":
+			return file, errors.New("a file of tokens: a name is empty")
+		case names[t.Name]:
+			return file, fmt.Errorf("a file of tokens: the name %q is there twice", t.Name)
+		case !slices.Contains(Roles(), t.Role):
+			return file, fmt.Errorf("a file of tokens: %q: there is no role %q; the roles are %q", t.Name, t.Role, Roles())
+		case t.Role.named() && t.Whom == "":
+			return file, fmt.Errorf("a file of tokens: %q: the role %q is of somebody, and %q is missing", t.Name, t.Role, "whom")
 		case !Holder{t.Name, t.Role, t.Whom}.valid():
-			return file, fmt.Errorf("a file of tokens: %q: the role %q and %q do not go together", t.Name, t.Role, t.Whom)
+			return file, fmt.Errorf("a file of tokens: %q: the role %q is of nobody, and %q is %q", t.Name, t.Role, "whom", t.Whom)
 		case err != nil || len(hash) != sha256.Size || t.SHA256 != strings.ToLower(t.SHA256) || hashes[t.SHA256]:
 			return file, fmt.Errorf("a file of tokens: %q: not a SHA-256 in lower-case hexadecimal digits, or there twice", t.Name)
 		}
@@ -158,8 +166,13 @@ func (t *Tokens) read() error {
 	return nil
 }
 
-// readAtMost reads a file that is not larger than it may be.
+// readAtMost reads a regular file that is not larger than it may be. Another one is not even opened: a named pipe would wait.
 func readAtMost(path string, most int64) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q is not a regular file", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -101,6 +102,9 @@ func (p *Problem) At(field string) *Problem {
 // Error implements error: it is the detail.
 func (p *Problem) Error() string { return p.Detail }
 
+// TakenOver is the hint of a [Stopped] problem where another host has the ledger now.
+const TakenOver = "another host, which the text names, has taken the ledger over: repeat the request there, with its key"
+
 // Of puts an error in this form. One that is a [*Problem] already is returned as it is.
 func Of(err error) *Problem {
 	var p *Problem
@@ -110,6 +114,9 @@ func Of(err error) *Problem {
 	kind, _, _ := Classify(err)
 	p = New(kind, "%s", err.Error())
 	p.cause = err
+	if errors.Is(err, journal.ErrFenced) {
+		p.Hint = TakenOver
+	}
 	p.refused(err)
 	p.quoted(err)
 	p.smaller(err)

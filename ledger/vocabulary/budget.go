@@ -49,7 +49,8 @@ func (s RefusalSum) Compare(other RefusalSum) int {
 	return cmp.Or(cmp.Compare(other.Count, s.Count), cmp.Compare(s.Reason, other.Reason))
 }
 
-// nearest says which requests would succeed in place of one at the highest level, "" if none would.
+// nearest says what is allowed in place of a request at the highest level, "" if nothing is. Whether there are true values for it
+// nobody has asked.
 func (b *Budget) nearest() string {
 	var would []string
 	top, all := b.Levels[len(b.Levels)-1], ""
@@ -60,7 +61,7 @@ func (b *Budget) nearest() string {
 		would = append(would, fmt.Sprintf("ε=%s%s", b.Largest, all))
 	}
 	if top.Can > 0 && top.Can < b.Objects {
-		would = append(would, fmt.Sprintf("ε=%s for the %d others", top.Epsilon, top.Can))
+		would = append(would, fmt.Sprintf("ε=%s for %d of them", top.Epsilon, top.Can))
 	}
 	if top.Later > 0 && top.Can+top.Later == b.Objects {
 		would = append(would, fmt.Sprintf("ε=%s%s from %s on", top.Epsilon, all, top.From.Format(time.RFC3339)))
@@ -68,5 +69,5 @@ func (b *Budget) nearest() string {
 	if len(would) == 0 {
 		return ""
 	}
-	return "; possible is " + strings.Join(would, ", or ")
+	return "; what budgets and terms allow is " + strings.Join(would, ", or ")
 }

@@ -16,9 +16,17 @@ type ClockError struct {
 }
 
 func (e *ClockError) Error() string {
+	return fmt.Sprintf("the clock says %s, the last event of the log is of %s: more than %s ahead it counts only once a person has confirmed it; nothing was changed",
+		e.Clock.Format(time.RFC3339), e.Last.Format(time.RFC3339), days(e.Leap))
+}
+
+// days is a duration in days, if it is whole ones.
+func days(d time.Duration) string {
 	const day = 24 * time.Hour
-	return fmt.Sprintf("the clock says %s, the last event of the log is of %s: it is further ahead than the %d days (and %v) allowed without a person's word, so nothing was changed; if the clock is right, confirm that time once, and if not, set it",
-		e.Clock.Format(time.RFC3339), e.Last.Format(time.RFC3339), e.Leap/day, e.Leap%day)
+	if d%day != 0 {
+		return d.String()
+	}
+	return fmt.Sprintf("%d days", d/day)
 }
 
 // Unwrap returns ErrClock of package ledger.

@@ -59,9 +59,14 @@ func (e *RefusedError) Error() string {
 	const shown = 3
 	var text strings.Builder
 	all := len(e.Refused) + e.Unlisted
-	fmt.Fprintf(&text, "question %q: refused for %d object(s): ", e.Question, all)
-	if all > shown {
-		writeSums(&text, SumRefusals(e.Refused))
+	what := "objects"
+	if all == 1 {
+		what = "object"
+	}
+	fmt.Fprintf(&text, "question %q: refused for %d %s: ", e.Question, all, what)
+	// Of a single reason the first refusals say all.
+	if sums := SumRefusals(e.Refused); all > shown && len(sums) > 1 {
+		writeSums(&text, sums)
 	}
 	for i, refusal := range e.Refused {
 		if i == shown {

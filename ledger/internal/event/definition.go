@@ -18,7 +18,10 @@ func CheckQuestion(q vocabulary.Question) error {
 	if err := names.Check("question", q.Name); err != nil {
 		return err
 	}
-	if len(q.Values) < 2 || len(q.Values) > rrchain.MaxValues {
+	if len(q.Values) == 1 {
+		return errs.Invalid("question %q has one value; 2 to %d are possible", q.Name, rrchain.MaxValues)
+	}
+	if len(q.Values) == 0 || len(q.Values) > rrchain.MaxValues {
 		return errs.Invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
 	}
 	if err := checkEncoding(q); err != nil {

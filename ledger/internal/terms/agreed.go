@@ -25,7 +25,11 @@ func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	if now.Cap.Less(to.Cap) {
 		higher = fmt.Errorf("the cap would be ε=%s, and is ε=%s", to.Cap, now.Cap)
 	}
-	return errors.Join(higher, known.AtMost(to.Policy, now.Policy, from))
+	more := known.AtMost(to.Policy, now.Policy, from)
+	if more != nil && to.Policy.Equal(policy.Fixed(privacy.MaxEpsilon())) {
+		more = fmt.Errorf("%w: without a policy only the cap binds", policy.ErrMore)
+	}
+	return errors.Join(higher, more)
 }
 
 // Refuse returns the refusal of an object that would have to agree to new terms, because of what is more.

@@ -22,6 +22,7 @@ import (
 // Columns says which columns of a CSV file to use.
 type Columns struct {
 	ID    string // "" for the number of the row, from 1
+	byRow bool   // as if ID were ""
 	value string // "" for none
 	Raw   bool   // cells are taken as they are (see [plain])
 	// If value is "", guess takes the column named like the question, or else the only one left besides
@@ -43,15 +44,12 @@ func (c *Columns) Flags(flags *pflag.FlagSet, value string) {
 // numbered only when that is asked for.
 func (c *Columns) idFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ID, "id-column", "id", "the `COLUMN` with the object's id")
-	flags.BoolFunc("id-rows", "the object's id is the number of its row, from 1, and no column", func(text string) error {
-		rows, err := strconv.ParseBool(text)
-		if rows {
-			c.ID = ""
-		}
-		return err
-	})
+	flags.BoolVar(&c.byRow, "id-rows", false, "the object's id is the number of its row, from 1, and no column")
 	flags.BoolVar(&c.Raw, "raw-cells", false, "take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
 }
+
+// IDs returns the columns to use of a file that is about people, not about their values.
+func (c Columns) IDs() Columns { return Columns{ID: c.ID, byRow: c.byRow, Raw: c.Raw} }
 
 // Entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
 type Entry struct {
@@ -156,6 +154,9 @@ func (s *sheet) readHeader(c Columns) error {
 		return err
 	}
 	s.width, s.line = len(header), s.lastLine(header)
+	if c.byRow {
+		c.ID = ""
+	}
 	if s.id, err = s.find(header, c.ID, idHint); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]
 	values := make([]string, len(objects))
 	for i, object := range objects {
 		if line, wrong := t.wrong[object]; wrong {
-			return nil, fault.Input("the values of the question are "+words.Listed(t.allowed), "%s: line %d: the true value is none of the question's", t.path, line)
+			return nil, fault.Input("the values of the question are "+words.ListedQuoted(t.allowed), "%s: line %d: the true value is none of the question's", t.path, line)
 		}
 		values[i] = t.values[object]
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,19 @@ func Usage(hint, format string, args ...any) error {
 // Input is an error in a file that the command reads.
 func Input(hint, format string, args ...any) error {
 	return &Fault{Kind: "input", Code: Misuse, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// Cause is why the operating system failed to do something with a file, without the name that it was given.
+func Cause(err error) error {
+	var one *fs.PathError
+	var two *os.LinkError
+	switch {
+	case errors.As(err, &one):
+		return one.Err
+	case errors.As(err, &two):
+		return two.Err
+	}
+	return err
 }
 
 // keyed tells the idempotency key of the request that failed, so that it can be taken up again.
@@ -120,14 +134,24 @@ func hints() []hint {
 	}
 }
 
-// others are the classes of errors that no ledger has.
-func others() []Fault {
+// others are the classes of errors that no ledger has, one of which err may be.
+func others(err error) []Fault {
 	return []Fault{
 		{"no-certificate", Misuse, "fewer outputs", finite.ErrNoCertificate},
 		{"invalid", Misuse, "", graph.ErrInvalid},
 		{"not-found", Misuse, "", fs.ErrNotExist},
 		{"exists", Misuse, "", fs.ErrExist},
+		{"permission", Misuse, permissionHint(err), fs.ErrPermission},
 	}
+}
+
+// permissionHint says what must be writable, where that is not in the error.
+func permissionHint(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) && strings.Contains(at.Path, ".journal") {
+		return "nothing was changed; whoever changes a ledger must be able to write to its directory, where it makes its journal, a directory NAME.journal"
+	}
+	return ""
 }
 
 // ofLedger returns the class of an error of a ledger, which may be behind an address. Others are unexpected.
@@ -143,6 +167,8 @@ func ofLedger(err error) Fault {
 	var told *problem.Problem
 	switch errors.As(err, &told); {
 	case told == nil:
+	case kind == problem.Unreachable:
+		class.Hint = `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`
 	case kind == problem.Unauthorized || kind == problem.Forbidden:
 		class.Hint = "$LEDGER_TOKEN, or --token FILE, is the token of whoever may"
 	default:
@@ -176,7 +202,7 @@ func classify(err error) Fault {
 	if class.Kind != string(problem.Unexpected) {
 		return class
 	}
-	for _, other := range others() {
+	for _, other := range others(err) {
 		if errors.Is(err, other.Err) {
 			return other
 		}
@@ -325,6 +351,9 @@ func Explain(err error) (Report, Code) {
 	case class.Code == Unexpected:
 		f.Details.Key = request.key
 		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", words.Quoted(request.key))
+		if class.Kind == string(problem.Unreachable) || class.Hint == problem.TakenOver {
+			f.Details.Hint = class.Hint + "; " + f.Details.Hint
+		}
 	}
 	return f, class.Code
 }

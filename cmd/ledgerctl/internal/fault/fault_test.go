@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
@@ -46,6 +49,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},
+		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}, "permission", 2},
 		{&ledger.RefusedError{Question: "q"}, "refused", 3},
 		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
 		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
@@ -118,6 +122,34 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 		f, code := Explain(test.err)
 		if code != Refused || f.Kind != "refused" || strings.Contains(f.Details.Hint, "--partial") != test.want {
 			t.Errorf("%+v, code %d", f, code)
+		}
+	}
+}
+
+// Who may not write beside the ledger is told that it must be possible, and not to take up what never began.
+func TestNoPermissionForTheJournal(t *testing.T) {
+	denied := &fs.PathError{Op: "mkdirat", Path: "panel.db.journal.new", Err: syscall.EACCES}
+	f, code := Explain(WithKey("k", fmt.Errorf("make a journal: %w", denied)))
+	if code != Misuse || f.Kind != "permission" || f.Details.Key != "" || !strings.Contains(f.Details.Hint, "write to its directory") {
+		t.Errorf("%+v, code %d", f, code)
+	}
+}
+
+// Whoever asked a host that cannot answer is told where else to ask, and of the key only if there is one.
+func TestHintsBehindAnAddress(t *testing.T) {
+	gone := problem.New(problem.Unreachable, "the server: no such file")
+	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", ledger.ErrStopped, journal.ErrFenced))
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{gone, `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`},
+		{WithKey("k", gone), `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?; the parts committed so far stay; the same command with --key k goes on from there`},
+		{fenced, problem.TakenOver},
+		{WithKey("k", fenced), problem.TakenOver + "; the parts committed so far stay; the same command with --key k goes on from there"},
+	} {
+		if f, code := Explain(test.err); code != Unexpected || f.Details.Hint != test.want {
+			t.Errorf("%v: hint %q, code %d; want %q", test.err, f.Details.Hint, code, test.want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ package files
 
 import (
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -127,9 +126,13 @@ func (s *Files) CheckWritten(by, path string) error {
 	out := Named{by, path, Writes}
 	for _, other := range s.named {
 		standard := path == "-" && other.Path == "-" && other.Role == Writes // NewOutput sees to that
-		if other.By != by && !standard && s.same(out, other) {
-			return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
+		if other.By == by || standard || !s.same(out, other) {
+			continue
 		}
+		if other.Role == Writes {
+			return fault.Usage("each result needs a file of its own", "%s and %s name one file, %q", by, other.By, path)
+		}
+		return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
 	}
 	return nil
 }
@@ -192,20 +195,53 @@ func target(path string) string {
 }
 
 // open opens a file to read; the name - stands for stdin.
-func (s *Files) open(path string) (io.ReadCloser, error) {
+func (s *Files) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if path == "-" {
-		return io.NopCloser(s.Stdin), nil
+		return closable(s.Stdin), nil
 	}
-	file, err := os.Open(path)
+	file, err := openUntil(ctx, path)
 	if err != nil {
 		return nil, fault.Input("", "%w", err)
 	}
 	return file, nil
 }
 
+// openUntil opens a file, unless ctx ends first: a named pipe opens only once its other end does.
+func openUntil(ctx context.Context, path string) (*os.File, error) {
+	type opened struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan opened)
+	go func() {
+		file, err := os.Open(path)
+		select {
+		case done <- opened{file, err}:
+		case <-ctx.Done():
+			_ = file.Close() // nobody has read it
+		}
+	}()
+	select {
+	case o := <-done:
+		return o.file, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// closable passes a stream on. To close it ends a read that waits, which a stream itself need not do.
+func closable(in io.Reader) io.ReadCloser {
+	out, passed := io.Pipe()
+	go func() {
+		_, err := io.Copy(passed, in)
+		_ = passed.CloseWithError(err) // it never fails
+	}()
+	return out
+}
+
 // Stream opens a file for as long as use reads it. When ctx ends, it returns the reason.
 func (s *Files) Stream(ctx context.Context, path string, use func(io.Reader) error) error {
-	in, err := s.open(path)
+	in, err := s.open(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -224,18 +260,16 @@ func (s *Files) Stream(ctx context.Context, path string, use func(io.Reader) err
 }
 
 // TextOrFile returns the text of a flag, or of the file it names behind an @, up to a size.
-func (s *Files) TextOrFile(flag string, most int64) ([]byte, error) {
+func (s *Files) TextOrFile(ctx context.Context, flag string, most int64) (text []byte, err error) {
 	path, named := strings.CutPrefix(flag, "@")
 	if !named {
 		return []byte(flag), nil
 	}
-	in, err := s.open(path)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(in, most))
-	if err = errors.Join(err, in.Close()); err != nil {
-		return nil, fault.Input("", "%w", err)
-	}
-	return text, nil
+	err = s.Stream(ctx, path, func(in io.Reader) error {
+		if text, err = io.ReadAll(io.LimitReader(in, most)); err != nil {
+			return fault.Input("", "%w", err)
+		}
+		return nil
+	})
+	return text, err
 }

@@ -3,6 +3,7 @@ package files
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -34,8 +35,11 @@ func (s *Files) NewOutput(flag, path string) (*Output, error) {
 		return nil, fault.Usage("", "%s: %q is not a regular file", flag, path)
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return nil, fault.Input("", "%s: %w", flag, err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault.Input("", "%s: there is no directory %q", flag, filepath.Dir(path))
+	case err != nil:
+		return nil, fault.Input("", "%s: no file can be made in %q: %w", flag, filepath.Dir(path), fault.Cause(err))
 	}
 	return &Output{path, temp, temp}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
@@ -62,4 +63,17 @@ func TestOutputToStandardOutput(t *testing.T) {
 		t.Errorf("%q, %v", &stdout, err)
 	}
 	out.Discard()
+}
+
+// Nobody is told of the temporary file, whose name was never given.
+func TestOutputWithoutItsDirectory(t *testing.T) {
+	s := &Files{Out: &output.Printer{}}
+	_, err := s.NewOutput("--out", "nodir/x.csv")
+	if want := `--out: there is no directory "nodir"`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	_, err = s.NewOutput("--out", "output.go/x.csv")
+	if want := `--out: no file can be made in "output.go": `; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "x.csv") {
+		t.Errorf("%v, want %s", err, want)
+	}
 }

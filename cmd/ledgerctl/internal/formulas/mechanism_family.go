@@ -75,10 +75,29 @@ func (e *epsilonList) Set(text string) error {
 func (e *epsilonList) String() string { return "" } // the flag has no default
 func (e *epsilonList) Type() string   { return "epsilons" }
 
+// check refuses what makes no family, in the words of the flags.
+func (f *familyFlags) check(values []string) error {
+	if len(values) < 2 {
+		return fault.Usage("", "--values: a question has at least two values")
+	}
+	for i, epsilon := range f.epsilons {
+		switch {
+		case epsilon.IsZero():
+			return fault.Usage("", "--epsilon: ε = 0 is not above 0")
+		case i > 0 && !f.epsilons[i-1].Less(epsilon):
+			return fault.Usage("", "--epsilon: the ε must rise, and %v comes behind %v", epsilon, f.epsilons[i-1])
+		}
+	}
+	return nil
+}
+
 // family makes a mechanism, and prints it.
 func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(values []string) (mechanismFile, error)) error {
 	values, err := ReadValues(f.values)
 	if err != nil {
+		return err
+	}
+	if err := f.check(values); err != nil {
 		return err
 	}
 	file, err := h.NewOutput("--out", f.out)

@@ -2,6 +2,7 @@ package formulas
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,8 +44,8 @@ const (
 )
 
 // ReadMechanism reads the mechanism of a question with some values from a file.
-func (h *Host) ReadMechanism(path string, values []string) (*ledger.Mechanism, error) {
-	text, err := h.readMechanismText(path)
+func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) (*ledger.Mechanism, error) {
+	text, err := h.readMechanismText(ctx, path)
 	if err != nil {
 		return nil, fault.Input("", "--mechanism: %w", err)
 	}
@@ -64,15 +65,19 @@ func (h *Host) ReadMechanism(path string, values []string) (*ledger.Mechanism, e
 }
 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
-func (h *Host) readMechanismText(path string) (string, error) {
+func (h *Host) readMechanismText(ctx context.Context, path string) (text string, err error) {
 	if path != "-" {
 		return readText(path, vocabulary.MaxMechanism)
 	}
-	text, err := io.ReadAll(io.LimitReader(h.Stdin, vocabulary.MaxMechanism+1))
-	if err == nil && len(text) > vocabulary.MaxMechanism {
-		err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
-	}
-	return string(text), err
+	err = h.Stream(ctx, path, func(in io.Reader) error {
+		read, err := io.ReadAll(io.LimitReader(in, vocabulary.MaxMechanism+1))
+		if err == nil && len(read) > vocabulary.MaxMechanism {
+			err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
+		}
+		text = string(read)
+		return err
+	})
+	return text, err
 }
 
 // strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be passed over.

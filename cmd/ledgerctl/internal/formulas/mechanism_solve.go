@@ -154,8 +154,14 @@ func (f *solveFlags) inFile(err error) error {
 		}
 	case "edges":
 		named.File = f.edges
+		if fields.Line == 1 {
+			hint = `the first row must name the columns "source" and "target", which hold the ids of the two ends`
+		}
 	default:
 		named.File = f.boundaryFile
+		if fields.Line == 1 {
+			hint = `the first row must name the columns "id", "color" and "probability"`
+		}
 	}
 	return fault.Input(hint, "%w", &named)
 }

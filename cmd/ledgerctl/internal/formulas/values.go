@@ -1,7 +1,6 @@
 package formulas
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,11 @@ import (
 // one value, so that a single one that begins with @ cannot be meant as such.
 func ReadValues(values []string) ([]string, error) {
 	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
+		for _, v := range values {
+			if strings.TrimSpace(v) != v {
+				return nil, fault.Usage("only commas stand between values, such as --values yes,no", "--values: the value %q begins or ends with a blank", v)
+			}
+		}
 		return values, nil
 	}
 	if len(values) > 1 {
@@ -37,14 +41,19 @@ func ReadValues(values []string) ([]string, error) {
 
 // readText reads a regular file of up to so many bytes.
 func readText(path string, most int64) (string, error) {
+	// It is asked before it is opened, because a named pipe opens only once its other end does.
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return "", fmt.Errorf("%q is not a file of up to %d bytes", path, most)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > most {
-		return "", errors.Join(err, fmt.Errorf("%q is not a file of up to %d bytes", path, most))
-	}
 	text, err := io.ReadAll(io.LimitReader(file, most))
 	return string(text), err
 }

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -95,12 +96,12 @@ func (k *Host) names() []string {
 }
 
 // Set reads the keys for a ledger that is to be opened for writing.
-func (k *Host) Set(s *files.Files, options *ledger.Options) (err error) {
+func (k *Host) Set(ctx context.Context, s *files.Files, options *ledger.Options) (err error) {
 	if options.ReadOnly {
 		return nil
 	}
 	if k.truthGiven {
-		if options.TruthKey, err = secret(s, "--truth-key", k.truth); err != nil {
+		if options.TruthKey, err = secret(ctx, s, "--truth-key", k.truth); err != nil {
 			return err
 		}
 	}
@@ -110,7 +111,7 @@ func (k *Host) Set(s *files.Files, options *ledger.Options) (err error) {
 	keys := map[string][]byte{}
 	for _, given := range k.noise {
 		name, file, _ := strings.Cut(given, "=")
-		key, err := secret(s, "--noise-key "+name, file)
+		key, err := secret(ctx, s, "--noise-key "+name, file)
 		if err != nil {
 			return err
 		}
@@ -148,11 +149,11 @@ const (
 const secretHint = `such a file holds 32 random bytes, as they are or as 64 hexadecimal digits: (umask 077; openssl rand -hex 32 > FILE)`
 
 // secret reads a key from the file that a flag names. No error says anything of what is in the file.
-func secret(s *files.Files, flag, path string) ([]byte, error) {
+func secret(ctx context.Context, s *files.Files, flag, path string) ([]byte, error) {
 	if path == "-" {
 		return nil, fault.Usage("", "%s: a key cannot be standard input", flag)
 	}
-	text, err := s.TextOrFile("@"+path, mostSecretFile)
+	text, err := s.TextOrFile(ctx, "@"+path, mostSecretFile)
 	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
 		return nil, fault.Usage(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
 	}

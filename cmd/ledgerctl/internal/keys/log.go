@@ -3,6 +3,7 @@ package keys
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,9 +37,9 @@ func (f *Signer) Flag(cmd *cobra.Command) {
 func SignerFile(db string) string { return db + ".key" }
 
 // Load reads the signing key. No error says anything of what is in the file.
-func (f *Signer) Load(s *files.Files, db string) (note.Signer, error) {
+func (f *Signer) Load(ctx context.Context, s *files.Files, db string) (note.Signer, error) {
 	path := cmp.Or(f.Path, SignerFile(db))
-	text, err := s.TextOrFile("@"+path, maxKey)
+	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &fault.Fault{
 			Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
@@ -88,16 +89,16 @@ func (f *Verifier) Flag(cmd *cobra.Command, otherwise string) {
 }
 
 // Load returns the key, or nil if none is given.
-func (f *Verifier) Load(s *files.Files) (note.Verifier, error) {
+func (f *Verifier) Load(ctx context.Context, s *files.Files) (note.Verifier, error) {
 	if f.text == "" {
 		return nil, nil
 	}
-	return verifier(s, "--vkey", f.text)
+	return verifier(ctx, s, "--vkey", f.text)
 }
 
 // verifier reads a verifier key that a flag gave.
-func verifier(s *files.Files, flag, given string) (note.Verifier, error) {
-	text, err := s.TextOrFile(given, maxKey)
+func verifier(ctx context.Context, s *files.Files, flag, given string) (note.Verifier, error) {
+	text, err := s.TextOrFile(ctx, given, maxKey)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"os"
 	"strings"
@@ -33,11 +34,11 @@ func (r *Remote) Flags(flags *pflag.FlagSet) {
 
 // Dial returns the ledger behind the address.
 func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client, error) {
-	token, err := r.secret(s)
+	token, err := r.secret(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	config, err := r.tls(s)
+	config, err := r.tls(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +48,14 @@ func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client
 }
 
 // secret returns the token.
-func (r *Remote) secret(s *files.Files) (string, error) {
+func (r *Remote) secret(ctx context.Context, s *files.Files) (string, error) {
 	if r.token == "" {
 		return os.Getenv("LEDGER_TOKEN"), nil
 	}
 	if r.token == "-" {
 		return "", fault.Usage("", "--token cannot be standard input")
 	}
-	text, err := s.TextOrFile("@"+r.token, maxKey)
+	text, err := s.TextOrFile(ctx, "@"+r.token, maxKey)
 	if err != nil {
 		return "", err
 	}
@@ -66,10 +67,10 @@ func (r *Remote) secret(s *files.Files) (string, error) {
 	return token, nil
 }
 
-func (r *Remote) tls(s *files.Files) (*tls.Config, error) {
+func (r *Remote) tls(ctx context.Context, s *files.Files) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
 	if r.ca != "" {
-		pool, err := Pool(s, "--addr-ca", r.ca)
+		pool, err := Pool(ctx, s, "--addr-ca", r.ca)
 		if err != nil {
 			return nil, err
 		}
@@ -79,9 +80,9 @@ func (r *Remote) tls(s *files.Files) (*tls.Config, error) {
 	case (r.cert == "") != (r.key == ""):
 		return nil, fault.Usage("", "--addr-cert and --addr-key go together")
 	case r.cert != "":
-		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
+		pair, err := Pair(ctx, s, r.cert, r.key)
 		if err != nil {
-			return nil, fault.Input("", "--addr-cert, --addr-key: %v", err)
+			return nil, fault.Input("", "--addr-cert, --addr-key: %w", err)
 		}
 		WarnExposed(s.Out, r.key)
 		config.Certificates = []tls.Certificate{pair}
@@ -89,9 +90,25 @@ func (r *Remote) tls(s *files.Files) (*tls.Config, error) {
 	return config, nil
 }
 
+// Pair reads a certificate and its key from two files.
+func Pair(ctx context.Context, s *files.Files, cert, key string) (tls.Certificate, error) {
+	if cert == "-" || key == "-" {
+		return tls.Certificate{}, errors.New("a certificate and its key cannot be standard input")
+	}
+	shown, err := s.TextOrFile(ctx, "@"+cert, maxCertificates)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	secret, err := s.TextOrFile(ctx, "@"+key, maxKey)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(shown, secret)
+}
+
 // Pool reads the certificates of a file that a flag names.
-func Pool(s *files.Files, flag, path string) (*x509.CertPool, error) {
-	text, err := s.TextOrFile("@"+path, maxCertificates)
+func Pool(ctx context.Context, s *files.Files, flag, path string) (*x509.CertPool, error) {
+	text, err := s.TextOrFile(ctx, "@"+path, maxCertificates)
 	if err != nil {
 		return nil, err
 	}

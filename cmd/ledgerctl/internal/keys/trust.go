@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,10 @@ import (
 
 // Trust is the checkpoint that the ledger must go on from, whatever is done with it: an older copy, put in its
 // place, would draw again what was drawn since.
-type Trust struct{ file, key string }
+type Trust struct {
+	file, key string
+	keyGiven  bool // by the flag
+}
 
 // Flags adds the flags to all commands.
 func (t *Trust) Flags(flags *pflag.FlagSet) {
@@ -28,6 +32,7 @@ func (t *Trust) Flags(flags *pflag.FlagSet) {
 
 // Settle takes what the flags do not give from the environment.
 func (t *Trust) Settle() {
+	t.keyGiven = t.key != ""
 	if t.file == "" {
 		t.file = os.Getenv("LEDGER_CHECKPOINT")
 	}
@@ -37,18 +42,22 @@ func (t *Trust) Settle() {
 }
 
 // Set has the ledger held against the checkpoint when it is opened.
-func (t *Trust) Set(s *files.Files, options *ledger.Options) error {
+func (t *Trust) Set(ctx context.Context, s *files.Files, options *ledger.Options) error {
+	// Whoever gives a key expects that something is checked by it.
+	if t.file == "" && t.keyGiven {
+		return fault.Usage("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed", "--trust-key needs --trust")
+	}
 	if t.file == "" {
 		return nil
 	}
 	if t.key == "" {
 		return fault.Usage(`give --trust-key, or $LEDGER_LOG_KEY, the log key that "ledgerctl init" printed`, "a checkpoint is to be trusted, and no key to check it by is given")
 	}
-	key, err := verifier(s, "--trust-key", t.key)
+	key, err := verifier(ctx, s, "--trust-key", t.key)
 	if err != nil {
 		return err
 	}
-	signed, err := s.TextOrFile("@"+t.file, MaxCheckpoint)
+	signed, err := s.TextOrFile(ctx, "@"+t.file, MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fault.Fault{
 			Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl audit checkpoint" makes one`,

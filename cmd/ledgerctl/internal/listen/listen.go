@@ -2,6 +2,7 @@
 package listen
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -27,14 +28,17 @@ type Secrets struct {
 const most = 12000
 
 // On listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT. Without TLS the host must be this machine.
-func On(address string, s Secrets, f *files.Files) (net.Listener, error) {
-	config, err := s.config(f)
+func On(ctx context.Context, address string, s Secrets, f *files.Files) (net.Listener, error) {
+	config, err := s.config(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		if config != nil {
 			return nil, fault.Usage("leave out --tls-cert, --tls-key and --client-ca", "a Unix socket has no TLS: only its owner may connect to it")
+		}
+		if path == "" {
+			return nil, fault.Usage("such as --listen unix:panel.db.sock", "--listen unix: names no path")
 		}
 		l, err := Unix(path)
 		if err != nil {
@@ -66,26 +70,26 @@ func loopback(host string) bool {
 }
 
 // config returns what TLS needs, or nil if there is to be none.
-func (s Secrets) config(f *files.Files) (*tls.Config, error) {
+func (s Secrets) config(ctx context.Context, f *files.Files) (*tls.Config, error) {
 	switch {
 	case s == Secrets{}:
 		return nil, nil
 	case s.Cert == "" || s.Key == "":
 		return nil, fault.Usage("", "--tls-cert and --tls-key go together, and --client-ca needs them")
 	}
-	load := func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+	load := func(ctx context.Context) (*tls.Certificate, error) {
+		pair, err := keys.Pair(ctx, f, s.Cert, s.Key)
 		return &pair, err
 	}
-	if _, err := load(); err != nil {
-		return nil, fault.Input("", "--tls-cert, --tls-key: %v", err)
+	if _, err := load(ctx); err != nil {
+		return nil, fault.Input("", "--tls-cert, --tls-key: %w", err)
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() },
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return load(hello.Context()) },
 	}
 	if s.ClientCA != "" {
-		pool, err := keys.Pool(f, "--client-ca", s.ClientCA)
+		pool, err := keys.Pool(ctx, f, "--client-ca", s.ClientCA)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +106,7 @@ func Unix(path string) (net.Listener, error) {
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot make the socket %q: %w", path, fault.Cause(err))
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	made := filepath.Join(dir, "s")
@@ -112,7 +116,7 @@ func Unix(path string) (net.Listener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	if err := errors.Join(os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, fmt.Errorf("cannot make the socket %q: %w", path, fault.Cause(errors.Join(err, l.Close())))
 	}
 	return &unixListener{UnixListener: l, path: path}, nil
 }

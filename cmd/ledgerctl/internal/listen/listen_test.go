@@ -9,11 +9,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"io/fs"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,7 +82,7 @@ func TestTLS(t *testing.T) {
 		return err
 	}
 	serve := func(s Secrets) string {
-		l, err := On("127.0.0.1:0", s, noFiles())
+		l, err := On(t.Context(), "127.0.0.1:0", s, noFiles())
 		must(t, err)
 		server := &http.Server{Handler: http.NotFoundHandler()}
 		go func() { _ = server.Serve(l) }()
@@ -114,8 +116,9 @@ func TestWhatIsRefused(t *testing.T) {
 		{"0.0.0.0:0", Secrets{}}, {":0", Secrets{}}, {"10.0.0.1:0", Secrets{}}, {"example.com:0", Secrets{}}, {"", Secrets{}}, {"127.0.0.1", Secrets{}},
 		{"127.0.0.1:0", Secrets{Cert: cert}}, {"127.0.0.1:0", Secrets{Key: key}}, {"127.0.0.1:0", Secrets{ClientCA: cert}}, {"127.0.0.1:0", Secrets{Cert: key, Key: cert}},
 		{"127.0.0.1:0", Secrets{Cert: cert, Key: key, ClientCA: key}}, {"unix:" + filepath.Join(dir, "s"), Secrets{Cert: cert, Key: key}}, {"unix:" + cert, Secrets{}},
+		{"unix:", Secrets{}},
 	} {
-		l, err := On(c.address, c.s, noFiles())
+		l, err := On(t.Context(), c.address, c.s, noFiles())
 		if err == nil {
 			t.Errorf("%q with %+v is open", c.address, c.s)
 			_ = l.Close()
@@ -144,6 +147,9 @@ func TestUnix(t *testing.T) {
 	}
 	// As a killed process leaves it: nobody listens any more, and the file is there.
 	must(t, l.(*unixListener).UnixListener.Close())
+	if _, err := Unix(filepath.Join(dir, "no", "s")); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "cannot make the socket ") || strings.Contains(err.Error(), ".s") {
+		t.Errorf("where there is no directory: %v", err)
+	}
 	again, err := Unix(path)
 	must(t, err)
 	must(t, again.Close())

@@ -25,7 +25,7 @@ journal before its key lies with another host.
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			j, err := shared.Open(h.Files, path)
+			j, err := shared.Open(cmd.Context(), h.Files, path)
 			if err != nil {
 				return err
 			}

@@ -33,9 +33,9 @@ import (
 type Host struct {
 	*output.Printer
 	*files.Files
-	DB    *string                                              // the ledger's file, when a command runs
-	Check func(cmd *cobra.Command) error                       // refuses a command where no file is meant
-	Open  func(options ledger.Options) (*ledger.Ledger, error) // opens the file
+	DB    *string                                                                   // the ledger's file, when a command runs
+	Check func(cmd *cobra.Command) error                                            // refuses a command where no file is meant
+	Open  func(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) // opens the file
 }
 
 // Commands returns the commands.
@@ -117,11 +117,11 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	if f.listen == "" {
 		f.listen = "unix:" + *h.DB + ".sock"
 	}
-	options, err := h.serveOptions(f)
+	options, err := h.serveOptions(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
-	signer, err := h.serveSigner(f)
+	signer, err := h.serveSigner(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	options.Meter = counts
 	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby, Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
 	if f.journal != "" {
-		j, err := shared.Open(h.Files, f.journal)
+		j, err := shared.Open(cmd.Context(), h.Files, f.journal)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 			options.Leader = j.Leader
 		}
 	}
-	l, err := h.Open(opening)
+	l, err := h.Open(cmd.Context(), opening)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 			return err
 		}
 	}
-	at, err := listen.On(f.listen, f.tls, h.Files)
+	at, err := listen.On(ctx, f.listen, f.tls, h.Files)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, at net.Listener) er
 }
 
 // serveOptions says who may do what, and where true values come from.
-func (h *Host) serveOptions(f *serveFlags) (o ledgerhttp.Options, err error) {
+func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Options, err error) {
 	level := zerolog.InfoLevel
 	if h.Quiet {
 		level = zerolog.ErrorLevel
@@ -226,7 +226,7 @@ func (h *Host) serveOptions(f *serveFlags) (o ledgerhttp.Options, err error) {
 	}
 	token := ""
 	if f.truthToken != "" {
-		text, err := h.TextOrFile("@"+f.truthToken, maxToken)
+		text, err := h.TextOrFile(ctx, "@"+f.truthToken, maxToken)
 		if err != nil {
 			return o, err
 		}
@@ -261,14 +261,14 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 }
 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.
-func (h *Host) serveSigner(f *serveFlags) (note.Signer, error) {
+func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
 	if f.signer.Path == "" {
 		if _, err := os.Stat(keys.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
 			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is", keys.SignerFile(*h.DB)))
 			return nil, nil
 		}
 	}
-	return f.signer.Load(h.Files, *h.DB)
+	return f.signer.Load(ctx, h.Files, *h.DB)
 }
 
 // serveResult says where a ledger is served.

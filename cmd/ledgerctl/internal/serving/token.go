@@ -1,12 +1,15 @@
 package serving
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,18 +56,19 @@ To rotate a token, add another one under a new name, hand it out, and remove the
   ledgerctl token add acme-2027 --role buyer --name acme`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return h.tokenAdd(h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if *path == "" {
+				if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
+					return &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no ledger at %q", *h.DB)}
+				}
+			}
+			return h.tokenAdd(cmd.Context(), h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what whoever has it may do: a `ROLE`")
 	cmd.Flags().StringVar(&whom, "name", "", "the buyer or the person, `WHOM`, of a token that is of one")
-	var roles []cobra.Completion
-	for _, r := range ledgerhttp.Roles() {
-		roles = append(roles, string(r))
-	}
 	// These fail only for a flag that was not defined.
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagRequired("role")
 	return cmd
 }
@@ -76,10 +80,16 @@ func (h *Host) orTokens(path string) string {
 	return path
 }
 
-func (h *Host) tokenAdd(path string, t ledgerhttp.Token) error {
-	file, err := h.readTokens(path, true)
+func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) error {
+	if err := checkToken(t); err != nil {
+		return err
+	}
+	file, err := h.readTokens(ctx, path, true)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(file.Tokens, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
+		return fault.Usage("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
 	}
 	token := ledgerhttp.NewToken()
 	t.SHA256 = ledgerhttp.HashToken(token)
@@ -90,9 +100,33 @@ func (h *Host) tokenAdd(path string, t ledgerhttp.Token) error {
 	return h.Print(tokenResult{t.Name, t.Role, t.Whom, token, path})
 }
 
+// checkToken refuses what is wrong with a new token in the words of the command.
+func checkToken(t ledgerhttp.Token) error {
+	of := map[ledgerhttp.Role]string{ledgerhttp.Buyer: "BUYER", ledgerhttp.Person: "OBJECT"}[t.Role]
+	switch {
+	case t.Name == "":
+		return fault.Usage("", "NAME is empty")
+	case !slices.Contains(ledgerhttp.Roles(), t.Role):
+		return fault.Usage(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q", t.Role)
+	case of != "" && t.Whom == "":
+		return fault.Usage("", "--role %s needs --name %s", t.Role, of)
+	case of == "" && t.Whom != "":
+		return fault.Usage("--name is for the roles buyer and person", "--role %s has no --name", t.Role)
+	}
+	return nil
+}
+
+// roles returns the names of all roles.
+func roles() (all []string) {
+	for _, r := range ledgerhttp.Roles() {
+		all = append(all, string(r))
+	}
+	return all
+}
+
 // readTokens reads a file of tokens, which may be missing if one is to be made.
-func (h *Host) readTokens(path string, orNone bool) (file ledgerhttp.TokenFile, err error) {
-	text, err := h.TextOrFile("@"+path, maxTokens)
+func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file ledgerhttp.TokenFile, err error) {
+	text, err := h.TextOrFile(ctx, "@"+path, maxTokens)
 	if errors.Is(err, fs.ErrNotExist) && orNone {
 		return file, nil
 	}
@@ -154,9 +188,9 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 		Example:           "  ledgerctl token remove acme-2026",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			at := h.orTokens(*path)
-			file, err := h.readTokens(at, false)
+			file, err := h.readTokens(cmd.Context(), at, false)
 			if err != nil {
 				return err
 			}
@@ -178,8 +212,8 @@ func (h *Host) tokenListCommand(path *string) *cobra.Command {
 		Short:             "List who may do what",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
-			file, err := h.readTokens(h.orTokens(*path), false)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			file, err := h.readTokens(cmd.Context(), h.orTokens(*path), false)
 			if err != nil {
 				return err
 			}

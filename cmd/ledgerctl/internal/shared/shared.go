@@ -55,17 +55,17 @@ type settings struct {
 const most = 1 << 20
 
 // read reads the file, and sets all paths relative to it.
-func read(f *files.Files, path string) (s settings, err error) {
-	text, err := f.TextOrFile("@"+path, most)
+func read(ctx context.Context, f *files.Files, path string) (s settings, err error) {
+	text, err := f.TextOrFile(ctx, "@"+path, most)
 	if err != nil {
 		return s, err
 	}
-	keys.WarnExposed(f.Out, path)
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&s); err != nil {
-		return s, fault.Input("", "--journal %q: %v", path, err)
+		return s, fault.Input(`"ledgerctl serve --help" shows what is in it`, "--journal: %q is no JSON of a journal's settings: %v", path, err)
 	}
+	keys.WarnExposed(f.Out, path)
 	for _, must := range []struct{ name, value string }{
 		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key", s.Key}, {"authority", s.Authority},
 	} {
@@ -97,12 +97,12 @@ type Journal struct {
 
 // Open reads the file of settings, and shows the keys that lie here until Close, which is to be called after the ledger's. The journal itself is opened with
 // the ledger.
-func Open(f *files.Files, path string) (*Journal, error) {
-	s, err := read(f, path)
+func Open(ctx context.Context, f *files.Files, path string) (*Journal, error) {
+	s, err := read(ctx, f, path)
 	if err != nil {
 		return nil, err
 	}
-	config, err := mutual(f, s)
+	config, err := mutual(ctx, f, s)
 	if err != nil {
 		return nil, err
 	}
@@ -130,14 +130,14 @@ func Open(f *files.Files, path string) (*Journal, error) {
 }
 
 // mutual returns how the hosts know each other.
-func mutual(f *files.Files, s settings) (*tls.Config, error) {
-	pool, err := keys.Pool(f, `"authority"`, s.Authority)
+func mutual(ctx context.Context, f *files.Files, s settings) (*tls.Config, error) {
+	pool, err := keys.Pool(ctx, f, `"authority"`, s.Authority)
 	if err != nil {
 		return nil, err
 	}
-	own, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+	own, err := keys.Pair(ctx, f, s.Cert, s.Key)
 	if err != nil {
-		return nil, fault.Input("", `"cert", "key": %v`, err)
+		return nil, fault.Input("", `"cert", "key": %w`, err)
 	}
 	keys.WarnExposed(f.Out, s.Key)
 	return remote.Mutual(own, pool), nil

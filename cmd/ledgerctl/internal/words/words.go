@@ -46,6 +46,15 @@ func Listed(values []string) string {
 	return fmt.Sprintf("%s, …, %s (%d values)", strings.Join(values[:most-1], ", "), values[len(values)-1], len(values))
 }
 
+// ListedQuoted is Listed of values that are quoted, so that each is seen to its ends.
+func ListedQuoted(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	return Listed(quoted)
+}
+
 // Counted is a number with a word, which takes an s.
 func Counted(n int, word string) string {
 	if n == 1 {
