@@ -12,15 +12,15 @@ import (
 )
 
 // Limits bound what requests may take. A 0 is the default that stands behind each. Of what may be at a time one holder has at most half, rounded up, so that
-// nobody keeps all others out, unless there is one place in all.
+// nobody keeps all others out, unless there is one place in all. An operator, the host's own, may have all.
 type Limits struct {
 	Body    int64         // bytes of a body: 64 MiB
 	Read    time.Duration // until a body has come: a minute
 	Time    time.Duration // for a request that is no stream, after which it can be taken up again by its key: ten minutes
 	Write   time.Duration // until a reader takes the next part of an answer: half a minute
 	Beat    time.Duration // between two signs of life in a stream without events: fifteen seconds
-	Running int           // requests at a time, beside streams: 256, and 128 of one holder
-	Large   int           // requests with a body above 1 MiB at a time: 4, and 2 of one holder
+	Running int           // requests at a time, beside streams: 256, and 128 of a holder other than an operator
+	Large   int           // requests with a body above 1 MiB at a time: 4, and 2 of such a holder
 	Copies  int           // copies of the file, and verifications, at a time: 1
 	Streams int           // streams of events and lists at a time: 1024
 	Each    int           // streams of one holder at a time: 64, if that is less than half
@@ -96,7 +96,7 @@ func (g *gates) rate(by Holder) *rate.Limiter {
 	return pace
 }
 
-// room has the places for requests of one kind. No holder has more than half of them, so that nobody keeps all others out.
+// room has the places for requests of one kind. No holder but the host's own has more than half of them, so that nobody keeps all others out.
 type room struct {
 	kind       string
 	most, each int // places in all, and of one holder
@@ -106,18 +106,22 @@ type room struct {
 }
 
 func newRoom(kind string, most, each int) *room {
-	return &room{kind: kind, most: most, each: min(each, (most+1)/2), of: map[Holder]int{}}
+	return &room{kind: kind, most: most, each: each, of: map[Holder]int{}}
 }
 
 // enter takes a place, and returns what gives it back.
 func (r *room) enter(by Holder) (leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	each := r.each
+	if by.Role != Operator {
+		each = min(each, (r.most+1)/2)
+	}
 	switch {
 	case r.taken >= r.most:
 		return nil, problem.New(problem.Busy, "there are as many %s under way as may be", r.kind)
-	case r.of[by] >= r.each:
-		return nil, problem.New(problem.TooMany, "more than %d %s at a time", r.each, r.kind)
+	case r.of[by] >= each:
+		return nil, problem.New(problem.TooMany, "more than %d %s at a time", each, r.kind)
 	}
 	r.taken++
 	r.of[by]++

@@ -429,9 +429,24 @@ func TestNobodyKeepsAllOthersOut(t *testing.T) {
 		}
 	}
 	for most, each := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 256: 64} {
-		if r := newRoom("streams", most, 64); r.each != each {
-			t.Errorf("of %d places one holder may have %d", most, r.each)
+		wantPlaces(t, newRoom("streams", most, 64), Holder{Role: Desk}, each)
+	}
+	wantPlaces(t, newRoom("requests", 256, 256), Holder{Role: Operator}, 256) // the host's own, which may be one process
+	wantPlaces(t, newRoom("streams", 1024, 64), Holder{Role: Operator}, 64)
+}
+
+// wantPlaces checks how many places of a room one holder may have.
+func wantPlaces(t *testing.T, r *room, by Holder, want int) {
+	t.Helper()
+	n := 0
+	for {
+		if _, err := r.enter(by); err != nil {
+			break
 		}
+		n++
+	}
+	if n != want {
+		t.Errorf("of %d %s the %s may have %d, want %d", r.most, r.kind, by.Role, n, want)
 	}
 }
 
