@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // heldFile is a file whose updates can be counted, and held up.
@@ -117,4 +119,49 @@ func TestForgetBesideWriters(t *testing.T) {
 	close(stop)
 	group.Wait()
 	wantClean(t, l, VerifyRequest{})
+}
+
+// Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they are.
+func TestForgetBesideAClose(t *testing.T) {
+	names := crowd(3)
+	path := votersFile(t, "9", names...)
+	l, f := openHeld(t, path, Options{})
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	secrets := secretsOf(t, l, names[0])
+	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
+	f.hold.Store(ofForget)
+	forgot, closing := make(chan error, 1), make(chan error, 1)
+	go func() { forgot <- l.Forget(t.Context(), "forget", names[0]) }()
+	ofForget.wait(t)
+	f.hold.Store(ofClose)
+	go func() { closing <- l.Close() }()
+	for deadline := time.Now().Add(patience); namesJournal(t, l); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the ledger is not closed")
+		}
+	}
+	ofForget.open()
+	ofClose.wait(t)
+	err := <-forgot
+	if n := secretsBeside(t, path, secrets); err == nil && n > 0 || err != nil && !errors.Is(err, ErrClosed) {
+		t.Errorf("Forget returns %v, and %d of %d secrets are in the journal", err, n, len(secrets))
+	}
+	ofClose.open()
+	must(t, <-closing)
+	if n := secretsBeside(t, path, secrets); n > 0 {
+		t.Errorf("%d secrets are left beside a file that was closed", n)
+	}
+}
+
+// namesJournal tells whether the file names a journal, or will behind the next checkpoint.
+func namesJournal(t testing.TB, l *Ledger) (named bool) {
+	t.Helper()
+	must(t, l.engine.Store.View(func(r kv.Reader) error {
+		name, err := r.Get(state.BucketMeta, []byte(state.KeyJournal))
+		named = name != nil
+		return err
+	}))
+	return named
 }

@@ -133,10 +133,20 @@ func (l *Engine) Erase(ctx context.Context) error {
 	if err == nil {
 		err = l.Checkpoint()
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = l.trimmed(ctx, at)
 	}
-	return l.trimmed(ctx, at)
+	if err == nil && !l.hasJournal() {
+		err = l.Queue.Check() // who closes the ledger has taken the journal, and may not have destroyed it yet
+	}
+	return err
+}
+
+// hasJournal tells whether there is a journal that is appended to.
+func (l *Engine) hasJournal() bool {
+	l.journal.mu.Lock()
+	defer l.journal.mu.Unlock()
+	return l.journal.open != nil
 }
 
 // How long to wait, at first and at most, before a journal is asked again what it has held back.
