@@ -155,6 +155,16 @@ func TestForgetBesideAClose(t *testing.T) {
 	}
 }
 
+// Close may come between the two halves of Forget: the event is there, and the bytes are not destroyed yet.
+func TestErasingBehindACloseIsToldSo(t *testing.T) {
+	l := open(t, votersFile(t, "9", crowd(1)...), Options{})
+	release(t, l, releaseOf(t, "1", crowd(1)[0], "1"))
+	must(t, l.Close())
+	if err := l.engine.Erase(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("a ledger that is closed erases: %v", err)
+	}
+}
+
 // namesJournal tells whether the file names a journal, or will behind the next checkpoint.
 func namesJournal(t testing.TB, l *Ledger) (named bool) {
 	t.Helper()

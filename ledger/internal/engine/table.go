@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,10 +134,10 @@ func (l *Engine) Erase(ctx context.Context) error {
 	if err == nil {
 		err = l.Checkpoint()
 	}
-	if err == nil {
-		err = l.trimmed(ctx, at)
+	if err != nil {
+		return cmp.Or(l.Queue.Check(), err) // the error of a table that is closed tells less
 	}
-	if err == nil && !l.hasJournal() {
+	if err = l.trimmed(ctx, at); err == nil && !l.hasJournal() {
 		err = l.Queue.Check() // who closes the ledger has taken the journal, and may not have destroyed it yet
 	}
 	return err
