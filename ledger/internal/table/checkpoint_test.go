@@ -296,6 +296,33 @@ func TestALimitOfMemory(t *testing.T) {
 	}
 }
 
+// Updates that fail, such as those of hosts who try again and again while the journal takes nothing, leave no more in memory than others, and cost the
+// base nothing.
+func TestUpdatesThatFailFillNoMemory(t *testing.T) {
+	const limit = 10_000
+	b := &base{}
+	s := tableOver(t, b, table.Options{Mark: mark, Limit: limit})
+	write(t, s, 1, "a", "1")
+	checkpoint(t, s)
+	for range 1000 {
+		err := s.Update(func(w kv.Writer) error {
+			return errors.Join(setMark(w, 2), put(w, "a", strings.Repeat("x", 1000)), errDisk)
+		})
+		if !errors.Is(err, errDisk) {
+			t.Fatal(err)
+		}
+		if size := s.Bytes(); size > 3*limit {
+			t.Fatalf("updates that failed have left %d bytes in memory", size)
+		}
+	}
+	checkpoint(t, s)
+	want(t, s, "a=1")
+	want(t, b, "a=1")
+	if len(b.written) > 0 {
+		t.Errorf("the base was written to: %q", b.written)
+	}
+}
+
 // A checkpoint that fails before it has written loses nothing. Work goes on as long as there is room.
 func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	const limit = 10_000

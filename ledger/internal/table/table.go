@@ -275,6 +275,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		if !published {
 			w.undo()
 		}
+		t.relieve() // also of what that leaves: the memory of pieces is not given back before all of a layer is
 	}()
 	kept := false
 	w.fn = func(kv.Reader) error {
@@ -291,7 +292,6 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	}
 	t.publish(w)
 	published = true
-	t.relieve()
 	return nil
 }
 
