@@ -21,8 +21,19 @@ var errReadOnly = errors.New("the base was opened for reading only")
 // error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read or written any more.
 func (t *Table) Checkpoint() error {
 	t.lockCheckpoint()
+	defer t.tell()
 	defer t.checkpointing.Unlock()
 	return t.checkpoint()
+}
+
+// tell tells Written what was written to the base, unless that was told, or somebody else has. The next checkpoint does not wait for that: it bounds
+// what is in memory.
+func (t *Table) tell() {
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	if mark := t.untold.Swap(nil); mark != nil && t.options.Written != nil {
+		t.options.Written(*mark)
+	}
 }
 
 // lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile.
@@ -79,7 +90,7 @@ func (t *Table) setLayers(c *layers) {
 	t.current.Store(c)
 }
 
-// write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is frozen meanwhile.
+// write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is frozen meanwhile; whoever lets go of that tells.
 func (t *Table) write() error {
 	t.at(Frozen)
 	if err := t.store(); err != nil {
@@ -93,10 +104,8 @@ func (t *Table) write() error {
 	t.mu.Unlock()
 	t.reuse(c.frozen)
 	t.ended.Broadcast()
+	t.untold.Store(&c.next)
 	t.at(Dropped)
-	if t.options.Written != nil {
-		t.options.Written(c.next)
-	}
 	return nil
 }
 
@@ -223,6 +232,7 @@ func (t *Table) due() bool {
 // writeBehind writes the frozen layer in the background, and lets go of checkpointing then.
 func (t *Table) writeBehind() {
 	go func() {
+		defer t.tell()
 		defer t.checkpointing.Unlock()
 		_ = t.write() // who needs room is told
 	}()

@@ -35,6 +35,7 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 // copy is of a snapshot, which is taken by then.
 func (t *Table) copy(progress kv.Progress, run func(kv.Progress) error) error {
 	t.lockCheckpoint()
+	defer t.tell() // if nobody has meanwhile: the snapshot need not wait for that
 	begun := sync.OnceFunc(t.checkpointing.Unlock)
 	defer begun()
 	if t.Bytes() > 0 {

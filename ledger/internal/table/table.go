@@ -44,10 +44,10 @@ type Options struct {
 	// Begun is called when a checkpoint begins, with the value of the mark that the base will have after it: that of the last
 	// update published, and none is under way. It must soon return, and must not use the table.
 	Begun func(mark []byte)
-	// Written is called when that is durable in the base, and before Checkpoint returns, or another begins. It may read and update, but
-	// neither make a checkpoint nor close the table.
+	// Written is called when that is durable in the base, and before Checkpoint returns. It may take long: other checkpoints are made meanwhile, and
+	// then it is called once, for the last of them. It may read and update, but neither make a checkpoint nor close the table.
 	Written func(mark []byte)
-	// Failed is told the error of each checkpoint that failed, under the same rules.
+	// Failed is told the error of each checkpoint that failed, before another begins. It may do what Written may.
 	Failed func(error)
 	// Step is called by a checkpoint where tests may hold it. It must not panic.
 	Step func(Step)
@@ -77,7 +77,9 @@ type Table struct {
 
 	compacting    sync.Mutex             // held by Compact, which may wait long; locked before checkpointing
 	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
-	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
+	telling       sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
+	untold        atomic.Pointer[[]byte] // the mark of what was written to the base last; nil if Written was told
+	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after both
 	current       atomic.Pointer[layers] // changed only with mu held
 	stage         atomic.Pointer[stage]  // of the checkpoint that runs; nil if none has begun to write
 	efforts       efforts                // of the checkpoints before; guarded by checkpointing
@@ -357,11 +359,14 @@ func (t *Table) Bytes() int64 {
 // Retire has nothing read or written any more: every call returns why. The base stays as it is, and open, for whoever goes on with it.
 func (t *Table) Retire(why error) { _ = t.stop(why) }
 
-// Close waits for the update and the checkpoint that run, and closes the base. It makes no checkpoint: what is only in memory is
+// Close waits for the update and the checkpoint that run, and for Written, and closes the base. It makes no checkpoint: what is only in memory is
 // forgotten.
 func (t *Table) Close() error {
 	t.lockCheckpoint()
 	defer t.checkpointing.Unlock()
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	t.untold.Store(nil) // it is too late to tell
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	err := t.base.Close()
