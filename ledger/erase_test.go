@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/journal"
 )
 
 // heldFile is a file whose updates can be counted, and held up.
@@ -153,6 +155,62 @@ func TestForgetBesideAClose(t *testing.T) {
 	if n := secretsBeside(t, path, secrets); n > 0 {
 		t.Errorf("%d secrets are left beside a file that was closed", n)
 	}
+}
+
+// Who waits for a compaction to end waits no longer than a context lasts. Who was to be forgotten is, by then, and the error says that the bytes are not destroyed.
+func TestContextsCountBehindACompact(t *testing.T) {
+	names := crowd(3)
+	path := votersFile(t, "9", names...)
+	l := open(t, path, Options{})
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	secrets := secretsOf(t, l, names[0])
+	held, compacted := newGate(t), make(chan error, 1)
+	go func() { compacted <- l.Compact(t.Context(), func(int, int) { _ = held.pass() }) }()
+	held.wait(t)
+	before := l.engine.Queue.DurableEvents()
+	forgot := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { forgot <- l.Forget(ctx, "forget", names[0]) }()
+	must(t, l.engine.Queue.AwaitEvent(t.Context(), before+1))
+	cancel()
+	err := ended(t, "Forget", forgot)
+	if kept, is := errors.AsType[*journal.HeldError](err); !is || kept.Through.Events > before || kept.Wanted.Events <= before {
+		t.Errorf("Forget returns %v", err)
+	}
+	for what, call := range map[string]func(context.Context) error{
+		"Compact":   func(ctx context.Context) error { return l.Compact(ctx, nil) },
+		"CompactTo": func(ctx context.Context) error { _, err := l.CompactTo(ctx, path+".copy", nil); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		done := make(chan error, 1)
+		go func() { done <- call(ctx) }()
+		_ = ended(t, what, done)
+		cancel()
+	}
+	held.open()
+	must(t, <-compacted)
+	must(t, l.Forget(t.Context(), "forget", names[0]))
+	if n := secretsBeside(t, path, secrets); n > 0 {
+		t.Errorf("%d secrets are left beside the file", n)
+	}
+}
+
+// ended waits for a call whose context has ended, or soon does, and returns its error.
+func ended(t testing.TB, what string, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, whose context has ended, returns %v", what, err)
+		}
+		return err
+	case <-time.After(patience):
+		t.Fatalf("%s goes on although its context has ended", what)
+	}
+	return nil
 }
 
 // Close may come between the two halves of Forget: the event is there, and the bytes are not destroyed yet.

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -19,11 +20,47 @@ var errReadOnly = errors.New("the base was opened for reading only")
 //
 // After an error nothing is lost: what could not be written is read from memory, and is written by a later checkpoint. But if the
 // error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read or written any more.
-func (t *Table) Checkpoint() error {
-	t.lockCheckpoint()
-	defer t.tell()
-	defer t.checkpointing.Unlock()
-	return t.checkpoint()
+func (t *Table) Checkpoint() error { return t.CheckpointWithin(context.Background()) }
+
+// CheckpointWithin is [Table.Checkpoint], waited for no longer than a context lasts: a checkpoint that has begun by then goes on.
+func (t *Table) CheckpointWithin(ctx context.Context) error {
+	if err := t.lockCheckpoint(ctx); err != nil {
+		return err
+	}
+	held, err := t.checkpointWithin(ctx)
+	if held {
+		t.endCheckpoint()
+	}
+	return err
+}
+
+// checkpointWithin makes a checkpoint with checkpointing held, and tells whether it still is: when ctx ends before, the checkpoint goes on, and lets
+// go of it.
+func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
+	if ctx.Done() == nil {
+		return true, t.checkpoint()
+	}
+	done := make(chan error)
+	go func() {
+		err := t.checkpoint()
+		select {
+		case done <- err:
+		case <-ctx.Done():
+			t.endCheckpoint() // whoever waited has gone
+		}
+	}()
+	select {
+	case err := <-done:
+		return true, err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// endCheckpoint lets others make checkpoints, and then tells of this one.
+func (t *Table) endCheckpoint() {
+	t.checkpointing.Leave()
+	t.tell()
 }
 
 // tell tells Written what was written to the base, unless that was told, or somebody else has. The next checkpoint does not wait for that: it bounds
@@ -36,11 +73,11 @@ func (t *Table) tell() {
 	}
 }
 
-// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile.
-func (t *Table) lockCheckpoint() {
+// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile, as long as a context lasts.
+func (t *Table) lockCheckpoint(ctx context.Context) error {
 	t.hurry.Add(1)
 	defer t.hurry.Add(-1)
-	t.checkpointing.Lock()
+	return t.checkpointing.Take(ctx)
 }
 
 // checkpoint is Checkpoint with checkpointing held.
@@ -211,13 +248,13 @@ func (t *Table) relieve() {
 		return
 	}
 	t.mu.Lock()
-	due := t.due() && t.checkpointing.TryLock()
+	due := t.due() && t.checkpointing.TryTake()
 	t.mu.Unlock()
 	if !due {
 		return
 	}
 	if t.current.Load().frozen == nil && !t.freeze() {
-		t.checkpointing.Unlock()
+		t.checkpointing.Leave()
 		return
 	}
 	t.setFailed(nil) // who needs room waits from now on
@@ -232,8 +269,7 @@ func (t *Table) due() bool {
 // writeBehind writes the frozen layer in the background, and lets go of checkpointing then.
 func (t *Table) writeBehind() {
 	go func() {
-		defer t.tell()
-		defer t.checkpointing.Unlock()
+		defer t.endCheckpoint()
 		_ = t.write() // who needs room is told
 	}()
 }
@@ -249,7 +285,7 @@ func (t *Table) makeRoom() error {
 			return nil
 		}
 		if t.failed != nil {
-			if !t.due() || !t.checkpointing.TryLock() {
+			if !t.due() || !t.checkpointing.TryTake() {
 				return t.failed
 			}
 			t.failed = nil

@@ -10,6 +10,7 @@ package table
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/lock"
 )
 
 // Mark is the record by which snapshots of the base are told apart: whoever changes anything changes it, too, to what it
@@ -75,8 +77,8 @@ type Table struct {
 	options Options
 	seed    maphash.Seed // of the hashes of keys
 
-	compacting    sync.Mutex             // held by Compact, which may wait long; locked before checkpointing
-	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
+	compacting    lock.Lock              // held by Compact, which may wait long; locked before checkpointing
+	checkpointing lock.Lock              // held while a checkpoint runs, and by Close
 	telling       sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
 	untold        atomic.Pointer[[]byte] // the mark of what was written to the base last; nil if Written was told
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after both
@@ -119,7 +121,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed()}, &layers{active: &layer{}}
+	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed(), compacting: lock.New(), checkpointing: lock.New()}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
 	t.efforts = efforts{Aside: unknownEffort / 4} // it is in the order in which it is written
 	err := base.View(func(r kv.Reader) error {
@@ -362,8 +364,8 @@ func (t *Table) Retire(why error) { _ = t.stop(why) }
 // Close waits for the update and the checkpoint that run, and for Written, and closes the base. It makes no checkpoint: what is only in memory is
 // forgotten.
 func (t *Table) Close() error {
-	t.lockCheckpoint()
-	defer t.checkpointing.Unlock()
+	_ = t.lockCheckpoint(context.Background()) // which does not end
+	defer t.checkpointing.Leave()
 	t.telling.Lock()
 	defer t.telling.Unlock()
 	t.untold.Store(nil) // it is too late to tell
