@@ -19,10 +19,10 @@ type Copied struct {
 	Events uint64 `json:"events"` // as many as the ledger had at one instant
 }
 
-// Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on. The copy is
-// verified ([Ledger.Verify]) before it gets its name, and is on disk when Backup returns. It is made page by
-// page, so its unused pages hold whatever those of the original do, which may be what was forgotten:
-// [Ledger.CompactTo] leaves that out, and takes longer.
+// Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on. They wait until it is copied if the file outgrows meanwhile the
+// address space reserved for it: four times its size when it was opened, and 4 GiB at least; on Windows and 32-bit systems if it grows at all. The copy is verified
+// ([Ledger.Verify]) before it gets its name, and is on disk when Backup returns. It is made page by page, so its unused pages hold whatever those of
+// the original do, which may be what was forgotten: [Ledger.CompactTo] leaves that out, and takes longer.
 //
 // A backup is a ledger of its own, and verified again when it is first opened for writing. Opened instead of the original it is a rollback, which hands out new
 // draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/journal"
 )
 
 // heldFile is a file whose updates can be counted, and held up.
@@ -117,4 +121,115 @@ func TestForgetBesideWriters(t *testing.T) {
 	close(stop)
 	group.Wait()
 	wantClean(t, l, VerifyRequest{})
+}
+
+// Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they are.
+func TestForgetBesideAClose(t *testing.T) {
+	names := crowd(3)
+	path := votersFile(t, "9", names...)
+	l, f := openHeld(t, path, Options{})
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	secrets := secretsOf(t, l, names[0])
+	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
+	f.hold.Store(ofForget)
+	forgot, closing := make(chan error, 1), make(chan error, 1)
+	go func() { forgot <- l.Forget(t.Context(), "forget", names[0]) }()
+	ofForget.wait(t)
+	f.hold.Store(ofClose)
+	go func() { closing <- l.Close() }()
+	for deadline := time.Now().Add(patience); namesJournal(t, l); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the ledger is not closed")
+		}
+	}
+	ofForget.open()
+	ofClose.wait(t)
+	err := <-forgot
+	if n := secretsBeside(t, path, secrets); err == nil && n > 0 || err != nil && !errors.Is(err, ErrClosed) {
+		t.Errorf("Forget returns %v, and %d of %d secrets are in the journal", err, n, len(secrets))
+	}
+	ofClose.open()
+	must(t, <-closing)
+	if n := secretsBeside(t, path, secrets); n > 0 {
+		t.Errorf("%d secrets are left beside a file that was closed", n)
+	}
+}
+
+// Who waits for a compaction to end waits no longer than a context lasts. Who was to be forgotten is, by then, and the error says that the bytes are not destroyed.
+func TestContextsCountBehindACompact(t *testing.T) {
+	names := crowd(3)
+	path := votersFile(t, "9", names...)
+	l := open(t, path, Options{})
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	secrets := secretsOf(t, l, names[0])
+	held, compacted := newGate(t), make(chan error, 1)
+	go func() { compacted <- l.Compact(t.Context(), func(int, int) { _ = held.pass() }) }()
+	held.wait(t)
+	before := l.engine.Queue.DurableEvents()
+	forgot := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { forgot <- l.Forget(ctx, "forget", names[0]) }()
+	must(t, l.engine.Queue.AwaitEvent(t.Context(), before+1))
+	cancel()
+	err := ended(t, "Forget", forgot)
+	if kept, is := errors.AsType[*journal.HeldError](err); !is || kept.Through.Events > before || kept.Wanted.Events <= before {
+		t.Errorf("Forget returns %v", err)
+	}
+	for what, call := range map[string]func(context.Context) error{
+		"Compact":   func(ctx context.Context) error { return l.Compact(ctx, nil) },
+		"CompactTo": func(ctx context.Context) error { _, err := l.CompactTo(ctx, path+".copy", nil); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		done := make(chan error, 1)
+		go func() { done <- call(ctx) }()
+		_ = ended(t, what, done)
+		cancel()
+	}
+	held.open()
+	must(t, <-compacted)
+	must(t, l.Forget(t.Context(), "forget", names[0]))
+	if n := secretsBeside(t, path, secrets); n > 0 {
+		t.Errorf("%d secrets are left beside the file", n)
+	}
+}
+
+// ended waits for a call whose context has ended, or soon does, and returns its error.
+func ended(t testing.TB, what string, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, whose context has ended, returns %v", what, err)
+		}
+		return err
+	case <-time.After(patience):
+		t.Fatalf("%s goes on although its context has ended", what)
+	}
+	return nil
+}
+
+// Close may come between the two halves of Forget: the event is there, and the bytes are not destroyed yet.
+func TestErasingBehindACloseIsToldSo(t *testing.T) {
+	l := open(t, votersFile(t, "9", crowd(1)...), Options{})
+	release(t, l, releaseOf(t, "1", crowd(1)[0], "1"))
+	must(t, l.Close())
+	if err := l.engine.Erase(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("a ledger that is closed erases: %v", err)
+	}
+}
+
+// namesJournal tells whether the file names a journal, or will behind the next checkpoint.
+func namesJournal(t testing.TB, l *Ledger) (named bool) {
+	t.Helper()
+	must(t, l.engine.Store.View(func(r kv.Reader) error {
+		name, err := r.Get(state.BucketMeta, []byte(state.KeyJournal))
+		named = name != nil
+		return err
+	}))
+	return named
 }

@@ -24,11 +24,11 @@ import (
 //
 // The bytes are gone from the file's records, and from the journal, which is overwritten, when Forget returns; from the file's unused pages,
 // and from what a crash has left of copies, with the next [Ledger.Compact]. Overwriting binds no solid-state disk and no file system that
-// copies on write. Copies of the file, and the blocks that a file system has freed, are the host's to clean. If the process dies before Forget
-// returns, the person may be forgotten or not: call it again with the same key. What the journal holds then, [Open] destroys.
+// copies on write. Copies of the file, and the blocks that a file system has freed, are the host's to clean. If the process dies or the ledger is
+// closed before Forget returns, the person may be forgotten or not: call it again with the same key. What the journal holds then, [Open] destroys.
 //
 // A journal that is kept elsewhere ([Options.Journal]) may hold bytes back, until another host has what they say. Then Forget waits, and the
-// log says for what. If ctx ends before, the person is forgotten, but the bytes are not destroyed yet: the error wraps a [*journal.HeldError], which
+// log says for what; it also waits for a [Ledger.Compact]. If ctx ends before, the person is forgotten, but the bytes are not destroyed yet: the error wraps a [*journal.HeldError], which
 // tells up to which event they are. Call it again with the same key.
 //
 // The object's name stays in the event of this request and with the spending. Answers about panels stay, as

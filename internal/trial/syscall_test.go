@@ -259,7 +259,7 @@ func (s *struckLife) outcome() error {
 		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows whether the file names its journal")
 	case why == "engine.(*Engine).startJournal":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, trying) || strings.HasPrefix(s.said, "open: "), "there is no journal yet")
-	case why == "trial.(*shop).tidy" && (led.has("table.(*Table).write") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
+	case why == "trial.(*shop).tidy" && (led.has("table.(*Table).write") || led.has("table.(*Table).tell") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
 		return wrongUnless(stopped, "nobody knows what is durable")
 	case why == "trial.(*shop).tidy":
 		return wrongUnless(goesOn && strings.HasPrefix(s.said, tidying), "it has no copy")

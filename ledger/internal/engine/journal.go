@@ -43,7 +43,7 @@ type journaling struct {
 	open    journal.Journal
 	named   bool // by the file, durably; used by whoever commits
 	term    uint64
-	trimmed uint64 // how many events the journal does not hold any more
+	trimmed atomic.Pointer[journal.Position] // up to where nothing is held any more
 }
 
 // cut tells whether a checkpoint of what stands before a group has begun.
@@ -75,7 +75,7 @@ func (l *Engine) giveUp(why error) error {
 		return why
 	}
 	j := l.journal.open
-	l.appendTo(nil, 0, 0)
+	l.appendTo(nil, 0, journal.Position{})
 	return errors.Join(why, closing(j, l.journal.from.Remove(j)))
 }
 
@@ -96,15 +96,24 @@ func (l *Engine) makeJournal() error {
 	if err != nil {
 		return errors.Join(err, closing(j, l.journal.from.Remove(j)))
 	}
-	l.appendTo(j, term, at.Events)
+	l.appendTo(j, term, at)
 	return nil
 }
 
 // appendTo has events appended to a journal from now on.
-func (l *Engine) appendTo(j journal.Journal, term, trimmed uint64) {
+func (l *Engine) appendTo(j journal.Journal, term uint64, trimmed journal.Position) {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
-	l.journal.open, l.journal.term, l.journal.trimmed = j, term, trimmed
+	l.journal.open, l.journal.term = j, term
+	l.journal.trimmed.Store(&trimmed)
+}
+
+// gone returns up to where the journal holds nothing any more.
+func (j *journaling) gone() (at journal.Position) {
+	if trimmed := j.trimmed.Load(); trimmed != nil {
+		at = *trimmed
+	}
+	return at
 }
 
 // nameJournal has the file name a journal, "" is none, and where both are.
@@ -212,7 +221,7 @@ func (l *Engine) endStandby() error {
 
 // drop has the file name no journal, and removes the one that it had.
 func (l *Engine) drop(j journal.Journal) error {
-	l.appendTo(nil, 0, 0) // the checkpoint need not trim what is removed
+	l.appendTo(nil, 0, journal.Position{}) // the checkpoint need not trim what is removed
 	if err := l.nameJournal(""); err != nil {
 		return closing(j, err)
 	}
@@ -221,7 +230,7 @@ func (l *Engine) drop(j journal.Journal) error {
 
 // keep goes on with a journal that outlives the process, after a checkpoint of what was folded.
 func (l *Engine) keep(j journal.Journal, term uint64) error {
-	l.appendTo(j, term, 0)
+	l.appendTo(j, term, journal.Position{})
 	if err := l.nameJournal(j.Name()); err != nil {
 		return closing(j, err)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,19 +70,21 @@ func (l *Engine) checkpointFailed(err error) {
 func (l *Engine) trim(at journal.Position) error {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
-	if l.journal.open == nil || at.Events <= l.journal.trimmed {
+	if l.journal.open == nil || at.Events <= l.journal.gone().Events {
 		return nil
 	}
 	err := l.journal.open.Trim(context.Background(), at)
 	if held, is := errors.AsType[*journal.HeldError](err); is {
-		l.journal.trimmed = max(l.journal.trimmed, held.Through.Events)
+		if held.Through.Events > l.journal.gone().Events {
+			l.journal.trimmed.Store(&held.Through)
+		}
 		return fmt.Errorf("trim the journal: %w", err)
 	}
 	if err != nil {
 		// Nothing is lost, but the journal may take nothing more, and what should be gone may be there.
 		return l.stopIfUnsure(fmt.Errorf("%w: trim the journal: %w", kv.ErrUncertain, err))
 	}
-	l.journal.trimmed = at.Events
+	l.journal.trimmed.Store(&at)
 	return nil
 }
 
@@ -115,28 +118,47 @@ func (l *Engine) Complete(copied kv.Writer) error {
 }
 
 // Checkpoint brings the file up to date with everything committed before.
-func (l *Engine) Checkpoint() error {
-	err := l.table.Checkpoint()
+func (l *Engine) Checkpoint() error { return l.checkpoint(context.Background()) }
+
+// checkpoint is Checkpoint, waited for as long as a context lasts.
+func (l *Engine) checkpoint(ctx context.Context) error {
+	err := l.table.CheckpointWithin(ctx)
 	if err != nil {
 		return l.stopIfUnsure(err)
 	}
 	return nil
 }
 
+var errNoBase = errors.New("it is not in the file yet")
+
 // Erase sees to it that nothing is left in the journal of what was committed before. Those who ask for it at a time share
-// checkpoints. If the journal holds something back, it waits; when ctx ends before, the error wraps that of ctx and a [*journal.HeldError].
+// checkpoints. If the file is being compacted, or the journal holds something back, it waits; when ctx ends before, the error wraps that of ctx and a
+// [*journal.HeldError].
 func (l *Engine) Erase(ctx context.Context) error {
 	if l.table == nil {
 		return nil
 	}
 	at, err := l.position()
 	if err == nil {
-		err = l.Checkpoint()
+		err = l.checkpoint(ctx)
+	}
+	if err != nil && errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", err, &journal.HeldError{Through: l.journal.gone(), Wanted: at, Reason: errNoBase})
 	}
 	if err != nil {
-		return err
+		return cmp.Or(l.Queue.Check(), err) // the error of a table that is closed tells less
 	}
-	return l.trimmed(ctx, at)
+	if err = l.trimmed(ctx, at); err == nil && !l.hasJournal() {
+		err = l.Queue.Check() // who closes the ledger has taken the journal, and may not have destroyed it yet
+	}
+	return err
+}
+
+// hasJournal tells whether there is a journal that is appended to.
+func (l *Engine) hasJournal() bool {
+	l.journal.mu.Lock()
+	defer l.journal.mu.Unlock()
+	return l.journal.open != nil
 }
 
 // How long to wait, at first and at most, before a journal is asked again what it has held back.

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -19,17 +20,64 @@ var errReadOnly = errors.New("the base was opened for reading only")
 //
 // After an error nothing is lost: what could not be written is read from memory, and is written by a later checkpoint. But if the
 // error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read or written any more.
-func (t *Table) Checkpoint() error {
-	t.lockCheckpoint()
-	defer t.checkpointing.Unlock()
-	return t.checkpoint()
+func (t *Table) Checkpoint() error { return t.CheckpointWithin(context.Background()) }
+
+// CheckpointWithin is [Table.Checkpoint], waited for no longer than a context lasts: a checkpoint that has begun by then goes on.
+func (t *Table) CheckpointWithin(ctx context.Context) error {
+	if err := t.lockCheckpoint(ctx); err != nil {
+		return err
+	}
+	held, err := t.checkpointWithin(ctx)
+	if held {
+		t.endCheckpoint()
+	}
+	return err
 }
 
-// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile.
-func (t *Table) lockCheckpoint() {
+// checkpointWithin makes a checkpoint with checkpointing held, and tells whether it still is: when ctx ends before, the checkpoint goes on, and lets
+// go of it.
+func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
+	if ctx.Done() == nil {
+		return true, t.checkpoint()
+	}
+	done := make(chan error)
+	go func() {
+		err := t.checkpoint()
+		select {
+		case done <- err:
+		case <-ctx.Done():
+			t.endCheckpoint() // whoever waited has gone
+		}
+	}()
+	select {
+	case err := <-done:
+		return true, err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// endCheckpoint lets others make checkpoints, and then tells of this one.
+func (t *Table) endCheckpoint() {
+	t.checkpointing.Leave()
+	t.tell()
+}
+
+// tell tells Written what was written to the base, unless that was told, or somebody else has. The next checkpoint does not wait for that: it bounds
+// what is in memory.
+func (t *Table) tell() {
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	if mark := t.untold.Swap(nil); mark != nil && t.options.Written != nil {
+		t.options.Written(*mark)
+	}
+}
+
+// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile, as long as a context lasts.
+func (t *Table) lockCheckpoint(ctx context.Context) error {
 	t.hurry.Add(1)
 	defer t.hurry.Add(-1)
-	t.checkpointing.Lock()
+	return t.checkpointing.Take(ctx)
 }
 
 // checkpoint is Checkpoint with checkpointing held.
@@ -79,7 +127,7 @@ func (t *Table) setLayers(c *layers) {
 	t.current.Store(c)
 }
 
-// write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is frozen meanwhile.
+// write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is frozen meanwhile; whoever lets go of that tells.
 func (t *Table) write() error {
 	t.at(Frozen)
 	if err := t.store(); err != nil {
@@ -93,10 +141,8 @@ func (t *Table) write() error {
 	t.mu.Unlock()
 	t.reuse(c.frozen)
 	t.ended.Broadcast()
+	t.untold.Store(&c.next)
 	t.at(Dropped)
-	if t.options.Written != nil {
-		t.options.Written(c.next)
-	}
 	return nil
 }
 
@@ -202,13 +248,13 @@ func (t *Table) relieve() {
 		return
 	}
 	t.mu.Lock()
-	due := t.due() && t.checkpointing.TryLock()
+	due := t.due() && t.checkpointing.TryTake()
 	t.mu.Unlock()
 	if !due {
 		return
 	}
 	if t.current.Load().frozen == nil && !t.freeze() {
-		t.checkpointing.Unlock()
+		t.checkpointing.Leave()
 		return
 	}
 	t.setFailed(nil) // who needs room waits from now on
@@ -223,7 +269,7 @@ func (t *Table) due() bool {
 // writeBehind writes the frozen layer in the background, and lets go of checkpointing then.
 func (t *Table) writeBehind() {
 	go func() {
-		defer t.checkpointing.Unlock()
+		defer t.endCheckpoint()
 		_ = t.write() // who needs room is told
 	}()
 }
@@ -239,7 +285,7 @@ func (t *Table) makeRoom() error {
 			return nil
 		}
 		if t.failed != nil {
-			if !t.due() || !t.checkpointing.TryLock() {
+			if !t.due() || !t.checkpointing.TryTake() {
 				return t.failed
 			}
 			t.failed = nil

@@ -16,7 +16,7 @@ func (t *Table) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 	if !can {
 		return fmt.Errorf("copy to %s: %w", path, errors.ErrUnsupported)
 	}
-	return t.copy(progress, func(progress kv.Progress) error { return base.CopyTo(ctx, path, how, progress, check) })
+	return t.copy(ctx, progress, func(progress kv.Progress) error { return base.CopyTo(ctx, path, how, progress, check) })
 }
 
 // Compact implements [kv.Copier], where the base does, after a checkpoint if it has not everything yet. Updates do not wait,
@@ -26,22 +26,30 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 	if !can {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
-	t.compacting.Lock() // a second one would keep checkpoints waiting until the first ends
-	defer t.compacting.Unlock()
-	return t.copy(progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
+	if err := t.compacting.Take(ctx); err != nil { // a second one would keep checkpoints waiting until the first ends
+		return fmt.Errorf("compact: %w", err)
+	}
+	defer t.compacting.Leave()
+	return t.copy(ctx, progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
 }
 
 // copy runs what copies the base, when that has everything and nothing aside. Another checkpoint may begin when progress is told the first time: the
 // copy is of a snapshot, which is taken by then.
-func (t *Table) copy(progress kv.Progress, run func(kv.Progress) error) error {
-	t.lockCheckpoint()
-	begun := sync.OnceFunc(t.checkpointing.Unlock)
-	defer begun()
+func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Progress) error) error {
+	if err := t.lockCheckpoint(ctx); err != nil {
+		return err
+	}
+	held, err := true, t.stopped()
 	if t.Bytes() > 0 {
-		if err := t.checkpoint(); err != nil {
-			return err
-		}
-	} else if err := t.stopped(); err != nil {
+		held, err = t.checkpointWithin(ctx)
+	}
+	if !held {
+		return err
+	}
+	defer t.tell() // if nobody has meanwhile: the snapshot need not wait for that
+	begun := sync.OnceFunc(t.checkpointing.Leave)
+	defer begun()
+	if err != nil {
 		return err
 	}
 	return run(func(done, total int64) {

@@ -10,6 +10,7 @@ package table
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/lock"
 )
 
 // Mark is the record by which snapshots of the base are told apart: whoever changes anything changes it, too, to what it
@@ -44,10 +46,10 @@ type Options struct {
 	// Begun is called when a checkpoint begins, with the value of the mark that the base will have after it: that of the last
 	// update published, and none is under way. It must soon return, and must not use the table.
 	Begun func(mark []byte)
-	// Written is called when that is durable in the base, and before Checkpoint returns, or another begins. It may read and update, but
-	// neither make a checkpoint nor close the table.
+	// Written is called when that is durable in the base, and before Checkpoint returns. It may take long: other checkpoints are made meanwhile, and
+	// then it is called once, for the last of them. It may read and update, but neither make a checkpoint nor close the table.
 	Written func(mark []byte)
-	// Failed is told the error of each checkpoint that failed, under the same rules.
+	// Failed is told the error of each checkpoint that failed, before another begins. It may do what Written may.
 	Failed func(error)
 	// Step is called by a checkpoint where tests may hold it. It must not panic.
 	Step func(Step)
@@ -75,9 +77,11 @@ type Table struct {
 	options Options
 	seed    maphash.Seed // of the hashes of keys
 
-	compacting    sync.Mutex             // held by Compact, which may wait long; locked before checkpointing
-	checkpointing sync.Mutex             // held while a checkpoint runs, and by Close
-	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after checkpointing
+	compacting    lock.Lock              // held by Compact, which may wait long; locked before checkpointing
+	checkpointing lock.Lock              // held while a checkpoint runs, and by Close
+	telling       sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
+	untold        atomic.Pointer[[]byte] // the mark of what was written to the base last; nil if Written was told
+	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after both
 	current       atomic.Pointer[layers] // changed only with mu held
 	stage         atomic.Pointer[stage]  // of the checkpoint that runs; nil if none has begun to write
 	efforts       efforts                // of the checkpoints before; guarded by checkpointing
@@ -117,7 +121,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed()}, &layers{active: &layer{}}
+	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed(), compacting: lock.New(), checkpointing: lock.New()}, &layers{active: &layer{}}
 	t.ended.L = &t.mu
 	t.efforts = efforts{Aside: unknownEffort / 4} // it is in the order in which it is written
 	err := base.View(func(r kv.Reader) error {
@@ -275,6 +279,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		if !published {
 			w.undo()
 		}
+		t.relieve() // also of what that leaves: the memory of pieces is not given back before all of a layer is
 	}()
 	kept := false
 	w.fn = func(kv.Reader) error {
@@ -291,7 +296,6 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	}
 	t.publish(w)
 	published = true
-	t.relieve()
 	return nil
 }
 
@@ -357,11 +361,14 @@ func (t *Table) Bytes() int64 {
 // Retire has nothing read or written any more: every call returns why. The base stays as it is, and open, for whoever goes on with it.
 func (t *Table) Retire(why error) { _ = t.stop(why) }
 
-// Close waits for the update and the checkpoint that run, and closes the base. It makes no checkpoint: what is only in memory is
+// Close waits for the update and the checkpoint that run, and for Written, and closes the base. It makes no checkpoint: what is only in memory is
 // forgotten.
 func (t *Table) Close() error {
-	t.lockCheckpoint()
-	defer t.checkpointing.Unlock()
+	_ = t.lockCheckpoint(context.Background()) // which does not end
+	defer t.checkpointing.Leave()
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	t.untold.Store(nil) // it is too late to tell
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	err := t.base.Close()

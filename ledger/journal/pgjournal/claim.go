@@ -45,10 +45,10 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	}
 	ctx, cancel := j.limited(ctx)
 	defer cancel()
-	if err := j.writing.take(ctx); err != nil {
+	if err := j.writing.Take(ctx); err != nil {
 		return 0, end, j.done(err)
 	}
-	defer j.writing.leave()
+	defer j.writing.Leave()
 	if err := j.ready(ctx); err != nil {
 		return 0, end, err
 	}

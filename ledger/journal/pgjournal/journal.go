@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/ledger/internal/lock"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -28,7 +29,7 @@ type Journal struct {
 	idle    []*session // for whoever comes next
 	loose   sync.WaitGroup
 
-	trimming, writing lock // the first is taken before the second
+	trimming, writing lock.Lock // the first is taken before the second
 
 	// The rest is used by who holds writing.
 	writer  *session // nil as long as there is none
@@ -64,24 +65,10 @@ const (
 )
 
 func newJournal(s *settings, ledger [16]byte) *Journal {
-	j := &Journal{settings: s, ledger: ledger, trimming: make(lock, 1), writing: make(lock, 1)}
+	j := &Journal{settings: s, ledger: ledger, trimming: lock.New(), writing: lock.New()}
 	j.life, j.die = context.WithCancel(context.Background())
 	return j
 }
-
-// lock is a mutex that is waited for no longer than a context lasts.
-type lock chan struct{}
-
-func (l lock) take(ctx context.Context) error {
-	select {
-	case l <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l lock) leave() { <-l }
 
 // Name is "postgres:" and 32 hexadecimal digits.
 func (j *Journal) Name() string { return "postgres:" + hex.EncodeToString(j.id[:]) }
@@ -140,8 +127,8 @@ func (j *Journal) Close() error {
 	j.die()
 	j.trimming <- struct{}{} // who was in it ends soon
 	j.writing <- struct{}{}
-	defer j.trimming.leave()
-	defer j.writing.leave()
+	defer j.trimming.Leave()
+	defer j.writing.Leave()
 	j.teller.end()
 	j.loose.Wait()
 	for _, s := range append(idle, j.writer) {
@@ -296,10 +283,10 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	}
 	ctx, cancel := j.limited(ctx)
 	defer cancel()
-	if err := j.writing.take(ctx); err != nil {
+	if err := j.writing.Take(ctx); err != nil {
 		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
 	}
-	defer j.writing.leave()
+	defer j.writing.Leave()
 	if err := j.ready(ctx); err != nil {
 		return err
 	}

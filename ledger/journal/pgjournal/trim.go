@@ -24,10 +24,10 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	}
 	ctx, cancel := j.limited(ctx)
 	defer cancel()
-	if err := j.trimming.take(ctx); err != nil {
+	if err := j.trimming.Take(ctx); err != nil {
 		return j.done(err)
 	}
-	defer j.trimming.leave()
+	defer j.trimming.Leave()
 	t := &trim{Journal: j, through: through}
 	err := t.run(ctx)
 	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrCorrupt) {
@@ -83,10 +83,10 @@ func (t *trim) run(ctx context.Context) error {
 
 // enter closes the segment that groups go to, if it is to be trimmed, so that nothing is added to it meanwhile.
 func (t *trim) enter(ctx context.Context) error {
-	if err := t.writing.take(ctx); err != nil {
+	if err := t.writing.Take(ctx); err != nil {
 		return err
 	}
-	defer t.writing.leave()
+	defer t.writing.Leave()
 	if err := t.ready(ctx); err != nil {
 		return err
 	}
@@ -212,11 +212,11 @@ type resealed struct {
 
 // reseal encrypts what is behind a position, in a segment to which nothing is added any more, under another key: the old one is to be destroyed.
 func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to uint64) (*resealed, error) {
-	if err := t.writing.take(ctx); err != nil {
+	if err := t.writing.Take(ctx); err != nil {
 		return nil, err
 	}
 	s, err := t.beginSegment(ctx)
-	t.writing.leave()
+	t.writing.Leave()
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func Create(path string, fill func(kv.Writer) error) error {
 }
 
 func fillNew(path string, fill func(kv.Writer) error) error {
-	d, err := open(path, false)
+	d, err := open(path, false, 0)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func openExisting(path string, readOnly bool) (*database, error) {
 	if info.Size() < smallest {
 		return nil, fmt.Errorf("open %s: %w: %d bytes are no ledger", path, kv.ErrCorrupt, info.Size())
 	}
-	return open(path, readOnly)
+	return open(path, readOnly, info.Size())
 }
 
 // syncName makes the name of a file durable: a process may have died between giving it to the file
@@ -146,7 +146,8 @@ func syncName(path string) error {
 // smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
 const smallest = 4 * 4096
 
-func open(path string, readOnly bool) (opened *database, err error) {
+// open opens a file that has a size, or will soon.
+func open(path string, readOnly bool, size int64) (opened *database, err error) {
 	d := &database{readOnly: readOnly}
 	defer func() {
 		if d.broken.Load() && d.file != nil {
@@ -156,8 +157,12 @@ func open(path string, readOnly bool) (opened *database, err error) {
 	defer d.rescueLocked(&err) // bbolt panics on some damaged files
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	settings := Settings()
-	settings.Timeout, settings.ReadOnly, settings.OpenFile = lockWait, readOnly, d.openFile
+	settings.Timeout, settings.ReadOnly, settings.OpenFile, settings.InitialMmapSize = lockWait, readOnly, d.openFile, mapSize(size)
 	d.db, err = bbolt.Open(path, 0, settings)
+	if errors.Is(err, syscall.ENOMEM) { // there is not so much address space, or this process may not have it
+		d.file, settings.InitialMmapSize = nil, 0
+		d.db, err = bbolt.Open(path, 0, settings)
+	}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open %s: %w", path, kv.ErrInUse)
@@ -182,21 +187,21 @@ func open(path string, readOnly bool) (opened *database, err error) {
 // Settings are those of bbolt that decide what is written, and how fast. A [Store] also sets Bucket.FillPercent where it can tell that
 // keys rise.
 func Settings() *bbolt.Options {
-	return &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize()}
+	return &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize(0)}
 }
 
 // Growth is by how much the file grows at a time. bbolt's own choice, with this much address space
 // reserved, would be 16 MiB from the first byte on.
 const Growth = 1 << 20
 
-// mapSize is the address space reserved at once. As long as the file fits, growing it never waits
-// for readers to finish. Windows would make the file as large.
-func mapSize() int {
+// mapSize is the address space reserved at once for a file of a size: it may grow to four times that, and to 4 GiB in any case, before it is mapped anew.
+// That waits until nobody reads, and has who comes to read wait. It costs no memory. Windows would make the file as large.
+func mapSize(size int64) int {
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
 		return 0
 	}
-	size := int64(4 << 30) // a constant would not compile where an int has 32 bits
-	return int(size)
+	const least, most = 4 << 30, 64 << 40 // processors have 128 TiB, most of them
+	return int(max(least, 4*min(size, most/4)))
 }
 
 // openFile opens an existing file, remembers which one it was, and looks at it once nobody else can write to it.

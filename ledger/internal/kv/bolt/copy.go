@@ -26,8 +26,9 @@ func (s *Store) at(step string) error {
 }
 
 // CopyTo implements [kv.Copier]. It returns [errors.ErrUnsupported] where nothing gives a file its name without
-// overwriting another. A writer waits for it only when the file outgrows the address space reserved for it, 4 GiB (on Windows and 32-bit systems:
-// when it grows at all).
+// overwriting another. While the copy is made others read and write, unless the file outgrows the address space reserved for it, which is four times its
+// size when it was opened, and 4 GiB at least (on Windows, on 32-bit systems, and where a process may not have so much: unless it grows by more than
+// bbolt has mapped). Then the writer waits until all is read, and so does who comes to read.
 func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error) error {
 	m := meter{ctx: ctx, progress: progress}
 	write := s.copyPages
@@ -84,7 +85,8 @@ func (s *Store) copyRecords(path string, m *meter) error {
 
 // filled makes a file of all records over an empty one, and syncs it once more when dress has returned nil.
 func (s *Store) filled(path string, m *meter, dress func() error) (d *database, err error) {
-	if d, err = open(path, false); err != nil {
+	size, _ := s.Size() // if it is not known, the least is reserved
+	if d, err = open(path, false, size); err != nil {
 		return nil, err
 	}
 	if err = s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }); err == nil {

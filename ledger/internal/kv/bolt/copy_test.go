@@ -730,7 +730,7 @@ func TestCompactRefuses(t *testing.T) {
 		"an empty value":  func(tx *transaction) error { return tx.buckets.Put([]byte("empty"), nil) },
 	} {
 		path := newFile(t)
-		d, err := open(path, false)
+		d, err := open(path, false, 0)
 		must(t, err)
 		must(t, d.update(func(w kv.Writer) error {
 			tx := w.(*transaction)

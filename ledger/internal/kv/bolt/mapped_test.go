@@ -1,0 +1,71 @@
+package bolt
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// needsMapping skips a test where no address space is reserved.
+func needsMapping(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
+		t.Skip("no address space is reserved")
+	}
+}
+
+// mapped returns how much address space bbolt has for a file.
+func mapped(d *database) int64 { return reflect.ValueOf(d.db).Elem().FieldByName("datasz").Int() }
+
+// A large file may grow much before it must be mapped anew, for which everybody would wait behind a copy that is being made; also once it is compacted.
+func TestALargeFileHasRoomToGrow(t *testing.T) {
+	needsMapping(t)
+	path := newFile(t)
+	s := mustOpen(t, path)
+	if got := mapped(s.current); got != 4<<30 {
+		t.Errorf("for a small file %d bytes are mapped", got)
+	}
+	must(t, s.Close())
+	const size int64 = 5 << 30
+	if err := os.Truncate(path, size); err != nil { // it takes no room on disk
+		t.Skip(err)
+	}
+	s = mustOpen(t, path)
+	if got := mapped(s.current); got != 4*size {
+		t.Errorf("for a file of %d bytes %d are mapped", size, got)
+	}
+	if err := s.Compact(t.Context(), nil); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+	if got := mapped(s.current); got != 4*size {
+		t.Errorf("once it is compacted %d are mapped", got)
+	}
+}
+
+// Where there is not so much address space a file is opened even so.
+func TestAFileIsOpenedWithLittleAddressSpace(t *testing.T) {
+	needsMapping(t)
+	const most = 1 << 46
+	for range 10 {
+		d, err := open(newFile(t), false, most)
+		must(t, err)
+		t.Cleanup(func() { _ = d.close() })
+		if mapped(d) == most {
+			continue // there may be some more
+		}
+		must(t, d.update(putK("new")))
+		must(t, d.view(func(r kv.Reader) error {
+			if value, err := r.Get("first", []byte("k")); string(value) != "new" {
+				t.Errorf("the value is %q, %v", value, err)
+			}
+			return nil
+		}))
+		return
+	}
+	t.Skip("there is address space without end")
+}
