@@ -172,10 +172,20 @@ func (b *bazaar) check(buyer string, names []string) {
 			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
 		}
 	}
-	if b.ledger.budgets = (budgets{}); !b.Failed() {
-		if fresh := b.budget(buyer, names, levels...); fmt.Sprint(fresh) != fmt.Sprint(got) {
-			b.Errorf("what was kept is %+v, and it is %+v", got, fresh)
-		}
+	b.checkKept(BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+}
+
+// checkKept compares a budget that may be kept with one for which everybody is looked at. What is kept stays.
+func (b *bazaar) checkKept(r BudgetRequest) {
+	b.Helper()
+	got, err := b.ledger.Budget(b.Context(), r)
+	must(b.T, err)
+	kept := b.ledger.budgets.kept
+	b.ledger.budgets.kept = nil
+	fresh, err := b.ledger.Budget(b.Context(), r)
+	must(b.T, err)
+	if b.ledger.budgets.kept = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
+		b.Errorf("kept of %+v is %+v, and it is %+v", r, got, fresh)
 	}
 }
 
@@ -343,6 +353,86 @@ func TestABudgetIsKept(t *testing.T) {
 			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
 				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
 			}
+		}
+	}
+}
+
+// Whatever happens, and however much time passes, what is kept is what there is.
+func TestAKeptBudgetIsTheBudget(t *testing.T) {
+	for seed := range tests.Tries(10, 60, 3_000) {
+		b := newBazaar(t, uint64(1000+seed))
+		var asked []BudgetRequest // again and again
+		for _, buyer := range []string{"", "acme", "zeta", "newcomer"} {
+			r := BudgetRequest{Question: "vote", Buyer: buyer, All: true}
+			asked = append(asked, r)
+			for r.All = false; len(asked)%4 > 0; asked = append(asked, r) {
+				r.Objects, r.Epsilons = b.some(), nil
+				slices.Sort(r.Objects)
+				for range b.random.IntN(4) {
+					r.Epsilons = append(r.Epsilons, b.epsilon(1, 25))
+				}
+			}
+		}
+		for range 60 {
+			switch b.random.IntN(12) {
+			default:
+				b.act()
+			case 0, 1, 2, 3:
+				b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+			case 4:
+				must(t, b.ledger.Forget(t.Context(), b.key(), b.some()[0]))
+			case 5:
+				var refused *RefusedError
+				if err := b.ledger.BeginEpoch(t.Context(), b.key(), "vote", b.some()[0]); err != nil && !errors.As(err, &refused) {
+					t.Fatal(err)
+				}
+			}
+			for _, r := range asked {
+				b.checkKept(r)
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// A budget is kept no longer than until the first end of a reservation, whichever it is, and until the ceiling rises, also where all levels
+// that are asked about can be had: the largest ε is another one then.
+func TestTimeEndsAKeptBudget(t *testing.T) {
+	rising, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")})
+	must(t, err)
+	stride := func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.5"), 1 }
+	for _, c := range []struct {
+		name     string
+		policy   policy.Policy
+		buyer    string
+		reserved []string // questions in which another buyer reserves the highest level: in the first for an hour, in the second for two
+		levels   []privacy.Epsilon
+	}{
+		{"the level has all its holders", market(t, "1", stride), "zeta", []string{"vote"}, []privacy.Epsilon{eps(t, "1")}},
+		{"two reservations hold what the cap allows", market(t, "1"), "zeta", []string{"home", "diet"}, []privacy.Epsilon{eps(t, "1")}},
+		{"the ceiling rises above all levels", rising, "", nil, []privacy.Epsilon{eps(t, "0.3")}},
+		{"the ceiling rises, and no levels are given", rising, "", nil, nil},
+	} {
+		now := epoch()
+		l := inMemory(t, Options{Now: func() time.Time { return now }})
+		for _, question := range []string{"vote", "home", "diet"} {
+			define(t, l, Question{Name: question, Values: []string{"yes", "no"}})
+			enrollUnder(t, l, question, c.policy, "2", "ann")
+		}
+		for i, question := range c.reserved {
+			o := Order{Buyer: "acme", Question: question, Epsilon: eps(t, "1"), Objects: []string{"ann"}}
+			reserve(t, l, ReserveRequest{Key: question, Order: o, For: time.Duration(i+1) * time.Hour})
+		}
+		r := BudgetRequest{Question: "vote", Buyer: c.buyer, Objects: []string{"ann"}, Epsilons: c.levels}
+		before, err := l.Budget(t.Context(), r)
+		must(t, err)
+		now = now.Add(time.Hour)
+		got, err := l.Budget(t.Context(), r)
+		must(t, err)
+		if before.Largest == eps(t, "1") || got.Largest != eps(t, "1") {
+			t.Errorf("%s: first the largest ε is %s, and then %s", c.name, before.Largest, got.Largest)
 		}
 	}
 }

@@ -161,10 +161,8 @@ func (o *Outlook) turnTo(k kind) {
 func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error) {
 	o.offer(x.Chain.Policy, x.Policy)
 	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered, only: span.Recorded}
-	if len(x.Object.Held) > 0 {
-		if k.expires, err = o.State.HeldUntil(x.Object); err != nil {
-			return k, err
-		}
+	if k.expires, err = o.heldUntil(x); err != nil {
+		return k, err
 	}
 	if o.Buying {
 		if k.held = x.Chain.HeldBy(o.Bid.Buyer); k.held.IsZero() {
@@ -180,6 +178,21 @@ func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error)
 		o.allowRecorded(x, &k)
 	}
 	return k, nil
+}
+
+// heldUntil returns when the last of the reservations ends that hold something of an object, or zero. The end of each changes something.
+func (o *Outlook) heldUntil(x *terms.Subject) (last time.Time, err error) {
+	for _, number := range x.Object.Held {
+		r, err := o.State.Sale(number)
+		if err != nil {
+			return last, err
+		}
+		if r.HoldsOn(x.Object, o.State.Now) {
+			o.changes(r.Expires)
+			last = rules.Latest(last, r.Expires)
+		}
+	}
+	return last, nil
 }
 
 // except notes at which levels the buyer is not treated as the terms alone say: because it holds the response, or others do.

@@ -93,9 +93,7 @@ func (o *Outlook) sumAlike(k *kind, one *alike) {
 			o.wait(sum, f, k, ever)
 		}
 	}
-	if one.now != one.ever { // somebody waits
-		o.changesOf(f, k)
-	}
+	o.rises(f, k)
 }
 
 // pay adds what objects cost. A sum that is too large stays at the largest there is.
@@ -123,18 +121,16 @@ func (o *Outlook) wait(sum *vocabulary.BudgetLevel, f *offer, k *kind, objects u
 	}
 }
 
-// changesOf notes when time next changes what objects of a kind can have.
-func (o *Outlook) changesOf(f *offer, k *kind) {
-	buyers := k.buyers
+// rises notes when the ceiling of a kind is higher next. That may change the largest ε, even if all can have each of the levels.
+func (o *Outlook) rises(f *offer, k *kind) {
+	most := k.buyers
 	if !k.expires.IsZero() {
-		o.changes(k.expires)
-		buyers++ // as if whoever reserves had bought
-		if at, ever := f.policy.Rises(o.State.Clock, buyers+1); ever {
+		most++ // as if whoever reserves had bought
+	}
+	for buyers := k.buyers; buyers <= most; buyers++ {
+		if at, ever := f.policy.Rises(o.State.Clock, buyers); ever {
 			o.changes(at)
 		}
-	}
-	if at, ever := f.policy.Rises(o.State.Clock, k.buyers); ever {
-		o.changes(at)
 	}
 }
 
