@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/internal/familytest"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -244,9 +245,8 @@ func (b *bazaar) checkTime(buyer, name string) {
 	b.Helper()
 	names := []string{name}
 	at := b.budget(buyer, names, b.epsilon(1, 25)).Levels[0]
-	held := b.held(name)
 	present := b.now
-	if at.Later == 0 && at.Can == 0 && !held {
+	if at.Later == 0 && at.Can == 0 {
 		b.now = present.AddDate(10, 0, 0) // no time helps
 		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 {
 			b.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
@@ -258,7 +258,7 @@ func (b *bazaar) checkTime(buyer, name string) {
 			b.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
 		}
 		b.now = at.From.Add(-1)
-		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !held {
+		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !b.held(name) {
 			b.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
 		}
 	}
@@ -283,6 +283,73 @@ func TestABudgetAgreesWithOrders(t *testing.T) {
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
+		}
+	}
+}
+
+// Who waits for others' reservation of a level is told until when, unless somebody holds the level.
+func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
+	half := eps(t, "0.5")
+	levels := func(holders int) policy.Policy {
+		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders = half, holders })
+	}
+	rising, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")})
+	must(t, err)
+	lower, err := policy.Min(levels(1), rising)
+	must(t, err)
+	lowered := func(l *Ledger) { // below what was released: that is still to be had
+		carryOut(t, l, order(t, "raise", "1", "ann"))
+		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})
+		must(t, err)
+	}
+	sold := func(l *Ledger) { sell(t, l, purchase(t, "sale", "initech", "0.5", "ann")) }
+	for _, c := range []struct {
+		name    string
+		holders int
+		before  func(l *Ledger)
+		lost    bool // the noise key
+		level   string
+		later   bool
+	}{
+		{"reserved", 1, nil, false, "0.5", true},
+		{"another level is reserved", 1, nil, false, "1", false},
+		{"reserved beside one who holds it", 2, sold, false, "0.5", true},
+		{"the ceiling is lower by now", 1, lowered, false, "0.5", true},
+		{"without the noise key", 1, nil, true, "0.5", false},
+		{"recorded, without the noise key", 2, sold, true, "0.5", true},
+	} {
+		now, store := epoch(), &kvtest.Memory{}
+		begin(t, store)
+		o := Options{Now: func() time.Time { return now }, NoiseKey: noiseKeys("2026")}
+		l := openMemory(t, store, o)
+		define(t, l, vote())
+		enrollUnder(t, l, "vote", levels(c.holders), "5", "ann")
+		if c.before != nil {
+			c.before(l)
+		}
+		order := Order{Buyer: "acme", Question: "vote", Epsilon: half, Objects: []string{"ann"}}
+		reserve(t, l, ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+		if c.lost {
+			o.NoiseKey = NoiseKeys{}
+			l = openMemory(t, store, o)
+		}
+		order.Buyer, order.Epsilon = "zeta", eps(t, c.level)
+		want := time.Time{}
+		if c.later {
+			want = now.Add(time.Hour)
+		}
+		got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: order.Buyer, Objects: order.Objects, Epsilons: []privacy.Epsilon{order.Epsilon}})
+		must(t, err)
+		if at := got.Levels[0]; at.Later > 0 != c.later || !at.From.Equal(want) || len(got.Refused) > 0 && !got.Refused[0].From.Equal(want) {
+			t.Errorf("%s: the budget is %+v", c.name, got)
+		}
+		var refused *RefusedError
+		_, err = l.Sell(t.Context(), SellRequest{Key: "sell", Order: order, Truth: TruthOf("yes")})
+		if errors.As(err, &refused) != (len(got.Refused) > 0) || refused != nil && fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) != fmt.Sprint(got.Levels[0]) {
+			t.Errorf("%s: the order comes to %v, and the budget is %+v", c.name, err, got)
+		}
+		if now = want; c.later {
+			sell(t, l, SellRequest{Key: "sell", Order: order, Truth: TruthOf("yes")})
 		}
 	}
 }

@@ -59,6 +59,7 @@ type kind struct {
 	expires time.Time       // the end of the last reservation that holds something of the object, or zero
 	allowed places          // levels that may be had though the terms say otherwise, because the buyer holds them
 	blocked places          // levels that may not be had though the terms say otherwise, because others hold them
+	waiting places          // levels that may be had later, when those who reserved them do not hold them; if only is set, also when the sale opens
 	only    bool            // nothing but recorded levels can be had, which are those allowed: the noise key is missing
 }
 
@@ -230,6 +231,9 @@ func (o *Outlook) except(x *terms.Subject, k *kind) error {
 		case refusal != nil && offered.reasons[i] == "":
 			k.blocked.add(i)
 			o.odd = true
+			if refusal.Remedy == vocabulary.RemedyWaiting {
+				k.waiting.add(i)
+			}
 		}
 	}
 	return nil
@@ -239,11 +243,15 @@ func (o *Outlook) except(x *terms.Subject, k *kind) error {
 func (o *Outlook) allowRecorded(x *terms.Subject, k *kind) {
 	o.odd = true
 	offered := o.offers[k.policy]
-	held := k.allowed
-	k.allowed = places{}
+	held, waiting := k.allowed, k.waiting
+	k.allowed, k.waiting = places{}, places{}
 	for i, epsilon := range o.Levels {
 		_, recorded := x.Chain.At(epsilon)
-		if recorded && !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)) {
+		switch {
+		case !recorded:
+		case waiting.has(i) || offered.comes(i) && !held.has(i):
+			k.waiting.add(i)
+		case !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)):
 			k.allowed.add(i)
 		}
 	}
