@@ -13,6 +13,7 @@ import (
 	"github.com/sluicedp/sluice/internal/familytest"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -172,10 +173,20 @@ func (b *bazaar) check(buyer string, names []string) {
 			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
 		}
 	}
-	if b.ledger.budgets = (budgets{}); !b.Failed() {
-		if fresh := b.budget(buyer, names, levels...); fmt.Sprint(fresh) != fmt.Sprint(got) {
-			b.Errorf("what was kept is %+v, and it is %+v", got, fresh)
-		}
+	b.checkKept(BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+}
+
+// checkKept compares a budget that may be kept with one for which everybody is looked at. What is kept stays.
+func (b *bazaar) checkKept(r BudgetRequest) {
+	b.Helper()
+	got, err := b.ledger.Budget(b.Context(), r)
+	must(b.T, err)
+	kept := b.ledger.budgets.kept
+	b.ledger.budgets.kept = nil
+	fresh, err := b.ledger.Budget(b.Context(), r)
+	must(b.T, err)
+	if b.ledger.budgets.kept = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
+		b.Errorf("kept of %+v is %+v, and it is %+v", r, got, fresh)
 	}
 }
 
@@ -234,9 +245,8 @@ func (b *bazaar) checkTime(buyer, name string) {
 	b.Helper()
 	names := []string{name}
 	at := b.budget(buyer, names, b.epsilon(1, 25)).Levels[0]
-	held := b.held(name)
 	present := b.now
-	if at.Later == 0 && at.Can == 0 && !held {
+	if at.Later == 0 && at.Can == 0 {
 		b.now = present.AddDate(10, 0, 0) // no time helps
 		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 {
 			b.Errorf("%q of %s: ε=%s is possible ten years later, and the budget says %+v", buyer, name, at.Epsilon, at)
@@ -248,7 +258,7 @@ func (b *bazaar) checkTime(buyer, name string) {
 			b.Errorf("%q of %s: ε=%s is to be possible from %v, and is refused: %v", buyer, name, at.Epsilon, at.From, refused)
 		}
 		b.now = at.From.Add(-1)
-		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !held {
+		if can, _, _ := b.tried(buyer, names, at.Epsilon); can > 0 && !b.held(name) {
 			b.Errorf("%q of %s: ε=%s is possible before %v", buyer, name, at.Epsilon, at.From)
 		}
 	}
@@ -273,6 +283,73 @@ func TestABudgetAgreesWithOrders(t *testing.T) {
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
+		}
+	}
+}
+
+// Who waits for others' reservation of a level is told until when, unless somebody holds the level.
+func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
+	half := eps(t, "0.5")
+	levels := func(holders int) policy.Policy {
+		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders = half, holders })
+	}
+	rising, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")})
+	must(t, err)
+	lower, err := policy.Min(levels(1), rising)
+	must(t, err)
+	lowered := func(l *Ledger) { // below what was released: that is still to be had
+		carryOut(t, l, order(t, "raise", "1", "ann"))
+		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})
+		must(t, err)
+	}
+	sold := func(l *Ledger) { sell(t, l, purchase(t, "sale", "initech", "0.5", "ann")) }
+	for _, c := range []struct {
+		name    string
+		holders int
+		before  func(l *Ledger)
+		lost    bool // the noise key
+		level   string
+		later   bool
+	}{
+		{"reserved", 1, nil, false, "0.5", true},
+		{"another level is reserved", 1, nil, false, "1", false},
+		{"reserved beside one who holds it", 2, sold, false, "0.5", true},
+		{"the ceiling is lower by now", 1, lowered, false, "0.5", true},
+		{"without the noise key", 1, nil, true, "0.5", false},
+		{"recorded, without the noise key", 2, sold, true, "0.5", true},
+	} {
+		now, store := epoch(), &kvtest.Memory{}
+		begin(t, store)
+		o := Options{Now: func() time.Time { return now }, NoiseKey: noiseKeys("2026")}
+		l := openMemory(t, store, o)
+		define(t, l, vote())
+		enrollUnder(t, l, "vote", levels(c.holders), "5", "ann")
+		if c.before != nil {
+			c.before(l)
+		}
+		order := Order{Buyer: "acme", Question: "vote", Epsilon: half, Objects: []string{"ann"}}
+		reserve(t, l, ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+		if c.lost {
+			o.NoiseKey = NoiseKeys{}
+			l = openMemory(t, store, o)
+		}
+		order.Buyer, order.Epsilon = "zeta", eps(t, c.level)
+		want := time.Time{}
+		if c.later {
+			want = now.Add(time.Hour)
+		}
+		got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: order.Buyer, Objects: order.Objects, Epsilons: []privacy.Epsilon{order.Epsilon}})
+		must(t, err)
+		if at := got.Levels[0]; at.Later > 0 != c.later || !at.From.Equal(want) || len(got.Refused) > 0 && !got.Refused[0].From.Equal(want) {
+			t.Errorf("%s: the budget is %+v", c.name, got)
+		}
+		var refused *RefusedError
+		_, err = l.Sell(t.Context(), SellRequest{Key: "sell", Order: order, Truth: TruthOf("yes")})
+		if errors.As(err, &refused) != (len(got.Refused) > 0) || refused != nil && fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) != fmt.Sprint(got.Levels[0]) {
+			t.Errorf("%s: the order comes to %v, and the budget is %+v", c.name, err, got)
+		}
+		if now = want; c.later {
+			sell(t, l, SellRequest{Key: "sell", Order: order, Truth: TruthOf("yes")})
 		}
 	}
 }
@@ -343,6 +420,86 @@ func TestABudgetIsKept(t *testing.T) {
 			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
 				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
 			}
+		}
+	}
+}
+
+// Whatever happens, and however much time passes, what is kept is what there is.
+func TestAKeptBudgetIsTheBudget(t *testing.T) {
+	for seed := range tests.Tries(10, 60, 3_000) {
+		b := newBazaar(t, uint64(1000+seed))
+		var asked []BudgetRequest // again and again
+		for _, buyer := range []string{"", "acme", "zeta", "newcomer"} {
+			r := BudgetRequest{Question: "vote", Buyer: buyer, All: true}
+			asked = append(asked, r)
+			for r.All = false; len(asked)%4 > 0; asked = append(asked, r) {
+				r.Objects, r.Epsilons = b.some(), nil
+				slices.Sort(r.Objects)
+				for range b.random.IntN(4) {
+					r.Epsilons = append(r.Epsilons, b.epsilon(1, 25))
+				}
+			}
+		}
+		for range 60 {
+			switch b.random.IntN(12) {
+			default:
+				b.act()
+			case 0, 1, 2, 3:
+				b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
+			case 4:
+				must(t, b.ledger.Forget(t.Context(), b.key(), b.some()[0]))
+			case 5:
+				var refused *RefusedError
+				if err := b.ledger.BeginEpoch(t.Context(), b.key(), "vote", b.some()[0]); err != nil && !errors.As(err, &refused) {
+					t.Fatal(err)
+				}
+			}
+			for _, r := range asked {
+				b.checkKept(r)
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// A budget is kept no longer than until the first end of a reservation, whichever it is, and until the ceiling rises, also where all levels
+// that are asked about can be had: the largest ε is another one then.
+func TestTimeEndsAKeptBudget(t *testing.T) {
+	rising, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")})
+	must(t, err)
+	stride := func(m *policy.Market) { m.Stride, m.Holders = eps(t, "0.5"), 1 }
+	for _, c := range []struct {
+		name     string
+		policy   policy.Policy
+		buyer    string
+		reserved []string // questions in which another buyer reserves the highest level: in the first for an hour, in the second for two
+		levels   []privacy.Epsilon
+	}{
+		{"the level has all its holders", market(t, "1", stride), "zeta", []string{"vote"}, []privacy.Epsilon{eps(t, "1")}},
+		{"two reservations hold what the cap allows", market(t, "1"), "zeta", []string{"home", "diet"}, []privacy.Epsilon{eps(t, "1")}},
+		{"the ceiling rises above all levels", rising, "", nil, []privacy.Epsilon{eps(t, "0.3")}},
+		{"the ceiling rises, and no levels are given", rising, "", nil, nil},
+	} {
+		now := epoch()
+		l := inMemory(t, Options{Now: func() time.Time { return now }})
+		for _, question := range []string{"vote", "home", "diet"} {
+			define(t, l, Question{Name: question, Values: []string{"yes", "no"}})
+			enrollUnder(t, l, question, c.policy, "2", "ann")
+		}
+		for i, question := range c.reserved {
+			o := Order{Buyer: "acme", Question: question, Epsilon: eps(t, "1"), Objects: []string{"ann"}}
+			reserve(t, l, ReserveRequest{Key: question, Order: o, For: time.Duration(i+1) * time.Hour})
+		}
+		r := BudgetRequest{Question: "vote", Buyer: c.buyer, Objects: []string{"ann"}, Epsilons: c.levels}
+		before, err := l.Budget(t.Context(), r)
+		must(t, err)
+		now = now.Add(time.Hour)
+		got, err := l.Budget(t.Context(), r)
+		must(t, err)
+		if before.Largest == eps(t, "1") || got.Largest != eps(t, "1") {
+			t.Errorf("%s: first the largest ε is %s, and then %s", c.name, before.Largest, got.Largest)
 		}
 	}
 }

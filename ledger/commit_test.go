@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -222,6 +225,107 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 		}
 	}
 	auditStore(t, s)
+}
+
+// Who shares a commit with a sale, and is refused halfway, is refused for what the sale took, not for what it would have taken: it is drawn again.
+func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
+	path := create(t)
+	l := sellers(t, open(t, path, Options{}), "1.5", "1", "ann", "bea", "eve")
+	define(t, l, smoker())
+	enrollUnder(t, l, "smoker", market(t, "1.5"), "1", "bea")
+	closed(t, l)
+	l, s := openShim(t, path, Options{})
+	commit := s.holdCommit(t)
+	leads := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
+	commit.wait(t)
+	var asked atomic.Int32
+	sale := async(func() (Sale, error) {
+		r := purchase(t, "sale", "acme", "0.6", "bea")
+		r.Question = "smoker"
+		r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
+			if asked.Add(1) > 1 {
+				return nil, errors.New("the source is down")
+			}
+			return TruthOf("yes")(ctx, question, objects)
+		}
+		return l.Sell(t.Context(), r)
+	})
+	waitQueued(t, l, 1)
+	raise := async(func() (RaiseResult, error) { return l.Raise(t.Context(), order(t, "raise", "0.9", "ann", "bea")) })
+	waitQueued(t, l, 2)
+	commit.open()
+	must(t, await(t, leads).err)
+	must(t, await(t, sale).err)
+	if got := refusals(t, await(t, raise).err); len(got) != 1 || got[0].Spent != eps(t, "0.6") {
+		t.Errorf("refused is %+v", got)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the source of truths is asked %d times", n)
+	}
+	auditStore(t, s)
+}
+
+// A transaction may be made again without somebody, and then somebody else, before whom it stood, may come to something else. Who was refused behind
+// that one is decided anew. No time passes between the two.
+func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
+	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
+	commit := s.holdCommit(t)
+	leads := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
+	commit.wait(t)
+	var answers []chan answer[uint64]
+	submit := func(decide engine.Decision) {
+		answers = append(answers, async(func() (uint64, error) {
+			_, last, err := l.engine.Submit(t.Context(), decide)
+			return last, err
+		}))
+		waitQueued(t, l, len(answers))
+	}
+	buyer := func(s *state.State, name string) []event.Change {
+		end := &event.Settled{Key: name, Digest: [32]byte{1}, First: s.Counters.Events + 1, Final: true}
+		return []event.Change{&event.BuyerNamed{Number: s.Counters.Buyers + 1, Name: name}, end}
+	}
+	taken := errors.New("somebody has taken the first number")
+	var times []time.Time
+	calls := [3]int{}
+	submit(func(s *state.State) ([]event.Change, error) { // it can be done once
+		times = append(times, s.Clock)
+		if calls[0]++; calls[0] > 1 {
+			return nil, batch.ErrOvertaken
+		}
+		return buyer(s, "acme"), nil
+	})
+	submit(func(s *state.State) ([]event.Change, error) {
+		times = append(times, s.Clock)
+		if calls[1]++; s.Counters.Buyers > 0 {
+			return nil, taken
+		}
+		return buyer(s, "zeta"), nil
+	})
+	submit(func(s *state.State) ([]event.Change, error) {
+		calls[2]++
+		_, _, err := fold.Record(s, buyer(s, "initech"))
+		return nil, errors.Join(errors.New("refused halfway"), err)
+	})
+	commit.open()
+	must(t, await(t, leads).err)
+	for i, want := range []bool{false, true, false} {
+		if a := await(t, answers[i]); (a.err == nil) != want {
+			t.Errorf("request %d: %v", i, a.err)
+		}
+	}
+	if want := [3]int{2, 3, 2}; calls != want {
+		t.Errorf("they are decided %d times, want %d", calls, want)
+	}
+	if len(slices.Compact(times)) != 1 {
+		t.Errorf("they are decided at %v", times)
+	}
+	must(t, l.engine.View(t.Context(), func(s *state.State) error {
+		name, err := s.BuyerName(1)
+		if s.Counters.Buyers != 1 || name != "zeta" {
+			t.Errorf("of %d buyers the first is %q", s.Counters.Buyers, name)
+		}
+		return err
+	}))
 }
 
 // A policy that was used in a batch whose commit failed must not live on in memory: its number goes to

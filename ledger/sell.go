@@ -330,7 +330,6 @@ func (x *selling) response(one line) event.Response {
 
 // record records what was decided.
 func (x *selling) record(s *state.State) error {
-	x.truths.Forget() // all is drawn
 	end := x.settle(s)
 	named, d := x.begin(s)
 	if x.Reserved != 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // couple are two hosts of a ledger: a has it, and b has a copy of its file.
@@ -452,6 +453,35 @@ func TestATakeoverSetsKeys(t *testing.T) {
 	next, err := b.TakeOver(t.Context())
 	must(t, err)
 	release(t, next, releaseOf(t, "with the key", "bea", "2"))
+	closed(t, next)
+	must(t, c.a.Close())
+}
+
+// A standby answers as a host that has all keys. When it takes over without one, it answers anew, not with what it kept.
+func TestATakeoverKeepsNoBudget(t *testing.T) {
+	c := newCouple(t, "ann")
+	closed(t, c.a)
+	with := c.options("a")
+	with.NoiseKey = noiseKeys("2026")
+	c.a = open(t, c.file, with)
+	enroll(t, c.a, "vote", "900", "bea")
+	c.file = filepath.Join(pace.Scratch(t), "b.db")
+	_, err := c.a.Backup(t.Context(), c.file, nil)
+	must(t, err)
+	b := c.follows()
+	can := func(l *Ledger) uint64 {
+		got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Objects: []string{"bea"}, Epsilons: []privacy.Epsilon{eps(t, "1")}})
+		must(t, err)
+		return got.Levels[0].Can
+	}
+	if can(b) != 1 || len(b.budgets.kept) != 1 {
+		t.Errorf("the standby says that %d can answer, and keeps %d budgets", can(b), len(b.budgets.kept))
+	}
+	next, err := b.TakeOver(t.Context())
+	must(t, err)
+	if can(next) != 0 {
+		t.Error("who has taken over says that somebody can answer whose noise key it has not")
+	}
 	closed(t, next)
 	must(t, c.a.Close())
 }

@@ -46,9 +46,10 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	if err := l.startJournal(); err != nil {
 		return nil, err
 	}
-	for err = errTakenBack; err == errTakenBack; { // each time somebody else is refused
+	now := l.Clock()
+	for err = errTakenBack; err == errTakenBack; { // each time somebody else is refused, and no time passes
 		err = l.Store.Update(func(w kv.Writer) error {
-			s, err := l.carryOut(batch, w)
+			s, err := l.carryOut(batch, w, now)
 			if over, can := w.(table.Checker); can && err == nil {
 				err = over.Check()
 			}
@@ -123,16 +124,24 @@ func (l *Engine) observe(batch []*Proposal, s *state.State, took time.Duration) 
 	l.Observer.Committed(c)
 }
 
-// carryOut decides and folds a batch in a transaction, and returns the state behind it.
-func (l *Engine) carryOut(batch []*Proposal, w kv.Writer) (*state.State, error) {
-	s, err := l.begin(w)
+// carryOut decides and folds a batch in a transaction, and returns the state behind it. If a proposal comes to something else when the transaction is
+// made again, such as because its truth is gone meanwhile, those behind it are decided anew: they may be refused because of what has not happened.
+func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state.State, error) {
+	s, err := l.begin(w, now)
 	if err != nil {
 		return nil, err
 	}
+	anew := false // somebody comes to something else than before
 	for _, p := range batch {
-		if err := p.carryOut(s); err != nil {
-			return nil, err
+		if p.refused = p.refused && !anew; err != nil {
+			continue
 		}
+		first, last := p.first, p.last
+		err = p.carryOut(s)
+		anew = anew || p.first != first || p.last != last
+	}
+	if err != nil {
+		return nil, err
 	}
 	if s.Counters.Events == s.Durable.Events {
 		return s, nil
@@ -148,9 +157,8 @@ func (l *Engine) carryOut(batch []*Proposal, w kv.Writer) (*state.State, error) 
 	return s, fold.Flush(s)
 }
 
-// begin begins a transaction at the time that the clock says.
-func (l *Engine) begin(w kv.Writer) (*state.State, error) {
-	now := l.Clock()
+// begin begins a transaction at a time.
+func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if err := event.CheckTime(now); err != nil {
 		return nil, err
 	}
@@ -234,8 +242,8 @@ func describe(s *state.State, batch []*Proposal) error {
 }
 
 // carryOut decides a proposal and records its changes. The error is one of writing, or [errTakenBack]; that of a
-// refusal stays with the proposal, which is not decided again when the transaction is made again: what lies before it in the
-// batch comes to the same then, and a refusal is told to whoever watches.
+// refusal stays with the proposal, which is not decided again when the transaction is made again, since a refusal is told to whoever
+// watches; unless what lies before it in the batch does not come to the same then.
 func (p *Proposal) carryOut(s *state.State) error {
 	if p.refused {
 		return nil

@@ -41,7 +41,7 @@ type Proposal struct {
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
 	err         error
-	refused     bool      // it is not decided again
+	refused     bool      // it is not decided again, as long as those before it come to the same
 	turn        chan bool // gets true when it is to lead, and false when it is settled; nil if it leads at once, and is in the batch
 }
 

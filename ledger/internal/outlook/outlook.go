@@ -59,6 +59,7 @@ type kind struct {
 	expires time.Time       // the end of the last reservation that holds something of the object, or zero
 	allowed places          // levels that may be had though the terms say otherwise, because the buyer holds them
 	blocked places          // levels that may not be had though the terms say otherwise, because others hold them
+	waiting places          // levels that may be had later, when those who reserved them do not hold them; if only is set, also when the sale opens
 	only    bool            // nothing but recorded levels can be had, which are those allowed: the noise key is missing
 }
 
@@ -161,10 +162,8 @@ func (o *Outlook) turnTo(k kind) {
 func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error) {
 	o.offer(x.Chain.Policy, x.Policy)
 	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered, only: span.Recorded}
-	if len(x.Object.Held) > 0 {
-		if k.expires, err = o.State.HeldUntil(x.Object); err != nil {
-			return k, err
-		}
+	if k.expires, err = o.heldUntil(x); err != nil {
+		return k, err
 	}
 	if o.Buying {
 		if k.held = x.Chain.HeldBy(o.Bid.Buyer); k.held.IsZero() {
@@ -180,6 +179,21 @@ func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error)
 		o.allowRecorded(x, &k)
 	}
 	return k, nil
+}
+
+// heldUntil returns when the last of the reservations ends that hold something of an object, or zero. The end of each changes something.
+func (o *Outlook) heldUntil(x *terms.Subject) (last time.Time, err error) {
+	for _, number := range x.Object.Held {
+		r, err := o.State.Sale(number)
+		if err != nil {
+			return last, err
+		}
+		if r.HoldsOn(x.Object, o.State.Now) {
+			o.changes(r.Expires)
+			last = rules.Latest(last, r.Expires)
+		}
+	}
+	return last, nil
 }
 
 // except notes at which levels the buyer is not treated as the terms alone say: because it holds the response, or others do.
@@ -217,6 +231,9 @@ func (o *Outlook) except(x *terms.Subject, k *kind) error {
 		case refusal != nil && offered.reasons[i] == "":
 			k.blocked.add(i)
 			o.odd = true
+			if refusal.Remedy == vocabulary.RemedyWaiting {
+				k.waiting.add(i)
+			}
 		}
 	}
 	return nil
@@ -226,11 +243,15 @@ func (o *Outlook) except(x *terms.Subject, k *kind) error {
 func (o *Outlook) allowRecorded(x *terms.Subject, k *kind) {
 	o.odd = true
 	offered := o.offers[k.policy]
-	held := k.allowed
-	k.allowed = places{}
+	held, waiting := k.allowed, k.waiting
+	k.allowed, k.waiting = places{}, places{}
 	for i, epsilon := range o.Levels {
 		_, recorded := x.Chain.At(epsilon)
-		if recorded && !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)) {
+		switch {
+		case !recorded:
+		case waiting.has(i) || offered.comes(i) && !held.has(i):
+			k.waiting.add(i)
+		case !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)):
 			k.allowed.add(i)
 		}
 	}

@@ -23,6 +23,11 @@ type offer struct {
 	closes  time.Time               // when they close for good, or zero
 }
 
+// comes tells whether the terms sell a level later, by its place.
+func (f *offer) comes(i int) bool {
+	return f.reasons[i] == vocabulary.SaleClosed && !f.opens.IsZero()
+}
+
 // offer returns what the policy of a number lets the buyer have.
 func (o *Outlook) offer(number uint32, p policy.Policy) *offer {
 	if known := o.offers[number]; known != nil {
@@ -57,9 +62,11 @@ func (o *Outlook) changes(at time.Time) {
 }
 
 // from returns when time alone will allow an object of a kind a level, if nothing else is asked of it until then. ever is false if it
-// never will.
-func (o *Outlook) from(f *offer, k *kind, epsilon privacy.Epsilon) (at time.Time, ever bool) {
-	at, ever = f.policy.Reaches(budget.Plus(epsilon, k.beside), k.buyers)
+// never will. within tells whether its budget allows the level at once.
+func (o *Outlook) from(f *offer, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
+	if ever = within; !within {
+		at, ever = f.policy.Reaches(budget.Plus(epsilon, k.beside), k.buyers)
+	}
 	at = rules.Latest(at, k.expires, f.opens, o.State.Clock)
 	return at, ever && (f.closes.IsZero() || at.Before(f.closes))
 }
@@ -80,6 +87,9 @@ func (o *Outlook) sumAlike(k *kind, one *alike) {
 	for i := len(o.Levels) - 1; i >= 0; i-- {
 		now, ever = now+uint64(one.now[i+1]), ever+uint64(one.ever[i+1])
 		switch sum := &o.counts[i]; {
+		case o.waits(k, i):
+			o.wait(sum, f, k, now, true)
+			o.wait(sum, f, k, ever-now, false)
 		case k.blocked.has(i):
 		case k.allowed.has(i):
 			sum.Can += now
@@ -88,14 +98,10 @@ func (o *Outlook) sumAlike(k *kind, one *alike) {
 		case f.reasons[i] == "":
 			sum.Can += now
 			o.pay(sum, f, k, now)
-			o.wait(sum, f, k, ever-now)
-		case f.reasons[i] == vocabulary.SaleClosed && !f.opens.IsZero():
-			o.wait(sum, f, k, ever)
+			o.wait(sum, f, k, ever-now, false)
 		}
 	}
-	if one.now != one.ever { // somebody waits
-		o.changesOf(f, k)
-	}
+	o.rises(f, k)
 }
 
 // pay adds what objects cost. A sum that is too large stays at the largest there is.
@@ -112,29 +118,32 @@ func (o *Outlook) pay(sum *vocabulary.BudgetLevel, f *offer, k *kind, objects ui
 	}
 }
 
-// wait adds objects that must wait for a level.
-func (o *Outlook) wait(sum *vocabulary.BudgetLevel, f *offer, k *kind, objects uint64) {
+// waits tells whether those of a kind can have a level by its place, as far as their budgets go, but only later.
+func (o *Outlook) waits(k *kind, i int) bool {
+	return k.waiting.has(i) || !k.only && !k.allowed.has(i) && o.offers[k.policy].comes(i)
+}
+
+// wait adds objects that must wait for a level. within tells whether their budgets allow it at once.
+func (o *Outlook) wait(sum *vocabulary.BudgetLevel, f *offer, k *kind, objects uint64, within bool) {
 	if objects == 0 {
 		return
 	}
-	if at, ever := o.from(f, k, sum.Epsilon); ever {
+	if at, ever := o.from(f, k, sum.Epsilon, within); ever {
 		sum.Later += objects
 		sum.From = rules.Latest(sum.From, at)
 	}
 }
 
-// changesOf notes when time next changes what objects of a kind can have.
-func (o *Outlook) changesOf(f *offer, k *kind) {
-	buyers := k.buyers
+// rises notes when the ceiling of a kind is higher next. That may change the largest ε, even if all can have each of the levels.
+func (o *Outlook) rises(f *offer, k *kind) {
+	most := k.buyers
 	if !k.expires.IsZero() {
-		o.changes(k.expires)
-		buyers++ // as if whoever reserves had bought
-		if at, ever := f.policy.Rises(o.State.Clock, buyers+1); ever {
+		most++ // as if whoever reserves had bought
+	}
+	for buyers := k.buyers; buyers <= most; buyers++ {
+		if at, ever := f.policy.Rises(o.State.Clock, buyers); ever {
 			o.changes(at)
 		}
-	}
-	if at, ever := f.policy.Rises(o.State.Clock, k.buyers); ever {
-		o.changes(at)
 	}
 }
 
@@ -163,9 +172,9 @@ func (o *Outlook) refuseAtTop(x *terms.Subject, k *kind, span *rules.Span) error
 		}
 	}
 	var from time.Time
-	ever := reason == vocabulary.ChainCeiling || reason == vocabulary.ObjectCap || reason == vocabulary.SaleClosed && !f.opens.IsZero()
+	ever := reason == vocabulary.ChainCeiling || reason == vocabulary.ObjectCap || o.waits(k, i)
 	if ever = ever && !span.Ever.Less(top); ever {
-		from, ever = o.from(f, k, top)
+		from, ever = o.from(f, k, top, !span.Now.Less(top))
 	}
 	o.refuse(reason, largest, from, ever)
 	return nil
