@@ -257,6 +257,9 @@ func begunSale(s *state.State, c *event.SaleMade, ev event.Event) (state.Sale, e
 	if !r.Holds(ev.Time) || r.Buyer != c.Buyer || r.Question != c.Question || r.Epsilon != c.Epsilon || r.Objects < c.Objects || r.Price < c.Price {
 		return r, errs.Corrupt(nil, "sale %d is not what was reserved", c.Sale)
 	}
+	if err := checkDropped(s, c.Sale, r, c); err != nil {
+		return r, err
+	}
 	r.Status, r.Promised, r.Expires = state.SaleSold, r.Price, time.Time{}
 	r.Objects, r.Price, r.Refused, r.Event = c.Objects, c.Price, c.Refused, ev.Number
 	return r, nil

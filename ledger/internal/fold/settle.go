@@ -59,6 +59,9 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	if err == nil && (r.Refused != c.Refused || r.Event+r.Objects+r.Refused+1 != number) {
 		err = errs.Corrupt(nil, "request %q settles sale %d, which is another's", c.Key, c.Sale)
 	}
+	if err == nil && r.Status == state.SaleSold && r.Granted != 0 && r.Refused > 0 && !s.Counters.Underway.Loose {
+		err = checkReserved(s, r, c, number)
+	}
 	return err
 }
 
