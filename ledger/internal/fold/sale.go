@@ -130,6 +130,9 @@ func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
 	if err := checkPrice(s, r, ch, o, c.Price, ev); err != nil {
 		return errs.Corrupt(nil, "object %q, reservation %d: %v", c.Object, c.Sale, err)
 	}
+	if err := checkHeldRoom(s, c, r, &ch, o, ev.Time); err != nil {
+		return err
+	}
 	if o.Held, err = stillHeld(s, o.Held, 0, ev.Time); err != nil {
 		return err
 	}
