@@ -137,7 +137,7 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 // endsRequest tells whether an event is the last one of a request, but for the one that settles it.
 func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	goesOn := map[event.Kind][]event.Kind{
-		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
+		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindBound, event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
 		event.KindCharged: {event.KindCharged, event.KindAnswered}, event.KindAnswered: {event.KindRefused}, event.KindRefused: {event.KindRefused}, event.KindSold: {event.KindRefused}, event.KindHeld: {event.KindRefused},
 	}
 	switch c.Kind() {

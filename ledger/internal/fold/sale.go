@@ -353,6 +353,9 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 		}
 		noteSpent(&s.Counters.Underway, cost, 1)
 	}
+	if c.Method == event.MethodRaise {
+		noteDrawn(&s.Counters.Underway, r.Question, o.Latest)
+	}
 	if err := handOver(s, &ch, r, c); err != nil {
 		return err
 	}
