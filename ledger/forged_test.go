@@ -137,7 +137,7 @@ func withSettled(number uint64, changes []event.Change) (all []event.Change) {
 // endsRequest tells whether an event is the last one of a request, but for the one that settles it.
 func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 	goesOn := map[event.Kind][]event.Kind{
-		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
+		event.KindPolicy: {event.KindEnrolled, event.KindTerms}, event.KindBuyer: {event.KindReserved, event.KindSale}, event.KindBound: {event.KindBound, event.KindReleased, event.KindCharged, event.KindSale, event.KindSettled},
 		event.KindCharged: {event.KindCharged, event.KindAnswered}, event.KindAnswered: {event.KindRefused}, event.KindRefused: {event.KindRefused}, event.KindSold: {event.KindRefused}, event.KindHeld: {event.KindRefused},
 	}
 	switch c.Kind() {
@@ -692,7 +692,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 func TestApplyRefusesForgeries(t *testing.T) {
 	g := newGround(t, nil)
 	must(t, replayWhole(&kvtest.Memory{}, g.log))
-	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.ends(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
+	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.captures(t), g.holds(t), g.ends(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 		}

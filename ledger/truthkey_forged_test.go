@@ -1,12 +1,15 @@
 package ledger
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/policy"
 )
 
 // bindings are forgeries of what ties chains to their truths, on a ground with a truth key: there ann and bob are bound by
@@ -29,21 +32,52 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 	before := func(first event.Change, then ...event.Change) []event.Change {
 		return append([]event.Change{first}, then...)
 	}
+	drawn := []event.Change{binding("ann", 2), released("ann", 2, "0.1", event.MethodRaise)}
+	lower := []event.Change{released("ann", 1, "0.1", event.MethodDegrade)}
+	charges := func(names ...string) (all []event.Change) {
+		for _, name := range names {
+			all = append(all, &event.Charged{Object: name, Question: 1, Epsilon: eps(t, "0.1")})
+		}
+		about := *answer
+		about.Panel, about.Objects = event.PanelOf(names), uint64(len(names))
+		return append(all, &about)
+	}
+	sold := func(names ...string) []event.Change {
+		d := aSale(t, third, hooli, "0.5", 50*uint64(len(names)))
+		d.Objects = uint64(len(names))
+		changes := []event.Change{&event.SaleMade{Deal: d, Tally: event.SaleTally{Draws: d.Objects}}}
+		for _, name := range names {
+			changes = append(changes, &event.Sold{Object: name, Sale: third, Price: 50, Response: at("0.5", event.MethodRaise)})
+		}
+		return changes
+	}
+	two := append([]event.Change{enrolment(t, "gil", 1, "2")}, binding("fay", 1), binding("gil", 1))
+	both := append([]event.Change{enrolment(t, "gil", 3, "2")}, binding("eve", 1), binding("gil", 1))
 	bob := g.forgotten["bob"]
 	back := []event.Change{&bob, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}
 	return map[string]pairOfLogs{
-		"bound twice":             {sound: []event.Change{binding("ann", 2)}, forged: []event.Change{binding("ann", 1)}, why: "a second time"},
-		"bound twice in a row":    {sound: []event.Change{binding("ann", 2)}, forged: []event.Change{binding("ann", 2), binding("ann", 2)}, why: "a second time"},
-		"bound in no question":    {sound: []event.Change{binding("ann", 2)}, forged: []event.Change{binding("bob", 2)}, why: "without being enrolled"},
-		"a stranger is bound":     {sound: []event.Change{binding("ann", 2)}, forged: []event.Change{binding("zoe", 1)}, why: "without being enrolled"},
-		"bound after it has gone": {sound: []event.Change{binding("ann", 2)}, forged: []event.Change{binding("dan", 1)}, why: "after it has withdrawn"},
+		"bound twice":             {sound: drawn, forged: []event.Change{binding("ann", 1)}, why: "a second time"},
+		"bound twice in a row":    {sound: drawn, forged: []event.Change{binding("ann", 2), binding("ann", 2)}, why: "a second time"},
+		"bound in no question":    {sound: drawn, forged: []event.Change{binding("bob", 2)}, why: "without being enrolled"},
+		"a stranger is bound":     {sound: drawn, forged: []event.Change{binding("zoe", 1)}, why: "without being enrolled"},
+		"bound after it has gone": {sound: drawn, forged: []event.Change{binding("dan", 1)}, why: "after it has withdrawn"},
 
-		"a second truth key":      {sound: []event.Change{binding("ann", 2)}, forged: []event.Change{&event.TruthKeySet{Check: event.Tag{1}}}, why: "a second truth key"},
+		"a second truth key":      {sound: drawn, forged: []event.Change{&event.TruthKeySet{Check: event.Tag{1}}}, why: "a second truth key"},
 		"raised unbound":          {sound: before(binding("ann", 2), released("ann", 2, "0.1", event.MethodRaise)), forged: []event.Change{released("ann", 2, "0.1", event.MethodRaise)}, why: "not bound to"},
 		"raised, bound elsewhere": {sound: before(binding("ann", 2), released("ann", 2, "0.1", event.MethodRaise)), forged: []event.Change{binding("fay", 1), released("ann", 2, "0.1", event.MethodRaise)}, why: "not bound to"},
 		"derived unbound":         {sound: []event.Change{released("ann", 1, "0.1", event.MethodDegrade)}, forged: []event.Change{released("ann", 1, "0.3", event.MethodDegrade)}, why: "by degrade"},
 		"sold unbound":            {sound: before(binding("eve", 1), sale...), forged: sale, why: "not bound to"},
 		"charged unbound":         {sound: []event.Change{binding("fay", 1), charge, answer}, forged: []event.Change{charge, answer}, why: "not bound to"},
+
+		"bound for nothing":                   {sound: drawn, forged: drawn[:1], why: "binds 1 chains to truths that nothing is drawn from"},
+		"bound for another's draw":            {sound: drawn, forged: slices.Concat([]event.Change{binding("fay", 1)}, drawn), why: "binds 1 chains"},
+		"bound for its draw elsewhere":        {sound: drawn, forged: []event.Change{binding("ann", 2), released("ann", 1, "0.3", event.MethodRaise)}, why: "binds 1 chains"},
+		"bound for what is derived":           {sound: lower, forged: append([]event.Change{binding("ann", 2)}, lower...), why: "binds 1 chains"},
+		"bound for a sale of another":         {sound: before(binding("eve", 1), sale...), forged: slices.Concat([]event.Change{binding("eve", 1), binding("fay", 1)}, sale), why: "binds 1 chains"},
+		"bound for a sale of others":          {sound: slices.Concat(both, sold("eve", "gil")), forged: slices.Concat(both, []event.Change{binding("fay", 1)}, sold("eve", "gil")), why: "binds 1 chains"},
+		"bound for a sale of one of them":     {sound: slices.Concat(both, sold("eve", "gil")), forged: slices.Concat(both, sold("gil")), why: "binds 1 chains"},
+		"bound for an answer about one":       {sound: slices.Concat(two, charges("fay", "gil")), forged: slices.Concat(two, charges("gil")), why: "binds 1 chains"},
+		"bound for an answer about the bound": {sound: charges("ann", "bob"), forged: append([]event.Change{binding("fay", 1)}, charges("ann", "bob")...), why: "binds 1 chains"},
 		"raised unbound, once back": {
 			sound:  append(slices.Clone(back), binding("bob", 1), released("bob", 1, "0.1", event.MethodRaise)),
 			forged: append(slices.Clone(back), released("bob", 1, "0.1", event.MethodRaise)), why: "not bound to", after: 10 * time.Hour,
@@ -57,5 +91,52 @@ func TestApplyRefusesForgedBindings(t *testing.T) {
 	must(t, replayWhole(&kvtest.Memory{}, g.log))
 	for name, one := range g.bindings(t) {
 		t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
+	}
+}
+
+// While an audit goes through the log, somebody may be forgotten: it has seen the beginning of a request whole, and sees the rest erased.
+// Such a log is sound, wherever the audit was: with a raise, a sale, a reservation, an answer and a sweep, each of which binds everybody.
+func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
+	for _, name := range []string{"ann", "cid", "dan"} {
+		t.Run(name, func(t *testing.T) {
+			s := &kvtest.Memory{}
+			begin(t, s)
+			l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
+			days, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
+			must(t, err)
+			yes := func(_ context.Context, _ string, names []string) ([]string, error) {
+				return slices.Repeat([]string{"yes"}, len(names)), nil
+			}
+			names := []string{"ann", "bob", "cid", "dan"}
+			for i, p := range []policy.Policy{market(t, "1"), market(t, "1"), market(t, "1"), market(t, "1"), days} {
+				define(t, l, Question{Name: fmt.Sprint("question ", i), Values: []string{"yes", "no"}})
+				enrollUnder(t, l, fmt.Sprint("question ", i), p, "5", names...)
+			}
+			_, err = l.Raise(t.Context(), RaiseRequest{Key: "raises", Question: "question 0", Epsilon: eps(t, "0.5"), Objects: names, Truth: yes})
+			must(t, err)
+			o := purchase(t, "", "acme", "0.5", names...).Order
+			o.Question = "question 1"
+			_, err = l.Sell(t.Context(), SellRequest{Key: "sells", Order: o, Truth: yes})
+			must(t, err)
+			o.Question = "question 2"
+			r := reserve(t, l, ReserveRequest{Key: "reserves", Order: o, For: time.Hour})
+			_, err = l.Capture(t.Context(), CaptureRequest{Key: "captures", Reservation: r.Number, Truth: yes})
+			must(t, err)
+			_, err = l.Answer(t.Context(), AnswerRequest{Key: "answers", Question: "question 3", Query: "majority:yes", Epsilon: eps(t, "0.5"), Objects: names, Truth: yes})
+			must(t, err)
+			_, err = l.Advance(t.Context(), AdvanceRequest{Key: "sweeps", Truth: yes})
+			must(t, err)
+			before := logOf(t, pairs(t, s))
+			forget(t, l, name)
+			after := logOf(t, pairs(t, s))
+			if n := countKind(events(t, l), "bound"); n != 20 {
+				t.Errorf("%d chains are bound", n)
+			}
+			for at := range before {
+				if err := replayWhole(&kvtest.Memory{}, slices.Concat(before[:at], after[at:])); err != nil {
+					t.Errorf("seen whole up to event %d: %v", at, err)
+				}
+			}
+		})
 	}
 }

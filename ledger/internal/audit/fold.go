@@ -719,7 +719,8 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	}
 	if r.Status = state.SaleSold; ev.Change.Kind() == event.KindHeld {
 		r.Status, r.Event = state.SaleReserved, r.Granted
-		if r.Expires.IsZero() { // it was sold since
+		if r.Expires.IsZero() { // it was sold since, but for those refused
+			r.Objects += r.Refused
 			r.Expires = time.Unix(0, math.MaxInt64).UTC()
 		}
 	}

@@ -25,6 +25,7 @@ func applyCharged(s *state.State, c *event.Charged, ev event.Event) error {
 	if err := checkBound(s, &ch); err != nil {
 		return errs.Corrupt(nil, "object %q is charged for question %d: %v", c.Object, c.Question, err)
 	}
+	noteDrawn(&s.Counters.Underway, c.Question, o.Latest)
 	if ch.Answered, err = ch.Answered.Add(c.Epsilon); err == nil {
 		err = chargeObject(s, &o, ch, c.Epsilon, ev)
 	}

@@ -30,7 +30,12 @@ func applyErased(s *state.State, ev event.Event) error {
 		s.Counters.Underway.Enrolled++
 	case *event.Released:
 		s.Counters.Underway.Erased++
+	case *event.TruthBound:
+		if b := &s.Counters.Underway.Bound; b.Last+1 == ev.Number {
+			b.Last = ev.Number // the row goes on
+		}
 	case *event.Charged:
+		s.Counters.Underway.Erased++
 		s.Counters.Charges.Objects++
 		s.Counters.Charges.Erased++
 	case *event.Settled:

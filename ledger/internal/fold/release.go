@@ -24,6 +24,9 @@ func applyReleased(s *state.State, c *event.Released, ev event.Event) error {
 	if err == nil {
 		err = noteResponse(&s.Counters.Underway, c, cost)
 	}
+	if c.Method == event.MethodRaise {
+		noteDrawn(&s.Counters.Underway, c.Question, o.Latest)
+	}
 	if err != nil {
 		return fmt.Errorf("object %q, question %d: %w", c.Object, c.Question, err)
 	}
@@ -74,6 +77,7 @@ func applyBound(s *state.State, c *event.TruthBound, number uint64) error {
 	if err != nil || !keyed || ch.Bound != nil {
 		return errs.Corrupt(err, "object %q is bound to a truth in question %d a second time, or without a key", c.Object, c.Question)
 	}
+	noteBound(&s.Counters.Underway, c.Question, number)
 	ch.Bound = &c.Tag
 	return putBoth(s, c.Question, c.Object, ch, o, number)
 }

@@ -130,6 +130,9 @@ func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
 	if err := checkPrice(s, r, ch, o, c.Price, ev); err != nil {
 		return errs.Corrupt(nil, "object %q, reservation %d: %v", c.Object, c.Sale, err)
 	}
+	if err := checkHeldRoom(s, c, r, &ch, o, ev.Time); err != nil {
+		return err
+	}
 	if o.Held, err = stillHeld(s, o.Held, 0, ev.Time); err != nil {
 		return err
 	}
@@ -257,6 +260,9 @@ func begunSale(s *state.State, c *event.SaleMade, ev event.Event) (state.Sale, e
 	if !r.Holds(ev.Time) || r.Buyer != c.Buyer || r.Question != c.Question || r.Epsilon != c.Epsilon || r.Objects < c.Objects || r.Price < c.Price {
 		return r, errs.Corrupt(nil, "sale %d is not what was reserved", c.Sale)
 	}
+	if err := checkDropped(s, c.Sale, r, c); err != nil {
+		return r, err
+	}
 	r.Status, r.Promised, r.Expires = state.SaleSold, r.Price, time.Time{}
 	r.Objects, r.Price, r.Refused, r.Event = c.Objects, c.Price, c.Refused, ev.Number
 	return r, nil
@@ -346,6 +352,9 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 			return errs.Corrupt(err, "object %q, sale %d", c.Object, c.Sale)
 		}
 		noteSpent(&s.Counters.Underway, cost, 1)
+	}
+	if c.Method == event.MethodRaise {
+		noteDrawn(&s.Counters.Underway, r.Question, o.Latest)
 	}
 	if err := handOver(s, &ch, r, c); err != nil {
 		return err

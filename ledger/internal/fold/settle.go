@@ -59,6 +59,9 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	if err == nil && (r.Refused != c.Refused || r.Event+r.Objects+r.Refused+1 != number) {
 		err = errs.Corrupt(nil, "request %q settles sale %d, which is another's", c.Key, c.Sale)
 	}
+	if err == nil && r.Status == state.SaleSold && r.Granted != 0 && r.Refused > 0 && !s.Counters.Underway.Loose {
+		err = checkReserved(s, r, c, number)
+	}
 	return err
 }
 
@@ -79,6 +82,9 @@ func checkSettled(s *state.State, c, before *event.Settled, number uint64) error
 	}
 	if c.Alone && c.Object != "" && (u.More || u.One != "" && u.One != c.Object) {
 		return errs.Corrupt(nil, "request %q is about object %q alone, its events about %q", c.Key, c.Object, u.One)
+	}
+	if u.Bound.Undrawn > u.Erased+u.Draws { // what is erased may have been drawn from some of them
+		return errs.Corrupt(nil, "request %q binds %d chains to truths that nothing is drawn from", c.Key, u.Bound.Undrawn)
 	}
 	if err := checkCounts(s, c, number); err != nil {
 		return err

@@ -60,6 +60,24 @@ func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) er
 	return followObject(u, c.Object)
 }
 
+// noteBound notes that an event binds a chain to its truth.
+func noteBound(u *state.Underway, question uint32, number uint64) {
+	b := &u.Bound
+	if b.Last+1 != number || b.Question != question {
+		b.First, b.Question = number, question
+	}
+	b.Last = number
+	b.Undrawn++
+}
+
+// noteDrawn notes a draw from the truth of an object, of which an event was the last one. It was the one that bound the chain, if the
+// request did.
+func noteDrawn(u *state.Underway, question uint32, latest uint64) {
+	if b := &u.Bound; b.Undrawn > 0 && b.Question == question && b.First <= latest && latest <= b.Last {
+		b.Undrawn--
+	}
+}
+
 // noteSpent adds what some objects are charged each. No transaction is about so many that it could overflow.
 func noteSpent(u *state.Underway, cost privacy.Epsilon, objects uint64) {
 	u.Spent += uint64(cost.Nano()) * objects

@@ -20,7 +20,7 @@ type Underway struct {
 	Enrolled uint64          // how many objects, or put under other terms, or withdrawn
 	Raised   uint64          // responses above the current level
 	Derived  uint64          // other responses that were recorded, but for those of a sale
-	Erased   uint64          // responses whose events are erased
+	Erased   uint64          // responses and charges whose events are erased, but for those of a sale
 	Draws    uint64          // responses drawn for a sale whose events are erased
 	Spent    uint64          // that it costs all objects together, in nano-nats, as far as events say it
 	Last     string          // the last object enrolled or with a response: they come in order
@@ -31,6 +31,7 @@ type Underway struct {
 	One      string          // the first object that an event names
 	More     bool            // another one is named as well
 	Doubt    string          // why an object cannot have been refused as it was, unless the request is for an answer given again
+	Bound    Binding         // the truths that chains were bound to, for what is drawn from them
 	Loose    bool            // events are missing, or were left out: an audit compares nothing
 }
 
@@ -46,6 +47,15 @@ func (u *Underway) fields(x wire.Codec) {
 	x.Text(&u.Doubt)
 	x.Text(&u.One)
 	x.Flag(&u.More)
+	x.Uvarint(&u.Bound.Undrawn, &u.Bound.First, &u.Bound.Last)
+	x.U32(&u.Bound.Question)
+}
+
+// Binding sums up the events of a request that bind chains to truths. Those of a sale or an answer stand in a row, before all that is drawn.
+type Binding struct {
+	Undrawn     uint64 // chains that were bound, and not drawn from since
+	First, Last uint64 // events of the last row of them; 0 if there was none
+	Question    uint32 // of this row
 }
 
 // Requests are sorts of requests, as a set: those that some events can be of.
