@@ -19,7 +19,7 @@ func markOf(path string) (mark, bool) {
 	var file int
 	var err error
 	for {
-		file, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		file, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0) // a named pipe would wait
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
