@@ -99,6 +99,40 @@ func TestARichLedgerVerifies(t *testing.T) {
 	}
 }
 
+// Whoever is forgotten while an audit goes through a sweep makes it find nothing, wherever the audit is.
+func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
+	days, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
+	must(t, err)
+	names := []string{"ann", "bob", "cid", "dan"}
+	for _, name := range names {
+		for at, last := uint64(1), uint64(1); at <= last; at++ {
+			s := &kvtest.Memory{}
+			begin(t, s)
+			l := openMemory(t, s, Options{Now: epoch})
+			define(t, l, vote())
+			enrollUnder(t, l, "vote", days, "5", names...)
+			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "sweeps", Truth: TruthOf("yes")})
+			must(t, err)
+			last = stats(t, l).Events
+			forgotten := false
+			pace := slow()
+			pace.Events, pace.Batch = 1, 1
+			found, _ := verified(t, l, VerifyRequest{Progress: func(done, _ uint64) {
+				if done >= at && !forgotten {
+					forgotten = true
+					forget(t, l, name)
+				}
+			}}, pace)
+			for _, p := range found {
+				t.Errorf("%s forgotten behind event %d: %+v", name, at, p)
+			}
+			if !forgotten {
+				t.Errorf("nobody was forgotten behind event %d", at)
+			}
+		}
+	}
+}
+
 // A log is verified as it is, by whoever can open it, and stays as it is.
 func TestVerifyWritesNothing(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob")

@@ -155,11 +155,11 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 // checkSwept checks the counts of a sweep, question by question. To which of them erased responses belong is not known.
 func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	u := &s.Counters.Underway
-	found, err := sweptBy(s, c.First, number)
+	found, erased, err := sweptBy(s, c.First, number)
 	if err != nil {
 		return err
 	}
-	want, last, left, refused := event.Counts{}, uint32(0), u.Erased, uint64(0)
+	want, last, left, refused := event.Counts{}, uint32(0), max(u.Erased, erased), uint64(0)
 	for _, one := range c.Swept {
 		is := found[one.Question]
 		more := one.Raised - is.Raised
@@ -180,15 +180,20 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	return nil
 }
 
-// sweptBy counts the chains with responses, and those refused, in the events of a sweep.
-func sweptBy(s *state.State, first, end uint64) (map[uint32]event.SweptCount, error) {
-	found, raised := map[uint32]event.SweptCount{}, map[state.RecordID]bool{}
+// sweptBy counts the chains with responses, and those refused, in the events of a sweep, and the responses that are erased: these may be more than when the
+// events were folded, since somebody may be forgotten while an audit goes on.
+func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCount, erased uint64, err error) {
+	raised := map[state.RecordID]bool{}
+	found = map[uint32]event.SweptCount{}
 	for at := first; at < end; at++ {
 		ev, err := s.Event(at)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if ev.Erased != nil {
+			if _, is := ev.Change.(*event.Released); is {
+				erased++
+			}
 			continue
 		}
 		switch c := ev.Change.(type) {
@@ -200,7 +205,7 @@ func sweptBy(s *state.State, first, end uint64) (map[uint32]event.SweptCount, er
 		case *event.ObjectRefused:
 			one := found[c.Question]
 			if c.Reason == vocabulary.NotEnrolled || c.Reason == vocabulary.Withdrawn {
-				return nil, errs.Corrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
+				return nil, 0, errs.Corrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
 			}
 			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {
 				one.Raised-- // it fell short of its last level
@@ -208,7 +213,7 @@ func sweptBy(s *state.State, first, end uint64) (map[uint32]event.SweptCount, er
 			found[c.Question] = one
 		}
 	}
-	return found, nil
+	return found, erased, nil
 }
 
 // checkSpent checks what a request cost all objects together. What it cost those whose events are erased is accounted for
