@@ -32,9 +32,7 @@ func TestALargeFileHasRoomToGrow(t *testing.T) {
 	}
 	must(t, s.Close())
 	const size int64 = 5 << 30
-	if err := os.Truncate(path, size); err != nil { // it takes no room on disk
-		t.Skip(err)
-	}
+	must(t, os.Truncate(path, size)) // it takes no room on disk
 	s = mustOpen(t, path)
 	if got := mapped(s.current); got != 4*size {
 		t.Errorf("for a file of %d bytes %d are mapped", size, got)
