@@ -202,7 +202,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	}
 	if errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal) {
 		return nil, &fault.Fault{
-			Kind: "corrupt", Code: fault.Integrity, Hint: "is this the file that is meant? --db or $LEDGER_DB may name the wrong one",
+			Kind: "corrupt", Code: fault.Integrity, Hint: "if this is the file that is meant, restore a backup; --db or $LEDGER_DB may name the wrong one",
 			Err: err,
 		}
 	}
