@@ -157,6 +157,42 @@ func TestForgetBesideAClose(t *testing.T) {
 	}
 }
 
+// slowToEnd is a context that says why it ended only after something else has come about.
+type slowToEnd struct {
+	context.Context
+	await func()
+}
+
+func (c slowToEnd) Err() error {
+	err := c.Context.Err()
+	if err != nil {
+		c.await()
+	}
+	return err
+}
+
+// Whose context ends while the checkpoint comes to its end is not told that something is left which is not.
+func TestForgetGivenUpTooLate(t *testing.T) {
+	path := votersFile(t, "9", "p")
+	l, f := openHeld(t, path, Options{})
+	release(t, l, releaseOf(t, "release", "p", "1"))
+	checkpoint := newGate(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	late := slowToEnd{ctx, func() {
+		checkpoint.open()
+		if err := l.engine.Checkpoint(); err != nil { // it waits until the journal is trimmed by the one before
+			t.Error(err)
+		}
+	}}
+	f.hold.Store(checkpoint)
+	forgot := make(chan error, 1)
+	go func() { forgot <- l.Forget(late, "forget", "p") }()
+	checkpoint.wait(t)
+	cancel()
+	must(t, <-forgot)
+}
+
 // Who waits for a compaction to end waits no longer than a context lasts. Who was to be forgotten is, by then, and the error says that the bytes are not destroyed.
 func TestContextsCountBehindACompact(t *testing.T) {
 	names := crowd(3)
