@@ -105,6 +105,9 @@ func newKey() (secret, public string, err error) {
 
 // writeSecret writes a new file that only its owner can read.
 func writeSecret(path, secret string) error {
+	if path == "-" {
+		return fault.Usage("", "--signer: the signing key goes to a file of its own, not to standard output")
+	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return exists(path, "nothing was changed; it may be the key of another ledger: keep it, and give --signer another FILE")
