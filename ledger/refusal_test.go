@@ -340,6 +340,27 @@ func TestRefusalsOfASale(t *testing.T) {
 	}
 }
 
+// What a buyer holds under terms that sold more is to be had again, but it is on offer no more: no refusal names it as what would do.
+func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
+	sell(t, l, purchase(t, "before", "acme", "1.5", "ann"))
+	less := market(t, "1.4")
+	_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &less})
+	must(t, err)
+	_, err = l.Sell(t.Context(), purchase(t, "more", "acme", "2", "ann"))
+	if r := refusals(t, err)[0]; r.Reason != vocabulary.NotOnOffer || r.Remedy != vocabulary.RemedyLess || r.Largest != eps(t, "1.4") {
+		t.Errorf("it is refused with %+v", r)
+	}
+	b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: "acme", Objects: []string{"ann"}})
+	must(t, err)
+	if b.Largest != eps(t, "1.4") {
+		t.Errorf("the budget says %v", b.Largest)
+	}
+	if s := sell(t, l, purchase(t, "again", "acme", "1.5", "ann")); s.Price != 0 {
+		t.Errorf("what acme holds costs %d", s.Price)
+	}
+}
+
 // A sweep tells in which question.
 func TestRefusalsOfASweep(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})

@@ -76,8 +76,9 @@ type Refusal struct {
 	Remedy    Remedy          `json:"helps"`     // what would help
 	// Largest is the largest ε on offer, below Asked, at which the object would not have been refused when it was: with
 	// what was spent, held and recorded then, on the same terms, for the same buyer. What is recorded already, or lies below,
-	// counts: it is free. It is 0 if there is none, and where the reason has nothing to do with ε: who is not enrolled, has
-	// withdrawn, or does not sell to the buyer now, and what a reservation that is carried out meets.
+	// counts: it is free. What the buyer holds, but is on offer no more, does not count. It is 0 if there is none, and where the
+	// reason has nothing to do with ε: who is not enrolled, has withdrawn, or does not sell to the buyer now, and what a
+	// reservation that is carried out meets.
 	Largest privacy.Epsilon `json:"largest"`
 	// Why says what would be more, of NeedsConsent: 1 to MaxWhy bytes of text for people. It is "" for all other reasons.
 	Why string `json:"why,omitempty"`

@@ -227,8 +227,7 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	return &refusal
 }
 
-// orLess adds to a refusal the highest of the levels below the one asked for, all of which are on offer, that would not be
-// refused.
+// orLess adds to a refusal the highest level below a request's that would not be refused.
 func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.Refusal) *ledger.Refusal {
 	if refusal == nil || refusal.Remedy == vocabulary.RemedyEnrolling {
 		return refusal
@@ -263,10 +262,12 @@ func (p *person) undrawn(t *terms, m moment, r request) *ledger.Refusal {
 	return p.overdrawn(t, m, r, r.epsilon-current, r.epsilon)
 }
 
-// unsaleable is the refusal of an order.
+// unsaleable is the refusal of an order. What would do instead is on offer: what the buyer holds may not be any more.
 func (p *person) unsaleable(t *terms, m moment, r request) *ledger.Refusal {
 	try := func(r request) *ledger.Refusal { return p.unsold(t, m, r) }
-	return orLess(try(r), r, try)
+	refusal, offered := try(r), inTenths(p.under(t, vote).Limit())
+	r.epsilon = min(r.epsilon, offered+1)
+	return orLess(refusal, r, try)
 }
 
 // unsold is the refusal without what would do instead.
