@@ -172,6 +172,21 @@ func TestWhatIsServed(t *testing.T) {
 	}
 }
 
+// Who withdraws, or is forgotten, is still counted, and what is told of the counts says so.
+func TestWhoHasLeftIsCounted(t *testing.T) {
+	w := watch(t)
+	w.work()
+	must(t, w.Withdraw(t.Context(), "withdraw", "second"))
+	must(t, w.Forget(t.Context(), "forget", "third"))
+	w.want("when two have left", map[string]float64{"sluice_people_total": 3, "sluice_chains": 3})
+	text := w.get("/metrics")
+	for _, help := range []string{"# HELP sluice_people_total People who were ever enrolled.", "# HELP sluice_chains Pairs of a person and a question that the person was ever enrolled in"} {
+		if !strings.Contains(text, help) {
+			t.Errorf("there is no %q", help)
+		}
+	}
+}
+
 // Audits are told apart by what came of them; one that could not be carried out says nothing of the ledger.
 func TestAudits(t *testing.T) {
 	w := watch(t)
