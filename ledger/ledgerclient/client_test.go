@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -258,6 +259,36 @@ func TestAddresses(t *testing.T) {
 	cancel()
 	if _, err := Dial(ctx, elsewhere.URL, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// strangers is a gate that knows nobody.
+type strangers struct{}
+
+func (strangers) Admit(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{}, false }
+
+// Whoever is refused at once has no client that could be closed: the connection is.
+func TestARefusedClientLeavesNoConnection(t *testing.T) {
+	h, err := ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: strangers{}})
+	must(t, err)
+	path := filepath.Join(pace.Scratch(t), "s")
+	socket, err := net.Listen("unix", path)
+	must(t, err)
+	gone := make(chan bool, 1)
+	server := &http.Server{Handler: h, ConnState: func(_ net.Conn, now http.ConnState) {
+		if now == http.StateClosed {
+			gone <- true
+		}
+	}}
+	defer func() { _ = server.Close() }()
+	go func() { _ = server.Serve(socket) }()
+	if c, err := Dial(t.Context(), "unix:"+path, Options{}); c != nil || kindOf(err) != problem.Unauthorized {
+		t.Fatalf("%v, %v", c, err)
+	}
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection is still there")
 	}
 }
 
