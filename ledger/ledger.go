@@ -234,8 +234,8 @@ func openClaimed(s kv.Store, j engine.Journals, options Options, apart bool) (*L
 
 // openStore opens the ledger in a store that nobody can have a copy of, and whose commits are durable by themselves.
 func openStore(s kv.Store, options Options) (*Ledger, error) {
-	if options.Journal != nil {
-		return nil, errs.Invalid("a ledger in memory has no journal")
+	if options.Journal != nil || options.Standby {
+		return nil, errs.Invalid("a ledger in memory has no journal, and none to follow")
 	}
 	l, err := readStore(s, nil, options)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,6 +90,9 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 	case erased && !outlives(kind):
 		return kind, nil
 	}
+	if err := exactly(keys); err != nil {
+		return nil, err
+	}
 	text, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err
@@ -102,6 +106,19 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 		return nil, errors.New("it is erased, and names its object")
 	}
 	return d, nil
+}
+
+// exactly refuses what encoding/json would read all the same: keys in other letters than those of this package, and null for any value.
+func exactly(keys map[string]json.RawMessage) error {
+	for key, value := range keys {
+		if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			return fmt.Errorf("unknown key %.40q", key)
+		}
+		if string(value) == "null" {
+			return fmt.Errorf("the key %.40q is null", key)
+		}
+	}
+	return nil
 }
 
 // outlives tells whether something of a detail is left when its object is forgotten.

@@ -49,7 +49,11 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	if err := c.locate(address); err != nil {
 		return nil, err
 	}
-	return c, c.get(ctx, "/v1/about", nil, &c.about)
+	if err := c.get(ctx, "/v1/about", nil, &c.about); err != nil {
+		_ = c.Close() // nobody else will
+		return nil, err
+	}
+	return c, nil
 }
 
 // locate takes an address.

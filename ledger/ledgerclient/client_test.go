@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -136,6 +139,20 @@ func TestATrueValueGoesAlong(t *testing.T) {
 	}
 }
 
+// A true value that is no UTF-8 is the fault of its source, as in process, and not of the request: the same request may do once the source is mended.
+func TestATrueValueThatCannotBeSent(t *testing.T) {
+	l := polled(t, ledgertest.New(t).Ledger, "ann")
+	c := around(t, l, plainly)
+	for name, r := range map[string]ledger.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: ledger.TruthOf("\xff")}} {
+		r.Key, r.Question, r.Object, r.Epsilon = name, "vote", "ann", eps(t, "1")
+		_, here := l.Release(t.Context(), r)
+		_, there := c.Release(t.Context(), r)
+		if !errors.Is(here, ledger.ErrTruthSource) || !errors.Is(there, ledger.ErrTruthSource) || there.Error() != here.Error() {
+			t.Errorf("%s: %v, in process %v", name, there, here)
+		}
+	}
+}
+
 // The source is asked for whom a draw needs, in batches, once for each, and their values alone are sent.
 func TestOnlyNeededTruthsAreSent(t *testing.T) {
 	var people []string
@@ -245,6 +262,36 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// strangers is a gate that knows nobody.
+type strangers struct{}
+
+func (strangers) Admit(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{}, false }
+
+// Whoever is refused at once has no client that could be closed: the connection is.
+func TestARefusedClientLeavesNoConnection(t *testing.T) {
+	h, err := ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: strangers{}})
+	must(t, err)
+	path := filepath.Join(pace.Scratch(t), "s")
+	socket, err := net.Listen("unix", path)
+	must(t, err)
+	gone := make(chan bool, 1)
+	server := &http.Server{Handler: h, ConnState: func(_ net.Conn, now http.ConnState) {
+		if now == http.StateClosed {
+			gone <- true
+		}
+	}}
+	defer func() { _ = server.Close() }()
+	go func() { _ = server.Serve(socket) }()
+	if c, err := Dial(t.Context(), "unix:"+path, Options{}); c != nil || kindOf(err) != problem.Unauthorized {
+		t.Fatalf("%v, %v", c, err)
+	}
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection is still there")
+	}
+}
+
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
@@ -332,6 +379,43 @@ func TestWatch(t *testing.T) {
 	for range c.Watch(t.Context(), 1) {
 		break
 	}
+}
+
+// replies answers requests in place of a server, by path.
+type replies map[string]func(*http.Request) io.ReadCloser
+
+func (r replies) RoundTrip(request *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: r[request.URL.Path](request), Request: request}, nil
+}
+
+// A server that says nothing any more is taken for dead, also if the last that came is an event, and not the empty line behind it.
+func TestAServerThatFallsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		served := replies{
+			"/v1/about": func(*http.Request) io.ReadCloser { return io.NopCloser(strings.NewReader("{}")) },
+			"/v1/events": func(r *http.Request) io.ReadCloser {
+				body, server := io.Pipe()
+				go func() {
+					_, _ = io.WriteString(server, "id: 1\ndata: {\"event\":1,\"time\":\"2026-03-01T12:00:00Z\",\"kind\":\"truth-key\"}\n")
+					<-r.Context().Done()
+					_ = server.CloseWithError(r.Context().Err())
+				}()
+				return body
+			},
+		}
+		c, err := Dial(t.Context(), "http://localhost", Options{HTTP: &http.Client{Transport: served}})
+		must(t, err)
+		n, last := 0, error(nil)
+		for _, err := range c.Watch(t.Context(), 1) {
+			if last = err; err == nil {
+				n++
+				time.Sleep(2 * silence) // whoever takes their time is not the server
+			}
+		}
+		if n != 1 || kindOf(last) != problem.Unreachable {
+			t.Errorf("%d events, and then %v", n, last)
+		}
+	})
 }
 
 // A ledger is fetched and verified here: a copy that was changed on the way is found, and nothing is left of it.
@@ -483,6 +567,12 @@ func TestTermsOfEach(t *testing.T) {
 	must(t, err)
 	if same, err := l.Reserve(t.Context(), held); err != nil || same.Number != got.Number || !got.Expires.Equal(until) {
 		t.Errorf("%+v, %+v, %v", got, same, err)
+	}
+	odd := until.In(time.FixedZone("mean time", 3600+30)) // RFC 3339 has no seconds in zones
+	held.Key, held.Until = "hold in a zone", odd
+	got, err = c.Reserve(t.Context(), held)
+	if same, failed := l.Reserve(t.Context(), held); err != nil || failed != nil || same.Number != got.Number || !got.Expires.Equal(odd) {
+		t.Errorf("%+v, %+v, %v, %v", got, same, err, failed)
 	}
 	none := ledger.ChangeTermsRequest{Key: "none", Question: "vote", Objects: []string{"bob"}, Policy: &policy.Policy{}}
 	var refused *ledger.RefusedError

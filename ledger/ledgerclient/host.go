@@ -127,7 +127,9 @@ func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledg
 	case r.Truth != nil:
 		err = fmt.Errorf("%w: a release with a true value, and with a source of one", ledger.ErrInvalid)
 	default:
-		err = send(map[string]api.Truths{r.Question: {r.Object: r.TrueValue}})
+		if err = sendable(r.Question, r.Object, r.TrueValue); err == nil {
+			err = send(map[string]api.Truths{r.Question: {r.Object: r.TrueValue}})
+		}
 	}
 	return out, err
 }

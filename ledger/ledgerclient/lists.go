@@ -104,6 +104,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event,
 			defer alarm.Stop()
 			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(silence) }, func(e ledger.Event) bool {
 				alarm.Stop() // the consumer may take its time
+				defer alarm.Reset(silence)
 				return yield(e, nil)
 			})
 		}

@@ -46,7 +46,7 @@ func sale(out api.Sold) ledger.Sale {
 // Reserve is [ledger.Ledger.Reserve].
 func (c *Client) Reserve(ctx context.Context, r ledger.ReserveRequest) (out ledger.Reservation, err error) {
 	err = c.change(ctx, "/v1/reservations", r.Key, api.Reserve{
-		Order: api.NewOrder(r.Order), Limit: api.Limit{Partial: r.Partial, QuoteID: r.QuoteID, MaxPrice: r.MaxPrice}, For: api.Duration(r.For), Until: r.Until,
+		Order: api.NewOrder(r.Order), Limit: api.Limit{Partial: r.Partial, QuoteID: r.QuoteID, MaxPrice: r.MaxPrice}, For: api.Duration(r.For), Until: r.Until.UTC(), // else JSON drops the seconds of a zone
 	}, &out)
 	out.Refused = listed(out.Refused)
 	return out, err

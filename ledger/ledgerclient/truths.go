@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
@@ -89,11 +90,22 @@ func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string
 				told[need.Question] = api.Truths{}
 			}
 			for i, object := range objects {
+				if err := sendable(need.Question, object, values[i]); err != nil {
+					return nil, err
+				}
 				told[need.Question][object] = values[i]
 			}
 		}
 	}
 	return told, nil
+}
+
+// sendable says of a true value that JSON cannot hold what the ledger would say of it.
+func sendable(question, object, value string) error {
+	if utf8.ValidString(value) {
+		return nil
+	}
+	return fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", question, ledger.ErrTruthSource, object)
 }
 
 // telling of one question sends its values alone.

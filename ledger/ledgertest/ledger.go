@@ -42,8 +42,8 @@ func With(t testing.TB, s Settings) *Ledger {
 	}
 	m.Draws = s.Draws
 	l := &Ledger{Clock: NewClock(s.Origin.Created), Memory: m, t: t, options: s.Options}
-	t.Cleanup(func() { _ = l.Close() })
 	l.Reopen()
+	t.Cleanup(func() { _ = l.Close() }) // not before there is one to close
 	return l
 }
 

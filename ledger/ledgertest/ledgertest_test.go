@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +131,35 @@ func TestOptionsAreThoseOfOpen(t *testing.T) {
 	if _, err := ledgertest.NewMemory(ledgertest.Origin{Currency: "\x00"}); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("a currency without a name: %v", err)
 	}
+}
+
+// Where there is no ledger, the test fails, and the others of its program go on.
+func TestWithoutALedgerTheTestFails(t *testing.T) {
+	failing, said := &exampleT{}, any(nil)
+	func() {
+		defer func() { said = recover() }()
+		ledgertest.With(failing, ledgertest.Settings{Options: ledger.Options{Memory: -1}})
+	}()
+	if text, _ := said.(string); !strings.Contains(text, "-1 bytes of memory") {
+		t.Errorf("it fails with %v", said)
+	}
+	for _, f := range failing.cleanups {
+		f()
+	}
+}
+
+// A standby follows a journal: in memory, as in a file without one, there is none.
+func TestNoStandbyInMemory(t *testing.T) {
+	l := ledgertest.New(t)
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
+	if _, err := ledger.Open(path, ledger.Options{Standby: true}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("in a file: %v", err)
+	}
+	if err := l.ReopenWith(ledger.Options{Standby: true}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("in memory: %v", err)
+	}
+	l.Reopen()
 }
 
 func TestNobodyElseHasItOpen(t *testing.T) {

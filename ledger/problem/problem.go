@@ -29,6 +29,7 @@ type Problem struct {
 	Detail string `json:"detail" doc:"What went wrong, for people."`
 	Kind   Kind   `json:"kind" doc:"What went wrong, for programs; ledgerctl prints the same word."`
 	Exit   int    `json:"exit" doc:"The exit code that ledgerctl ends with for it."`
+	Also   []Kind `json:"also,omitempty" doc:"What else it is, by kind."`
 	Hint   string `json:"hint,omitempty" doc:"What may help."`
 	Field  string `json:"field,omitempty" doc:"The field, parameter or header that is wrong."`
 
@@ -113,14 +114,24 @@ func Of(err error) *Problem {
 	}
 	kind, _, _ := Classify(err)
 	p = New(kind, "%s", err.Error())
-	p.cause = err
 	if errors.Is(err, journal.ErrFenced) {
 		p.Hint = TakenOver
 	}
 	p.refused(err)
 	p.quoted(err)
 	p.smaller(err)
+	p.also(err)
+	p.cause = err
 	return p
+}
+
+// also notes what an error is beside its kind: damage that has stopped the ledger is both.
+func (p *Problem) also(err error) {
+	for _, c := range classes() {
+		if c.target != nil && errors.Is(err, c.target) && !errors.Is(p, c.target) {
+			p.Also = append(p.Also, c.kind)
+		}
+	}
 }
 
 // refused notes who was refused.
@@ -190,15 +201,18 @@ func (p *Problem) Unwrap() []error {
 	if p.cause != nil {
 		return []error{p.cause}
 	}
-	if err := p.typed(); err != nil {
-		return []error{err}
-	}
 	var all []error
+	kinds := append([]Kind{p.Kind}, p.Also...)
+	if err := p.typed(); err != nil {
+		all, kinds = append(all, err), p.Also
+	}
 	if p.Kind == Invalid && p.Field == truths {
 		all = append(all, ledger.ErrTruthSource)
 	}
-	if target := classOf(p.Kind).target; target != nil {
-		all = append(all, target)
+	for _, kind := range kinds {
+		if target := classOf(kind).target; target != nil {
+			all = append(all, target)
+		}
 	}
 	return all
 }

@@ -52,6 +52,29 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
+// An error that is several things arrives as all of them: who has the ledger open again after it has stopped does so whatever has stopped it.
+func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
+	refused := &ledger.RefusedError{Question: "q"}
+	for _, errs := range [][]error{
+		{ledger.ErrStopped, ledger.ErrCorrupt}, {ledger.ErrStopped, ledger.ErrReplaced}, {ledger.ErrStopped, ledger.ErrJournal}, {ledger.ErrStopped, ledger.ErrClock, ledger.ErrVersion},
+		{journal.ErrHeld, context.DeadlineExceeded}, {context.Canceled, ledger.ErrStopped}, {refused, context.DeadlineExceeded},
+	} {
+		err := errors.Join(errs...)
+		got := sent(t, err)
+		for _, c := range classes() {
+			if c.target != nil && errors.Is(got, c.target) != errors.Is(err, c.target) {
+				t.Errorf("%q arrives as %v: %t", err, c.target, errors.Is(got, c.target))
+			}
+		}
+	}
+	if p := sent(t, fmt.Errorf("x: %w", ledger.ErrNoCap)); p.Also != nil {
+		t.Errorf("what the kind says is said again: %v", p.Also)
+	}
+	if later := (&Problem{Kind: Stopped, Also: []Kind{"of a later version"}}); !errors.Is(later, ledger.ErrStopped) || len(later.Unwrap()) != 1 {
+		t.Errorf("%v", later.Unwrap())
+	}
+}
+
 // What errors carry arrives, too. A list that is empty arrives as one that is there: in JSON none is null.
 func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	most := int64(7)

@@ -1266,6 +1266,8 @@ export interface components {
             [key: string]: unknown;
         };
         Problem: {
+            /** @description What else it is, by kind. */
+            also?: string[];
             /** @description A clock that is far ahead of the log. */
             clock?: components["schemas"]["Clock"];
             /** @description What went wrong, for people. */

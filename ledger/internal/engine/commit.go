@@ -33,7 +33,7 @@ func (l *Engine) commit(batch []*Proposal) error {
 		l.Queue.settled(s.Counters.Events)
 		took := time.Since(began)
 		l.tell(batch, took)
-		l.observe(batch, s, took)
+		l.observe(s, took)
 	}
 	return nil
 }
@@ -105,18 +105,13 @@ func (l *Engine) tell(batch []*Proposal, took time.Duration) {
 const nanoNats = 1e9
 
 // observe tells the observer what was committed.
-func (l *Engine) observe(batch []*Proposal, s *state.State, took time.Duration) {
+func (l *Engine) observe(s *state.State, took time.Duration) {
 	if l.Observer == nil {
 		return
 	}
 	c := observe.Commit{
-		Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(), Resold: s.Work.Resold(),
+		Requests: s.Work.Requests, Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(), Resold: s.Work.Resold(),
 		Charged: float64(s.Work.Spent) / nanoNats, LeftOut: s.Work.LeftOut,
-	}
-	for _, p := range batch {
-		if p.first != 0 {
-			c.Requests++
-		}
 	}
 	for _, r := range s.Records {
 		c.Bytes += int64(len(r))

@@ -172,6 +172,34 @@ func TestWhatIsServed(t *testing.T) {
 	}
 }
 
+// What the ledger records for itself when it is opened is committed, and was requested by nobody.
+func TestKeysAreNoRequests(t *testing.T) {
+	counts := New()
+	l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{Observer: counts, TruthKey: []byte("a key of sixteen bytes")}})
+	w := &watched{Ledger: l.Ledger, t: t}
+	var err error
+	w.handler, err = ledgerhttp.New(w.Ledger, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Metrics}, Meter: counts})
+	must(t, err)
+	w.want("of a new truth key", map[string]float64{"sluice_committed_events_total": 1, "sluice_committed_requests_total": 0})
+	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	w.want("of a question", map[string]float64{"sluice_committed_events_total": 3, "sluice_committed_requests_total": 1})
+}
+
+// Who withdraws, or is forgotten, is still counted, and what is told of the counts says so.
+func TestWhoHasLeftIsCounted(t *testing.T) {
+	w := watch(t)
+	w.work()
+	must(t, w.Withdraw(t.Context(), "withdraw", "second"))
+	must(t, w.Forget(t.Context(), "forget", "third"))
+	w.want("when two have left", map[string]float64{"sluice_people_total": 3, "sluice_chains": 3})
+	text := w.get("/metrics")
+	for _, help := range []string{"# HELP sluice_people_total People who were ever enrolled.", "# HELP sluice_chains Pairs of a person and a question that the person was ever enrolled in"} {
+		if !strings.Contains(text, help) {
+			t.Errorf("there is no %q", help)
+		}
+	}
+}
+
 // Audits are told apart by what came of them; one that could not be carried out says nothing of the ledger.
 func TestAudits(t *testing.T) {
 	w := watch(t)

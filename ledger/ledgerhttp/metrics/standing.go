@@ -56,7 +56,7 @@ func counted(s ledger.Stats) []prometheus.Metric {
 		count("sluice_buyers_total", "Buyers who have ordered.", s.Buyers),
 		count("sluice_sales_total", "Sales that were carried out.", s.Sales),
 		prometheus.MustNewConstMetric(revenue, prometheus.CounterValue, float64(s.Revenue), s.Currency),
-		metric("sluice_chains", "Enrolments that stand: pairs of a person and a question.", prometheus.GaugeValue, float64(s.Chains)),
+		metric("sluice_chains", "Pairs of a person and a question that the person was ever enrolled in, withdrawn and forgotten or not.", prometheus.GaugeValue, float64(s.Chains)),
 	}
 }
 
