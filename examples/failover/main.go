@@ -2,7 +2,7 @@
 // host takes over. Still every order is sold once: its id is the key of what is asked of the ledger. Both hosts live in this process, so that they can
 // hand each other the keys of the journal without a network.
 //
-//	go run ./examples/failover "host=/run/postgresql dbname=postgres"
+//	go run ./examples/failover "host=/run/postgresql dbname=postgres"  # without it, the environment says which database (PGHOST)
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1], os.Stdout); err != nil {
+	if err := run(context.Background(), append(os.Args, "")[1], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "failover:", err)
 		os.Exit(1)
 	}
