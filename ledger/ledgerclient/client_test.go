@@ -451,8 +451,12 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	copyAt := filepath.Join(dir, "copy.db")
-	done, err := direct.CompactTo(t.Context(), copyAt, nil)
+	told, all := 0, 0
+	done, err := direct.CompactTo(t.Context(), copyAt, func(done, total int) { told, all = done, total })
 	must(t, err)
+	if told == 0 || told != all {
+		t.Errorf("told of %d KiB of %d", told, all)
+	}
 	info, err := os.Stat(copyAt)
 	must(t, err)
 	if done.Events != stats.Events || done.Bytes != info.Size() || info.Mode().Perm() != 0o600 {
@@ -503,7 +507,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	must(t, err)
-	hidden, err := filepath.Glob(filepath.Join(dir, ".sluice*"))
+	hidden, err := filepath.Glob(filepath.Join(dir, ".*"))
 	must(t, err)
 	if len(hidden) != 0 || slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, "rob.db") || strings.HasSuffix(name, "half.db") }) {
 		t.Errorf("left: %v %v", left, hidden)

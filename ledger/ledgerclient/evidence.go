@@ -68,18 +68,19 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 	return proof, nil
 }
 
-// Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. Its progress is not told.
-func (c *Client) Backup(ctx context.Context, path string, _ ledger.Progress) (ledger.Copied, error) {
-	return c.copyTo(ctx, path, nil)
+// Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. It is fetched to a file beside path, and copied from there, which needs
+// room for two. progress is told of that copy alone. What a crash leaves of one, .sluice-fetched-*, can be removed.
+func (c *Client) Backup(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error) {
+	return c.copyTo(ctx, path, nil, progress)
 }
 
 // CompactTo is [ledger.Ledger.CompactTo], as [Client.Backup].
-func (c *Client) CompactTo(ctx context.Context, path string, _ ledger.Progress) (ledger.Copied, error) {
-	return c.copyTo(ctx, path, url.Values{"compact": {"true"}})
+func (c *Client) CompactTo(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error) {
+	return c.copyTo(ctx, path, url.Values{"compact": {"true"}}, progress)
 }
 
-func (c *Client) copyTo(ctx context.Context, path string, query url.Values) (done ledger.Copied, err error) {
-	for _, there := range []string{path, path + ".journal"} {
+func (c *Client) copyTo(ctx context.Context, path string, query url.Values, progress ledger.Progress) (done ledger.Copied, err error) {
+	for _, there := range []string{path, path + ".journal"} { // before all of it is fetched
 		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) {
 			return done, errors.Join(err, fmt.Errorf("%q: %w", there, fs.ErrExist))
 		}
@@ -93,19 +94,12 @@ func (c *Client) copyTo(ctx context.Context, path string, query url.Values) (don
 	if err := c.fetch(ctx, at, query); err != nil {
 		return done, err
 	}
-	found, problems, err := verified(ctx, at, ledger.VerifyRequest{})
+	l, err := ledger.Open(at, ledger.Options{ReadOnly: true})
 	if err != nil {
 		return done, err
 	}
-	if len(problems) > 0 {
-		return done, fmt.Errorf("%w: the copy does not verify: %s", ledger.ErrCorrupt, problems[0].Text)
-	}
-	info, err := os.Stat(at)
-	if err != nil {
-		return done, err
-	}
-	// A link, unlike a renaming, never replaces what has come there meanwhile.
-	return ledger.Copied{Bytes: info.Size(), Events: found.Events}, os.Link(at, path)
+	defer func() { err = errors.Join(err, l.Close()) }()
+	return l.Backup(ctx, path, progress)
 }
 
 // fetch writes the server's file, as it is at one instant, to a new one.
