@@ -54,16 +54,20 @@ func (n Noise) BitLoss(reports int) (one, zero float64, err error) {
 	if err := n.checkReports(reports); err != nil {
 		return 0, 0, err
 	}
-	return n.surety(n.Q/n.P, reports), n.surety((1-n.P)/(1-n.Q), reports), nil
+	return n.surety(n.Q, n.P, reports), n.surety(1-n.P, 1-n.Q, reports), nil
 }
 
-// surety returns ln((A + (1−A)ρ)/((1−A) + Aρ)) for ρ = ratio^reports. Numerator and denominator differ by
-// (1−F)(1−ρ); so nothing cancels where ρ is close to 1, and nothing overflows.
-func (n Noise) surety(ratio float64, reports int) float64 {
+// surety returns ln((A + (1−A)ρ)/((1−A) + Aρ)) for ρ = (less/more)^reports, where more is P − Q larger than less. Numerator
+// and denominator differ by (1−F)(1−ρ); so nothing cancels where ρ is close to 1, and nothing overflows.
+func (n Noise) surety(less, more float64, reports int) float64 {
 	if reports == 0 {
 		return 0
 	}
-	power := float64(reports) * math.Log(ratio) // −∞ for a ratio of 0
+	power := math.Log(less / more) // −∞ for less = 0
+	if less > more/2 {
+		power = math.Log1p(-(n.P - n.Q) / more) // near 1 the quotient, rounded, has lost the digits of its logarithm
+	}
+	power *= float64(reports)
 	wrong := n.F / 2
 	return math.Log1p((1 - n.F) * -math.Expm1(power) / (wrong + (1-wrong)*math.Exp(power)))
 }
