@@ -129,16 +129,11 @@ type NoiseSampler struct{ source *exact.Bits }
 // NewNoiseSampler returns a sampler.
 func NewNoiseSampler() *NoiseSampler { return &NoiseSampler{exact.NewBits()} }
 
-// redraw returns bits that are 1 with the probability of one coin where the given ones are 0, and of the
-// other where they are 1.
-func (s *NoiseSampler) redraw(bits rrchain.Bits, of0, of1 coin) (rrchain.Bits, error) {
+// redraw returns bits that are drawn one by one from the given ones.
+func (s *NoiseSampler) redraw(bits rrchain.Bits, draw func(bit int) byte) (rrchain.Bits, error) {
 	packed := make([]byte, (bits.Len()+7)/8)
 	for i := range bits.Len() {
-		toss := of0
-		if bits.Bit(i) == 1 {
-			toss = of1
-		}
-		packed[i/8] |= toss.draw(s.source) << (i % 8)
+		packed[i/8] |= draw(bits.Bit(i)) << (i % 8)
 	}
 	return rrchain.UnpackBits(bits.Len(), packed)
 }
@@ -160,7 +155,13 @@ func NewNoisyClient(s *NoiseSampler, p Params, n Noise, cohort int, text string)
 	if err != nil {
 		return nil, err
 	}
-	permanent, err := s.redraw(filter, newCoin(n.F/2), newCoin(1-n.F/2))
+	replaced := newCoin(n.F) // F is exact, while 1 − F/2 may be 1 as a float64
+	permanent, err := s.redraw(filter, func(bit int) byte {
+		if replaced.draw(s.source) == 1 {
+			return byte(s.source.Uint64() & 1)
+		}
+		return byte(bit)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (c *NoisyClient) Permanent() rrchain.Bits { return c.permanent }
 
 // Report draws one more report. [Noise.Loss] says what a number of them cost.
 func (c *NoisyClient) Report(s *NoiseSampler) (rrchain.Bits, error) {
-	return s.redraw(c.permanent, c.unset, c.set)
+	return s.redraw(c.permanent, func(bit int) byte { return [...]coin{c.unset, c.set}[bit].draw(s.source) })
 }
 
 // coin is 1 with a probability from 0 to 1, exactly the number that a float64 holds. word and rest are

@@ -213,6 +213,14 @@ func TestNoisyClientsFollowTheLaw(t *testing.T) {
 	measure(again).Fails(t, "clients with a new permanent filter")
 }
 
+// TestTheLeastNoiseIsDrawn has noise so seldom that 1 − F/2 is 1 as a float64: a bit that is set is replaced, too.
+func TestTheLeastNoiseIsDrawn(t *testing.T) {
+	zeros := &NoiseSampler{exact.ReplayBits(func(page []byte) { clear(page) })}
+	if c := newNoisy(t, zeros, Params{2, 8, 1}, Noise{1e-17, 1, 0}, "Emma"); c.Permanent().Count() != 0 {
+		t.Error("a bit that is replaced by a fair coin stays 1")
+	}
+}
+
 // TestCoinsAreExact compares 64 bits with the number times 2⁶⁴, and more bits where these are equal.
 func TestCoinsAreExact(t *testing.T) {
 	for _, c := range []struct {
