@@ -14,7 +14,7 @@ import (
 // The standard error is that of responses and rounding together for a random sample of a large
 // population; it is never too small, and too large by what the numbers themselves vary: its square by
 // Var(x)/n for one level and by less for several, which only at an ε far above 1 is worth mentioning. The estimate may lie outside of the
-// range. Errors are those of [Frequencies]; there must be 2 values.
+// range. Errors are those of [Frequencies]; there must be 2 values, and the interval must not be wider than float64 numbers.
 func Mean(confidence float64, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	if !(r.Low() < r.High()) {
 		return Frequency{}, fmt.Errorf("%w: a range without numbers", rrchain.ErrInvalid)
@@ -31,5 +31,9 @@ func Mean(confidence float64, r rrchain.Range, levels ...Counts) (Frequency, err
 		return Frequency{}, fmt.Errorf("%w: a number is rounded to one of 2 ends, not of %d", rrchain.ErrInvalid, all.values)
 	}
 	width := r.High() - r.Low()
-	return around(r.Low()+width*all.share(1), width*math.Sqrt(all.sampling(1)), z), nil
+	mean := around(r.Low()+width*all.share(1), width*math.Sqrt(all.sampling(1)), z)
+	if math.IsInf(mean.StdErr, 0) || math.IsInf(mean.Low, 0) || math.IsInf(mean.High, 0) {
+		return Frequency{}, fmt.Errorf("%w: from %v to %v is too wide for this ε", rrchain.ErrInvalid, r.Low(), r.High())
+	}
+	return mean, nil
 }

@@ -279,6 +279,18 @@ func TestTheZeroRangeHasNoMean(t *testing.T) {
 	}
 }
 
+// TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are beyond all numbers.
+func TestAMeanIsANumber(t *testing.T) {
+	for _, r := range []rrchain.Range{newRange(t, -1e300, 1e300), newRange(t, 0, math.MaxFloat64), newRange(t, -8e307, 8e307)} {
+		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
+			f, err := Mean(0.95, r, Counts{fromNano(t, 1), counts})
+			if f != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) {
+				t.Errorf("[%v, %v], %v: %+v, %v", r.Low(), r.High(), counts, f, err)
+			}
+		}
+	}
+}
+
 func mean(t *testing.T, r rrchain.Range, confidence float64, levels ...Counts) Frequency {
 	t.Helper()
 	f, err := Mean(confidence, r, levels...)

@@ -44,9 +44,9 @@ func (e *NotDegradationError) Unwrap() error { return ErrInvalid }
 //
 // A linear program for 1,000 probabilities takes seconds, and one for 4,000 minutes.
 //
-// It returns a [*NotDegradationError] if there is no channel, [ErrInvalid] for different numbers of inputs or
-// more than [MaxCells] probabilities in the channel (4,000 where it takes a linear program), and
-// [ErrNoCertificate] if no proof was found with a bounded effort.
+// It returns a [*NotDegradationError] if there is no channel, [ErrInvalid] for different numbers of inputs,
+// more than [MaxCells] probabilities in the channel (4,000 where it takes a linear program), or a channel found whose
+// common denominator has more than [MaxBits] bits, and [ErrNoCertificate] if no proof was found with a bounded effort.
 func Degradation(higher, lower *Matrix) (*Matrix, error) {
 	for _, m := range []*Matrix{higher, lower} {
 		if err := m.usable(); err != nil {
@@ -61,6 +61,9 @@ func Degradation(higher, lower *Matrix) (*Matrix, error) {
 			higher.outputs, lower.outputs, MaxCells)
 	}
 	if channel := redraw(higher, lower); channel != nil {
+		if err := checkBits(channel.p); err != nil {
+			return nil, err
+		}
 		return channel, nil
 	}
 	program, err := channelProgram(higher, lower)
@@ -84,6 +87,9 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 	if err != nil {
 		return nil, fmt.Errorf("whether one mechanism is a degradation of the other: %w", err)
 	}
+	if err := checkBits(optimum.X); err != nil {
+		return nil, err
+	}
 	var rows [][]*big.Rat
 	for from := range higher.outputs {
 		rows = append(rows, optimum.X[from*lower.outputs:(from+1)*lower.outputs])
@@ -93,6 +99,14 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 		return nil, fmt.Errorf("%w: the channel found does not lead from one mechanism to the other", ErrNoCertificate)
 	}
 	return channel, nil
+}
+
+// checkBits refuses a channel that is no [NewMatrix]: a family with it could be written, but not read again.
+func checkBits(channel []*big.Rat) error {
+	if denominator(channel, MaxBits) == nil {
+		return invalid("the channel has a common denominator of more than %d bits", MaxBits)
+	}
+	return nil
 }
 
 // redraw returns the channel that keeps an output with probability s and else draws from a fixed law, if one

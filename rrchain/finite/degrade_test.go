@@ -405,6 +405,31 @@ func TestDegradationAtTheLimit(t *testing.T) {
 	}
 }
 
+// TestAChannelOfTooManyBits goes from one matrix with a long denominator to another, which multiplies them: such a family
+// could be written, but not read again.
+func TestAChannelOfTooManyBits(t *testing.T) {
+	inUnits := func(count, units *big.Int) *Matrix {
+		p := new(big.Rat).SetFrac(count, units)
+		q := minus(integer(1), p)
+		return matrix(t, []*big.Rat{p, q}, []*big.Rat{q, p})
+	}
+	power := func(base, exponent int64) *big.Int {
+		return new(big.Int).Exp(big.NewInt(base), big.NewInt(exponent), nil)
+	}
+	third, half := power(3, 5000), power(2, 8000)
+	higher := inUnits(new(big.Int).Sub(third, big.NewInt(7)), third)
+	lower := inUnits(new(big.Int).Sub(half, power(3, 5000)), half)
+	for name, channel := range map[string]func() (*Matrix, error){
+		"kept or drawn anew": func() (*Matrix, error) { return Degradation(higher, lower) },
+		"by linear program":  func() (*Matrix, error) { return byProgram(t, higher, lower) },
+	} {
+		var no *NotDegradationError
+		if channel, err := channel(); channel != nil || !errors.Is(err, ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
+			t.Errorf("%s: %v, %v", name, channel, err)
+		}
+	}
+}
+
 // TestNoProof checks what becomes of a linear program without a proven answer, and of one with a wrong answer.
 func TestNoProof(t *testing.T) {
 	two := randomized(t, 2, rat("2"))

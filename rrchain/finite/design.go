@@ -103,8 +103,9 @@ func advance(subset []int, inputs int) bool {
 // is in block y if x+1 and y have an even number of binary digits 1 in common. It returns [ErrInvalid] unless there
 // are at least 2 inputs, and at most [MaxCells] inputs times blocks.
 func HadamardResponse(inputs int) (*Design, error) {
-	if inputs < 2 || inputs > MaxCells {
-		return nil, invalid("a Hadamard response for %d inputs", inputs)
+	if inputs < 2 || inputs > MaxCells || inputs<<bits.Len(uint(inputs)) > MaxCells { // before the blocks fill the memory
+		return nil, invalid("a Hadamard response for %d inputs; at least 2, and at most %d of inputs and blocks multiplied, are possible",
+			inputs, MaxCells)
 	}
 	blocks := make([][]int, 1<<bits.Len(uint(inputs)))
 	for y := range blocks {

@@ -120,6 +120,13 @@ func TestHadamardResponse(t *testing.T) {
 	}
 }
 
+// TestALargeHadamardResponseIsRefusedFirst: its blocks would take hundreds of megabytes.
+func TestALargeHadamardResponseIsRefusedFirst(t *testing.T) {
+	if n := testing.AllocsPerRun(1, func() { _, _ = HadamardResponse(MaxCells) }); n > 100 {
+		t.Errorf("%v allocations to refuse it", n)
+	}
+}
+
 // designs are the mechanisms of the literature, and the projective plane of order 2.
 func designs(t *testing.T) map[string]*Design {
 	fano := [][]int{{0, 1, 2}, {0, 3, 4}, {0, 5, 6}, {1, 3, 5}, {1, 4, 6}, {2, 3, 6}, {2, 4, 5}}

@@ -385,6 +385,21 @@ func TestDecodeAtTheEdges(t *testing.T) {
 	}
 }
 
+// TestDecodeForAnyConfidence decodes a report that leaves nothing unexplained, with the least and the largest confidence
+// there are.
+func TestDecodeForAnyConfidence(t *testing.T) {
+	tally := newTally(t, Params{1, 4, 1}, "1")
+	add(t, tally, Report{0, tally.Epsilon(), bitsWith(t, 4)})
+	for _, confidence := range []float64{math.SmallestNonzeroFloat64, 0.5, 1 - 0x1p-52, math.Nextafter(1, 0)} {
+		result := decode(t, tally, []string{"a"}, confidence)
+		for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
+			if !(s.Low <= s.Estimate && s.Estimate <= s.High && s.High-s.Low <= 2) {
+				t.Errorf("confidence %v: %+v", confidence, s)
+			}
+		}
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	p := Params{2, 4, 2}
 	empty, full := newTally(t, p, "1"), survey(t, seeded(3), p, eps(t, "1"), population{"a": 50, "b": 50}, nil)

@@ -81,7 +81,7 @@ const precision = 0.01
 // Where errors are nearly normal, the normal quantiles of tails grow in proportion to the distance, and two
 // steps do; else the search halves what is left.
 func reach(chance, limit, guess float64, tail func(away float64) float64) float64 {
-	want := distuv.UnitNormal.Quantile(1 - chance)
+	want := -distuv.UnitNormal.Quantile(chance) // 1 − chance may be 1 as a float64
 	inside, outside, away := 0.0, limit, min(want*guess, limit)
 	for try := 1; outside-inside > precision*max(inside, guess); try++ {
 		p := tail(away)

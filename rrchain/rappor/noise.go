@@ -54,16 +54,20 @@ func (n Noise) BitLoss(reports int) (one, zero float64, err error) {
 	if err := n.checkReports(reports); err != nil {
 		return 0, 0, err
 	}
-	return n.surety(n.Q/n.P, reports), n.surety((1-n.P)/(1-n.Q), reports), nil
+	return n.surety(n.Q, n.P, reports), n.surety(1-n.P, 1-n.Q, reports), nil
 }
 
-// surety returns ln((A + (1−A)ρ)/((1−A) + Aρ)) for ρ = ratio^reports. Numerator and denominator differ by
-// (1−F)(1−ρ); so nothing cancels where ρ is close to 1, and nothing overflows.
-func (n Noise) surety(ratio float64, reports int) float64 {
+// surety returns ln((A + (1−A)ρ)/((1−A) + Aρ)) for ρ = (less/more)^reports, where more is P − Q larger than less. Numerator
+// and denominator differ by (1−F)(1−ρ); so nothing cancels where ρ is close to 1, and nothing overflows.
+func (n Noise) surety(less, more float64, reports int) float64 {
 	if reports == 0 {
 		return 0
 	}
-	power := float64(reports) * math.Log(ratio) // −∞ for a ratio of 0
+	power := math.Log(less / more) // −∞ for less = 0
+	if less > more/2 {
+		power = math.Log1p(-(n.P - n.Q) / more) // near 1 the quotient, rounded, has lost the digits of its logarithm
+	}
+	power *= float64(reports)
 	wrong := n.F / 2
 	return math.Log1p((1 - n.F) * -math.Expm1(power) / (wrong + (1-wrong)*math.Exp(power)))
 }
@@ -125,16 +129,11 @@ type NoiseSampler struct{ source *exact.Bits }
 // NewNoiseSampler returns a sampler.
 func NewNoiseSampler() *NoiseSampler { return &NoiseSampler{exact.NewBits()} }
 
-// redraw returns bits that are 1 with the probability of one coin where the given ones are 0, and of the
-// other where they are 1.
-func (s *NoiseSampler) redraw(bits rrchain.Bits, of0, of1 coin) (rrchain.Bits, error) {
+// redraw returns bits that are drawn one by one from the given ones.
+func (s *NoiseSampler) redraw(bits rrchain.Bits, draw func(bit int) byte) (rrchain.Bits, error) {
 	packed := make([]byte, (bits.Len()+7)/8)
 	for i := range bits.Len() {
-		toss := of0
-		if bits.Bit(i) == 1 {
-			toss = of1
-		}
-		packed[i/8] |= toss.draw(s.source) << (i % 8)
+		packed[i/8] |= draw(bits.Bit(i)) << (i % 8)
 	}
 	return rrchain.UnpackBits(bits.Len(), packed)
 }
@@ -156,7 +155,13 @@ func NewNoisyClient(s *NoiseSampler, p Params, n Noise, cohort int, text string)
 	if err != nil {
 		return nil, err
 	}
-	permanent, err := s.redraw(filter, newCoin(n.F/2), newCoin(1-n.F/2))
+	replaced := newCoin(n.F) // F is exact, while 1 − F/2 may be 1 as a float64
+	permanent, err := s.redraw(filter, func(bit int) byte {
+		if replaced.draw(s.source) == 1 {
+			return byte(s.source.Uint64() & 1)
+		}
+		return byte(bit)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +186,7 @@ func (c *NoisyClient) Permanent() rrchain.Bits { return c.permanent }
 
 // Report draws one more report. [Noise.Loss] says what a number of them cost.
 func (c *NoisyClient) Report(s *NoiseSampler) (rrchain.Bits, error) {
-	return s.redraw(c.permanent, c.unset, c.set)
+	return s.redraw(c.permanent, func(bit int) byte { return [...]coin{c.unset, c.set}[bit].draw(s.source) })
 }
 
 // coin is 1 with a probability from 0 to 1, exactly the number that a float64 holds. word and rest are

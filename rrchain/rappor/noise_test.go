@@ -96,6 +96,28 @@ func TestNoiseLossOfSmallNoise(t *testing.T) {
 	}
 }
 
+// TestNoiseLossOfUnlikeSmallNoise has p and q that differ by little, far from 1 − q and 1 − p, or one that is next to
+// nothing: their quotients, as float64 numbers, would say next to nothing, too.
+func TestNoiseLossOfUnlikeSmallNoise(t *testing.T) {
+	const step = 0x1p-40
+	for _, c := range []struct {
+		n         Noise
+		one, zero float64 // of the instantaneous noise
+	}{
+		{Noise{0.5, 0.375, 0.375 - step}, step/0.375 + step*step/0.28125, step/0.625 - step*step/0.78125},
+		{Noise{0.5, 0x1p-70, 0}, math.Inf(1), 0x1p-70},
+		{Noise{0.5, 0x1p-70, 0x1p-71}, math.Ln2, 0x1p-71},
+		{Noise{0.5, 1, 1 - 0x1p-53}, 0x1p-53, math.Inf(1)},
+	} {
+		loss := func(instantaneous float64) float64 { // 3/4 against 1/4 of it
+			return math.Log1p(-0.5 * math.Expm1(-instantaneous) / (0.25 + 0.75*math.Exp(-instantaneous)))
+		}
+		one, zero := bitLoss(t, c.n, 1)
+		wantNear(t, fmt.Sprintf("%+v: loss towards 1", c.n), one, loss(c.one), 1e-14)
+		wantNear(t, fmt.Sprintf("%+v: loss towards 0", c.n), zero, loss(c.zero), 1e-14)
+	}
+}
+
 // TestNoiseEstimateIsUnbiased goes through all reports of clients with a known bit: the mean is the bit, and
 // the variance is the one that Variance states.
 func TestNoiseEstimateIsUnbiased(t *testing.T) {
@@ -189,6 +211,14 @@ func TestNoisyClientsFollowTheLaw(t *testing.T) {
 		measure(second).Holds(t, "%s", name)
 	}
 	measure(again).Fails(t, "clients with a new permanent filter")
+}
+
+// TestTheLeastNoiseIsDrawn has noise so seldom that 1 − F/2 is 1 as a float64: a bit that is set is replaced, too.
+func TestTheLeastNoiseIsDrawn(t *testing.T) {
+	zeros := &NoiseSampler{exact.ReplayBits(func(page []byte) { clear(page) })}
+	if c := newNoisy(t, zeros, Params{2, 8, 1}, Noise{1e-17, 1, 0}, "Emma"); c.Permanent().Count() != 0 {
+		t.Error("a bit that is replaced by a fair coin stays 1")
+	}
 }
 
 // TestCoinsAreExact compares 64 bits with the number times 2⁶⁴, and more bits where these are equal.

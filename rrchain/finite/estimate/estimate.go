@@ -48,7 +48,7 @@ type Counts struct {
 // Frequencies returns [finite.ErrInvalid] for no responses, a negative count, one of an output that never happens, different
 // numbers of inputs, a confidence not strictly between 0 and 1, or a mechanism that does not tell the inputs apart:
 // if the laws of its outputs given each input are linearly dependent, or nearly so, 10⁹ times nearer in one
-// direction than in another.
+// direction than in another, or so near that a variance is beyond all float64 numbers.
 func Frequencies(confidence float64, levels ...Counts) ([]estimate.Frequency, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return nil, invalid("confidence %v is not between 0 and 1", confidence)
@@ -126,10 +126,10 @@ func newEstimator(m *finite.Matrix) (*estimator, error) {
 	if err := usable(m); err != nil {
 		return nil, err
 	}
+	alike := invalid("the mechanism does not tell its %d inputs apart: the laws of its outputs are linearly dependent", m.Inputs())
 	inverse, ok := pseudoInverse(contrast(m), m.Inputs()-1)
 	if !ok {
-		return nil, invalid("the mechanism does not tell its %d inputs apart: the laws of its outputs are linearly dependent",
-			m.Inputs())
+		return nil, alike
 	}
 	e := &estimator{inputs: m.Inputs(), outputs: m.Outputs(), gain: make([]float64, m.Inputs()*m.Outputs())}
 	even, mean := 1/float64(e.inputs), meanLaw(m)
@@ -142,6 +142,9 @@ func newEstimator(m *finite.Matrix) (*estimator, error) {
 		}
 	}
 	e.spreadOut(m)
+	if math.IsInf(e.prior, 0) || math.IsNaN(e.prior) {
+		return nil, alike
+	}
 	return e, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -372,6 +373,35 @@ func TestPopulated(t *testing.T) {
 			wantNear(t, fmt.Sprintf("share %d of %v, for %d", i, c.estimates, c.x), got, c.want[i], 1e-15)
 		}
 	}
+}
+
+// TestInputsTooNearForNumbers has two inputs whose laws differ by ever less: an estimate is a number, or refused.
+func TestInputsTooNearForNumbers(t *testing.T) {
+	for _, by := range []string{"1e-120", "1e-156", "1e-270", "1e-319", "1e-325"} {
+		common, rare := rat("1/2"), rat(by)
+		for name, m := range map[string]*finite.Matrix{
+			"even outputs":  besides(t, common, plus(common, rare)),
+			"a rare output": besides(t, rare, plus(rare, rare)),
+		} {
+			c := Counts{m, []int64{3, 5}}
+			shares, err := Frequencies(0.95, c, c)
+			variances, errVariance := Variance(m, c.ByOutput)
+			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, finite.ErrInvalid) {
+				t.Errorf("%s, %s: %v, %v", name, by, err, errVariance)
+			}
+			for x, f := range shares {
+				if all := f.Estimate + f.StdErr + f.Low + f.High + variances[x]; math.IsNaN(all) || math.IsInf(all, 0) {
+					t.Errorf("%s, %s: %+v, of variance %v", name, by, f, variances[x])
+				}
+			}
+		}
+	}
+}
+
+// besides has two outputs; the probability of the first is one number given an input, and another given the other.
+func besides(t *testing.T, p, q *big.Rat) *finite.Matrix {
+	t.Helper()
+	return matrix(t, []*big.Rat{p, minus(integer(1), p)}, []*big.Rat{q, minus(integer(1), q)})
 }
 
 func TestEstimateRefuses(t *testing.T) {
