@@ -279,6 +279,33 @@ func testACapIsOverAllQuestions(t *kit.T) {
 	kit.WantClean(t, l, ledger.VerifyRequest{})
 }
 
+// Who is new to several questions, on another cap than before, is enrolled in all of them at once.
+func TestACapChangesForSeveralNewQuestions(t *testing.T) {
+	kit.Anywhere(t, testACapChangesForSeveralNewQuestions)
+}
+
+func testACapChangesForSeveralNewQuestions(t *kit.T) {
+	l := kit.NewLedger(t)
+	var table []ledger.Member
+	for i, name := range []string{"vote", "smoker", "driver"} {
+		q := kit.Smoker()
+		q.Name = name
+		kit.Define(t, l, q)
+		table = append(table, ledger.Member{Object: "ann", Question: name, Cap: kit.Eps(t, "8")})
+		if i == 0 {
+			reconcile(t, l, ledger.ReconcileRequest{Members: rows(ledger.Member{Object: "ann", Question: name, Cap: kit.Eps(t, "9")})})
+		}
+	}
+	table[0].Cap = privacy.Epsilon{} // so that it is changed behind the first of the new ones
+	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 0 new 1 ann", "driver: same 0 new 1 ann")
+	kit.Unchanged(t, l, func() {
+		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
+	})
+	if o := kit.ObjectOf(t, l, "ann"); o.Cap != kit.Eps(t, "8") {
+		t.Errorf("the cap is %s", o.Cap)
+	}
+}
+
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
 func TestALongStartIsCutOffAndFinished(t *testing.T) {

@@ -336,6 +336,9 @@ func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) 
 		return x.Found(d)
 	}
 	if row.limit.IsZero() || row.limit == x.before {
+		if x.before != o.Cap {
+			d.Terms.Cap = privacy.Epsilon{} // as it is: another row changes it, maybe only behind this enrolment
+		}
 		return x.Found(d)
 	}
 	capOnly := Terms{Cap: row.limit, Consent: row.consent}
