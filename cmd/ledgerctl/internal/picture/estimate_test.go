@@ -169,7 +169,10 @@ func TestShownLevelsAreEven(t *testing.T) {
 			t.Fatal(err)
 		}
 		levels = append(levels, ledger.LevelCount{Epsilon: e})
-		shown := shownLevels(levels)
+		shown, few := shownLevels(levels)
+		if p := (&bars{levels: make([]ledger.Estimate, len(shown)), recorded: n, few: few}); strings.Contains(p.caption(), "few people") {
+			t.Errorf("as many people are at each of %d levels, and the picture says %q", n, p.caption())
+		}
 		if len(shown) != min(n, mostLevels) || shown[0] != levels[0] || shown[len(shown)-1] != levels[n-1] {
 			t.Fatalf("of %d levels %v are shown", n, shown)
 		}
@@ -256,9 +259,9 @@ func TestLevelsOfFewAreNotShown(t *testing.T) {
 		}
 		return ledger.LevelCount{Epsilon: e, N: n}
 	}
-	got := shownLevels([]ledger.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})
-	if want := []ledger.LevelCount{at("1", 10), at("2", 1000), at("4", 500)}; !slices.Equal(got, want) {
-		t.Errorf("shown are %v, want %v", got, want)
+	got, few := shownLevels([]ledger.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})
+	if want := []ledger.LevelCount{at("1", 10), at("2", 1000), at("4", 500)}; !slices.Equal(got, want) || few != 1 {
+		t.Errorf("shown are %v but for %d, want %v", got, few, want)
 	}
 }
 
