@@ -65,8 +65,7 @@ func (f File) SaveEstimate(ctx context.Context, l Ledger, r ledger.EstimateReque
 func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledger.Estimate) (*bars, error) {
 	p := &bars{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
-		p.levels = []ledger.Estimate{whole}
-		return p, nil
+		return p, p.add(whole)
 	}
 	recorded, err := l.Levels(ctx, r.Question)
 	if err != nil {
@@ -80,9 +79,20 @@ func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledg
 		if err != nil {
 			return nil, err
 		}
-		p.levels = append(p.levels, level)
+		if err := p.add(level); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
+}
+
+// add adds a level. Who is behind an address may be a stranger.
+func (p *bars) add(level ledger.Estimate) error {
+	if len(level.Levels) == 0 || len(level.Values) != len(p.whole.Values) {
+		return fmt.Errorf("an estimate of %d values at %d ε, where %d values at one are expected", len(level.Values), len(level.Levels), len(p.whole.Values))
+	}
+	p.levels = append(p.levels, level)
+	return nil
 }
 
 // fewest is the part of the responses of the fullest level that another one must have to be shown: the intervals of

@@ -3,6 +3,7 @@ package picture
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"image/png"
 	"math"
@@ -248,6 +249,30 @@ func TestPictureAsPNG(t *testing.T) {
 	}
 	if width := picture.Bounds().Dx(); width != 853 || blue < 5000 {
 		t.Errorf("%d pixels wide, %d of them blue", width, blue)
+	}
+}
+
+// stranger is a ledger behind an address, whose estimates at an ε are not those that were asked for.
+type stranger struct {
+	at  []ledger.LevelCount
+	one ledger.Estimate
+}
+
+func (s stranger) Levels(context.Context, string) ([]ledger.LevelCount, error) { return s.at, nil }
+
+func (s stranger) Estimate(context.Context, ledger.EstimateRequest) (ledger.Estimate, error) {
+	return s.one, nil
+}
+
+func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
+	whole := estimated(t, "1", 0.4, 0.6)
+	for _, one := range []ledger.Estimate{{}, estimated(t, "1", 1), estimated(t, "", 0.4, 0.6)} {
+		if p, err := newBars(t.Context(), stranger{whole.Levels, one}, ledger.EstimateRequest{}, whole); err == nil {
+			t.Errorf("drawn is %+v", p.levels)
+		}
+	}
+	if p, err := newBars(t.Context(), stranger{whole.Levels, whole}, ledger.EstimateRequest{}, whole); err != nil || len(p.levels) != 1 {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
