@@ -111,7 +111,7 @@ func (r budgetResult) Table(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
-	if len(r.Refused) == 0 {
+	if len(r.Refused) == 0 || len(r.Levels) == 0 { // the latter only of a stranger behind an address
 		return
 	}
 	fmt.Fprintf(w, "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY\n", r.Levels[len(r.Levels)-1].Epsilon)

@@ -98,7 +98,7 @@ func (r quoteResult) Table(w io.Writer) {
 
 // tableInstead writes what would be possible where somebody is refused.
 func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
-	if b == nil {
+	if b == nil || len(b.Levels) == 0 { // of a stranger behind an address it may say nothing
 		return
 	}
 	if b.Largest.IsZero() {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"slices"
@@ -49,7 +47,13 @@ type withdrawResult struct {
 	Key       string   `json:"key"`
 }
 
+// mostKey is the longest idempotency key, in bytes.
+const mostKey = 256
+
 func withdraw(ctx context.Context, l book, r withdrawResult) error {
+	if n := len(r.keyOf(len(r.Withdrawn) - 1)); n > mostKey {
+		return fault.Usage("", "--key is too long for so many: behind it stands a number, and at most %d bytes are allowed, not %d", mostKey, n)
+	}
 	for i, object := range r.Withdrawn {
 		if slices.Contains(r.Withdrawn[:i], object) {
 			return fault.Usage("", "object %q is given twice", object)
@@ -58,25 +62,21 @@ func withdraw(ctx context.Context, l book, r withdrawResult) error {
 			return err
 		}
 	}
-	for _, object := range r.Withdrawn {
-		if err := l.Withdraw(ctx, r.keyOf(object), object); err != nil {
+	for i, object := range r.Withdrawn {
+		if err := l.Withdraw(ctx, r.keyOf(i), object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keyOf returns the key of the request for one object: of several, each has its own. A long name goes in
-// by its hash, because a key has at most 256 bytes.
-func (r withdrawResult) keyOf(object string) string {
+// keyOf returns the key of the request for one object, by its place: of several, each has its own. Keys outlive whom they are about,
+// so they name nobody.
+func (r withdrawResult) keyOf(place int) string {
 	if len(r.Withdrawn) == 1 || r.Key == "" {
 		return r.Key
 	}
-	if len(object) > sha256.Size {
-		sum := sha256.Sum256([]byte(object))
-		object = hex.EncodeToString(sum[:])
-	}
-	return r.Key + "/" + object
+	return fmt.Sprintf("%s/%d", r.Key, place+1)
 }
 
 func (r withdrawResult) Table(w io.Writer) {

@@ -224,14 +224,15 @@ func (*Forgotten) Kind() string { return "forgotten" }
 // Kind returns "stated".
 func (*Stated) Kind() string { return "stated" }
 
-func (d *Enrolled) about() string     { return d.Object }
-func (d *TruthBound) about() string   { return d.Object }
-func (d *Released) about() string     { return d.Object }
-func (d *Charged) about() string      { return d.Object }
-func (d *Held) about() string         { return d.Object }
-func (d *Sold) about() string         { return d.Object }
-func (d *Withdrawn) about() string    { return d.Object }
-func (d *EpochBegun) about() string   { return d.Object }
-func (d *TermsChanged) about() string { return d.Object }
-func (d *Forgotten) about() string    { return d.Object }
-func (d *Stated) about() string       { return d.Object }
+func (d *Enrolled) about() string      { return d.Object }
+func (d *TruthBound) about() string    { return d.Object }
+func (d *Released) about() string      { return d.Object }
+func (d *Charged) about() string       { return d.Object }
+func (d *Held) about() string          { return d.Object }
+func (d *Sold) about() string          { return d.Object }
+func (d *Withdrawn) about() string     { return d.Object }
+func (d *EpochBegun) about() string    { return d.Object }
+func (d *TermsChanged) about() string  { return d.Object }
+func (d *ObjectRefused) about() string { return d.Refusal.Object }
+func (d *Forgotten) about() string     { return d.Object }
+func (d *Stated) about() string        { return d.Object }

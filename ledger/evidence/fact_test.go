@@ -351,3 +351,14 @@ func TestAFactThatSaysNothing(t *testing.T) {
 		}
 	}
 }
+
+// A fault of a fact names whom that is about, of every kind.
+func TestFactsNameWhomTheyAreAbout(t *testing.T) {
+	log := everyFact(t)
+	facts := InWords(log)
+	for _, ev := range log {
+		if got, want := facts[ev.Number].about(), event.ObjectOf(ev.Event); got != want {
+			t.Errorf("event %d, %s: about %q, want %q", ev.Number, ev.Change.Kind(), got, want)
+		}
+	}
+}

@@ -16,6 +16,14 @@ type glossary struct {
 	sales        map[uint64]begun
 	// The numbers of the same, by what they stand for; a policy's by its canonical JSON.
 	named, planned, known map[string]uint32
+	// spare are the events that defined or began what nothing has referred to yet.
+	spare map[term]uint64
+}
+
+// term is what is referred to by its number: a question, policy, buyer, reservation or sale, by the kind of the event that defines it.
+type term struct {
+	kind   event.Kind
+	number uint64
 }
 
 // begun is a reservation or sale as its event tells it.
@@ -33,15 +41,16 @@ func (b begun) holds(ev event.Event) bool {
 func newGlossary() glossary {
 	return glossary{
 		map[uint32]*event.Question{}, map[uint32]*policy.Policy{}, map[uint32]string{}, map[uint64]begun{}, map[uint64]begun{},
-		map[string]uint32{}, map[string]uint32{}, map[string]uint32{},
+		map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, map[term]uint64{},
 	}
 }
 
 // learn takes in what an event defines or begins. In a log nothing is defined twice.
 func (g *glossary) learn(ev event.Event) error {
-	twice := false
+	twice, of := false, term{kind: ev.Change.Kind()}
 	switch c := ev.Change.(type) {
 	case *event.QuestionDefined:
+		of.number = uint64(c.Number)
 		twice = g.named[c.Name] != 0 || g.questions[c.Number] != nil
 		g.named[c.Name], g.questions[c.Number] = c.Number, event.NewQuestion(c)
 	case *event.PolicyDefined:
@@ -49,20 +58,53 @@ func (g *glossary) learn(ev event.Event) error {
 		if err != nil {
 			return err
 		}
+		of.number = uint64(c.Number)
 		twice = g.planned[c.JSON] != 0 || g.policies[c.Number] != nil
 		g.planned[c.JSON], g.policies[c.Number] = c.Number, &p
 	case *event.BuyerNamed:
+		of.number = uint64(c.Number)
 		twice = g.known[c.Name] != 0 || g.buyers[c.Number] != ""
 		g.known[c.Name], g.buyers[c.Number] = c.Number, c.Name
 	case *event.Reserved:
+		of.number = c.Sale
 		_, twice = g.reservations[c.Sale]
 		g.reservations[c.Sale] = begun{ev, c.Deal}
 	case *event.SaleMade:
+		of.number = c.Sale
 		_, twice = g.sales[c.Sale]
 		g.sales[c.Sale] = begun{ev, c.Deal}
+	}
+	if of.number != 0 {
+		g.spare[of] = ev.Number
 	}
 	if twice {
 		return errors.New("its number, or what it defines, is that of another")
 	}
 	return nil
+}
+
+// use notes what an event refers to.
+func (g *glossary) use(ev event.Event) {
+	need := func(kind event.Kind, number uint64) { delete(g.spare, term{kind, number}) }
+	need(event.KindQuestion, uint64(event.QuestionOf(ev)))
+	switch c := ev.Change.(type) {
+	case *event.Enrolled:
+		need(event.KindPolicy, uint64(c.Policy))
+	case *event.TermsChanged:
+		need(event.KindPolicy, uint64(c.Policy))
+	case *event.Reserved:
+		need(event.KindBuyer, uint64(c.Buyer))
+	case *event.SaleMade:
+		need(event.KindBuyer, uint64(c.Buyer))
+	case *event.Held:
+		need(event.KindReserved, c.Sale)
+		need(event.KindPolicy, uint64(c.Policy))
+	case *event.Sold:
+		need(event.KindSale, c.Sale)
+	case *event.Forgotten:
+		for _, r := range c.Chains {
+			need(event.KindQuestion, uint64(r.Question))
+			need(event.KindPolicy, uint64(r.Policy))
+		}
+	}
 }

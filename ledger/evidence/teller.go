@@ -37,6 +37,7 @@ func (t *teller) tell(ev event.Event) {
 		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
 	}
 	t.last = ev
+	t.use(ev)
 	if err := t.learn(ev); err != nil {
 		t.fault("%v", err)
 	}
@@ -316,6 +317,9 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 func (t *teller) statement() Statement {
 	if c, ok := t.last.Change.(*event.Stated); !ok || c.Object != t.out.Object {
 		t.fault("no event closes the list of those about %q", t.out.Object)
+	}
+	for _, number := range slices.Sorted(maps.Values(t.spare)) {
+		t.fault("nothing in it needs event %d", number)
 	}
 	t.out.Event, t.out.Time = t.last.Number, t.last.Time
 	t.out.Cap, t.out.Spent, t.out.Earned = t.account.Cap, t.account.Spent, int64(t.account.Earned)

@@ -38,6 +38,9 @@ func (m *Mechanism) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("%w: a mechanism: %w", errs.ErrInvalid, err)
 	}
+	if in.Family == nil {
+		return errs.Invalid("a mechanism without a family")
+	}
 	*m = Mechanism(in)
 	return nil
 }

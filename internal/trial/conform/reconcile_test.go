@@ -127,6 +127,37 @@ func testAStartBringsTheLedgerInLine(t *kit.T) {
 	kit.WantClean(t, l, ledger.VerifyRequest{})
 }
 
+// Who has withdrawn from everything, or was forgotten, does not come back by a question that is new to them either, also if that happens
+// meanwhile. Who has come back since takes part in what is new.
+func TestAStartBringsNobodyBack(t *testing.T) { kit.Anywhere(t, testAStartBringsNobodyBack) }
+
+func testAStartBringsNobodyBack(t *kit.T) {
+	l := kit.Voters(t, kit.NewLedger(t), "9", "ann", "bob", "cid", "dan")
+	kit.Define(t, l, kit.Smoker())
+	kit.Must(t, l.Withdraw(t.Context(), "1", "ann"))
+	kit.Must(t, l.Forget(t.Context(), "2", "bob"))
+	var table []ledger.Member
+	for _, object := range []string{"ann", "bob"} {
+		table = append(table, member(t, object, nil, "8"), ledger.Member{Object: object, Question: "smoker", Cap: kit.Eps(t, "8")})
+	}
+	r := ledger.ReconcileRequest{Members: rows(table...)}
+	kit.Unchanged(t, l, func() {
+		wantTold(t, reconcile(t, l, r), "vote: same 0 left 2 ann,bob", "smoker: same 0 left 2 ann,bob", "gone 2 cid,dan, withdrawn 0")
+	})
+	r.Members = rows(append(table, member(t, "cid", nil, "7"), ledger.Member{Object: "dan", Question: "smoker"})...)
+	r.Progress = func(done, _ int) {
+		if done == 1 { // cid's cap is changed, dan is not enrolled yet
+			kit.Must(t, l.Withdraw(t.Context(), "3", "dan"))
+		}
+	}
+	reconcile(t, l, r)
+	if o := kit.ObjectOf(t, l, "dan"); len(o.Chains) != 1 || !o.Chains[0].Withdrawn {
+		t.Errorf("dan is back: %+v", o)
+	}
+	kit.EnrollUnder(t, l, "vote", policy.Policy{}, "9", "ann")
+	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 0 changed 1 ann left 1 bob", "smoker: same 0 new 1 ann left 1 bob", "gone 1 cid, withdrawn 0")
+}
+
 // What would be done is told first, by a dry run, or before anything is done; and who is told can stop it.
 func TestAStartTellsWhatItWouldDo(t *testing.T) { kit.Both(t, testAStartTellsWhatItWouldDo) }
 
@@ -277,6 +308,33 @@ func testACapIsOverAllQuestions(t *kit.T) {
 	}
 	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 2 refused cid needs-consent")
 	kit.WantClean(t, l, ledger.VerifyRequest{})
+}
+
+// Who is new to several questions, on another cap than before, is enrolled in all of them at once.
+func TestACapChangesForSeveralNewQuestions(t *testing.T) {
+	kit.Anywhere(t, testACapChangesForSeveralNewQuestions)
+}
+
+func testACapChangesForSeveralNewQuestions(t *kit.T) {
+	l := kit.NewLedger(t)
+	var table []ledger.Member
+	for i, name := range []string{"vote", "smoker", "driver"} {
+		q := kit.Smoker()
+		q.Name = name
+		kit.Define(t, l, q)
+		table = append(table, ledger.Member{Object: "ann", Question: name, Cap: kit.Eps(t, "8")})
+		if i == 0 {
+			reconcile(t, l, ledger.ReconcileRequest{Members: rows(ledger.Member{Object: "ann", Question: name, Cap: kit.Eps(t, "9")})})
+		}
+	}
+	table[0].Cap = privacy.Epsilon{} // so that it is changed behind the first of the new ones
+	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 0 new 1 ann", "driver: same 0 new 1 ann")
+	kit.Unchanged(t, l, func() {
+		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
+	})
+	if o := kit.ObjectOf(t, l, "ann"); o.Cap != kit.Eps(t, "8") {
+		t.Errorf("the cap is %s", o.Cap)
+	}
 }
 
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed

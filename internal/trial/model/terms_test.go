@@ -444,7 +444,7 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Rec
 		id, want := [2]string{r.Question, name}, agreement{under: allRules()[r.Rule], cap: r.Cap, was: limit, consent: r.Consent}
 		c := m.chain(r.Question, name)
 		switch {
-		case c != nil && c.withdrawn:
+		case c != nil && c.withdrawn, c == nil && p != nil && !p.takesPart():
 			named(&in(r.Question).Left, name)
 		case c != nil:
 			_, cap, changes, refusal := m.termsOf(name, c, limit, want)

@@ -316,9 +316,15 @@ func (x *Comparison) compare(s *state.State, name string, in bool, c state.Chain
 	return x.Found(d)
 }
 
-// compareNew looks at the row of an object that was never enrolled in its question.
+// compareNew looks at the row of an object that was never enrolled in its question. It brings nobody back who has withdrawn from all others.
 func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) error {
 	d := Difference{Kind: New, Object: name, Question: row.question}
+	if left, err := hasLeft(s, name, o.Object); err != nil {
+		return err
+	} else if left {
+		d.Kind = Left
+		return x.Found(d)
+	}
 	q, err := s.Question(row.question)
 	if err != nil {
 		return err
@@ -336,6 +342,7 @@ func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) 
 		return x.Found(d)
 	}
 	if row.limit.IsZero() || row.limit == x.before {
+		d.Terms.Cap = privacy.Epsilon{} // as it is: another row may change it, and that behind this enrolment
 		return x.Found(d)
 	}
 	capOnly := Terms{Cap: row.limit, Consent: row.consent}
@@ -350,4 +357,12 @@ func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) 
 	d.Terms.Was = x.before
 	d.Later, x.before = true, m.to.Cap
 	return x.Found(d)
+}
+
+// hasLeft tells whether an object has withdrawn, or was forgotten, and takes part in nothing since.
+func hasLeft(s *state.State, name string, o state.Object) (bool, error) {
+	if o.Withdrawn == 0 {
+		return false, nil
+	}
+	return s.IsOut(name, o)
 }

@@ -17,7 +17,7 @@ type Enrolment struct {
 	Office
 	Request
 	List
-	Strangers bool // only those who were never enrolled in the question; who has withdrawn stays so
+	Strangers bool // only those who were never enrolled in the question; who has withdrawn from all stays so
 }
 
 // The tallies of an enrolment.
@@ -63,8 +63,11 @@ func (x *Enrolment) enrol(s *state.State, numbers *policyNumbers, name string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	if already && x.Strangers {
-		return nil, nil, nil
+	if x.Strangers {
+		left, err := hasLeft(s, name, o)
+		if err != nil || left || already {
+			return nil, nil, err
+		}
 	}
 	terms := x.of(name)
 	limit := terms.Cap

@@ -31,6 +31,7 @@ type bars struct {
 	whole      ledger.Estimate   // everybody counts once
 	levels     []ledger.Estimate // by rising ε: whoever answered at that ε counts
 	recorded   int               // how many levels there are, shown or not
+	few        int               // how many of them are left out because few people are at them
 	values     []int             // the numbers of the values shown, from the top
 	confidence float64
 }
@@ -64,23 +65,34 @@ func (f File) SaveEstimate(ctx context.Context, l Ledger, r ledger.EstimateReque
 func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledger.Estimate) (*bars, error) {
 	p := &bars{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
-		p.levels = []ledger.Estimate{whole}
-		return p, nil
+		return p, p.add(whole)
 	}
 	recorded, err := l.Levels(ctx, r.Question)
 	if err != nil {
 		return nil, err
 	}
-	p.recorded = len(recorded)
-	for _, at := range shownLevels(recorded) {
+	shown, few := shownLevels(recorded)
+	p.recorded, p.few = len(recorded), few
+	for _, at := range shown {
 		r.Epsilon = at.Epsilon
 		level, err := l.Estimate(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		p.levels = append(p.levels, level)
+		if err := p.add(level); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
+}
+
+// add adds a level. Who is behind an address may be a stranger.
+func (p *bars) add(level ledger.Estimate) error {
+	if len(level.Levels) == 0 || len(level.Values) != len(p.whole.Values) {
+		return fmt.Errorf("an estimate of %d values at %d ε, where %d values at one are expected", len(level.Values), len(level.Levels), len(p.whole.Values))
+	}
+	p.levels = append(p.levels, level)
+	return nil
 }
 
 // fewest is the part of the responses of the fullest level that another one must have to be shown: the intervals of
@@ -88,26 +100,25 @@ func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledg
 const fewest = 0.01
 
 // shownLevels returns all levels that are not too empty if they are few, and else the first, the last and some
-// between, evenly.
-func shownLevels(all []ledger.LevelCount) []ledger.LevelCount {
+// between, evenly; and how many are too empty.
+func shownLevels(all []ledger.LevelCount) (levels []ledger.LevelCount, few int) {
 	most := int64(0)
 	for _, l := range all {
 		most = max(most, l.N)
 	}
-	var levels []ledger.LevelCount
 	for _, l := range all {
 		if float64(l.N) >= fewest*float64(most) {
 			levels = append(levels, l)
 		}
 	}
-	if len(levels) <= mostLevels {
-		return levels
+	if few = len(all) - len(levels); len(levels) <= mostLevels {
+		return levels, few
 	}
 	shown := make([]ledger.LevelCount, mostLevels)
 	for i := range shown {
 		shown[i] = levels[i*(len(levels)-1)/(mostLevels-1)]
 	}
-	return shown
+	return shown, few
 }
 
 // shownValues returns the numbers of all values in their order if they are few, and else of those with the
@@ -156,7 +167,11 @@ func (p *bars) caption() string {
 		lines = append(lines, "The diamond takes everybody once, with the highest ε.")
 	}
 	if n := len(p.levels); n < p.recorded {
-		lines = append(lines, fmt.Sprintf("%d of %d levels of ε are shown; not those of few people.", n, p.recorded))
+		but := ""
+		if p.few > 0 {
+			but = "; not those of few people"
+		}
+		lines = append(lines, fmt.Sprintf("%d of %d levels of ε are shown%s.", n, p.recorded, but))
 	}
 	if n, all := len(p.values), len(p.whole.Values); n < all {
 		lines = append(lines, fmt.Sprintf("The %d values with the largest estimates are shown, and %d are not.", n, all-n))

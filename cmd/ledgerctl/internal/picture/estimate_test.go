@@ -3,6 +3,7 @@ package picture
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"image/png"
 	"math"
@@ -169,7 +170,10 @@ func TestShownLevelsAreEven(t *testing.T) {
 			t.Fatal(err)
 		}
 		levels = append(levels, ledger.LevelCount{Epsilon: e})
-		shown := shownLevels(levels)
+		shown, few := shownLevels(levels)
+		if p := (&bars{levels: make([]ledger.Estimate, len(shown)), recorded: n, few: few}); strings.Contains(p.caption(), "few people") {
+			t.Errorf("as many people are at each of %d levels, and the picture says %q", n, p.caption())
+		}
 		if len(shown) != min(n, mostLevels) || shown[0] != levels[0] || shown[len(shown)-1] != levels[n-1] {
 			t.Fatalf("of %d levels %v are shown", n, shown)
 		}
@@ -248,6 +252,30 @@ func TestPictureAsPNG(t *testing.T) {
 	}
 }
 
+// stranger is a ledger behind an address, whose estimates at an ε are not those that were asked for.
+type stranger struct {
+	at  []ledger.LevelCount
+	one ledger.Estimate
+}
+
+func (s stranger) Levels(context.Context, string) ([]ledger.LevelCount, error) { return s.at, nil }
+
+func (s stranger) Estimate(context.Context, ledger.EstimateRequest) (ledger.Estimate, error) {
+	return s.one, nil
+}
+
+func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
+	whole := estimated(t, "1", 0.4, 0.6)
+	for _, one := range []ledger.Estimate{{}, estimated(t, "1", 1), estimated(t, "", 0.4, 0.6)} {
+		if p, err := newBars(t.Context(), stranger{whole.Levels, one}, ledger.EstimateRequest{}, whole); err == nil {
+			t.Errorf("drawn is %+v", p.levels)
+		}
+	}
+	if p, err := newBars(t.Context(), stranger{whole.Levels, whole}, ledger.EstimateRequest{}, whole); err != nil || len(p.levels) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestLevelsOfFewAreNotShown(t *testing.T) {
 	at := func(epsilon string, n int64) ledger.LevelCount {
 		e, err := privacy.ParseEpsilon(epsilon)
@@ -256,9 +284,9 @@ func TestLevelsOfFewAreNotShown(t *testing.T) {
 		}
 		return ledger.LevelCount{Epsilon: e, N: n}
 	}
-	got := shownLevels([]ledger.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})
-	if want := []ledger.LevelCount{at("1", 10), at("2", 1000), at("4", 500)}; !slices.Equal(got, want) {
-		t.Errorf("shown are %v, want %v", got, want)
+	got, few := shownLevels([]ledger.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})
+	if want := []ledger.LevelCount{at("1", 10), at("2", 1000), at("4", 500)}; !slices.Equal(got, want) || few != 1 {
+		t.Errorf("shown are %v but for %d, want %v", got, few, want)
 	}
 }
 

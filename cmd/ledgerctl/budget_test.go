@@ -1,0 +1,21 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// What a stranger behind an address leaves out of a budget is not in the table, and no reason to panic.
+func TestABudgetThatSaysNothing(t *testing.T) {
+	var out strings.Builder
+	tableInstead(&out, &ledger.Budget{Question: "vote"}, "USD")
+	if out.Len() > 0 {
+		t.Errorf("it is shown as %q", out.String())
+	}
+	budgetResult{Budget: ledger.Budget{Question: "vote", Refused: []ledger.RefusalSum{{Reason: ledger.Withdrawn, Count: 1}}}}.Table(&out)
+	if !strings.Contains(out.String(), "vote") {
+		t.Errorf("it is shown as %q", out.String())
+	}
+}

@@ -1,0 +1,97 @@
+package evidence
+
+import (
+	"crypto/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// proofOf proves that some events are in a log.
+func proofOf(t testing.TB, log, some []Entry) (proof []tlog.Hash, head *merkle.Edge) {
+	t.Helper()
+	head = &merkle.Edge{}
+	var stored []tlog.Hash
+	for _, ev := range log {
+		hashes, err := head.Append(ev.Leaf)
+		must(t, err)
+		stored = append(stored, hashes...)
+	}
+	var leaves []uint64
+	for _, ev := range some {
+		leaves = append(leaves, ev.Number-1)
+	}
+	proof, err := merkle.Prove(head.Size(), leaves, tlog.HashReaderFunc(func(indexes []int64) (hashes []tlog.Hash, err error) {
+		for _, i := range indexes {
+			hashes = append(hashes, stored[i])
+		}
+		return hashes, nil
+	}))
+	must(t, err)
+	return present(proof), head
+}
+
+// Whoever has the log can prove of any of its events that it is there. In a statement none stands that is not about the object, nor needed
+// to read those that are: of one statement there would be two texts, and the other would tell of somebody else's sales.
+func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
+	secret, public, err := note.GenerateKey(rand.Reader, "example.com/spare")
+	must(t, err)
+	signer, err := note.NewSigner(secret)
+	must(t, err)
+	key, err := note.NewVerifier(public)
+	must(t, err)
+	one, err := privacy.ParseEpsilon("1")
+	must(t, err)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: one, Objects: 3, Price: 900}
+	asked := vocabulary.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: vocabulary.Direct}
+	for name, of := range map[string]event.Change{
+		"question": &event.QuestionDefined{Number: 2, Question: asked}, "policy": &event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"2"}`},
+		"buyer": &event.BuyerNamed{Number: 2, Name: "rival"}, "reserved": &event.Reserved{Deal: deal, Expires: at}, "sale": &event.SaleMade{Deal: deal},
+	} {
+		vote := asked
+		vote.Name = "vote"
+		var log []Entry
+		for i, c := range []event.Change{
+			&event.Created{Currency: "USD", LogKey: public}, &event.QuestionDefined{Number: 1, Question: vote}, &event.BuyerNamed{Number: 1, Name: "acme"}, of,
+			&event.Enrolled{Object: "ann", Question: 1, Cap: one}, &event.Stated{Object: "ann", Events: []uint64{5}, Account: event.Account{Cap: one}},
+		} {
+			ev := event.Event{Number: uint64(i + 1), Time: at, Change: c}
+			log = append(log, Entry{ev, ev.Leaf()})
+		}
+		needed := slices.Concat(log[:2], log[4:])
+		proof, edge := proofOf(t, log, needed)
+		signed, err := merkle.Checkpoint{Origin: key.Name(), Size: edge.Size(), Root: edge.Root()}.Sign(signer)
+		must(t, err)
+		st, err := NewStatement("ann", needed, proof, signed)
+		must(t, err)
+		if checked := st.Verify(note.VerifierList(key)); !checked.OK() {
+			t.Fatalf("%s: %+v", name, checked)
+		}
+		facts := InWords(log)
+		st.Events = nil
+		for _, ev := range log {
+			st.Events = append(st.Events, facts[ev.Number])
+		}
+		st.Proof, _ = proofOf(t, log, log)
+		st, err = ReadStatement(text(t, st))
+		must(t, err)
+		checked := st.Verify(note.VerifierList(key))
+		var all strings.Builder
+		for _, f := range checked.Faults {
+			all.WriteString(f.Text + "\n")
+		}
+		if checked.OK() || !checked.Signed || !strings.Contains(all.String(), "nothing in it needs event 4\n") {
+			t.Errorf("%s: %+v", name, checked)
+		}
+	}
+}
