@@ -591,3 +591,14 @@ func TestScoresFarOut(t *testing.T) {
 		auditStore(t, l.engine.Store)
 	}
 }
+
+// A threshold above the size of a panel has one answer only, and it stays certain at a lower ε.
+func TestACertainAnswerStaysCertain(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+	for i, epsilon := range []string{"1", "0.04", "0.03", "0.02", "0.01", "0.009", "0.008", "0.007", "0.006", "0.005", "0.004", "0.003", "0.002", "0.001"} {
+		result := answerTo(t, l, inquire(t, "at "+epsilon, "threshold:yes:3", epsilon, ballots("ann", "bob"), "ann", "bob"))
+		if result.Answer != "no" || result.Charged.IsZero() != (i > 0) {
+			t.Errorf("at ε=%s: %+v", epsilon, result)
+		}
+	}
+}

@@ -159,7 +159,7 @@ func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
 			break // it does not grow, nor do the longer ones
 		}
 		guess := math.Ceil(-math.Log(start*(e+1)) / epsilon.Float64())
-		steps[i] = correctSteps(epsilon, int64(i), int64(outputs), uint64(min(max(guess, 0), math.MaxUint32)))
+		steps[i] = correctSteps(epsilon, int64(i), int64(outputs), uint64(max(guess, 0)))
 	}
 	return steps
 }
@@ -171,7 +171,7 @@ func correctSteps(epsilon privacy.Epsilon, i, outputs int64, guess uint64) uint6
 	for guess > 0 && beyond(guess-1) {
 		guess--
 	}
-	for guess < math.MaxUint32 && !beyond(guess) {
+	for !beyond(guess) { // not for ever: no prefix begins below 1/MaxOutputs
 		guess++
 	}
 	return guess

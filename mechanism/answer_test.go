@@ -89,6 +89,27 @@ func TestGrowthSteps(t *testing.T) {
 	}
 }
 
+// At the smallest ε and many outputs, growth takes more than 2³² steps. Prefix sums of neighbours just there must keep to e^ε.
+func TestGrowthStepsBeyond32Bits(t *testing.T) {
+	epsilon := epsilonOf(t, "0.000000001")
+	l := answerLaw{curve: NewSampler().curveOf(epsilon, 160)}
+	if want := uint64(math.Log(160./2) * 1e9); l.growth[0] < want-10 || l.growth[0] > want+10 {
+		t.Errorf("%d steps, want about %d", l.growth[0], want)
+	}
+	sums := func(d uint64) []exact.Interval {
+		l.distance = d
+		return l.cumulative(256)
+	}
+	for _, d := range []uint64{1<<32 - 1, l.growth[0] - 1} {
+		near, far := sums(d), sums(d+1)
+		for i := range near {
+			if exact.Exp(epsilon.Nano(), 128).Mul(near[i]).Below(far[i]) {
+				t.Fatalf("distance %d: the first %d outputs grow by more than e^ε", d, i+1)
+			}
+		}
+	}
+}
+
 // A guess that is off is put right in either direction.
 func TestGrowthStepsCorrectsItsGuess(t *testing.T) {
 	epsilon := epsilonOf(t, "0.1")

@@ -287,14 +287,14 @@ func readInstant(raw json.RawMessage) (instant, error) {
 }
 
 // strictRFC3339 refuses what time.Parse lets pass: hours of one digit, a comma, minutes that carry
-// over, and decimals beyond the ninth, which it would cut off.
+// over, an offset of 24 hours, and decimals beyond the ninth, which it would cut off.
 func strictRFC3339(text string, t time.Time) bool {
 	rest, ok := strings.CutPrefix(text, t.Format("2006-01-02T15:04:05"))
 	if fraction, found := strings.CutPrefix(rest, "."); found {
 		rest = strings.TrimLeft(fraction, "0123456789")
 		ok = ok && len(fraction)-len(rest) <= 9
 	}
-	return ok && (rest == "Z" || rest == t.Format("-07:00"))
+	return ok && (rest == "Z" || rest == t.Format("-07:00") && rest[1:3] < "24")
 }
 
 // readDuration reads a duration as Go writes it. Unlike [time.ParseDuration] it does not round.

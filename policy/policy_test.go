@@ -213,6 +213,8 @@ func TestParseRefuses(t *testing.T) {
 		linearHead + `"start":"2027-01-01T00:00:00,5Z","end":"2028-01-01T00:00:00Z"}`:          "RFC 3339",
 		linearHead + `"start":"2027-01-01T00:00:00.0000000001Z","end":"2028-01-01T00:00:00Z"}`: "9 decimals",
 		linearHead + `"start":"2027-01-01T00:00:00+01:60","end":"2028-01-01T00:00:00Z"}`:       "RFC 3339",
+		linearHead + `"start":"2027-01-01T00:00:00+24:00","end":"2028-01-01T00:00:00Z"}`:       "RFC 3339",
+		linearHead + `"start":"2027-01-01T00:00:00-24:00","end":"2028-01-01T00:00:00Z"}`:       "RFC 3339",
 		linearHead + `"start":"1969-12-31T23:59:59.999999999Z","end":"2028-01-01T00:00:00Z"}`:  "start is not a time from 1970",
 		linearHead + `"start":"2027-01-01T00:00:00Z","end":"2262-01-01T00:00:00Z"}`:            "end is not a time from 1970 to 2261",
 		linearHead + `"start":"0000-01-01T00:00:00Z","end":"9999-01-01T00:00:00Z"}`:            "start is not a time",

@@ -268,7 +268,8 @@ func (c *CSVGraph) givenIn(f *csvFile) (Given, error) {
 		return Given{}, f.fault(f.field(0), "colour %q is not one of %q", f.field(1), c.Colors)
 	}
 	probability, err := strconv.ParseFloat(f.field(2), 64)
-	if err != nil || !(probability >= 0 && probability <= 1) {
+	hexadecimal := strings.ContainsAny(f.field(2), "xX")
+	if err != nil || hexadecimal || !(probability >= 0 && probability <= 1) {
 		return Given{}, f.fault(f.field(0), "probability %q is not a number in [0,1]", f.field(2))
 	}
 	return Given{v, output, probability}, nil

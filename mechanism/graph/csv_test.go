@@ -154,6 +154,7 @@ func TestReadGiven(t *testing.T) {
 		"id,color,probability\na,red,1\na,red,1\n":    {File: "boundary", Line: 3, Vertex: "a", Reason: "given twice"},
 		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `colour "green" is not one of ["blue" "red"]`},
 		"id,color,probability\na,red,1.1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "1.1" is not a number in [0,1]`},
+		"id,color,probability\na,red,0x1p-2\n":        {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "0x1p-2" is not a number in [0,1]`},
 		"id,color,probability\na,red,NaN\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "NaN" is not a number in [0,1]`},
 		"id,color,probability\na,red,\n":              {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "" is not a number in [0,1]`},
 		"id,color,probability\na,red,0.5\nb,red\n":    {File: "boundary", Line: 3, Reason: "wrong number of fields"},

@@ -42,11 +42,22 @@ func Line(boundary []float64, dp Privacy, distance int) ([]float64, error) {
 	}
 	l := newLine(boundary, dp)
 	for distance > 0 {
+		below, _ := l.turning()
 		// In the last step before a prefix sum passes the threshold, what the output that holds the
 		// threshold gets is too small to be found as a difference to 1. That step is made by itself.
-		leap := max(1, min(distance, l.growing()-1))
-		l.walk(leap)
-		distance -= leap
+		if leap := min(distance, l.growing()-1); leap > 0 {
+			l.walk(leap)
+			distance -= leap
+		}
+		if distance > 0 {
+			l.walk(1)
+			distance--
+			// Where e^ε is all but 1, rounding may hide for ever that the sum has passed. Both slopes come to the same there, so it
+			// counts as beyond.
+			if l.dp.Epsilon < 1e-9 {
+				l.most = max(0, below-1)
+			}
+		}
 	}
 	return l.law, nil
 }
@@ -73,17 +84,20 @@ func lawFault(p []float64) string {
 // of sums would lose small probabilities, and with them the privacy when e^ε is large.
 type line struct {
 	dp        Privacy
-	threshold float64 // where U changes its slope from e^ε to e^−ε
+	threshold float64 // where U changes its slope from e^ε to e^−ε; 0 if that is below all float64
+	top       float64 // e^ε times the threshold
+	most      int     // prefix sums that may still be below the threshold
 	law       []float64
 }
 
 func newLine(boundary []float64, dp Privacy) *line {
-	return &line{dp, (1 - dp.Delta) / (1 + math.Exp(-dp.Epsilon)) * math.Exp(-dp.Epsilon), slices.Clone(boundary)}
+	top := (1 - dp.Delta) / (1 + math.Exp(-dp.Epsilon))
+	return &line{dp, top * math.Exp(-dp.Epsilon), top, len(boundary) - 1, slices.Clone(boundary)}
 }
 
 // turning returns the output whose part of [0,1] holds the threshold, and the sum of those before it.
 func (l *line) turning() (output int, before float64) {
-	for before+l.law[output] <= l.threshold {
+	for output < l.most && before+l.law[output] <= l.threshold {
 		before += l.law[output]
 		output++
 	}
@@ -101,8 +115,7 @@ func (l *line) growing() int {
 	}
 	// n steps grow S to e^(nε)(S+q) − q with q = δ/(e^ε−1); all is multiplied by e^ε, lest it underflow.
 	q := l.dp.Delta / -math.Expm1(-l.dp.Epsilon)
-	top := (1-l.dp.Delta)/(1+math.Exp(-l.dp.Epsilon)) + q
-	steps := 1 + math.Floor(math.Log(top/(grown(before, l.dp.Epsilon, 1)+q))/l.dp.Epsilon)
+	steps := 1 + math.Floor(math.Log((l.top+q)/(grown(before, l.dp.Epsilon, 1)+q))/l.dp.Epsilon)
 	if !(steps < forever) {
 		return forever
 	}
@@ -126,7 +139,8 @@ func (l *line) walk(steps int) {
 	}
 	if turning > 0 && steps == 1 {
 		below := min(max(l.threshold-before, 0), held)
-		l.law[turning] = grown(below, l.dp.Epsilon, 1) + grown(max(held-below-cut, 0), -l.dp.Epsilon, 1)
+		risen := min(max(l.top-grown(before, l.dp.Epsilon, 1), 0), grown(held, l.dp.Epsilon, 1)) // e^ε·below, also where that is lost
+		l.law[turning] = risen + grown(max(held-below-cut, 0), -l.dp.Epsilon, 1)
 		turning = largest(l.law)
 	}
 	// Rounding is made good where it is the smallest part.

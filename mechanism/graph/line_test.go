@@ -254,6 +254,43 @@ func TestLineDoesNotTakeEachStep(t *testing.T) {
 	}
 }
 
+// Where e^ε is 1 in floats, no step moves a prefix sum that is just below the threshold.
+func TestLineLeapsWhereStepsAreLostInRounding(t *testing.T) {
+	law := []float64{0.5, 0.5}
+	for _, epsilon := range []float64{1e-300, 1e-20, 1e-17} {
+		for _, delta := range []float64{0, 1e-18, 1e-17} {
+			const distance = 1 << 40 // step by step it would take hours
+			got, err := Line(law, Privacy{epsilon, delta}, distance)
+			want := 0.5 + distance*delta + distance*epsilon/2 // to the first order, and all others are below 1e-10
+			if err != nil || math.Abs(got[0]-want) > 1e-9 {
+				t.Errorf("ε = %v, δ = %v: %v, want %v, %v", epsilon, delta, got, want, err)
+			}
+		}
+	}
+}
+
+// Where 1/(e^ε+1) is below all float64, an output that has probability 0 at the boundary gets no more than δ all the same.
+func TestLineWhereTheThresholdIsLost(t *testing.T) {
+	for _, epsilon := range []float64{700, 740, 746, 1000} {
+		dp := Privacy{epsilon, 0.25}
+		for _, law := range [][]float64{{0, 1}, {0, 0, 1}, {0, 0.5, 0.5}} {
+			near, err := Line(law, dp, 0)
+			far, err2 := Line(law, dp, 1)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			for _, rows := range [][2][]float64{{near, far}, {far, near}} {
+				if excess, _ := largestExcess(rows[0], rows[1], dp); excess > 1e-15 {
+					t.Errorf("ε = %v: %v beside %v exceeds (ε,δ) by %v", epsilon, rows[0], rows[1], excess)
+				}
+			}
+			if math.Abs(far[0]-dp.Delta) > 1e-15 {
+				t.Errorf("ε = %v, %v: %v, want δ for the first output", epsilon, law, far)
+			}
+		}
+	}
+}
+
 // TestLineRowsAgree compares steps taken one by one with leaps.
 func TestLineRowsAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))

@@ -55,8 +55,9 @@ const maxLPEpsilon = 700
 //
 // The optimum is proven in rational arithmetic. In place of e^ε and δ, the program has numbers smaller by
 // a part of 4e-12; so that the probabilities in the table, which are nearest to the exact ones, satisfy
-// (ε,δ) without any tolerance wherever one end of an edge was not given. Between given laws rounding is
-// forgiven as in [Check].
+// (ε,δ) without any tolerance wherever one end of an edge was not given. For that, where a probability would be
+// positive but below 1e-300, it is 1e-300, and given ones should be 0 or no less. Between given laws rounding
+// is forgiven as in [Check].
 //
 // Weights that fall strictly from rank to rank at every vertex make the solution dominate all
 // others if any mechanism does ([Solution.Dominates]).
@@ -350,7 +351,10 @@ func (m *program) table(x []*big.Rat, given map[int][]float64) *Table {
 			continue
 		}
 		for j := range m.p.Outputs() {
-			t.At(v)[j], _ = m.probability(x, v, j).Float64()
+			if p := m.probability(x, v, j); p.Sign() > 0 {
+				rounded, _ := p.Float64()
+				t.At(v)[j] = max(tiny, rounded)
+			}
 		}
 	}
 	return t

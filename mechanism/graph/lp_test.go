@@ -457,6 +457,29 @@ func TestLPWithTinyEpsilon(t *testing.T) {
 	mustBeClose(t, "alike", s.Table, tableOf(law, law, law), 1e-12)
 }
 
+// TestLPRoundsNothingTo0: what one dataset answers with a probability that is no float64 may not be impossible beside it.
+func TestLPRoundsNothingTo0(t *testing.T) {
+	p, err := ColorsOf(2, []int{0, 1, 1, 1, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, epsilon := range []float64{300, 700} {
+		law, err := DefaultLaw(2, epsilon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := SolveLP(pathOf(t, 5), p, Privacy{Epsilon: epsilon}, map[int][]float64{1: {law[1], law[0]}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v := range 5 {
+			if law := s.Table.At(v); law[0] == 0 || law[1] == 0 {
+				t.Errorf("ε = %v, vertex %d: %v", epsilon, v, law)
+			}
+		}
+	}
+}
+
 // TestLPNamesTheConflict: laws too different for their distance of 3, which no edge shows.
 func TestLPNamesTheConflict(t *testing.T) {
 	p, err := ColorsOf(3, make([]int, 6))

@@ -166,7 +166,7 @@ func TestSpoiledTradeoff(t *testing.T) {
 // TestPairKeepsErrors solves with the bounds of (ε,δ) as a pair where errors are nothing beside 1.
 func TestPairKeepsErrors(t *testing.T) {
 	g, p := pathGraph(t, 6), twoColors(t, 0, 0, 0, 1, 1, 1)
-	for _, dp := range []Privacy{{20, 0}, {40, 0}, {50, 1e-30}, {100, 0}} {
+	for _, dp := range []Privacy{{20, 0}, {40, 0}, {50, 1e-30}, {100, 0}, {250, 0}} {
 		want, err := BinaryBalanced(g, p, dp)
 		if err != nil {
 			t.Fatal(err)

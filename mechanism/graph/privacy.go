@@ -49,8 +49,21 @@ func (dp Privacy) tradeoff(alpha float64) float64 {
 }
 
 // Pair returns the bounds of (ε,δ)-differential privacy as a suitable pair (torkamani2023
-// Proposition 2).
-func (dp Privacy) Pair() Pair { return Pair{dp.Lower, dp.Upper, dp.tradeoff} }
+// Proposition 2). Where its Lower and Tradeoff would be positive but below 1e-300, they are that (or α itself, or 1−α, if
+// it is less): an error rounded to 0 would tell neighbours apart.
+func (dp Privacy) Pair() Pair {
+	positive := func(bound, alpha float64) float64 {
+		if alpha > dp.Delta { // else it is 0
+			bound = min(alpha, max(tiny, bound))
+		}
+		return bound
+	}
+	return Pair{
+		Lower:    func(alpha float64) float64 { return positive(dp.Lower(alpha), alpha) },
+		Upper:    dp.Upper,
+		Tradeoff: func(alpha float64) float64 { return positive(dp.tradeoff(alpha), 1-alpha) },
+	}
+}
 
 // scaled returns x·e^(steps·rate), also where the power by itself is above all float64 or x is 0. For one
 // step it is right to a few units in the last place; for more, the rounding of the exponent adds a

@@ -433,7 +433,11 @@ func (x *Inquiry) record(r event.Result, how event.Method, objects uint64) *even
 // to the same ones.
 func (x *Inquiry) derive(known state.Answers, base state.AnswerLevel) (event.Result, event.Method, error) {
 	if !base.Scored {
-		output, err := x.Desk.Sampler.Degrade(x.Query.Outputs(len(x.Question.Values)), base.Output, base.Epsilon, x.Request.Epsilon)
+		outputs := x.Query.Outputs(len(x.Question.Values))
+		if outputs == 2 { // there is no boundary: the answer is certain at every ε
+			return event.Result{Output: base.Output}, event.MethodDegrade, nil
+		}
+		output, err := x.Desk.Sampler.Degrade(outputs, base.Output, base.Epsilon, x.Request.Epsilon)
 		return event.Result{Output: output}, event.MethodDegrade, err
 	}
 	how, lower := event.MethodDegrade, mechanism.Score{}
