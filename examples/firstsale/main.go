@@ -62,28 +62,28 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return prove(ctx, out, l, public)
 }
 
-// enrol lets people offer their answers, each on terms of their own. Prices are in cents.
+// enrol lets people offer their answers, each on terms of their own. Prices are in cents. The key names nobody: keys outlive whom they are about.
 func enrol(ctx context.Context, l *ledger.Ledger) error {
 	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		return err
 	}
-	for person, terms := range map[string]string{
-		"ana": `{"kind": "market", "max": "2", "price": [["0.5", 100], ["1", 180], ["2", 300]]}`,
-		"eva": `{"kind": "market", "max": "2", "price": [["1", 100], ["2", 200]]}`,
-		"leo": `{"kind": "market", "max": "1", "price": [["1", 150]]}`,
+	people, terms := []string{"ana", "eva", "leo"}, map[string]policy.Policy{}
+	for i, text := range []string{
+		`{"kind": "market", "max": "2", "price": [["0.5", 100], ["1", 180], ["2", 300]]}`,
+		`{"kind": "market", "max": "2", "price": [["1", 100], ["2", 200]]}`,
+		`{"kind": "market", "max": "1", "price": [["1", 150]]}`,
 	} {
-		p, err := policy.Parse([]byte(terms))
+		p, err := policy.Parse([]byte(text))
 		if err != nil {
 			return err
 		}
-		_, err = l.Enroll(ctx, ledger.EnrollRequest{
-			Key: "enrol " + person, Question: "smoker", Objects: []string{person}, Policy: p, Cap: privacy.MustEpsilon("3"),
-		})
-		if err != nil {
-			return err
-		}
+		terms[people[i]] = p
 	}
-	return nil
+	_, err := l.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enrol", Question: "smoker", Objects: people,
+		Terms: func(person string) (policy.Policy, privacy.Epsilon) { return terms[person], privacy.MustEpsilon("3") },
+	})
+	return err
 }
 
 // truth is the host's: the ledger asks for it when it has to draw, and forgets it.
