@@ -38,6 +38,9 @@ If anybody would go over a ceiling, nobody is drawn and the exit code is 3; with
 people are left out, and the exit code is 3 only if that is everybody. The same command with the same --key does nothing twice, and goes on where it
 was interrupted.
 
+The file of --out has the responses recorded at ε by then. Without --object those of people who have withdrawn are among them:
+what was released stays released.
+
 ` + csv.TruthHelp,
 		Example: `  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote --out half.csv
   ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote --object 17 --object 18`,
