@@ -109,9 +109,13 @@ func (l *lottery) cohort(values []int) chances {
 		ways[drawn] = make([]float64, drawn*(high-low)+1)
 	}
 	ways[0][0] = 1
+	most := len(values)
+	if len(ways) > fewHashes {
+		most = largestGroup
+	}
 	for x, size := range groups {
-		for ; size > 0; size -= largestGroup {
-			addGroup(ways, x, min(size, largestGroup), float64(l.hashes)/float64(l.bits))
+		for ; size > 0; size -= most {
+			addGroup(ways, x, min(size, most), float64(l.hashes)/float64(l.bits))
 		}
 	}
 	sums := ways[l.hashes]
@@ -120,7 +124,7 @@ func (l *lottery) cohort(values []int) chances {
 }
 
 // Without a factor for those that are not drawn, sums of chances grow to 4^hashes at most; beyond fewHashes they take
-// it. Of a group no larger than largestGroup, the factor is at least 2^−largestGroup.
+// it, and come in groups no larger than largestGroup, so that the factor is at least 2^−largestGroup.
 const fewHashes, largestGroup = 256, 512
 
 // addGroup lets some more values be drawn, all the same, each with a probability and independently of the others. It takes
