@@ -15,7 +15,7 @@ import (
 
 // Many clients do everything there is to do, at the same time; and there is an order in which one would have been told the same.
 func TestHistoriesAreLinearizable(t *testing.T) {
-	seeds, length := pace.Scale(6, 200), pace.Scale(2000, 20_000)
+	seeds, length := pace.Tries(6, 24, 200), pace.Scale(2000, 20_000)
 	first, calls, met := 0, 0, map[string]int{}
 	if text := os.Getenv("SLUICE_SEED"); text != "" {
 		var err error
