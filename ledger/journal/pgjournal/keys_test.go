@@ -199,6 +199,44 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	b.holds(first.Before, first, second, third)
 }
 
+// busy has somebody else begin a segment whenever the key of the first one is asked for.
+type busy struct {
+	*keyholdertest.Memory
+	begin func()
+}
+
+func (b busy) Get(ctx context.Context, name string, id keyholder.Segment) (keyholder.Key, error) {
+	if id.Number == 1 {
+		b.begin()
+	}
+	return b.Memory.Get(ctx, name, id)
+}
+
+// However many segments are begun while a host claims, it goes on until it is the faster one.
+func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	all := []journal.Group{a.add("first")}
+	const often = 50
+	left := often
+	h.change = func(o *pgjournal.Options) {
+		o.Keys = busy{h.keys["b"], func() {
+			if left--; left > 0 {
+				g := a.group("another")
+				g.Cut = true
+				must(t, a.j.Append(t.Context(), g))
+				all = append(all, g)
+			}
+		}}
+	}
+	b := &author{TB: t, j: h.open(t, "b"), log: a.log.Clone()}
+	_, end, err := b.j.Claim(t.Context())
+	if err != nil || end != a.log.End() || len(all) != often {
+		t.Errorf("behind %d segments it ends with %v, not %v: %v", len(all), end, a.log.End(), err)
+	}
+}
+
 // What two hosts encrypt is under different keys, also when a term comes again; and a host that brings another key for a segment is not believed.
 func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 	s := shared(t)
