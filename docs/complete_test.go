@@ -46,6 +46,34 @@ func TestReferenceHasEveryError(t *testing.T) {
 	}
 }
 
+// Whatever --json may print as the kind of an error has its line.
+func TestReferenceHasEveryKind(t *testing.T) {
+	page := pages(t)["docs/reference/errors.md"]
+	kind := regexp.MustCompile(`(?m)\bKind(?::| +=) *"([a-z-]+)"|^\t+\{"([a-z-]+)", Misuse,`)
+	found := 0
+	for _, below := range []string{"cmd/ledgerctl", "ledger/problem"} {
+		err := filepath.WalkDir(filepath.Join(root(t), filepath.FromSlash(below)), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range kind.FindAllStringSubmatch(string(text), -1) {
+				found++
+				if name := match[1] + match[2]; !strings.Contains(page, "`"+name+"`") {
+					t.Errorf("errors.md has no `%s`, which %s has", name, path)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d kinds were found", found)
+	}
+}
+
 // errorNames returns the exported errors of package ledger, and the texts of reasons and helps.
 func errorNames(t *testing.T) (names []string) {
 	t.Helper()

@@ -44,7 +44,7 @@ signing key signs, buyers and auditors, since whoever can rewrite the ledger can
 			if err != nil {
 				return err
 			}
-			return a.Print(made)
+			return a.PrintDone("the ledger is made", "", made)
 		}),
 	}
 	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")

@@ -37,7 +37,7 @@ Do so when that host is gone, or is to do no more. Nothing but this command deci
 			if out.Events, err = l.TakeOver(cmd.Context()); err != nil {
 				return err
 			}
-			return a.Print(out)
+			return a.PrintDone("it has taken over", "", out)
 		}),
 	}
 }

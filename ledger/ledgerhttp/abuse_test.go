@@ -41,6 +41,8 @@ func TestPathsAreNotCleaned(t *testing.T) {
 			t.Errorf("%s: Allow %q", method, header.Get("Allow"))
 		}
 	}
+	status, header, body := f.ask(asked{method: "POST", target: "/healthz"})
+	wantProblem(t, status, header, body, problem.Method)
 }
 
 // A query has the parameters of its route, each once and readable; else the problem names the one at fault.

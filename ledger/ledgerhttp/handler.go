@@ -71,7 +71,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		return nil, err
 	}
 	h.openAPI = document
-	methods := map[string][]string{}
+	methods := map[string][]string{"/healthz": {http.MethodGet}}
 	for _, r := range all {
 		h.mux.Handle(r.method+" "+r.path, h.guarded(&r))
 		methods[r.path] = append(methods[r.path], r.method)

@@ -186,6 +186,15 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 	if !strings.Contains(told, `"instead":{`) || strings.Contains(bare, "instead") || strings.Contains(bare, "levels") {
 		t.Errorf("what is possible instead: an operator reads %s, a buyer %s", told, bare)
 	}
+	// Nor do the numbers of a quote tell who holds what: 17 is sold at ε = 1 to acme.
+	for epsilon, told := range map[string]string{"0.5": `"degradations":1`, "1": `"resales":1`, "1.5": `"draws":1`} {
+		order := `{"buyer":"bolt","question":"vote","epsilon":"` + epsilon + `","objects":["17"]}`
+		_, _, all := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "desk"})
+		_, _, bare := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "buyer bolt"})
+		if !strings.Contains(all, told) || !strings.Contains(bare, `"objects":1,"draws":0,"resales":0,"degradations":0,"insertions":0`) {
+			t.Errorf("ε = %s: a desk reads %s, a buyer %s", epsilon, all, bare)
+		}
+	}
 	// Nor does a refusal tell it, by whichever route it came.
 	for role, wanted := range map[Role]bool{Operator: true, Desk: true, Buyer: false, Person: false, Auditor: false, Metrics: false} {
 		refused := &ledger.RefusedError{

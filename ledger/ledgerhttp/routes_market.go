@@ -17,6 +17,10 @@ func quote(c *call, in api.Order) (ledger.Quote, error) {
 	}
 	q, err := c.ledger().Quote(c.ctx(), in.Ledger())
 	q.Refused, q.Instead = c.refused(q.Refused), c.instead(q.Instead)
+	if c.holder.Role == Buyer {
+		// Of one person they say at which ε somebody has bought, and quotes cost nothing.
+		q.Draws, q.Resales, q.Degradations, q.Insertions = 0, 0, 0, 0
+	}
 	return q, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/api"
@@ -28,6 +29,9 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", api.Stream)
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(200)
+	if f.call.request.Method == http.MethodHead {
+		return nil // nothing of it would be sent, and the connection has to serve its next request
+	}
 	for ctx.Err() == nil {
 		if err := f.beat(ctx, w); err != nil {
 			return err

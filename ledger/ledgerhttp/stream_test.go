@@ -155,6 +155,26 @@ func TestEventsAreFollowed(t *testing.T) {
 	wantProblem(t, status, header, body, problem.Invalid)
 }
 
+// HEAD follows nothing: it is answered as GET is, and its connection serves the next request.
+func TestHeadFollowsNothing(t *testing.T) {
+	f := serving(t, Options{})
+	_, c := served(t, f)
+	c.Transport.(*http.Transport).MaxConnsPerHost = 1
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 2 {
+		r, err := http.NewRequestWithContext(ctx, "HEAD", "http://test/v1/events", nil)
+		must(t, err)
+		r.Header.Set("Accept", api.Stream)
+		r.Header.Set("Test-Role", "auditor")
+		response, err := c.Do(r)
+		must(t, err)
+		if media := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || media != api.Stream {
+			t.Errorf("status %d, %s", response.StatusCode, media)
+		}
+	}
+}
+
 // damagedLedger is a ledger whose event that defines a question cannot be read.
 func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	t.Helper()

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
@@ -52,9 +54,14 @@ func (p *Printer) Print(r Result) error {
 }
 
 // PrintDone prints the result of a request that is done for good. If that fails, the error says so, and by which key the
-// result is to be had again.
+// result is to be had again; "" is none.
 func (p *Printer) PrintDone(done, key string, r Result) error {
-	return fault.WithKey(key, fault.Unfinished(done+", but the result is not printed", 0, p.Print(r)))
+	signal.Ignore(syscall.SIGPIPE) // it must be told even if nobody reads standard output any more
+	err := fault.Unfinished(done+", but the result is not printed", 0, p.Print(r))
+	if key == "" {
+		return err
+	}
+	return fault.WithKey(key, err)
 }
 
 // Fail tells the user what went wrong and returns the exit code.

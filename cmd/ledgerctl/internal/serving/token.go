@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -84,6 +85,11 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	if err := checkToken(t); err != nil {
 		return err
 	}
+	unlock, err := lockTokens(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	file, err := h.readTokens(ctx, path, true)
 	if err != nil {
 		return err
@@ -97,7 +103,25 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	if err := h.writeTokens(path, file); err != nil {
 		return err
 	}
-	return h.Print(tokenResult{t.Name, t.Role, t.Whom, token, path})
+	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", tokenResult{t.Name, t.Role, t.Whom, token, path}); err != nil {
+		return &fault.Fault{Kind: "unexpected", Code: fault.Unexpected, Hint: "nobody has it: remove it, and add another one", Err: err}
+	}
+	return nil
+}
+
+// lockTokens keeps others from changing a file of tokens meanwhile: what another one has read before would bring back a token that was taken away.
+func lockTokens(path string) (unlock func(), err error) {
+	lock := path + ".lock"
+	file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		hint := fmt.Sprintf("try again; if none does, one was killed: remove %q", lock)
+		return nil, &fault.Fault{Kind: "in-use", Code: fault.InUse, Hint: hint, Err: fmt.Errorf("another process is changing %q", path)}
+	}
+	if err != nil {
+		return nil, fault.Input("", "--tokens: no file can be made in %q: %w", filepath.Dir(path), fault.Cause(err))
+	}
+	_ = file.Close() // nothing is written
+	return func() { _ = os.Remove(lock) }, nil
 }
 
 // checkToken refuses what is wrong with a new token in the words of the command.
@@ -190,6 +214,11 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := h.orTokens(*path)
+			unlock, err := lockTokens(at)
+			if err != nil {
+				return err
+			}
+			defer unlock()
 			file, err := h.readTokens(cmd.Context(), at, false)
 			if err != nil {
 				return err
@@ -201,7 +230,7 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 			if err := h.writeTokens(at, ledgerhttp.TokenFile{Tokens: left}); err != nil {
 				return err
 			}
-			return h.Print(tokensResult{left})
+			return h.PrintDone(fmt.Sprintf("the token %q is removed", args[0]), "", tokensResult{left})
 		},
 	}
 }
