@@ -144,6 +144,9 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 	below := []event.Change{&event.SaleMade{Deal: aSale(t, third, hooli, "0.25", 25), Tally: event.SaleTally{Degradations: 1}}, &event.Sold{Object: "cid", Sale: third, Price: 25, Response: event.Response{Method: event.MethodDegrade}}}
 	three := under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Holders = 3 })}, to(other, "2", "one more may"))
 	twice := slices.Concat(sale(third, acme, "0.75", 25), raised, sale(third+1, acme, "1", 45)) // 120, of which 50 and 25 are paid
+	until := func(end time.Duration) []event.Change {
+		return under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Until = epoch().Add(end) })}, to(other, "2", ""))
+	}
 	held := hold(third, hooli, "0.75", 75, 2)
 	both := slices.Concat(raised[:1], held, raised[1:])
 	late := slices.Concat(held, three, sale(third+1, acme, "0.75", 25), again(sale(third+2, zeta, "0.75", 25)), again(sale(third, hooli, "0.75", 75)))
@@ -165,6 +168,7 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 		"captured above a new cap":         {sound: slices.Concat(held, []event.Change{to(2, "0.75", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{to(2, "0.749999999", "")}, sale(third, hooli, "0.75", 75)), why: "more than its cap"},
 		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolment(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "was not reserved for it"},
 		"a fourth holder":                  {sound: late, forged: append(late[:len(late)-2:len(late)-2], again(sale(third+3, initech, "0.75", 75))...), why: "2 buyers hold it at ε=0.75, and 1 have reserved it, of 3 who may"},
+		"sold after it has closed":         {sound: append(until(61*time.Minute), sale(third, hooli, "1", 100)...), forged: append(until(time.Hour), sale(third, hooli, "1", 100)...), why: "it is not for sale", after: time.Hour},
 		"sold above a new ceiling":         {sound: append(lower[:2:2], below...), forged: append(lower[:2:2], sale(third, hooli, "0.75", 75)...), why: "it is not for sale"},
 	}
 }

@@ -829,6 +829,20 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			log = forget("ann", func(c *event.Forgotten) { c.Earned -= 50 })(t, log)
 			return forget("zoe", func(c *event.Forgotten) { c.Earned += 50 })(t, log)
 		}},
+		"a stranger was more than mentioned": {"events are forgotten", func(t *testing.T, log []event.Event) []event.Event {
+			mentions := uint64(0)
+			for _, ev := range log {
+				if k := ev.Change.Kind(); ev.Erased != nil && (k == event.KindRefused || k == event.KindSettled) {
+					mentions++
+				}
+			}
+			ann, zoe := about(t, log, "ann"), about(t, log, "zoe")
+			ann.Change, zoe.Change = zoe.Change, ann.Change // the other way round the log is as good
+			must(t, replayWhole(&kvtest.Memory{}, log))
+			more := mentions // with the one that it has, one more than there are
+			log = forget("ann", func(c *event.Forgotten) { c.Events -= more })(t, log)
+			return forget("zoe", func(c *event.Forgotten) { c.Events += more })(t, log)
+		}},
 		"sold for less": {"is not the sum of its objects", func(t *testing.T, log []event.Event) []event.Event {
 			ev := nth(t, log, event.KindSold, true)
 			c := *ev.Change.(*event.Sold)

@@ -82,6 +82,10 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 			sound:  append(slices.Clone(back), binding("bob", 1), released("bob", 1, "0.1", event.MethodRaise)),
 			forged: append(slices.Clone(back), released("bob", 1, "0.1", event.MethodRaise)), why: "not bound to", after: 10 * time.Hour,
 		},
+		"raised unbound, in a new epoch": {
+			sound:  before(&event.EpochBegun{Object: "ann", Question: 1}, binding("ann", 1), released("ann", 1, "0.1", event.MethodRaise)),
+			forged: before(&event.EpochBegun{Object: "ann", Question: 1}, released("ann", 1, "0.1", event.MethodRaise)), why: "not bound to",
+		},
 	}
 }
 

@@ -1,6 +1,8 @@
 package ledgerhttp
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -209,6 +211,24 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 			}
 		}
 	}
+	// Nor do sales and reservations that have left somebody out, in lists or by themselves.
+	_, err := f.ledger.ChangeTerms(t.Context(), ledger.ChangeTermsRequest{Key: "cap", Question: "vote", Objects: []string{"19"}, Cap: eps(t, "0.875")})
+	must(t, err)
+	for target, held := range map[string]string{"/v1/sales": "", "/v1/reservations": `,"for":"15m"`} {
+		partial := `{"buyer":"acme","question":"vote","epsilon":"1","objects":["17","19"],"partial":true` + held + `}`
+		status, _, body := f.ask(asked{method: "POST", target: target, body: partial, key: target, role: "desk"})
+		var made map[string]any
+		if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusOK {
+			t.Fatalf("%s: %d, %s", target, status, body)
+		}
+		for _, from := range []string{target, fmt.Sprint(target, "/", cmp.Or(made["sale"], made["reservation"]))} {
+			_, _, told := f.ask(asked{method: "GET", target: from, role: "operator"})
+			_, _, bare := f.ask(asked{method: "GET", target: from, role: "buyer acme"})
+			if !strings.Contains(told, `"0.875"`) || strings.Contains(bare, `"0.875"`) || !strings.Contains(bare, `"object":"19"`) {
+				t.Errorf("%s: an operator reads %s, a buyer %s", from, told, bare)
+			}
+		}
+	}
 }
 
 // A person cannot use up a key that the host is going to use, nor find out which it has used.
@@ -226,6 +246,14 @@ func TestAPersonsKeysAreApart(t *testing.T) {
 	}
 	if status, _, body := f.ask(asked{"POST", "/v1/withdrawals", `{"object":"18"}`, "order-1", "operator", nil}); status != http.StatusOK {
 		t.Errorf("a person has used up the host's key: %d, %s", status, body)
+	}
+	// Nor do two persons meet, where the one's name ends as the other's key begins.
+	_, err := f.ledger.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol 1", Question: "vote", Objects: []string{"1"}, Cap: eps(t, "9")})
+	must(t, err)
+	for who, key := range map[string]string{"17": "x", "1": "7x"} {
+		if status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"` + who + `"}`, key, "person " + who, nil}); status != http.StatusOK {
+			t.Errorf("another person has used up a key of %s: %d, %s", who, status, body)
+		}
 	}
 }
 

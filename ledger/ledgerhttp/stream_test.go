@@ -282,13 +282,15 @@ func TestStreamsEnd(t *testing.T) {
 		}
 		return bufio.NewReader(response.Body)
 	}
-	in := stream()
-	write(`{"tokens":[]}`)
-	if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
-		t.Errorf("%s: %s", kind, data)
+	for _, less := range []string{`{"tokens":[]}`, strings.Replace(file, `"auditor"`, `"buyer","whom":"acme"`, 1)} {
+		in := stream()
+		write(less)
+		if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
+			t.Errorf("%s: %s", kind, data)
+		}
+		write(file)
 	}
-	write(file)
-	in = stream()
+	in := stream()
 	f.EndStreams()
 	if rest, err := io.ReadAll(in); err == nil {
 		t.Errorf("the stream ended as if it were whole: %s", rest)

@@ -84,3 +84,23 @@ func TestADeskCannotTryTrueValues(t *testing.T) {
 		}
 	}
 }
+
+// Whose true value is another than before is told an operator, beside what a sale left out and with what refuses it, and nobody else.
+func TestWhoseTruthHasChangedIsToldAnOperatorAlone(t *testing.T) {
+	for _, role := range []Role{Operator, Desk} {
+		l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte(strings.Repeat("k", 32))}}).Ledger
+		peopleForSale(t, l)
+		f := servingOf(t, l, Options{})
+		for _, partial := range []bool{false, true} {
+			wanted := map[bool]int{false: http.StatusConflict, true: http.StatusOK}[partial]
+			body := fmt.Sprintf(`{"buyer":"acme","question":"vote","epsilon":"1.5","objects":["17","19"],"partial":%t,"truths":{"17":"no","19":"no"}}`, partial)
+			status, _, text := f.ask(asked{"POST", "/v1/sales", body, "sale", string(role), nil})
+			if status != wanted || !strings.Contains(text, `"reason":"no-truth"`) || strings.Contains(text, `"truth_changed":["17"]`) != (role == Operator) {
+				t.Errorf("%s, partial: %t: %d, %s", role, partial, status, text)
+			}
+			if role != Operator && strings.Contains(text, "changed") {
+				t.Errorf("%s reads %s", role, text)
+			}
+		}
+	}
+}

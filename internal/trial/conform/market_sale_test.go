@@ -115,7 +115,13 @@ func testLimitsAreThoseOfWhatIsSold(t *kit.T) {
 	r := kit.Purchase(t, "1", "acme", "0.5", "ann", "bob")
 	one, err := l.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "vote", Epsilon: kit.Eps(t, "0.5"), Objects: []string{"ann"}})
 	kit.Must(t, err)
-	r.Partial, r.MaxPrice, r.Truth = true, &one.Price, kit.ListOf("yes", "")
+	less := one.Price - 1
+	r.Partial, r.MaxPrice, r.Truth = true, &less, kit.ListOf("yes", "")
+	_, err = l.Sell(t.Context(), r)
+	if dearer, is := errors.AsType[*ledger.QuoteError](err); !is || dearer.Quote.Price != one.Price {
+		t.Errorf("for one less than it costs: %v", err)
+	}
+	r.MaxPrice = &one.Price
 	if s := kit.Sell(t, l, r); s.Price != one.Price || len(s.Refused) != 1 {
 		t.Errorf("%+v", s)
 	}

@@ -418,11 +418,11 @@ func testWhatIsNewerThanTheTableStays(t *kit.T) {
 		if !yield(table[0], nil) {
 			return
 		}
+		kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "late") // by the very next event
 		changeTerms(t, l, to(t, "1", nil, "2", "ann"))
 		lower := to(t, "lower", nil, "3", "bob") // a cap is over all questions
 		lower.Question = "smoker"
 		changeTerms(t, l, lower)
-		kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "late")
 		for _, row := range table[1:] {
 			yield(row, nil)
 		}

@@ -33,6 +33,9 @@ func (Key) String() string { return "key" }
 // Format is [fmt.Formatter].
 func (Key) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte("key")) }
 
+// MarshalText is [encoding.TextMarshaler]: in JSON, such as a line of a log, a key is a word, too.
+func (Key) MarshalText() ([]byte, error) { return []byte("key"), nil }
+
 // Segment says which part of a journal it is: the number counts within the term of whoever began it. Segments of higher terms are newer.
 type Segment struct {
 	Term   uint64 `json:"term"`   // of the claim under which it was begun

@@ -13,7 +13,12 @@ import (
 // A key gets into no text, whichever way it is printed.
 func TestAKeyIsNotPrinted(t *testing.T) {
 	k := keyholder.Key{'s', 'e', 'c', 'r', 'e', 't'}
-	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %x %s %q %d", k, k, k, k, k, k, k), fmt.Sprint(struct{ K keyholder.Key }{k})} {
+	all := struct{ K keyholder.Key }{k}
+	inJSON, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %x %s %q %d", k, k, k, k, k, k, k), fmt.Sprint(all), string(inJSON)} {
 		for _, bad := range []string{"secret", "736563", "115"} {
 			if strings.Contains(text, bad) {
 				t.Errorf("it is printed as %s", text)

@@ -202,6 +202,37 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 	}
 }
 
+// A loss is accepted behind just these events. Once it was, what is told from then on counts again: also under the term by which it was accepted.
+func TestWhatIsToldSinceALossCounts(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	end := a.add("there").After
+	claim := func() (term uint64, err error) {
+		term, _, err = h.open(t, "a").Claim(t.Context())
+		return term, err
+	}
+	told := func(term uint64) { // one event more than there is
+		t.Helper()
+		must(t, h.keys["b"].Mark(t.Context(), a.j.Name(), keyholder.Mark{Term: term, Position: journal.Position{Events: end.Events + 1}}))
+		if _, err := claim(); !errors.Is(err, journal.ErrLost) {
+			t.Errorf("told under term %d: %v", term, err)
+		}
+	}
+	told(a.term)
+	accept := end
+	accept.Root[0] ^= 1
+	h.change = func(o *pgjournal.Options) { o.AcceptLoss = &accept }
+	if _, err := claim(); !errors.Is(err, journal.ErrLost) {
+		t.Errorf("the loss of what is behind other events was accepted: %v", err)
+	}
+	accept = end
+	term, err := claim()
+	must(t, err)
+	h.change = nil
+	told(term)
+}
+
 // Who appends tells the others about every second: if its machine is lost with what the database has lost, they know nearly as much.
 func TestOthersAreToldHowFarItWent(t *testing.T) {
 	t.Parallel() // it waits, mostly

@@ -104,9 +104,13 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 		a.held(at(8), "1 other hosts", "host c")
 		must(t, b.Folded(t.Context(), at(8)))
 	}
+	must(t, c.Folded(t.Context(), at(7))) // all but the last event
+	if through := a.held(at(8), "host c has folded up to event 7 only"); through != at(6) {
+		t.Errorf("up to %v all is destroyed, not %v", through, at(6))
+	}
 	must(t, own.Dismiss(t.Context(), "c"))
 	a.held(at(8), "1 other hosts")
-	keys(2)
+	keys(1)
 	h.change = nil
 	a.j = h.open(t, "a") // one is enough now
 	a.claim()
@@ -181,6 +185,21 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 			t.Errorf("host %s has %d keys", name, n)
 		}
 	}
+	// One that waits to be used is not, by a Trim of what was before.
+	old := a.add("under another")
+	must(t, h.open(t, "b").Folded(t.Context(), old.After))
+	h.keys["a"].Fail(off)
+	h.keys["b"].Fail(off)
+	g = a.group("rejected again")
+	g.Cut = true
+	if err := a.j.Append(t.Context(), g); !isRejected(err) {
+		t.Error(err)
+	}
+	a.log.Undo(1)
+	h.keys["a"].Fail(nil)
+	h.keys["b"].Fail(nil)
+	must(t, a.j.Trim(t.Context(), old.After))
+	a.holds(old.After, a.add("under the one that waited"))
 }
 
 // Groups that are appended while others are trimmed stay, with their keys, wherever it is trimmed to.

@@ -147,6 +147,9 @@ func testKeep(g *game) {
 	check()
 	g.again()
 	check()
+	g.keep(at(2, 1)) // the same again, and one live less: no other was begun meanwhile
+	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3))
+	g.has(nil, at(2, 1), at(2, 2))
 	g.keep(at(2, 3))
 	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.again()

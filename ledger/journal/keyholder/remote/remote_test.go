@@ -115,11 +115,13 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	a := keyholdertest.NewAuthority(t)
 	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "1") }
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
+	defer elsewhere.Close()
 	for what, answer := range map[string]http.HandlerFunc{
 		"another server":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") },
 		"a newer version": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Sluice-Keyholder", "2") },
 		"a redirection": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		},
 		"no content":       func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusNoContent) },
 		"a failure":        func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusInternalServerError) },
