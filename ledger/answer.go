@@ -33,7 +33,7 @@ type AnswerResult struct {
 	Epsilon privacy.Epsilon `json:"epsilon"` // of the answer
 	Objects uint64          `json:"objects"` // the size of the panel, without those left out
 	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
-	Refused []Refusal       `json:"refused"` // left out, only if the request was partial
+	Refused []Refusal       `json:"refused"` // left out, only if the request was partial; by a recorded answer: when it was first given, but for who is forgotten since
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult].
 	TruthChanged []string `json:"-"`

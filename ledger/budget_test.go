@@ -354,6 +354,43 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 	}
 }
 
+// Who waits for a sale to open is not told of levels that have all their holders; those who reserved one make it wait for them, too.
+func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
+	half, one := eps(t, "0.5"), eps(t, "1")
+	opens := epoch().AddDate(0, 0, 2)
+	levels := func(from time.Time) policy.Policy {
+		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders, m.From = half, 1, from })
+	}
+	now, store := epoch(), &kvtest.Memory{}
+	begin(t, store)
+	o := Options{Now: func() time.Time { return now }, NoiseKey: noiseKeys("2026")}
+	l := openMemory(t, store, o)
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", levels(time.Time{}), "5", "ann")
+	sell(t, l, purchase(t, "sale", "initech", "0.5", "ann"))
+	until := opens.AddDate(0, 0, 3)
+	reserve(t, l, ReserveRequest{Key: "reserve", Order: Order{Buyer: "acme", Question: "vote", Epsilon: one, Objects: []string{"ann"}}, Until: until})
+	closed := levels(opens)
+	_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})
+	must(t, err)
+	for _, lost := range []bool{false, true} {
+		want := []vocabulary.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
+		if lost { // the noise key: then only what is recorded can be had
+			o.NoiseKey = NoiseKeys{}
+			l = openMemory(t, store, o)
+			want[1] = vocabulary.BudgetLevel{Epsilon: one}
+		}
+		for _, asked := range [][]privacy.Epsilon{{half}, {half, one}} {
+			got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked})
+			must(t, err)
+			last := want[len(asked)-1]
+			if fmt.Sprint(got.Levels) != fmt.Sprint(want[:len(asked)]) || got.Refused[0].Reason != SaleClosed || !got.Refused[0].From.Equal(last.From) {
+				t.Errorf("key lost: %v, the budget is %+v, want %+v", lost, got, want[:len(asked)])
+			}
+		}
+	}
+}
+
 // A budget is kept until something happens to somebody whom it is about, or time changes it.
 func TestABudgetIsKept(t *testing.T) {
 	now := epoch()

@@ -40,7 +40,7 @@ type Options struct {
 	// Observer is told of each commit, refusal and audit, in numbers. nil costs nothing. See [Ledger.Health], too.
 	Observer observe.Observer
 	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
-	// allow is what they allowed by the time the clock says, even if the log is ahead of it.
+	// allow is what they allowed by the time the clock says, even if the log is ahead of it. The first and last day of a sale, and reservations and what comes of them, go by the log's time.
 	Now func() time.Time
 	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be written; 0 is 366 days. A
 	// clock further ahead is refused with a [*ClockError], before a request is decided, unless ClockAhead says that it is

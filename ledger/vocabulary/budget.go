@@ -30,7 +30,8 @@ type BudgetLevel struct {
 	// Later is how many more will be able to by time alone: if nothing else is released of them until then, and all reservations that
 	// hold something of them end unused.
 	Later uint64 `json:"later"`
-	// From is when the last of those will be able to. It is the zero time if there are none.
+	// From is when the last of those will be able to, at the latest: a reservation that holds something of them is waited for, even
+	// if it stands in nobody's way. It is the zero time if there are none.
 	From time.Time `json:"from,omitzero"`
 }
 

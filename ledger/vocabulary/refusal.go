@@ -73,7 +73,7 @@ type Refusal struct {
 	Asked     privacy.Epsilon `json:"asked"`     // the ε of the request
 	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
 	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
-	Remedy    Remedy          `json:"helps"`     // what would help
+	Remedy    Remedy          `json:"helps"`     // what would help against Reason; another may stand behind it
 	// Largest is the largest ε on offer, below Asked, at which the object would not have been refused when it was: with
 	// what was spent, held and recorded then, on the same terms, for the same buyer. What is recorded already, or lies below,
 	// counts: it is free. What the buyer holds, but is on offer no more, does not count. It is 0 if there is none, and where the

@@ -222,13 +222,20 @@ func (o *Outlook) except(x *terms.Subject, k *kind) error {
 		bid := o.Bid
 		bid.Epsilon = epsilon
 		refusal, err := bid.CheckSale(o.State, x)
+		opens := refusal != nil && offered.comes(i)
+		if opens && offered.holders == 0 {
+			continue
+		}
+		if opens { // it may still have all its holders when the sale opens
+			refusal, err = bid.CheckHolders(o.State, x, epsilon, offered.holders)
+		}
 		switch {
 		case err != nil:
 			return err
-		case refusal == nil && offered.reasons[i] != "":
+		case refusal == nil && !opens && offered.reasons[i] != "":
 			k.allowed.add(i)
 			o.odd = true
-		case refusal != nil && offered.reasons[i] == "":
+		case refusal != nil && (opens || offered.reasons[i] == ""):
 			k.blocked.add(i)
 			o.odd = true
 			if refusal.Remedy == vocabulary.RemedyWaiting {
@@ -249,7 +256,7 @@ func (o *Outlook) allowRecorded(x *terms.Subject, k *kind) {
 		_, recorded := x.Chain.At(epsilon)
 		switch {
 		case !recorded:
-		case waiting.has(i) || offered.comes(i) && !held.has(i):
+		case waiting.has(i) || offered.comes(i) && !held.has(i) && !k.blocked.has(i):
 			k.waiting.add(i)
 		case !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)):
 			k.allowed.add(i)

@@ -120,7 +120,7 @@ func (o *Outlook) pay(sum *vocabulary.BudgetLevel, f *offer, k *kind, objects ui
 
 // waits tells whether those of a kind can have a level by its place, as far as their budgets go, but only later.
 func (o *Outlook) waits(k *kind, i int) bool {
-	return k.waiting.has(i) || !k.only && !k.allowed.has(i) && o.offers[k.policy].comes(i)
+	return k.waiting.has(i) || !k.only && !k.allowed.has(i) && !k.blocked.has(i) && o.offers[k.policy].comes(i)
 }
 
 // wait adds objects that must wait for a level. within tells whether their budgets allow it at once.
@@ -155,7 +155,7 @@ func (o *Outlook) refuseAtTop(x *terms.Subject, k *kind, span *rules.Span) error
 	switch {
 	case k.allowed.has(i):
 		reason = ""
-	case k.blocked.has(i):
+	case k.blocked.has(i) && reason == "":
 		reason = vocabulary.HoldersFull
 	}
 	var err error

@@ -88,7 +88,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now), Remedy: vocabulary.RemedyNothing}
 	switch {
 	case r.Reason == "" && terms.Holders() > 0:
-		return b.checkHolders(s, x, epsilon, terms.Holders())
+		return b.CheckHolders(s, x, epsilon, terms.Holders())
 	case r.Reason == "":
 		return nil, nil
 	case r.Reason == vocabulary.NotOnOffer:
@@ -115,8 +115,8 @@ func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at tim
 	return ""
 }
 
-// checkHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
-func (b *Bid) checkHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*vocabulary.Refusal, error) {
+// CheckHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
+func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*vocabulary.Refusal, error) {
 	recorded, _ := x.Chain.At(epsilon)
 	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number, Epsilon: epsilon}, s.Now)
 	holders := len(recorded.Holders)
