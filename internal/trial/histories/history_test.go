@@ -13,11 +13,13 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// patience is how long the order of the calls about one object is looked for. It takes milliseconds.
-const patience = time.Minute
+// patience is how long the order of the calls about one object is looked for. It takes milliseconds, but for many that wait
+// at a time for a takeover.
+func patience() time.Duration { return time.Duration(pace.Scale(1, 10)) * time.Minute }
 
 // check looks for everything that is wrong with a history.
 func (x *trial) check(ctx context.Context) error {
@@ -228,11 +230,11 @@ func (d *deed) tell(r *record, alone bool) {
 // checkOrder looks for an order of the calls about one object. If there is none, the error tells the shortest history
 // found that has none.
 func checkOrder(operations []porcupine.Operation) error {
-	switch porcupine.CheckOperationsTimeout(model(), operations, patience) {
+	switch porcupine.CheckOperationsTimeout(model(), operations, patience()) {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		return fmt.Errorf("object %q: no order of %d calls found in %v", operations[0].Input.(*deed).object, len(operations), patience)
+		return fmt.Errorf("object %q: no order of %d calls found in %v", operations[0].Input.(*deed).object, len(operations), patience())
 	}
 	cut := shorten(operations)
 	var out strings.Builder
@@ -248,7 +250,7 @@ func checkOrder(operations []porcupine.Operation) error {
 // matter. What changes something stays: without it, others would be wrong that are right.
 func shorten(operations []porcupine.Operation) []porcupine.Operation {
 	wrong := func(some []porcupine.Operation) bool {
-		return porcupine.CheckOperationsTimeout(model(), some, patience/10) == porcupine.Illegal
+		return porcupine.CheckOperationsTimeout(model(), some, patience()/10) == porcupine.Illegal
 	}
 	slices.SortFunc(operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	low, high := 0, len(operations) // operations[:high] is wrong
@@ -260,7 +262,7 @@ func shorten(operations []porcupine.Operation) []porcupine.Operation {
 		}
 	}
 	cut := slices.Clone(operations[:high])
-	deadline := time.Now().Add(patience) // what is long by then stays long: it is wrong all the same
+	deadline := time.Now().Add(patience()) // what is long by then stays long: it is wrong all the same
 	for i := len(cut) - 1; i >= 0 && time.Now().Before(deadline); i-- {
 		if less := slices.Delete(slices.Clone(cut), i, i+1); cut[i].Input.(*deed).reads() && wrong(less) {
 			cut = less
