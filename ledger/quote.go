@@ -37,7 +37,7 @@ type Offer struct {
 	Price    int64           `json:"price"`    // in all, in minor units of the currency
 	Currency string          `json:"currency"` // the ledger's
 	Objects  uint64          `json:"objects"`  // that answer
-	// The objects by how their responses come about; together they are all.
+	// The objects by how their responses come about; together they are all. A buyer behind an address is quoted 0 of each kind.
 	Draws        uint64 `json:"draws"`        // drawn from the truth and charged to the object
 	Resales      uint64 `json:"resales"`      // recorded before
 	Degradations uint64 `json:"degradations"` // derived from the lowest response

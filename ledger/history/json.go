@@ -50,6 +50,9 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &keys); err != nil {
 		return errs.Invalid("an event: %w", err)
 	}
+	if err := exactly(keys); err != nil {
+		return errs.Invalid("an event: %w", err)
+	}
 	for _, key := range []string{"event", "time", "kind", "erased"} {
 		delete(keys, key)
 	}
@@ -90,9 +93,6 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 	case erased && !outlives(kind):
 		return kind, nil
 	}
-	if err := exactly(keys); err != nil {
-		return nil, err
-	}
 	text, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 	return d, nil
 }
 
-// exactly refuses what encoding/json would read all the same: keys in other letters than those of this package, and null for any value.
+// exactly refuses what encoding/json would read all the same: keys of an event in other letters than those of this package, and null for what they say.
 func exactly(keys map[string]json.RawMessage) error {
 	for key, value := range keys {
 		if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {

@@ -149,6 +149,7 @@ func TestReadingIsStrict(t *testing.T) {
 		"a key in capitals":           begin + `"stated","Object":"ann"}`,
 		"a key, and one in capitals":  begin + `"stated","object":"ann","OBJECT":"bob"}`,
 		"a key that folds to one":     begin + `"sold","object":"ann","question":"vote","epsilon":"1","response":"yes","method":"raise","\u017fale":4,"buyer":"acme","price":5}`,
+		"null of every event":         begin + `"withdrawn","erased":null,"object":"ann"}`,
 		"a value that is null":        begin + `"sold","object":"ann","question":"vote","epsilon":"1","response":"yes","method":"raise","sale":4,"buyer":"acme","price":null}`,
 		"a key of another kind":       begin + `"released","object":"ann","question":"vote","epsilon":"1","response":"yes","method":"raise","price":5}`,
 		"a value of another type":     begin + `"stated","object":5}`,

@@ -20,7 +20,7 @@ func (c *Client) Budget(ctx context.Context, r ledger.BudgetRequest) (b ledger.B
 	return b, err
 }
 
-// Quote is [ledger.Ledger.Quote].
+// Quote is [ledger.Ledger.Quote]. A buyer is not told how the responses come about: those numbers are 0.
 func (c *Client) Quote(ctx context.Context, o ledger.Order) (q ledger.Quote, err error) {
 	err = c.post(ctx, "/v1/quotes", api.NewOrder(o), &q)
 	q.Refused = listed(q.Refused)

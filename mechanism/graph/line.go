@@ -115,7 +115,8 @@ func (l *line) growing() int {
 	}
 	// n steps grow S to e^(nε)(S+q) − q with q = δ/(e^ε−1); all is multiplied by e^ε, lest it underflow.
 	q := l.dp.Delta / -math.Expm1(-l.dp.Epsilon)
-	steps := 1 + math.Floor(math.Log((l.top+q)/(grown(before, l.dp.Epsilon, 1)+q))/l.dp.Epsilon)
+	risen := grown(before, l.dp.Epsilon, 1)
+	steps := 1 + math.Floor(math.Log1p((l.top-risen)/(risen+q))/l.dp.Epsilon) // the quotient of both plus q would be 1 for a large q
 	if !(steps < forever) {
 		return forever
 	}

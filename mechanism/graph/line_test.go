@@ -362,3 +362,11 @@ func TestLineRefuses(t *testing.T) {
 		t.Errorf("the argument is now %v, %v", good, err)
 	}
 }
+
+// TestLineSumsTo1WhereDeltaOutweighsAll has an ε so small that δ/(e^ε − 1) has all digits of what grows.
+func TestLineSumsTo1WhereDeltaOutweighsAll(t *testing.T) {
+	law, err := Line([]float64{0.134, 0.764, 0, 0.1015, 0.0005}, Privacy{1e-16, 0.44}, 2)
+	if err != nil || math.Abs(sum(law)-1) > 1e-14 {
+		t.Errorf("%v sums to %v, %v", law, sum(law), err)
+	}
+}

@@ -76,6 +76,9 @@ func (j *Journal) claim(ctx context.Context) error {
 		}
 		if begun != before { // whoever has the journal goes on, however often: the next try may be the faster one
 			tries, before = 0, begun
+			if seen, err = j.seen(ctx); err != nil { // also what was told meanwhile must be there
+				return err
+			}
 		}
 	}
 	j.number = 0

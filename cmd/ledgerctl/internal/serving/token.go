@@ -85,28 +85,38 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	if err := checkToken(t); err != nil {
 		return err
 	}
-	unlock, err := lockTokens(path)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	file, err := h.readTokens(ctx, path, true)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(file.Tokens, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
-		return fault.Usage("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
-	}
 	token := ledgerhttp.NewToken()
 	t.SHA256 = ledgerhttp.HashToken(token)
-	file.Tokens = append(file.Tokens, t)
-	if err := h.writeTokens(path, file); err != nil {
+	_, err := h.changeTokens(ctx, path, true, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
+		if slices.ContainsFunc(all, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
+			return nil, fault.Usage("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
+		}
+		return append(all, t), nil
+	})
+	if err != nil {
 		return err
 	}
 	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", tokenResult{t.Name, t.Role, t.Whom, token, path}); err != nil {
 		return &fault.Fault{Kind: "unexpected", Code: fault.Unexpected, Hint: "nobody has it: remove it, and add another one", Err: err}
 	}
 	return nil
+}
+
+// changeTokens changes the tokens of a file, which may be made, and returns those that are there then. Nobody else changes them meanwhile.
+func (h *Host) changeTokens(ctx context.Context, path string, made bool, change func([]ledgerhttp.Token) ([]ledgerhttp.Token, error)) ([]ledgerhttp.Token, error) {
+	unlock, err := lockTokens(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	file, err := h.readTokens(ctx, path, made)
+	if err != nil {
+		return nil, err
+	}
+	if file.Tokens, err = change(file.Tokens); err != nil {
+		return nil, err
+	}
+	return file.Tokens, h.writeTokens(path, file)
 }
 
 // lockTokens keeps others from changing a file of tokens meanwhile: what another one has read before would bring back a token that was taken away.
@@ -213,21 +223,14 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at := h.orTokens(*path)
-			unlock, err := lockTokens(at)
+			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
+				left := slices.DeleteFunc(slices.Clone(all), func(t ledgerhttp.Token) bool { return t.Name == args[0] })
+				if len(left) == len(all) {
+					return nil, fault.Usage(`"ledgerctl token list" shows their names`, "there is no token of the name %q", args[0])
+				}
+				return left, nil
+			})
 			if err != nil {
-				return err
-			}
-			defer unlock()
-			file, err := h.readTokens(cmd.Context(), at, false)
-			if err != nil {
-				return err
-			}
-			left := slices.DeleteFunc(slices.Clone(file.Tokens), func(t ledgerhttp.Token) bool { return t.Name == args[0] })
-			if len(left) == len(file.Tokens) {
-				return fault.Usage(`"ledgerctl token list" shows their names`, "there is no token of the name %q", args[0])
-			}
-			if err := h.writeTokens(at, ledgerhttp.TokenFile{Tokens: left}); err != nil {
 				return err
 			}
 			return h.PrintDone(fmt.Sprintf("the token %q is removed", args[0]), "", tokensResult{left})
