@@ -166,17 +166,20 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 		}
 	}
 	a.holds(young.Before, young, a.add("goes on"))
-	// A key that nothing was encrypted under is destroyed as well.
-	h.keys["a"].Fail(off)
-	h.keys["b"].Fail(off)
-	g := a.group("rejected")
-	g.Cut = true
-	if err := a.j.Append(t.Context(), g); !isRejected(err) {
-		t.Error(err)
+	reject := func() { // what would have begun a segment: its key waits to be used
+		h.keys["a"].Fail(off)
+		h.keys["b"].Fail(off)
+		g := a.group("rejected")
+		g.Cut = true
+		if err := a.j.Append(t.Context(), g); !isRejected(err) {
+			t.Error(err)
+		}
+		a.log.Undo(1)
+		h.keys["a"].Fail(nil)
+		h.keys["b"].Fail(nil)
 	}
-	a.log.Undo(1)
-	h.keys["a"].Fail(nil)
-	h.keys["b"].Fail(nil)
+	// A key that nothing was encrypted under is destroyed as well.
+	reject()
 	a.claim()
 	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	must(t, a.j.Trim(t.Context(), a.log.End()))
@@ -188,16 +191,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	// One that waits to be used is not, by a Trim of what was before.
 	old := a.add("under another")
 	must(t, h.open(t, "b").Folded(t.Context(), old.After))
-	h.keys["a"].Fail(off)
-	h.keys["b"].Fail(off)
-	g = a.group("rejected again")
-	g.Cut = true
-	if err := a.j.Append(t.Context(), g); !isRejected(err) {
-		t.Error(err)
-	}
-	a.log.Undo(1)
-	h.keys["a"].Fail(nil)
-	h.keys["b"].Fail(nil)
+	reject()
 	must(t, a.j.Trim(t.Context(), old.After))
 	a.holds(old.After, a.add("under the one that waited"))
 }
