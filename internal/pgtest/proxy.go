@@ -2,8 +2,10 @@ package pgtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -155,21 +157,33 @@ func (l *line) cut() {
 	})
 }
 
-// pump brings messages from one end to the other.
+// pump carries messages from one end to the other. If the host has closed its end, answers are discarded, and the connection
+// ends only after the server was sent everything that the host had sent: a network delivers that, too.
 func (l *line) pump(from, to net.Conn, fromServer bool) {
-	defer l.cut()
+	err := l.carryAll(from, to, fromServer)
+	if fromServer && errors.Is(err, errReceiverGone) {
+		_, _ = io.Copy(io.Discard, from) // ends when the other direction cuts the connection
+	}
+	l.cut()
+}
+
+// errReceiverGone is the error of carryAll if the receiving end of the connection is closed.
+var errReceiverGone = errors.New("the receiver of the message is gone")
+
+// carryAll carries messages in one direction until the connection ends or a rule ends it.
+func (l *line) carryAll(from, to net.Conn, fromServer bool) error {
 	first := !fromServer
 	var since []byte
 	for {
 		m, err := read(from, first)
 		if err != nil {
-			return
+			return err
 		}
 		m.Connection, m.FromServer, first = l.number, fromServer, false
 		l.note(&m)
 		since = append(since, m.Bytes...)
-		if !l.carry(m, since, to) {
-			return
+		if err := l.carry(m, since, to); err != nil {
+			return err
 		}
 		if m.end() || m.Kind == 0 {
 			since = since[:0]
@@ -194,8 +208,11 @@ func (l *line) note(m *Message) {
 	}
 }
 
-// carry does with a message what the rule says. It tells whether the connection goes on.
-func (l *line) carry(m Message, since []byte, to net.Conn) bool {
+// errCut is the error of carry if a rule ends the connection.
+var errCut = errors.New("the rule cuts the connection")
+
+// carry does with a message what the rule says. It returns an error if the connection ends with it.
+func (l *line) carry(m Message, since []byte, to net.Conn) error {
 	l.proxy.mu.Lock()
 	rule := l.proxy.rule
 	l.proxy.mu.Unlock()
@@ -207,28 +224,30 @@ func (l *line) carry(m Message, since []byte, to net.Conn) bool {
 	l.frozen = l.frozen || what == Freeze
 	frozen := l.frozen
 	l.mu.Unlock()
-	send := func(b []byte) bool {
-		_, err := to.Write(b)
-		return err == nil
+	send := func(b []byte) error {
+		if _, err := to.Write(b); err != nil {
+			return fmt.Errorf("%w: %w", errReceiverGone, err)
+		}
+		return nil
 	}
 	switch {
 	case what == Stuck || frozen:
 		<-l.over
-		return false
+		return errCut
 	case what == Drop:
-		return true
+		return nil
 	case what == Cut:
-		return false
+		return errCut
 	case what == Half:
-		send(m.Bytes[:len(m.Bytes)/2])
-		return false
+		return cmp.Or(send(m.Bytes[:len(m.Bytes)/2]), errCut)
 	case what == Twice:
-		once := send(m.Bytes)
-		return once && send(m.Bytes)
+		return cmp.Or(send(m.Bytes), send(m.Bytes))
 	case what == Again:
-		return send(m.Bytes) && send(since)
+		return cmp.Or(send(m.Bytes), send(since))
+	case what == After:
+		return cmp.Or(send(m.Bytes), errCut)
 	}
-	return send(m.Bytes) && what != After
+	return send(m.Bytes)
 }
 
 // read reads a message.
