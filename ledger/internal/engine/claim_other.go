@@ -2,11 +2,13 @@
 
 package engine
 
-// Claim is nothing on systems other than Linux: there, nobody notices that two copies of a ledger are open.
+import "github.com/rs/zerolog"
+
+// Claim is empty on systems other than Linux: two copies of a ledger that are open at the same time are not noticed there.
 type Claim struct{}
 
 // ClaimLedger claims nothing.
-func ClaimLedger([16]byte) (*Claim, error) { return &Claim{}, nil }
+func ClaimLedger([16]byte, string, zerolog.Logger) (*Claim, error) { return &Claim{}, nil }
 
-// Release has nothing to give up.
+// Release has nothing to release.
 func (*Claim) Release() error { return nil }
