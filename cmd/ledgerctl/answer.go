@@ -88,7 +88,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	}
 	request := ledger.AnswerRequest{
 		Key: key, Question: f.question, Query: f.query, Epsilon: f.epsilon,
-		Objects: panel, All: panel == nil, Partial: f.partial,
+		Objects: panel.Objects, All: panel.Objects == nil, Partial: f.partial,
 	}
 	if f.quote {
 		return a.quoteAnswer(cmd.Context(), request)
@@ -98,7 +98,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 		request.Truth = f.Source(a.Files, l).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
 		a.WarnChanged(out.TruthChanged)
-		err = csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.Columns.IDs(), err)
+		err = panel.PlaceOf(err)
 		return fault.WithKey(key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {

@@ -79,7 +79,7 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	if out.Key, err = keyOr(cmd, f.key); err != nil {
 		return err
 	}
-	objects, err := a.readObjects(cmd.Context(), f, &out.Skipped)
+	people, err := a.readObjects(cmd.Context(), f, &out.Skipped)
 	if err != nil {
 		return err
 	}
@@ -87,10 +87,10 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
 		done, err := l.Enroll(cmd.Context(), ledger.EnrollRequest{
-			Key: out.Key, Question: f.question, Objects: objects, Policy: ceiling, Cap: f.cap, Partial: f.partial, Progress: progress,
+			Key: out.Key, Question: f.question, Objects: people.Objects, Policy: ceiling, Cap: f.cap, Partial: f.partial, Progress: progress,
 		})
 		out.Enrolled, out.Already, out.Refused, out.Unlisted = done.Enrolled, done.Already, append(out.Refused, done.Refused...), done.Unlisted
-		return fault.WithKey(out.Key, csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.columns, fault.Refusal(err, f.partial)))
+		return fault.WithKey(out.Key, people.PlaceOf(fault.Refusal(err, f.partial)))
 	})
 	if err != nil {
 		return err
@@ -112,16 +112,15 @@ func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) 
 	return policy.Parse(text)
 }
 
-// readObjects returns the ids of the people to enrol, and counts those left out.
-func (a *app) readObjects(ctx context.Context, f *enrollFlags, skipped *int) ([]string, error) {
-	var objects []string
+// readObjects returns the people to enrol, and counts those left out.
+func (a *app) readObjects(ctx context.Context, f *enrollFlags, skipped *int) (csv.People, error) {
 	c := f.columns
 	c.Skipped = skipped
-	err := csv.Rows(ctx, a.Files, f.objects, c, func(e csv.Entry) { objects = append(objects, e.Object) })
-	if err == nil && len(objects) == 0 {
+	people, err := csv.ReadPeople(ctx, a.Files, f.objects, c)
+	if err == nil && len(people.Objects) == 0 {
 		err = fault.Input("", "%s has nobody to enrol (%d rows were skipped)", f.objects, *skipped)
 	}
-	return objects, err
+	return people, err
 }
 
 type enrollResult struct {

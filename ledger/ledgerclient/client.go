@@ -38,6 +38,9 @@ type Client struct {
 
 // Dial returns a client of the server at an address: https://…, http://… on this machine, or unix:PATH. It asks what ledger that is, so that an
 // address or a token that is wrong is known at once.
+//
+// On Linux, nothing is sent to a server at a Unix socket that may be another user's trap: it must run as root or as this user, or listen at a path
+// whose directories only its user, root and this one can write to. Else the error is [ledger.ErrInvalid].
 func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	c := &Client{token: o.Token, http: &http.Client{}}
 	if o.HTTP != nil {
@@ -58,11 +61,13 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 
 // locate takes an address.
 func (c *Client) locate(address string) error {
-	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+	path, isSocket, err := SocketPath(address)
+	if err != nil {
+		return err
+	}
+	if isSocket {
 		c.base = "http://localhost"
-		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		}}
+		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, path) }}
 		return nil
 	}
 	u, err := url.Parse(address)
@@ -159,6 +164,9 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 func unreachable(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return cause
+	}
+	if untrusted, is := errors.AsType[*serverError](err); is {
+		return untrusted
 	}
 	var of *url.Error
 	if errors.As(err, &of) {

@@ -155,7 +155,7 @@ func (t *Tokens) read() error {
 	if err != nil {
 		return err
 	}
-	file, err := ReadTokens(text)
+	file, err := ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff"))) // a byte order mark, which some editors write
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}

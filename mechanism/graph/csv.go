@@ -127,7 +127,7 @@ func (c *CSVGraph) addVertex(f *csvFile) error {
 		return f.fault("", "a vertex without an id")
 	}
 	if _, twice := c.vertex[id]; twice {
-		return f.fault(id, "given twice")
+		return f.fault(id, "the id is given twice")
 	}
 	id = strings.Clone(id) // the field holds on to all of its row
 	c.vertex[id] = len(c.IDs)
@@ -159,9 +159,9 @@ func (p *palette) number(name string) (number int, reason string) {
 	case name == "":
 		return 0, "no colour"
 	case p.fixed:
-		return 0, fmt.Sprintf("colour %q is not one of %q", name, p.names)
+		return 0, fmt.Sprintf("the colour is not one of %q", p.names)
 	case len(p.names) == MaxOutputs:
-		return 0, fmt.Sprintf("colour %q is one too many; %d are possible", name, MaxOutputs)
+		return 0, fmt.Sprintf("its colour is one too many; %d are possible", MaxOutputs)
 	}
 	name = strings.Clone(name)
 	p.places[name] = len(p.names)
@@ -204,7 +204,7 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	if v, w, twice := c.Graph.parallel(); twice {
 		number := secondOf(pairs, v, w)
 		return &InputError{File: "edges", Line: lines.of(number), Edge: number, Vertex: c.IDs[v],
-			Reason: fmt.Sprintf("the edge to %q is given twice", c.IDs[w])}
+			Reason: "the edge is given twice"}
 	}
 	return nil
 }
@@ -215,12 +215,12 @@ func (c *CSVGraph) ends(f *csvFile) (source, target int, err error) {
 	for i := range v {
 		number, known := c.vertex[f.field(i)]
 		if !known {
-			return 0, 0, f.fault(f.field(i), "not among the nodes")
+			return 0, 0, f.fault(f.field(i), "its %s is not among the nodes", [2]string{"source", "target"}[i])
 		}
 		v[i] = number
 	}
 	if v[0] == v[1] {
-		return 0, 0, f.fault(f.field(0), "its own neighbour")
+		return 0, 0, f.fault(f.field(0), "an edge from a vertex to itself")
 	}
 	return v[0], v[1], nil
 }
@@ -246,7 +246,7 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
 			return nil, err
 		}
 		if seen[h.Vertex] {
-			return nil, f.fault(f.field(0), "given twice")
+			return nil, f.fault(f.field(0), "the id is given twice")
 		}
 		seen[h.Vertex] = true
 		given = append(given, h)
@@ -261,16 +261,16 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
 func (c *CSVGraph) givenIn(f *csvFile) (Given, error) {
 	v, known := c.vertex[f.field(0)]
 	if !known {
-		return Given{}, f.fault(f.field(0), "not among the nodes")
+		return Given{}, f.fault(f.field(0), "the id is not among the nodes")
 	}
 	output := slices.Index(c.Colors, f.field(1))
 	if output < 0 {
-		return Given{}, f.fault(f.field(0), "colour %q is not one of %q", f.field(1), c.Colors)
+		return Given{}, f.fault(f.field(0), "the colour is none of the nodes")
 	}
 	probability, err := strconv.ParseFloat(f.field(2), 64)
 	hexadecimal := strings.ContainsAny(f.field(2), "xX")
 	if err != nil || hexadecimal || !(probability >= 0 && probability <= 1) {
-		return Given{}, f.fault(f.field(0), "probability %q is not a number in [0,1]", f.field(2))
+		return Given{}, f.fault(f.field(0), "the probability is not a number in [0,1]")
 	}
 	return Given{v, output, probability}, nil
 }

@@ -10,7 +10,7 @@ import (
 var ErrInvalid = errors.New("invalid argument")
 
 // InputError says what is wrong with the description of a graph or a mechanism, and where. It wraps
-// [ErrInvalid].
+// [ErrInvalid]. Of a file, its text and Reason name the line, and nothing that is in the file.
 type InputError struct {
 	File   string // "nodes", "edges" or "boundary" when read from CSV
 	Line   int    // of that file, from 1; 0 if not read from a file
@@ -27,7 +27,7 @@ func (e *InputError) Error() string {
 	if e.Edge > 0 && e.Line == 0 {
 		where += fmt.Sprintf("edge %d: ", e.Edge)
 	}
-	if e.Vertex != "" {
+	if e.Vertex != "" && e.Line == 0 { // a cell could be anything if a column is named wrongly
 		where += fmt.Sprintf("vertex %q: ", e.Vertex)
 	}
 	return where + e.Reason

@@ -126,7 +126,9 @@ func holderOf(name string) (*syscall.Ucred, error) {
 		return nil, err
 	}
 	var peer *syscall.Ucred
-	failed := raw.Control(func(fd uintptr) { peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED) })
+	failed := raw.Control(func(fd uintptr) {
+		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
 	return peer, errors.Join(failed, err)
 }
 

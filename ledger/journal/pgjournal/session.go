@@ -34,7 +34,7 @@ const (
 func connection(address string) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
-		return nil, err
+		return nil, parseError(address, err)
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectTimeout
@@ -66,7 +66,7 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	}
 	var err error
 	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
-		return nil, err
+		return nil, connectError(err)
 	}
 	if err := s.suit(ctx, o.Timeout); err != nil {
 		s.close()

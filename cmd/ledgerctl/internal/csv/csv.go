@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
@@ -88,6 +89,7 @@ type sheet struct {
 	records *csv.Reader
 	width   int            // columns
 	id      int            // place of the id column, or absent
+	idName  string         // what it is called
 	value   int            // place of the value column, or absent
 	line    int            // the last line read
 	row     int            // data rows so far
@@ -132,11 +134,7 @@ func readCSV(file string, in io.Reader, c Columns) iter.Seq2[Entry, error] {
 
 func newSheet(file string, in io.Reader) *sheet {
 	s := &sheet{file: file, budget: &budget{in, maxRecord}, id: absent, value: absent, first: map[string]int{}}
-	buffered := bufio.NewReaderSize(s.budget, 64<<10)
-	if mark, _ := buffered.Peek(3); string(mark) == "\ufeff" {
-		_, _ = buffered.Discard(len(mark)) // it was just peeked at
-	}
-	s.records = csv.NewReader(buffered)
+	s.records = csv.NewReader(bufio.NewReaderSize(s.budget, 64<<10))
 	s.records.ReuseRecord = true
 	return s
 }
@@ -157,6 +155,7 @@ func (s *sheet) readHeader(c Columns) error {
 	if c.byRow {
 		c.ID = ""
 	}
+	s.idName = c.ID
 	if s.id, err = s.find(header, c.ID, idHint); err != nil {
 		return err
 	}
@@ -302,6 +301,10 @@ func (s *sheet) newID(id string, line int) (string, error) {
 	}
 	if !utf8.ValidString(id) {
 		return "", s.fail("line %d: the id is not UTF-8", line)
+	}
+	if at := strings.IndexFunc(id, unicode.IsControl); at >= 0 {
+		r, _ := utf8.DecodeRuneInString(id[at:])
+		return "", s.fail("line %d, column %q: the id has %U, a control character, at byte %d", line, s.idName, r, at)
 	}
 	if before, twice := s.first[id]; twice {
 		return "", s.fail("line %d has the same id as line %d", line, before)

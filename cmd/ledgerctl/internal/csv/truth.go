@@ -15,16 +15,45 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// Panel returns the people in a file, or nil for everybody if no file is given.
-func Panel(ctx context.Context, s *files.Files, path string, c Columns) (people []string, err error) {
+// People are the objects of a file, with the lines of their ids: the file may be a pipe, which cannot be read again.
+type People struct {
+	Objects []string // nil for all, if no file was named
+	path    string
+	column  string // with the ids; "" for none
+	lines   []int
+}
+
+// ReadPeople returns the objects of a file.
+func ReadPeople(ctx context.Context, s *files.Files, path string, c Columns) (p People, err error) {
+	p = People{path: path, column: c.ID}
+	err = Rows(ctx, s, path, c, func(e Entry) { p.Objects, p.lines = append(p.Objects, e.Object), append(p.lines, e.line) })
+	return p, err
+}
+
+// Panel is ReadPeople of a file with at least one object, or all objects if no file is named.
+func Panel(ctx context.Context, s *files.Files, path string, c Columns) (p People, err error) {
 	if path == "" {
-		return nil, nil
+		return p, nil
 	}
-	err = Rows(ctx, s, path, c, func(e Entry) { people = append(people, e.Object) })
-	if err == nil && len(people) == 0 {
+	p, err = ReadPeople(ctx, s, path, c)
+	if err == nil && len(p.Objects) == 0 {
 		err = fault.Input("", "%s has nobody to ask about", path)
 	}
-	return people, err
+	return p, err
+}
+
+// PlaceOf says where in the file the id stands that the ledger refuses as a name, and what is wrong with it, instead of the
+// name: the column could be the wrong one. Other errors stay what they are.
+func (p People) PlaceOf(err error) error {
+	var name *ledger.NameError
+	if !errors.As(err, &name) || name.What != "object" {
+		return err
+	}
+	at := slices.Index(p.Objects, name.Name)
+	if at < 0 {
+		return err // it was named elsewhere
+	}
+	return fault.Input("", "%s: line %d, column %q: the id has %s at byte %d", p.path, p.lines[at], p.column, name.Fault, name.Offset)
 }
 
 // CheckStdin refuses to read two files from standard input.
@@ -173,24 +202,4 @@ func Rows(ctx context.Context, s *files.Files, path string, c Columns, each func
 		}
 		return nil
 	})
-}
-
-// PlaceOf says where in a file the id stands that the ledger refuses as a name, instead of the name: the column could be the
-// wrong one. What was read from standard input is not there any more, and other errors stay what they are.
-func PlaceOf(ctx context.Context, s *files.Files, path string, c Columns, err error) error {
-	var name *ledger.NameError
-	if path == "" || path == "-" || !errors.As(err, &name) || name.What != "object" {
-		return err
-	}
-	line := 0
-	c.Skipped = nil
-	again := Rows(ctx, s, path, c, func(e Entry) {
-		if e.Object == name.Name && line == 0 {
-			line = e.line
-		}
-	})
-	if again != nil || line == 0 {
-		return err
-	}
-	return fault.Input("", "%s: line %d: the id has %s at byte %d", path, line, name.Fault, name.Offset)
 }

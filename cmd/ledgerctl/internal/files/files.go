@@ -3,12 +3,14 @@
 package files
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -63,6 +65,15 @@ type Files struct {
 	Out   *output.Printer // has standard output
 	Stdin io.Reader       // standard input
 	named []Named         // by the command line
+
+	mu   sync.Mutex
+	read []input // those that were opened, and can be read once only
+}
+
+// input is an input that can be read once only: standard input, or a pipe.
+type input struct {
+	path string
+	info fs.FileInfo // nil if it is not known
 }
 
 // Name finds the files that a command line names. Others that must not be overwritten, whether the command opens them
@@ -196,6 +207,9 @@ func target(path string) string {
 
 // open opens a file to read; the name - stands for stdin.
 func (s *Files) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if err := s.once(path); err != nil {
+		return nil, err
+	}
 	if path == "-" {
 		return closable(s.Stdin), nil
 	}
@@ -204,6 +218,27 @@ func (s *Files) open(ctx context.Context, path string) (io.ReadCloser, error) {
 		return nil, fault.Input("", "%w", err)
 	}
 	return file, nil
+}
+
+// once returns an error if a name stands for standard input, or a pipe, that was opened before under this name or another:
+// a pipe that is opened again never ends, or waits for a writer that does not come.
+func (s *Files) once(path string) error {
+	info, err := s.stat(Named{Path: path, Role: Reads})
+	if err != nil {
+		info = nil
+	}
+	if path != "-" && (info == nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, before := range s.read {
+		if before.path == path || info != nil && before.info != nil && os.SameFile(info, before.info) {
+			return fault.Usage("write it to a file, and name that", "%q was read already, and standard input and pipes can be read once only", path)
+		}
+	}
+	s.read = append(s.read, input{path, info})
+	return nil
 }
 
 // openUntil opens a file, unless ctx ends first: a named pipe opens only once its other end does.
@@ -239,8 +274,14 @@ func closable(in io.Reader) io.ReadCloser {
 	return out
 }
 
-// Stream opens a file for as long as use reads it. When ctx ends, it returns the reason.
+// Stream opens a text file for as long as use reads it, without a byte order mark (see [Text]). When ctx ends, it returns
+// the reason. Standard input and pipes can be read once only.
 func (s *Files) Stream(ctx context.Context, path string, use func(io.Reader) error) error {
+	return s.stream(ctx, path, func(in io.Reader) error { return use(Text(in)) })
+}
+
+// stream is Stream of the bytes as they are.
+func (s *Files) stream(ctx context.Context, path string, use func(io.Reader) error) error {
 	in, err := s.open(ctx, path)
 	if err != nil {
 		return err
@@ -259,17 +300,49 @@ func (s *Files) Stream(ctx context.Context, path string, use func(io.Reader) err
 	return err
 }
 
-// TextOrFile returns the text of a flag, or of the file it names behind an @, up to a size.
-func (s *Files) TextOrFile(ctx context.Context, flag string, most int64) (text []byte, err error) {
+// byteOrderMark begins the text files that some editors write.
+const byteOrderMark = "\ufeff"
+
+// Text returns a reader of a text without the byte order mark that it may begin with. All text files that a command reads are
+// read through it: the mark is no part of a text, and so of no signed note in it.
+func Text(in io.Reader) io.Reader { return &text{in: bufio.NewReader(in)} }
+
+type text struct {
+	in    *bufio.Reader
+	begun bool
+}
+
+// Read implements [io.Reader].
+func (t *text) Read(p []byte) (int, error) {
+	if !t.begun {
+		t.begun = true
+		if mark, _ := t.in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+			_, _ = t.in.Discard(len(mark)) // it is there
+		}
+	}
+	return t.in.Read(p)
+}
+
+// TextOrFile returns the text of a flag, or of the file it names behind an @, up to a size and without a byte order mark.
+func (s *Files) TextOrFile(ctx context.Context, flag string, most int64) ([]byte, error) {
 	path, named := strings.CutPrefix(flag, "@")
 	if !named {
 		return []byte(flag), nil
 	}
-	err = s.Stream(ctx, path, func(in io.Reader) error {
-		if text, err = io.ReadAll(io.LimitReader(in, most)); err != nil {
+	return s.all(ctx, path, most, Text)
+}
+
+// Bytes returns the bytes of a file that may be no text, up to a size.
+func (s *Files) Bytes(ctx context.Context, path string, most int64) ([]byte, error) {
+	return s.all(ctx, path, most, func(in io.Reader) io.Reader { return in })
+}
+
+func (s *Files) all(ctx context.Context, path string, most int64, as func(io.Reader) io.Reader) (content []byte, err error) {
+	err = s.stream(ctx, path, func(in io.Reader) error {
+		if content, err = io.ReadAll(io.LimitReader(as(in), most)); err != nil {
 			return fault.Input("", "%w", err)
 		}
 		return nil
 	})
-	return text, err
+	return content, err
 }

@@ -3,12 +3,16 @@ package files
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
@@ -29,6 +33,52 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 		}
 		if _, err := s.TextOrFile(ctx, "@"+path, 100); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// TestStream_PipeTwice_IsRefused: a pipe that is opened again never ends, whatever name it is opened by.
+func TestStream_PipeTwice_IsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink(fifo, link)); err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	shell := fmt.Sprintf("/proc/self/fd/%d", reader.Fd()) // as a shell names a process substitution
+	for _, names := range [][2]string{{fifo, fifo}, {fifo, link}, {"-", "-"}, {"-", shell}, {shell, "-"}} {
+		s := &Files{Out: &output.Printer{}, Stdin: reader}
+		if names[0] == fifo {
+			go func() { _ = os.WriteFile(fifo, []byte("text"), 0) }()
+		} else if _, err := writer.WriteString("text"); err != nil {
+			t.Fatal(err)
+		}
+		read := func(in io.Reader) error { _, err := io.ReadFull(in, make([]byte, 4)); return err }
+		if err := s.Stream(t.Context(), names[0], read); err != nil {
+			t.Fatalf("%q: %v", names, err)
+		}
+		err := s.Stream(t.Context(), names[1], read)
+		if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.Misuse || !strings.Contains(err.Error(), "once only") {
+			t.Errorf("%q: %v; want wrong usage", names, err)
+		}
+	}
+	writer.Close()
+}
+
+// TestStream_FileTwice_IsRead: a regular file may be read as often as a command needs it.
+func TestStream_FileTwice_IsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &Files{Out: &output.Printer{}}
+	for range 2 {
+		if text, err := s.TextOrFile(t.Context(), "@"+path, 100); string(text) != "text" || err != nil {
+			t.Errorf("%q, %v", text, err)
 		}
 	}
 }

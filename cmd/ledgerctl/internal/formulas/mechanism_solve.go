@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
@@ -172,7 +171,7 @@ func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) 
 		return f.ranked(g)
 	}
 	if len(g.Colors) != 2 {
-		return nil, fault.Usage("give --order with all of them", "column %q has %d colours, %s", f.color, len(g.Colors), words.Listed(g.Colors))
+		return nil, fault.Usage("give --order with all of them", "column %q has %d colours", f.color, len(g.Colors))
 	}
 	switch {
 	case f.balanced:
@@ -220,7 +219,7 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 		color := slices.Index(g.Colors, item[:equals])
 		switch {
 		case color < 0:
-			return truth, fault.Usage("", "--boundary: %q is not one of the colours, %s", item[:equals], words.Listed(g.Colors))
+			return truth, fault.Usage("", "--boundary: %q is none of the colours in column %q", item[:equals], f.color)
 		case !math.IsNaN(truth[color]):
 			return truth, fault.Usage("", "--boundary has colour %q twice", g.Colors[color])
 		}
@@ -228,9 +227,9 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 			return truth, fault.Usage("", "--boundary: %w", err)
 		}
 	}
-	for color, p := range truth {
+	for _, p := range truth {
 		if math.IsNaN(p) {
-			return truth, fault.Usage("", "--boundary says nothing about colour %q", g.Colors[color])
+			return truth, fault.Usage("", "--boundary says nothing about one of the two colours in column %q", f.color)
 		}
 	}
 	return truth, nil

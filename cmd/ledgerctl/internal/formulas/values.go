@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -29,7 +30,7 @@ func ReadValues(values []string) ([]string, error) {
 	if err != nil {
 		return nil, fault.Input("", "--values: %w", err)
 	}
-	lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(text, "\ufeff"), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, "\r")
 		if strings.TrimSpace(lines[i]) != lines[i] {
@@ -39,7 +40,7 @@ func ReadValues(values []string) ([]string, error) {
 	return lines, nil
 }
 
-// readText reads a regular file of up to so many bytes.
+// readText reads a regular file of up to so many bytes, without a byte order mark.
 func readText(path string, most int64) (string, error) {
 	// It is asked before it is opened, because a named pipe opens only once its other end does.
 	info, err := os.Stat(path)
@@ -54,6 +55,6 @@ func readText(path string, most int64) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, most))
+	text, err := io.ReadAll(files.Text(io.LimitReader(file, most)))
 	return string(text), err
 }

@@ -153,7 +153,7 @@ func secret(ctx context.Context, s *files.Files, flag, path string) ([]byte, err
 	if path == "-" {
 		return nil, fault.Usage("", "%s: a key cannot be standard input", flag)
 	}
-	text, err := s.TextOrFile(ctx, "@"+path, mostSecretFile)
+	text, err := s.Bytes(ctx, path, mostSecretFile)
 	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
 		return nil, fault.Usage(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
 	}
@@ -172,9 +172,9 @@ func secret(ctx context.Context, s *files.Files, flag, path string) ([]byte, err
 }
 
 // parseSecret reads a key: hexadecimal digits in one line, or 32 bytes as they are. (Of such bytes, drawn at random,
-// all are digits once in 10³⁴ times.)
+// all are digits once in 10³⁴ times.) Only before digits a byte order mark is no part of the key.
 func parseSecret(text []byte) (key []byte, ok bool) {
-	digits := strings.TrimRight(string(text), "\r\n")
+	digits := strings.TrimRight(strings.TrimPrefix(string(text), "\ufeff"), "\r\n")
 	if allDigits(digits) {
 		key, err := hex.DecodeString(digits)
 		return key, err == nil && len(key) >= leastSecret && len(key) <= mostSecret

@@ -10,12 +10,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
 // Secrets are files for TLS. The zero value is none.
@@ -33,12 +34,13 @@ func On(ctx context.Context, address string, s Secrets, f *files.Files) (net.Lis
 	if err != nil {
 		return nil, err
 	}
-	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+	path, isSocket, err := ledgerclient.SocketPath(address)
+	if err != nil {
+		return nil, fault.Usage("", "--listen: %w", err)
+	}
+	if isSocket {
 		if config != nil {
 			return nil, fault.Usage("leave out --tls-cert, --tls-key and --client-ca", "a Unix socket has no TLS: only its owner may connect to it")
-		}
-		if path == "" {
-			return nil, fault.Usage("such as --listen unix:panel.db.sock", "--listen unix: names no path")
 		}
 		l, err := Unix(path)
 		if err != nil {
@@ -98,30 +100,46 @@ func (s Secrets) config(ctx context.Context, f *files.Files) (*tls.Config, error
 	return config, nil
 }
 
-// Unix listens on a Unix socket that only its owner may connect to, from the first moment on: it is made in a directory that nobody else can
-// enter, and then put in its place. What is left there of a server that has died is replaced; another that answers is an error.
+// Unix listens on a Unix socket that only its owner may connect to, from the first moment on: it is made in a directory that no
+// other user can enter, and then moved to its path. The socket that a dead server left there is replaced; any other is an error.
+// Of two servers that start at one path at the same time, one gets it.
 func Unix(path string) (net.Listener, error) {
+	l, err := unix(path)
+	var classed *fault.Fault
+	if err != nil && !errors.As(err, &classed) {
+		return nil, fmt.Errorf("cannot make the socket %q: %w", path, fault.Cause(err))
+	}
+	return l, err
+}
+
+func unix(path string) (_ net.Listener, err error) {
+	unlock, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if err := abandoned(path); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the socket %q: %w", path, fault.Cause(err))
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	made := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w (a Unix socket's path has at most about 100 bytes)", path, err)
+		return nil, fmt.Errorf("%w (a Unix socket's path has at most about 100 bytes)", err)
 	}
 	l.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
-		return nil, fmt.Errorf("cannot make the socket %q: %w", path, fault.Cause(errors.Join(err, l.Close())))
+	info, err := os.Lstat(made)
+	if err = errors.Join(err, os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
-	return &unixListener{UnixListener: l, path: path}, nil
+	return &unixListener{UnixListener: l, path: path, info: info}, nil
 }
 
-// abandoned returns an error unless nothing is at a path but, perhaps, the socket of a server that has died.
+// abandoned returns an error unless nothing is at a path but, perhaps, the socket of a server that has died: nothing listens there any more.
 func abandoned(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,24 +152,43 @@ func abandoned(path string) error {
 		return &fault.Fault{Kind: "exists", Code: fault.Misuse, Hint: "give --listen another path", Err: fmt.Errorf("%q exists already, and is no socket", path)}
 	}
 	c, err := net.Dial("unix", path)
-	if err != nil {
+	switch {
+	case err == nil:
+		_ = c.Close()
+	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil
 	}
-	_ = c.Close()
-	return &fault.Fault{Kind: "in-use", Code: fault.InUse, Hint: "another server listens there", Err: fmt.Errorf("%q is in use", path)}
+	return inUse("another server listens there", path)
+}
+
+func inUse(hint, path string) error {
+	return &fault.Fault{Kind: "in-use", Code: fault.InUse, Hint: hint, Err: fmt.Errorf("the socket %q is in use", path)}
 }
 
 // unixListener removes its socket when it is closed.
 type unixListener struct {
 	*net.UnixListener
 	path string
+	info fs.FileInfo // of the socket
 	once sync.Once
 }
 
 // Close implements [net.Listener].
 func (l *unixListener) Close() error {
-	l.once.Do(func() { _ = os.Remove(l.path) })
+	l.once.Do(l.remove)
 	return l.UnixListener.Close()
+}
+
+// remove removes the socket, but not another one that was put in its place.
+func (l *unixListener) remove() {
+	unlock, err := lock(l.path)
+	if err != nil {
+		return // the socket is abandoned then
+	}
+	defer unlock()
+	if info, err := os.Lstat(l.path); err == nil && os.SameFile(info, l.info) {
+		_ = os.Remove(l.path) // else it is abandoned
+	}
 }
 
 // bounded is a listener with a bound on how many of its connections are open.

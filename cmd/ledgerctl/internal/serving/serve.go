@@ -104,6 +104,15 @@ Standard error has a line of JSON for each request, which names no person.`,
 	return cmd
 }
 
+// socketFile is where the socket of a ledger is unless --listen says otherwise: beside the file, also if that has the name of an
+// abstract socket.
+func socketFile(db string) string {
+	if strings.HasPrefix(db, "@") {
+		db = "./" + db
+	}
+	return db + ".sock"
+}
+
 // tokensFile is where the tokens of a ledger are unless told otherwise.
 func (h *Host) tokensFile() string { return *h.DB + ".tokens" }
 
@@ -115,7 +124,7 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 		return fault.Usage("give --journal FILE", "a standby follows a journal that other hosts have, too")
 	}
 	if f.listen == "" {
-		f.listen = "unix:" + *h.DB + ".sock"
+		f.listen = "unix:" + socketFile(*h.DB)
 	}
 	options, err := h.serveOptions(cmd.Context(), f)
 	if err != nil {

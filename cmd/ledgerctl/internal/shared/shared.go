@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"net"
@@ -63,7 +64,7 @@ func read(ctx context.Context, f *files.Files, path string) (s settings, err err
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&s); err != nil {
-		return s, fault.Input(`"ledgerctl serve --help" shows what is in it`, "--journal: %q is no JSON of a journal's settings: %v", path, err)
+		return s, fault.Input(`"ledgerctl serve --help" shows what is in it`, "--journal: %q is no JSON of a journal's settings: %s", path, jsonReason(err))
 	}
 	keys.WarnExposed(f.Out, path)
 	for _, must := range []struct{ name, value string }{
@@ -82,6 +83,19 @@ func read(ctx context.Context, f *files.Files, path string) (s settings, err err
 		}
 	}
 	return s, nil
+}
+
+// jsonReason returns what is wrong with the file, without the values in it: one of them has a password.
+func jsonReason(err error) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("a syntax error at byte %d", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%q is no %v", kind.Field, kind.Type)
+	}
+	return err.Error() // names a field that is unknown, or the end of the file
 }
 
 // Journal is the journal as this host has it.

@@ -1,0 +1,48 @@
+package ledgerclient
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger"
+)
+
+// SocketPath returns the path of an address unix:PATH; isSocket is false for an address of another form. Servers and clients use
+// it, so that an address means the same to both. It returns [ledger.ErrInvalid] for a path that is empty or begins with @, which
+// package net takes for the name of an abstract socket: abstract sockets have no owner, and any local user can bind one.
+func SocketPath(address string) (path string, isSocket bool, err error) {
+	path, isSocket = strings.CutPrefix(address, "unix:")
+	switch {
+	case !isSocket:
+		return "", false, nil
+	case path == "":
+		return "", true, fmt.Errorf("%w: the address unix: has no path, such as unix:panel.db.sock", ledger.ErrInvalid)
+	case path[0] == '@':
+		return "", true, fmt.Errorf("%w: the address %s: abstract sockets are not supported, because any local user can bind one; a file of that name is unix:./%s",
+			ledger.ErrInvalid, address, path)
+	case strings.ContainsRune(path, 0):
+		return "", true, fmt.Errorf("%w: the address unix:… has a zero byte in its path", ledger.ErrInvalid)
+	}
+	return path, true, nil
+}
+
+// dialSocket connects to the server at the path of a Unix socket, unless that may be another user's trap (see [Dial]).
+func dialSocket(ctx context.Context, path string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkServer(c, path); err != nil {
+		_ = c.Close() // nothing was sent
+		return nil, &serverError{fmt.Errorf("%w: connect to unix:%s: %w", ledger.ErrInvalid, path, err)}
+	}
+	return c, nil
+}
+
+// serverError says that the process which listens at a socket may be another user's trap.
+type serverError struct{ error }
+
+// Unwrap returns the error inside.
+func (e *serverError) Unwrap() error { return e.error }

@@ -1,0 +1,68 @@
+package ledgerclient
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// checkServer returns an error if a process listens at the path that runs neither as root nor as this user, although users other
+// than these and its own could have put the socket there.
+func checkServer(c net.Conn, path string) error {
+	socket, is := c.(*net.UnixConn)
+	if !is {
+		return fmt.Errorf("%T is not the connection of a Unix socket", c)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var server *syscall.Ucred
+	failed := raw.Control(func(fd uintptr) {
+		server, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err := errors.Join(failed, err); err != nil {
+		return fmt.Errorf("the user of the server is not known: %w", err)
+	}
+	if runsAsTrusted(server.Uid) {
+		return nil
+	}
+	if err := onlyOf(server.Uid, path); err != nil {
+		return fmt.Errorf("the server runs as user %d, and %w: nothing was sent to it; have the server listen in a directory that only its user can write to", server.Uid, err)
+	}
+	return nil
+}
+
+func runsAsTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
+
+// onlyOf returns an error if users other than uid, root and this one can write to a directory that leads to path. Whoever chose
+// the path trusts the users who can.
+func onlyOf(uid uint32, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	for _, at := range []string{path, resolved} {
+		for dir := filepath.Dir(at); ; dir = filepath.Dir(dir) {
+			info, err := os.Stat(dir)
+			if err != nil {
+				return err
+			}
+			owner, is := info.Sys().(*syscall.Stat_t)
+			if !is || owner.Uid != uid && !runsAsTrusted(owner.Uid) || info.Mode().Perm()&0o022 != 0 {
+				return fmt.Errorf("other users can write to %s", dir)
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return nil
+}
