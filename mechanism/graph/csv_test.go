@@ -82,20 +82,20 @@ func TestReadCSVRefuses(t *testing.T) {
 		{nodes, "source,to\n", InputError{File: "edges", Line: 1, Reason: `no column "target"`}},
 		{nodes, "target,source,target\n", InputError{File: "edges", Line: 1, Reason: `two columns "target"`}},
 		{"id,color\na,blue\n\n,red\n", edges, InputError{File: "nodes", Line: 4, Reason: "a vertex without an id"}},
-		{"id,color\na,blue\na,red\n", edges, InputError{File: "nodes", Line: 3, Vertex: "a", Reason: "given twice"}},
+		{"id,color\na,blue\na,red\n", edges, InputError{File: "nodes", Line: 3, Vertex: "a", Reason: "the id is given twice"}},
 		{"id,color\na,blue\nb,\n", edges, InputError{File: "nodes", Line: 3, Vertex: "b", Reason: "no colour"}},
 		{"id,color\na,blue\nb,blue\n", edges, InputError{File: "nodes", Reason: `column "color" of the nodes has fewer than 2 colours`}},
 		{"id,color\n", edges, InputError{File: "nodes", Reason: `column "color" of the nodes has fewer than 2 colours`}},
-		{"id,color\n" + many.String(), edges, InputError{File: "nodes", Line: 1026, Vertex: "v1024", Reason: `colour "c1024" is one too many; 1024 are possible`}},
+		{"id,color\n" + many.String(), edges, InputError{File: "nodes", Line: 1026, Vertex: "v1024", Reason: `its colour is one too many; 1024 are possible`}},
 		{"id,color\na,blue,x\n", edges, InputError{File: "nodes", Line: 2, Reason: "wrong number of fields"}},
 		{"id,color\na\n", edges, InputError{File: "nodes", Line: 2, Reason: "wrong number of fields"}},
 		{"id,color\na,bl\"ue\n", edges, InputError{File: "nodes", Line: 2, Reason: `bare " in non-quoted-field`}},
 		{"id,color\na,blue\nb,\"red\n\n", edges, InputError{File: "nodes", Line: 3, Reason: `extraneous or missing " in quoted-field`}},
 		{"id,\"color\n", edges, InputError{File: "nodes", Line: 1, Reason: `extraneous or missing " in quoted-field`}},
-		{nodes, "source,target\na,b\na,d\n", InputError{File: "edges", Line: 3, Vertex: "d", Reason: "not among the nodes"}},
-		{nodes, "source,target\n,b\n", InputError{File: "edges", Line: 2, Reason: "not among the nodes"}},
-		{nodes, "source,target\nb,b\n", InputError{File: "edges", Line: 2, Vertex: "b", Reason: "its own neighbour"}},
-		{nodes, "source,target\na,b\n\nb,c\n\n\nb,a\n", InputError{File: "edges", Line: 7, Edge: 3, Vertex: "a", Reason: `the edge to "b" is given twice`}},
+		{nodes, "source,target\na,b\na,d\n", InputError{File: "edges", Line: 3, Vertex: "d", Reason: "its target is not among the nodes"}},
+		{nodes, "source,target\n,b\n", InputError{File: "edges", Line: 2, Reason: "its source is not among the nodes"}},
+		{nodes, "source,target\nb,b\n", InputError{File: "edges", Line: 2, Vertex: "b", Reason: "an edge from a vertex to itself"}},
+		{nodes, "source,target\na,b\n\nb,c\n\n\nb,a\n", InputError{File: "edges", Line: 7, Edge: 3, Vertex: "a", Reason: "the edge is given twice"}},
 		{nodes, "source,target\na,b\nb,c,1\n", InputError{File: "edges", Line: 3, Reason: "wrong number of fields"}},
 	} {
 		c, err := readText(test.nodes, test.edges, byColor)
@@ -114,7 +114,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		}
 	}
 	_, err := readText(nodes, edges, CSVOptions{ColorColumn: "color", Colors: []string{"red", "green"}})
-	if want := `nodes line 2: vertex "a": colour "blue" is not one of ["red" "green"]`; err == nil || err.Error() != want {
+	if want := `nodes line 2: the colour is not one of ["red" "green"]`; err == nil || err.Error() != want {
 		t.Error(err)
 	}
 }
@@ -150,16 +150,16 @@ func TestReadGiven(t *testing.T) {
 	for text, want := range map[string]InputError{
 		"":                                {File: "boundary", Line: 1, Reason: "no header row"},
 		"id,color\n":                      {File: "boundary", Line: 1, Reason: `no column "probability"`},
-		"id,color,probability\nd,red,1\n": {File: "boundary", Line: 2, Vertex: "d", Reason: "not among the nodes"},
-		"id,color,probability\na,red,1\na,red,1\n":    {File: "boundary", Line: 3, Vertex: "a", Reason: "given twice"},
-		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `colour "green" is not one of ["blue" "red"]`},
-		"id,color,probability\na,red,1.1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "1.1" is not a number in [0,1]`},
-		"id,color,probability\na,red,0x1p-2\n":        {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "0x1p-2" is not a number in [0,1]`},
-		"id,color,probability\na,red,NaN\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "NaN" is not a number in [0,1]`},
-		"id,color,probability\na,red,\n":              {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "" is not a number in [0,1]`},
+		"id,color,probability\nd,red,1\n": {File: "boundary", Line: 2, Vertex: "d", Reason: "the id is not among the nodes"},
+		"id,color,probability\na,red,1\na,red,1\n":    {File: "boundary", Line: 3, Vertex: "a", Reason: "the id is given twice"},
+		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the colour is none of the nodes"},
+		"id,color,probability\na,red,1.1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
+		"id,color,probability\na,red,0x1p-2\n":        {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
+		"id,color,probability\na,red,NaN\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
+		"id,color,probability\na,red,\n":              {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
 		"id,color,probability\na,red,0.5\nb,red\n":    {File: "boundary", Line: 3, Reason: "wrong number of fields"},
 		"id,color,probability\na,red,0.5,0.5\n":       {File: "boundary", Line: 2, Reason: "wrong number of fields"},
-		"id,color,probability\na,red,-0.0000000001\n": {File: "boundary", Line: 2, Vertex: "a", Reason: `probability "-0.0000000001" is not a number in [0,1]`},
+		"id,color,probability\na,red,-0.0000000001\n": {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
 	} {
 		given, err := c.ReadGiven(strings.NewReader(text))
 		var input *InputError
@@ -294,4 +294,35 @@ func FuzzReadCSV(f *testing.F) {
 			mustPass(t, c.Graph, table, dp)
 		}
 	})
+}
+
+// TestInputError_OfFile_HasNoCell: a column that is named wrongly may hold anything, and no error says what.
+func TestInputError_OfFile_HasNoCell(t *testing.T) {
+	const nodes, edges = "id,color\nSECRETa,SECRETred\nSECRETb,SECRETblue\n", "source,target\nSECRETa,SECRETb\n"
+	c, err := readText(nodes, edges, byColor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := func(rows string) error {
+		_, err := c.ReadGiven(strings.NewReader("id,color,probability\n" + rows))
+		return err
+	}
+	for name, err := range map[string]error{
+		"id twice":             third(readText(nodes+"SECRETa,SECRETred\n", edges, byColor)),
+		"no id":                third(readText(nodes+",SECRETred\n", edges, byColor)),
+		"no colour":            third(readText(nodes+"SECRETc,\n", edges, byColor)),
+		"another colour":       third(readText(nodes, edges, CSVOptions{ColorColumn: "color", Colors: []string{"red", "blue"}})),
+		"unknown source":       third(readText(nodes, edges+"SECRETx,SECRETb\n", byColor)),
+		"unknown target":       third(readText(nodes, edges+"SECRETa,SECRETx\n", byColor)),
+		"its own neighbour":    third(readText(nodes, edges+"SECRETa,SECRETa\n", byColor)),
+		"edge twice":           third(readText(nodes, edges+"SECRETb,SECRETa\n", byColor)),
+		"given unknown":        given("SECRETx,SECRETred,1\n"),
+		"given twice":          given("SECRETa,SECRETred,1\nSECRETa,SECRETred,1\n"),
+		"given another colour": given("SECRETa,SECRETx,1\n"),
+		"no probability":       given("SECRETa,SECRETred,SECRET\n"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), " line ") || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: %v; want an error with the line and without a cell", name, err)
+		}
+	}
 }

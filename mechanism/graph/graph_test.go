@@ -144,10 +144,10 @@ func TestGraphRefuses(t *testing.T) {
 
 func TestInputErrorText(t *testing.T) {
 	for want, e := range map[string]*InputError{
-		"wrong":                           {Reason: "wrong"},
-		`edges line 3: vertex "a": wrong`: {File: "edges", Line: 3, Edge: 2, Vertex: "a", Reason: "wrong"},
-		`edge 2: wrong`:                   {Edge: 2, Reason: "wrong"},
-		`vertex "17": wrong`:              {Vertex: "17", Reason: "wrong"},
+		"wrong":               {Reason: "wrong"},
+		`edges line 3: wrong`: {File: "edges", Line: 3, Edge: 2, Vertex: "a", Reason: "wrong"},
+		`edge 2: wrong`:       {Edge: 2, Reason: "wrong"},
+		`vertex "17": wrong`:  {Vertex: "17", Reason: "wrong"},
 	} {
 		if got := e.Error(); got != want {
 			t.Errorf("%q, want %q", got, want)

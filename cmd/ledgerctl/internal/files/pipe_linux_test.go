@@ -24,14 +24,14 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 	}
 	silent, other := io.Pipe()
 	defer other.Close()
-	s := &Files{Out: &output.Printer{}, Stdin: silent}
 	for _, path := range []string{fifo, "-"} {
+		s := func() *Files { return &Files{Out: &output.Printer{}, Stdin: silent} }
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer stop()
-		if err := s.Stream(ctx, path, func(in io.Reader) error { _, err := io.ReadAll(in); return err }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s().Stream(ctx, path, func(in io.Reader) error { _, err := io.ReadAll(in); return err }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%q: %v", path, err)
 		}
-		if _, err := s.TextOrFile(ctx, "@"+path, 100); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s().TextOrFile(ctx, "@"+path, 100); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
@@ -44,29 +44,37 @@ func TestStream_PipeTwice_IsRefused(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink(fifo, link)); err != nil {
 		t.Fatal(err)
 	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	shell := fmt.Sprintf("/proc/self/fd/%d", reader.Fd()) // as a shell names a process substitution
-	for _, names := range [][2]string{{fifo, fifo}, {fifo, link}, {"-", "-"}, {"-", shell}, {shell, "-"}} {
-		s := &Files{Out: &output.Printer{}, Stdin: reader}
-		if names[0] == fifo {
-			go func() { _ = os.WriteFile(fifo, []byte("text"), 0) }()
-		} else if _, err := writer.WriteString("text"); err != nil {
+	const stdin, shell = "-", "as a shell names a process substitution"
+	for _, names := range [][2]string{{fifo, fifo}, {fifo, link}, {stdin, stdin}, {stdin, shell}, {shell, stdin}} {
+		reader, writer, err := os.Pipe()
+		if err != nil {
 			t.Fatal(err)
 		}
-		read := func(in io.Reader) error { _, err := io.ReadFull(in, make([]byte, 4)); return err }
-		if err := s.Stream(t.Context(), names[0], read); err != nil {
+		for i := range names {
+			if names[i] == shell {
+				names[i] = fmt.Sprintf("/proc/self/fd/%d", reader.Fd())
+			}
+		}
+		s := &Files{Out: &output.Printer{}, Stdin: reader}
+		read := func(path string) error {
+			return s.Stream(t.Context(), path, func(in io.Reader) error { _, err := io.ReadAll(in); return err })
+		}
+		_, err = writer.WriteString("text")
+		if err = errors.Join(err, writer.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if names[0] == fifo {
+			go func() { _ = os.WriteFile(fifo, []byte("text"), 0) }()
+		}
+		if err := read(names[0]); err != nil {
 			t.Fatalf("%q: %v", names, err)
 		}
-		err := s.Stream(t.Context(), names[1], read)
+		err = read(names[1])
 		if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.Misuse || !strings.Contains(err.Error(), "once only") {
 			t.Errorf("%q: %v; want wrong usage", names, err)
 		}
+		reader.Close()
 	}
-	writer.Close()
 }
 
 // TestStream_FileTwice_IsRead: a regular file may be read as often as a command needs it.

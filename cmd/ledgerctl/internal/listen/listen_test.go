@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,7 +118,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"0.0.0.0:0", Secrets{}}, {":0", Secrets{}}, {"10.0.0.1:0", Secrets{}}, {"example.com:0", Secrets{}}, {"", Secrets{}}, {"127.0.0.1", Secrets{}},
 		{"127.0.0.1:0", Secrets{Cert: cert}}, {"127.0.0.1:0", Secrets{Key: key}}, {"127.0.0.1:0", Secrets{ClientCA: cert}}, {"127.0.0.1:0", Secrets{Cert: key, Key: cert}},
 		{"127.0.0.1:0", Secrets{Cert: cert, Key: key, ClientCA: key}}, {"unix:" + filepath.Join(dir, "s"), Secrets{Cert: cert, Key: key}}, {"unix:" + cert, Secrets{}},
-		{"unix:", Secrets{}},
+		{"unix:", Secrets{}}, {"unix:@sluice-test", Secrets{}}, {"unix:\x00sluice-test", Secrets{}},
 	} {
 		l, err := On(t.Context(), c.address, c.s, noFiles())
 		if err == nil {
@@ -156,6 +158,87 @@ func TestUnix(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
+}
+
+// TestUnix_StartedAtOnce_OneListens: of servers that start at one path at the same time, where a dead server left its socket, one
+// gets it, and is not lost to the others.
+func TestUnix_StartedAtOnce_OneListens(t *testing.T) {
+	dir, err := os.MkdirTemp("", "l") // a socket's path is short
+	must(t, err)
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "s")
+	for range 20 {
+		dead, err := Unix(path)
+		must(t, err)
+		must(t, dead.(*unixListener).UnixListener.Close())
+		begin, found := make(chan struct{}), make(chan net.Listener, 8)
+		var starting sync.WaitGroup
+		for range cap(found) {
+			starting.Go(func() {
+				<-begin
+				l, err := Unix(path)
+				if err != nil {
+					if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.InUse {
+						t.Error(err)
+					}
+					return
+				}
+				found <- l
+			})
+		}
+		close(begin)
+		starting.Wait()
+		close(found)
+		var all []net.Listener
+		for l := range found {
+			all = append(all, l)
+		}
+		if len(all) != 1 {
+			t.Fatalf("%d servers listen", len(all))
+		}
+		c, err := net.Dial("unix", path)
+		must(t, err)
+		must(t, errors.Join(c.Close(), all[0].Close()))
+	}
+}
+
+// TestUnix_FullQueue_IsInUse: a server that accepts nothing for now is no dead one.
+func TestUnix_FullQueue_IsInUse(t *testing.T) {
+	dir, err := os.MkdirTemp("", "l")
+	must(t, err)
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "s")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	must(t, err)
+	defer func() { _ = syscall.Close(fd) }()
+	must(t, errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0)))
+	for err == nil {
+		var c net.Conn
+		if c, err = net.Dial("unix", path); err == nil {
+			defer func() { _ = c.Close() }()
+		}
+	}
+	l, err := Unix(path)
+	if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.InUse {
+		t.Errorf("%v, %v; want that it is in use", l, err)
+	}
+}
+
+// TestUnixListener_Close_LeavesOthersSocket: a socket that was put in the place of another is not removed with it.
+func TestUnixListener_Close_LeavesOthersSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "l")
+	must(t, err)
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "s")
+	first, err := Unix(path)
+	must(t, err)
+	must(t, os.Remove(path))
+	second, err := Unix(path)
+	must(t, err)
+	must(t, first.Close())
+	c, err := net.Dial("unix", path)
+	must(t, err)
+	must(t, errors.Join(c.Close(), second.Close()))
 }
 
 // No more connections are open than may be, and a listener that is full can be closed.
