@@ -135,7 +135,7 @@ func scripts(t *testing.T, dir, served string) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people, "setfrom": setFrom,
-			"replace": replace, "write": write, "await": await,
+			"replace": replace, "write": write, "await": await, "marked": marked,
 		},
 	}
 }
@@ -245,6 +245,16 @@ func write(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: write FILE TEXT")
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[1]+"\n"), 0o600))
+}
+
+// marked puts a byte order mark before the text of files: "marked FILE…".
+func marked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: marked FILE...")
+	}
+	for _, file := range args {
+		ts.Check(os.WriteFile(ts.MkAbs(file), []byte("\ufeff"+ts.ReadFile(file)), 0o600))
+	}
 }
 
 // same checks that two files with one JSON object each agree on a path: "same PATH FILE FILE".

@@ -79,6 +79,11 @@ func (s Secrets) config(ctx context.Context, f *files.Files) (*tls.Config, error
 	case s.Cert == "" || s.Key == "":
 		return nil, fault.Usage("", "--tls-cert and --tls-key go together, and --client-ca needs them")
 	}
+	for _, path := range []string{s.Cert, s.Key} {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, fault.Usage("", "--tls-cert, --tls-key: %q is not a regular file, and is read again for each connection", path)
+		}
+	}
 	load := func(ctx context.Context) (*tls.Certificate, error) {
 		pair, err := keys.Pair(ctx, f, s.Cert, s.Key)
 		return &pair, err

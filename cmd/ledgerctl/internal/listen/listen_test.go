@@ -111,6 +111,8 @@ func TestTLS(t *testing.T) {
 func TestWhatIsRefused(t *testing.T) {
 	dir := pace.Scratch(t)
 	cert, key, _ := issued(t, dir, "server", nil)
+	pipe := filepath.Join(dir, "pipe")
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	for _, c := range []struct {
 		address string
 		s       Secrets
@@ -118,7 +120,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"0.0.0.0:0", Secrets{}}, {":0", Secrets{}}, {"10.0.0.1:0", Secrets{}}, {"example.com:0", Secrets{}}, {"", Secrets{}}, {"127.0.0.1", Secrets{}},
 		{"127.0.0.1:0", Secrets{Cert: cert}}, {"127.0.0.1:0", Secrets{Key: key}}, {"127.0.0.1:0", Secrets{ClientCA: cert}}, {"127.0.0.1:0", Secrets{Cert: key, Key: cert}},
 		{"127.0.0.1:0", Secrets{Cert: cert, Key: key, ClientCA: key}}, {"unix:" + filepath.Join(dir, "s"), Secrets{Cert: cert, Key: key}}, {"unix:" + cert, Secrets{}},
-		{"unix:", Secrets{}}, {"unix:@sluice-test", Secrets{}}, {"unix:\x00sluice-test", Secrets{}},
+		{"unix:", Secrets{}}, {"127.0.0.1:0", Secrets{Cert: pipe, Key: key}}, {"127.0.0.1:0", Secrets{Cert: cert, Key: pipe}}, {"unix:@sluice-test", Secrets{}}, {"unix:\x00sluice-test", Secrets{}},
 	} {
 		l, err := On(t.Context(), c.address, c.s, noFiles())
 		if err == nil {
