@@ -192,14 +192,12 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
 // [ErrInvalid] as they apply. An ErrInUse comes within a second.
 //
-// Two copies of a ledger that are both drawn from tell two independent responses about the same people. So, on Linux,
-// ErrInUse also meets who opens a ledger for writing while a copy of it, a file with the same [About.ID], is open for
-// writing, in this process or another; the text says in which. That reaches as far as a network namespace of one
-// machine, and containers commonly have their own. It counts only if that process runs as the same user, as root, or as
-// the owner of the file that is opened: any other user may have bound the name only to block the ledger. Two users with
-// a copy each are therefore not noticed, unless one is root or owns the other's copy. Where another user has the name
-// ([Options.Logger] gets a warning), or a process may not make a Unix socket, no copy is noticed. Against copies elsewhere,
-// or opened one after the other, there is [Options.Checkpoint].
+// Two copies of a ledger that are both drawn from release two independent responses of the same objects. So, on Linux, ErrInUse is also
+// returned if a copy of the ledger, a file with the same [About.ID], is open for writing; the text names the process. That reaches as far as
+// a network namespace of one machine, and containers commonly have their own. It counts only if that process runs as the same user, as root,
+// or as the owner of the file at path: any other user may only want to block the ledger. Copies opened by two other users are not noticed, nor
+// any where another user has taken the name (Options.Logger gets a warning) or a process may not make a Unix socket. Against these, and
+// copies elsewhere or opened one after the other, there is [Options.Checkpoint].
 func Open(path string, options Options) (*Ledger, error) { return openFile(path, options, false) }
 
 // openFile is Open. If the file is apart, as on another machine, copies that are open here are not noticed.
@@ -211,22 +209,18 @@ func openFile(path string, options Options, apart bool) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	claimed := path
-	if apart {
-		claimed = ""
-	}
-	l, err := openClaimed(s, journals(path, options), options, claimed)
+	l, err := openClaimed(s, journals(path, options), options, path, apart)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 	}
 	return l, nil
 }
 
-// openClaimed opens the ledger in a store and, if it is for writing and the path of its file is given, claims it before
-// anything is written. A fault of a copy is reported before the fact that another one is open.
-func openClaimed(s kv.Store, j engine.Journals, options Options, path string) (*Ledger, error) {
+// openClaimed opens the ledger in a file and, if it is for writing and not apart, claims it before anything is written.
+// A fault of a copy is reported before the fact that another one is open.
+func openClaimed(s kv.Store, j engine.Journals, options Options, path string, apart bool) (*Ledger, error) {
 	l, err := readStore(s, j, options)
-	if err == nil && !l.engine.ReadOnly && path != "" {
+	if err == nil && !l.engine.ReadOnly && !apart {
 		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID, path, options.Logger)
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ func (l *Ledger) TakeOver(ctx context.Context) (*Ledger, error) {
 	}
 	o := l.options
 	o.Standby, o.ReadOnly = false, false
-	next, err := openClaimed(s, journals, o, "") // the journal is claimed: whatever copies are open here
+	next, err := openClaimed(s, journals, o, "", true) // the journal is claimed: whatever copies are open here
 	if err != nil {
 		j, lost := journals.Find(journal.Wanted{}) // a second Close does nothing
 		return nil, fmt.Errorf("take over: %w", errors.Join(err, lost, j.Close(), s.Close()))

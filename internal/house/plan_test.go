@@ -86,7 +86,7 @@ func plan() []room {
 		{"cmd/ledgerctl/internal/output", "results for people and scripts", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault"},
 		{"cmd/ledgerctl/internal/files", "files that commands read and write", "cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/output"},
 		{"cmd/ledgerctl/internal/keys", "keys of the host", "rrchain ledger ledger/ledgerclient cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output"},
-		{"cmd/ledgerctl/internal/listen", "what a server listens on", "cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys"},
+		{"cmd/ledgerctl/internal/listen", "what a server listens on", "ledger/ledgerclient cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys"},
 		{"cmd/ledgerctl/internal/shared", "a journal that hosts share", "ledger/journal ledger/journal/keyholder/disk ledger/journal/keyholder/remote ledger/journal/pgjournal cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys"},
 		{"cmd/ledgerctl/internal/serving", "a ledger is served", "cmd/ledgerctl/internal/shared ledger ledger/ledgerhttp ledger/ledgerhttp/metrics cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys cmd/ledgerctl/internal/listen cmd/ledgerctl/internal/output cmd/ledgerctl/internal/words"},
 		{"cmd/ledgerctl/internal/csv", "tables that people bring", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
