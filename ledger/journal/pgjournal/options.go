@@ -21,7 +21,8 @@ var ErrOptions = errors.New("options of a journal in PostgreSQL")
 // Options say where a journal is, and who this host is among those that may go on with it. Database, Host, Keys and Others must be set.
 type Options struct {
 	// Database is the address of the database as libpq takes it: a URL or "host=… dbname=…". With several hosts and target_session_attrs=primary it
-	// finds the primary of the moment. Ask for sslmode=verify-full wherever somebody else could come between.
+	// finds the primary of the moment. Ask for sslmode=verify-full wherever somebody else could come between. No error of this package has a
+	// part of it in its text, because it may have a password; the cause that errors.As finds may.
 	Database string
 	// Schema is where the tables are; "" is "sluice". Several ledgers share them.
 	Schema string
