@@ -465,8 +465,8 @@ func TestSplicedStatements(t *testing.T) {
 		wantFault(t, name, other, o.keys, test.words)
 		wantFault(t, name, other, nil, test.words)
 	}
-	wantFault(t, "nothing", evidence.Statement{}, o.keys, "closes the list")
-	wantFault(t, "an empty event", evidence.Statement{Events: []evidence.Fact{{}}}, o.keys, "has no event of the kind")
+	wantFault(t, "nothing", evidence.Statement{}, nil, "closes the list")
+	wantFault(t, "an empty event", evidence.Statement{Events: []evidence.Fact{{}}}, nil, "has no event of the kind")
 	for name, change := range map[string]func(*merkle.Checkpoint){
 		"other root": func(c *merkle.Checkpoint) { c.Size, c.Root[0] = st.Event, c.Root[0]+1 },
 		"size 0":     func(c *merkle.Checkpoint) { c.Size = 0 },

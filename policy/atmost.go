@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -30,7 +29,7 @@ func AtMost(p, q Policy, from time.Time) error {
 	if q.node == nil {
 		q = Fixed(privacy.Epsilon{})
 	}
-	c := comparison{from: instantOf(from), left: maxWork}
+	c := comparison{from: instantOf(from), left: min(workPerByte*(len(p.String())+len(q.String())), maxWork)}
 	err := c.ceilings(p.node, q.node)
 	if err == nil {
 		err = c.offers(p.node, q.node)
@@ -41,14 +40,21 @@ func AtMost(p, q Policy, from time.Time) error {
 	return nil
 }
 
-// maxWork bounds the ceilings that a comparison computes: a fraction of a second.
-const maxWork = 1 << 20
+// The ceilings of parts that a comparison computes are bounded by the length of both policies, and to a millisecond or so: a change of
+// terms is a short event, and each may be between two other policies.
+const (
+	workPerByte = 64
+	maxWork     = 1 << 17
+)
 
 // comparison is what AtMost knows of its question.
 type comparison struct {
 	from instant
 	left int // ceilings that may still be computed
-	work int // of these, for what is looked at
+	work int // of these, for the pair being compared; below 0 once they were not enough
+
+	lower, upper []step // memory for lines
+	found        excess // the last that above has found
 }
 
 // ceilings returns nil if the ceiling of p is never above that of q.
@@ -62,6 +68,9 @@ func (c *comparison) ceilings(p, q *node) error {
 				return err
 			}
 		}
+		return nil
+	}
+	if c.partByPart(p, q) {
 		return nil
 	}
 	if lower, ok := p.rule.(unlock); ok {
@@ -80,16 +89,57 @@ func (c *comparison) ceilings(p, q *node) error {
 	return err
 }
 
+// partByPart returns true if both are sums, and each part of p is at most the part of q in the same place. That is enough, and takes
+// much less work than sums of [Unlock] and steps of time take as a whole.
+func (c *comparison) partByPart(p, q *node) bool {
+	lower, isSum := p.rule.(combined)
+	upper, areSums := q.rule.(combined)
+	if !isSum || !areSums || lower.name != "sum" || upper.name != "sum" || len(lower.of) != len(upper.of) {
+		return false
+	}
+	for i, part := range lower.of {
+		if c.ceilings(part, upper.of[i]) != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // afterAny returns nil if the ceiling of p is not above that of q after any number of buyers.
 func (c *comparison) afterAny(p, q *node) error {
-	c.work = min(c.left, maxWork/4)
+	c.work = c.left - c.left/2
 	c.left -= c.work
 	defer func() { c.left += max(0, c.work) }()
+	lower, upper := inTime(p), inTime(q)
 	one, other := p.orders(), q.orders()
-	if err := cmp.Or(c.above(p, q, one, one), c.above(p, q, other, other)); err != nil {
-		return err
+	higher := c.above(lower, upper, one, one) || c.above(lower, upper, other, other) || c.between(lower, upper, 0, max(one, other))
+	switch e := c.found; {
+	case c.work < 0:
+		return errTooLong
+	case higher:
+		return fmt.Errorf("its ceiling is ε=%v after %d buyers at %s, and was ε=%v", e.most, e.buyers, e.at, e.allowed)
 	}
-	return c.between(p, q, 0, max(one, other))
+	return nil
+}
+
+// excess is a ceiling that is higher than the other.
+type excess struct {
+	buyers        uint64
+	at            instant
+	most, allowed privacy.Epsilon
+}
+
+// timeline is a policy with the instants at which its ceiling may rise.
+type timeline struct {
+	*node
+	instants []instant
+}
+
+func inTime(n *node) timeline {
+	if n.byOrders == nil {
+		return timeline{node: n}
+	}
+	return timeline{n, n.instants()}
 }
 
 // atMost tells whether r is certain to unlock no more than another: its whole is not larger, and the share of each buyer is not. That
@@ -115,51 +165,69 @@ func (n *node) orders() uint64 {
 	return 0
 }
 
-// between returns nil if the ceiling of p is not above that of q after any number of buyers from first to last. Neither falls with the
-// buyers: so it is enough if p after the last is not above q after the first, and if it is, each half is looked at.
-func (c *comparison) between(p, q *node, first, last uint64) error {
+// between returns whether the ceiling of p may be above that of q after some number of buyers from first to last. Neither falls with the
+// buyers: so it is enough if p after the last is not above q after the first, and if it is, each half is compared.
+func (c *comparison) between(p, q timeline, first, last uint64) bool {
 	higher := c.above(p, q, last, first)
-	if higher == nil || first == last {
+	if !higher || first == last {
 		return higher
 	}
 	middle := first + (last-first)/2
-	if err := c.between(p, q, first, middle); err != nil {
-		return err
-	}
-	return c.between(p, q, middle+1, last)
+	return c.between(p, q, first, middle) || c.between(p, q, middle+1, last)
 }
 
 // errTooLong says that a comparison was given up.
 var errTooLong = errors.New("it would take too long to show that its ceiling is never higher")
 
-// above returns an error if, at some later instant, the ceiling of p after some buyers is above that of q after fewer, or as many.
-func (c *comparison) above(p, q *node, buyers, fewer uint64) error {
+// above returns whether, at some later instant, the ceiling of p after some buyers is above that of q after fewer, or as many: c.found then
+// is where. It returns false if no work is left.
+func (c *comparison) above(p, q timeline, buyers, fewer uint64) bool {
+	if c.work < 0 {
+		return false
+	}
 	if c.work -= p.cost() + q.cost(); c.work < 0 {
-		return errTooLong
+		return false
 	}
-	lower, upper := p.lineAfter(buyers), q.lineAfter(fewer)
-	check := func(at instant) error {
-		most, allowed := ceilingAt(lower, at), ceilingAt(upper, at)
-		if !allowed.Less(most) {
-			return nil
+	lower, upper := p.lineAt(&c.lower, buyers), q.lineAt(&c.upper, fewer)
+	next := passedBy(upper, c.from) // the first step of upper after the instant that is checked
+	isHigher := func(at instant, most privacy.Epsilon) bool {
+		for next < len(upper) && upper[next].at <= at {
+			next++
 		}
-		return fmt.Errorf("its ceiling is ε=%v after %d buyers at %s, and was ε=%v", most, buyers, at, allowed)
+		allowed := privacy.Epsilon{}
+		if next > 0 {
+			allowed = upper[next-1].ceiling
+		}
+		if !allowed.Less(most) {
+			return false
+		}
+		c.found = excess{buyers, at, most, allowed}
+		return true
 	}
-	if err := check(c.from); err != nil {
-		return err
+	if isHigher(c.from, ceilingAt(lower, c.from)) {
+		return true
 	}
 	for _, s := range lower[passedBy(lower, c.from):] {
-		if err := check(s.at); err != nil {
-			return err
+		if isHigher(s.at, s.ceiling) {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
-// cost returns how many ceilings of parts lineAfter computes, about.
-func (n *node) cost() int {
-	if n.byOrders == nil {
-		return 1
+// lineAt returns the ceiling after some orders as a step function of time. The memory is reused.
+func (t timeline) lineAt(memory *[]step, orders uint64) []step {
+	if t.byOrders == nil {
+		return t.line()
 	}
-	return n.steps * n.policies
+	*memory = t.appendLine((*memory)[:0], t.instants, orders)
+	return *memory
+}
+
+// cost returns how many ceilings of parts lineAt computes, about; a sixteenth for each step that is there already.
+func (t timeline) cost() int {
+	if t.byOrders == nil {
+		return 1 + t.steps/16
+	}
+	return len(t.instants) * t.policies
 }

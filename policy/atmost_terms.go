@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
+	"math/bits"
+	"sort"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -106,43 +107,97 @@ func checkMultiples(p, q *Terms, stride, count int64) error {
 		return errors.New("some of its levels were not for sale")
 	}
 	// Between neighbouring bends both prices are straight, before they are rounded up: who is not below at both ends is not below in between.
-	lowest, highest := big.NewRat(stride, 1), big.NewRat(count*stride, 1)
-	for _, at := range slices.Concat([]*big.Rat{highest, lowest}, p.bends(), q.bends()) {
-		if at.Cmp(lowest) < 0 || at.Cmp(highest) > 0 {
-			continue
+	// A price also bends where it leaves its floor. That q does cannot matter: q is lower there than on the straight line between its neighbours.
+	lowest, highest := stride, count*stride
+	if err := checkPrice(p, q, big.NewRat(highest, 1)); err != nil {
+		return err
+	}
+	if err := checkPrice(p, q, big.NewRat(lowest, 1)); err != nil {
+		return err
+	}
+	if at := p.leavesFloor(); at != nil && at.Cmp(big.NewRat(lowest, 1)) > 0 && at.Cmp(big.NewRat(highest, 1)) < 0 {
+		if err := checkPrice(p, q, at); err != nil {
+			return err
 		}
-		if price, before := p.unrounded(at), q.unrounded(at); price.Cmp(before) < 0 {
-			nano, _ := at.Float64()
-			return fmt.Errorf("about ε=%.9g costs %s, and did cost %s", nano/1e9, price.FloatString(2), before.FloatString(2))
+	}
+	for _, bends := range []curve{p.curve, q.curve} {
+		for _, bend := range bends {
+			if at := bend.Epsilon.Nano(); lowest < at && at < highest && p.exactly(at).less(q.exactly(at)) {
+				return checkPrice(p, q, big.NewRat(at, 1))
+			}
 		}
 	}
 	return nil
 }
 
-// bends returns where the price may change its slope, in nano-nats: at the points of the curve, and where it leaves the floor.
-func (t *Terms) bends() (all []*big.Rat) {
-	before := Price{}
-	for _, p := range t.curve {
-		all = append(all, big.NewRat(p.Epsilon.Nano(), 1))
-		if before.Amount < t.floor && t.floor < p.Amount {
-			all = append(all, onLine(p.Epsilon.Nano(), before.Epsilon.Nano(), p.Amount, before.Amount, big.NewRat(t.floor, 1)))
-		}
-		before = p
+// checkPrice returns an error if p is cheaper than q at a level in nano-nats, before prices are rounded.
+func checkPrice(p, q *Terms, at *big.Rat) error {
+	price, before := p.unrounded(at), q.unrounded(at)
+	if price.Cmp(before) >= 0 {
+		return nil
 	}
-	return all
+	nano, _ := at.Float64()
+	return fmt.Errorf("about ε=%.9g costs %s, and did cost %s", nano/1e9, price.FloatString(2), before.FloatString(2))
+}
+
+// fraction is (hi·2⁶⁴+lo)/below, below 2⁸¹, with a denominator of at most 10¹².
+type fraction struct{ hi, lo, below uint64 }
+
+func (f fraction) less(g fraction) bool {
+	times := func(f fraction, n uint64) (hi, lo uint64) {
+		carry, lo := bits.Mul64(f.lo, n)
+		return f.hi*n + carry, lo // below 2⁶⁴: the product is below 2¹²¹
+	}
+	hi, lo := times(f, g.below)
+	otherHi, otherLo := times(g, f.below)
+	return hi < otherHi || hi == otherHi && lo < otherLo
+}
+
+// exactly is unrounded for a whole number of nano-nats.
+func (t *Terms) exactly(at int64) fraction {
+	before, next := t.around(func(p Price) bool { return at <= p.Epsilon.Nano() })
+	if before == next {
+		return fraction{0, uint64(max(t.floor, next.Amount)), 1}
+	}
+	width := uint64(next.Epsilon.Nano() - before.Epsilon.Nano())
+	hi, lo := bits.Mul64(uint64(next.Amount-before.Amount), uint64(at-before.Epsilon.Nano()))
+	baseHi, baseLo := bits.Mul64(uint64(before.Amount), width)
+	lo, carry := bits.Add64(lo, baseLo, 0)
+	price, floor := fraction{hi + baseHi + carry, lo, width}, fraction{0, uint64(t.floor), 1}
+	if price.less(floor) {
+		return floor
+	}
+	return price
+}
+
+// around returns the points of the curve around a level, of which isUpTo says whether it is at most at a point. Beyond the last point it
+// returns that twice.
+func (t *Terms) around(isUpTo func(Price) bool) (before, next Price) {
+	i := sort.Search(len(t.curve), func(i int) bool { return isUpTo(t.curve[i]) })
+	if i > 0 {
+		before = t.curve[i-1]
+	}
+	if i == len(t.curve) {
+		return before, before
+	}
+	return before, t.curve[i]
+}
+
+// leavesFloor returns the level in nano-nats from which on the price is above the floor, or nil if that is a point of the curve, or none.
+func (t *Terms) leavesFloor() *big.Rat {
+	before, next := t.around(func(p Price) bool { return t.floor < p.Amount })
+	if before.Amount < t.floor && t.floor < next.Amount {
+		return onLine(next.Epsilon.Nano(), before.Epsilon.Nano(), next.Amount, before.Amount, big.NewRat(t.floor, 1))
+	}
+	return nil
 }
 
 // unrounded returns the price at a level above 0 in nano-nats before it is rounded up.
 func (t *Terms) unrounded(at *big.Rat) *big.Rat {
-	before := Price{}
-	price := new(big.Rat)
-	for _, p := range t.curve {
-		price.SetInt64(p.Amount)
-		if at.Cmp(big.NewRat(p.Epsilon.Nano(), 1)) <= 0 {
-			price = onLine(p.Amount, before.Amount, p.Epsilon.Nano(), before.Epsilon.Nano(), at)
-			break
-		}
-		before = p
+	before, next := t.around(func(p Price) bool { return at.Cmp(big.NewRat(p.Epsilon.Nano(), 1)) <= 0 })
+	price := new(big.Rat).SetInt64(next.Amount)
+	if before != next {
+		price = onLine(next.Amount, before.Amount, next.Epsilon.Nano(), before.Epsilon.Nano(), at)
 	}
 	if floor := big.NewRat(t.floor, 1); price.Cmp(floor) < 0 {
 		return floor

@@ -84,7 +84,7 @@ func TestAtMost(t *testing.T) {
 		"a lower bound on what buyers unlock":   {do(Min(unlock("1", 1e9), Fixed(eps("0.2")))), do(Min(unlock("1", 1e9), Fixed(eps("0.3")))), at(0), ""},
 		"all buyers are not enough":             {unlock("1", 1e9), Fixed(eps("1")), at(0), ""},
 		"no buyer is needed":                    {Fixed(eps("0.1")), do(Sum(unlock("1", 1e9), Fixed(eps("0.1")))), at(0), ""},
-		"it is too hard":                        {do(Sum(unlock("1", 1e9), unlock("1", 1e9-1))), do(Sum(unlock("1", 1e9-1), unlock("1", 1e9-2))), at(0), "too long"},
+		"it is too hard":                        {do(Sum(unlock("1", 1e9), unlock("1", 1e9-1))), do(Sum(unlock("1", 1e9-1), unlock("1", 1e9-2), Fixed(eps("0")))), at(0), "too long"},
 		"a market where there was none":         {do(with(func(*Market) {})), Fixed(eps("1")), at(0), "was not for sale"},
 		"a market that is closed by then":       {do(with(func(m *Market) { m.Until = at(0) })), Fixed(eps("1")), at(0), ""},
 		"no market any more":                    {Fixed(eps("1")), do(with(func(*Market) {})), at(0), ""},

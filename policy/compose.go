@@ -57,7 +57,20 @@ func (r combined) shape() (whole shape, err error) {
 		whole.timed = whole.timed || part.timed
 		whole.ordered = whole.ordered || part.ordered
 	}
-	return whole, nil
+	whole.limit, err = r.limit()
+	return whole, err
+}
+
+// limit joins the limits of the parts. Each ceiling reaches its limit by itself, so the joined ceiling does.
+func (r combined) limit() (privacy.Epsilon, error) {
+	sum := int64(0)
+	for _, part := range r.of {
+		sum += part.limit.Nano()
+	}
+	if r.name == "sum" && sum > privacy.MaxEpsilonNano {
+		return privacy.Epsilon{}, errors.New("the limits of the parts add up to more than 1000")
+	}
+	return r.join(func(part *node) privacy.Epsilon { return part.limit }), nil
 }
 
 // terms joins the terms of the parts.
@@ -74,27 +87,24 @@ func (r combined) terms(known, more *Terms) (*Terms, error) {
 }
 
 // line meets the lines of the parts at every instant at which one of them rises.
-func (r combined) line() ([]step, error) {
-	var instants []instant
-	var limits int64
-	for i, part := range r.of {
-		if err := part.finish(); err != nil {
-			return nil, fmt.Errorf("part %d, of kind %q: %w", i+1, part.rule.kind(), err)
-		}
-		for _, s := range part.line {
+func (r combined) line() []step {
+	count := 0
+	for _, part := range r.of {
+		count += len(part.line())
+	}
+	instants := make([]instant, 0, count)
+	for _, part := range r.of {
+		for _, s := range part.line() {
 			instants = append(instants, s.at)
 		}
-		limits += part.limit().Nano()
-	}
-	if r.name == "sum" && limits > privacy.MaxEpsilonNano {
-		return nil, errors.New("the limits of the parts add up to more than 1000")
 	}
 	slices.Sort(instants)
-	var line []step
-	for _, at := range slices.Compact(instants) {
-		line = appendStep(line, step{at, r.join(func(part *node) privacy.Epsilon { return ceilingAt(part.line, at) })})
+	instants = slices.Compact(instants)
+	line := make([]step, 0, len(instants))
+	for _, at := range instants {
+		line = appendStep(line, step{at, r.join(func(part *node) privacy.Epsilon { return ceilingAt(part.line(), at) })})
 	}
-	return line, nil
+	return line
 }
 
 func (r combined) ceiling(at instant, orders uint64) privacy.Epsilon {

@@ -71,8 +71,8 @@
 // # Bounds
 //
 // A policy has at most [MaxSteps] steps over all its parts, 256 policies in it, nested at most 8 deep,
-// and a canonical form of at most 64 KiB. These are checked before any step is computed, so that
-// reading a hostile text is cheap. All steps are computed once, when the policy is made, with integers
-// or with intervals that prove the result: every platform finds the same nanosecond, and none
-// releases anything early.
+// and a canonical form of at most 64 KiB. Reading a text computes no step, and takes time and memory in
+// proportion to the text. The first ceiling that is requested computes all steps, in at most a
+// millisecond or so, with integers or with intervals that prove the result: every platform finds the
+// same nanosecond, and none releases anything early. [AtMost] takes at most about a millisecond.
 package policy

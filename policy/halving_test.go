@@ -62,7 +62,7 @@ func TestHalvingAgainstBigFloats(t *testing.T) {
 		}
 		r := halving{nanos(from), nanos(to), instant(g.Int64N(int64(lastInstant))), time.Duration(1 + g.Int64N(1<<g.IntN(63))), nanos(1 + (to-from)/(1+g.Int64N(30)))}
 		p := made(t)(Halving(r.from, r.to, r.start.time(), r.halfLife, r.stride))
-		for _, s := range p.node.line {
+		for _, s := range p.node.line() {
 			if s.at > r.start {
 				steps++
 				checkHalving(t, r, s.at-1, p)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -49,23 +47,30 @@ func parse(text []byte) (*node, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("not UTF-8") // encoding/json would patch it up
 	}
-	n, err := readPolicy(text, 1)
-	if err != nil {
-		return nil, err
+	if err := json.Unmarshal(text, &struct{}{}); errors.As(err, new(*json.SyntaxError)) {
+		if len(text) == 0 || text[0] != '{' {
+			return nil, errNoObject
+		}
+		if json.NewDecoder(bytes.NewReader(text)).Decode(&struct{}{}) == nil {
+			return nil, errors.New("text after the JSON object")
+		}
+		return nil, fmt.Errorf("broken JSON: %w", err)
 	}
-	return n, n.finish()
+	return readPolicy(text, 1)
 }
+
+var errNoObject = errors.New(`not a JSON object such as {"kind":"fixed","ceiling":"1"}`)
 
 // readPolicy reads a policy at some depth of nesting, and plans it.
 func readPolicy(text []byte, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("policies nest deeper than %d", maxDepth)
 	}
-	values, err := object(text)
+	left, err := object(text)
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{values: values, depth: depth}
+	f := &fields{left: left, depth: depth}
 	kind := f.text("kind")
 	if f.err != nil {
 		return nil, f.err
@@ -90,12 +95,18 @@ func names(known []kindReader) string {
 	return strings.Join(list, ", ")
 }
 
-// fields are those of one policy that nobody has read yet. The first error is kept; reading goes on
+// field is a field of a policy: its name and its JSON.
+type field struct {
+	name  string
+	value []byte
+}
+
+// fields are those of one policy that have not been read yet. The first error is kept; reading goes on
 // with zero values, so that the readers of kinds are free of error handling.
 type fields struct {
-	values map[string]json.RawMessage
-	depth  int
-	err    error
+	left  []field
+	depth int
+	err   error
 }
 
 // plan reads the fields into a rule and plans it. No field may be left over.
@@ -104,8 +115,8 @@ func (f *fields) plan(read func(*fields) rule) (*node, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.values)) {
-		return nil, fmt.Errorf("unknown field %.40q", name)
+	if len(f.left) > 0 {
+		return nil, fmt.Errorf("unknown field %.40q", f.left[0].name)
 	}
 	return plan(r)
 }
@@ -126,22 +137,30 @@ func (f *fields) refuse(name string, zero bool) {
 }
 
 func (f *fields) has(name string) bool {
-	_, ok := f.values[name]
-	return ok
+	return f.find(name) >= 0
+}
+
+// find returns the place of a field, or -1.
+func (f *fields) find(name string) int {
+	return slices.IndexFunc(f.left, func(one field) bool { return one.name == name })
 }
 
 // take removes a field and returns its value, nil after a failure.
-func (f *fields) take(name string) json.RawMessage {
-	value, ok := f.values[name]
-	if !ok && f.err == nil {
-		f.err = fmt.Errorf("field %q is missing", name)
+func (f *fields) take(name string) []byte {
+	i := f.find(name)
+	if i < 0 {
+		if f.err == nil {
+			f.err = fmt.Errorf("field %q is missing", name)
+		}
+		return nil
 	}
-	delete(f.values, name)
+	value := f.left[i].value
+	f.left = slices.Delete(f.left, i, i+1)
 	return value
 }
 
 // scalar reads a required field.
-func scalar[T any](f *fields, name string, read func(json.RawMessage) (T, error)) (value T) {
+func scalar[T any](f *fields, name string, read func([]byte) (T, error)) (value T) {
 	if raw := f.take(name); f.err == nil {
 		var err error
 		value, err = read(raw)
@@ -155,7 +174,7 @@ func (f *fields) epsilon(name string) privacy.Epsilon { return scalar(f, name, r
 func (f *fields) instant(name string) instant         { return scalar(f, name, readInstant) }
 func (f *fields) duration(name string) time.Duration  { return scalar(f, name, readDuration) }
 func (f *fields) integer(name string) int64           { return scalar(f, name, readInteger) }
-func (f *fields) list(name string) []json.RawMessage  { return scalar(f, name, readList) }
+func (f *fields) list(name string) [][]byte           { return scalar(f, name, readList) }
 
 // names reads an optional list of texts and returns it sorted.
 func (f *fields) names(name string) []string {
@@ -216,14 +235,14 @@ func (f *fields) policies(name string) []*node {
 type pair struct {
 	f      *fields
 	name   string
-	values []json.RawMessage
+	values [][]byte
 }
 
 func (p pair) epsilon(i int) privacy.Epsilon { return element(p, i, readEpsilon) }
 func (p pair) instant(i int) instant         { return element(p, i, readInstant) }
 func (p pair) integer(i int) int64           { return element(p, i, readInteger) }
 
-func element[T any](p pair, i int, read func(json.RawMessage) (T, error)) T {
+func element[T any](p pair, i int, read func([]byte) (T, error)) T {
 	value, err := read(p.values[i])
 	p.f.fail(p.name, err)
 	return value
@@ -243,26 +262,42 @@ func (f *fields) pairs(name string) []pair {
 	return pairs
 }
 
-func readText(raw json.RawMessage) (text string, err error) {
-	if len(raw) == 0 || raw[0] != '"' {
+func readText(raw []byte) (text string, err error) {
+	switch {
+	case len(raw) == 0 || raw[0] != '"':
 		return "", errors.New("must be a JSON string")
+	case bytes.IndexByte(raw, '\\') < 0:
+		return string(raw[1 : len(raw)-1]), nil
 	}
 	return text, json.Unmarshal(raw, &text)
 }
 
-func readEpsilon(raw json.RawMessage) (e privacy.Epsilon, err error) {
-	return e, e.UnmarshalJSON(raw)
+func readEpsilon(raw []byte) (e privacy.Epsilon, err error) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return e, e.UnmarshalJSON(raw) // it says what is wrong
+	}
+	text, err := readText(raw)
+	if err == nil {
+		e, err = privacy.ParseEpsilon(text)
+	}
+	return e, err
 }
 
-func readList(raw json.RawMessage) (list []json.RawMessage, err error) {
+func readList(raw []byte) ([][]byte, error) {
 	if len(raw) == 0 || raw[0] != '[' {
 		return nil, errors.New("must be a JSON list")
 	}
-	return list, json.Unmarshal(raw, &list)
+	var list [][]byte
+	for rest := trim(raw[1:]); rest[0] != ']'; {
+		var value []byte
+		value, rest = cutValue(rest)
+		list = append(list, value)
+	}
+	return list, nil
 }
 
 // readInteger reads a JSON integer from 0 on, with nothing in it but digits.
-func readInteger(raw json.RawMessage) (int64, error) {
+func readInteger(raw []byte) (int64, error) {
 	n, err := strconv.ParseUint(string(raw), 10, 63)
 	if err != nil {
 		return 0, fmt.Errorf("%.40q is not an integer from 0 on, written in digits", raw)
@@ -271,7 +306,7 @@ func readInteger(raw json.RawMessage) (int64, error) {
 }
 
 // readInstant reads a time in strict RFC 3339, with any offset.
-func readInstant(raw json.RawMessage) (instant, error) {
+func readInstant(raw []byte) (instant, error) {
 	text, err := readText(raw)
 	if err != nil {
 		return 0, err
@@ -298,7 +333,7 @@ func strictRFC3339(text string, t time.Time) bool {
 }
 
 // readDuration reads a duration as Go writes it. Unlike [time.ParseDuration] it does not round.
-func readDuration(raw json.RawMessage) (time.Duration, error) {
+func readDuration(raw []byte) (time.Duration, error) {
 	text, err := readText(raw)
 	if err != nil {
 		return 0, err
@@ -326,34 +361,65 @@ func exactDuration(text string) *big.Rat {
 	return sum
 }
 
+// maxFields is more than any kind has.
+const maxFields = 16
+
 // object takes a JSON object apart. Unlike a struct given to encoding/json it tells upper from
 // lower case and refuses a field given twice: of two ceilings neither is the one that was meant.
-func object(text []byte) (map[string]json.RawMessage, error) {
-	in := json.NewDecoder(bytes.NewReader(text))
-	if open, err := in.Token(); err != nil || open != json.Delim('{') {
-		return nil, errors.New(`not a JSON object such as {"kind":"fixed","ceiling":"1"}`)
+// The text must be valid JSON. What it returns is part of the text.
+func object(text []byte) ([]field, error) {
+	text = trim(text)
+	if len(text) == 0 || text[0] != '{' {
+		return nil, errNoObject
 	}
-	fields := map[string]json.RawMessage{}
-	for in.More() {
-		name, err := in.Token()
+	all := make([]field, 0, 8)
+	for rest := trim(text[1:]); rest[0] != '}'; {
+		var raw, value []byte
+		raw, rest = cutValue(rest)
+		value, rest = cutValue(rest)
+		name, err := readText(raw)
 		if err != nil {
-			return nil, fmt.Errorf("broken JSON: %w", err)
+			return nil, err
 		}
-		key := name.(string) // between { and } the decoder yields only strings as names
-		if _, twice := fields[key]; twice {
-			return nil, fmt.Errorf("field %.40q given twice", key)
+		if slices.ContainsFunc(all, func(one field) bool { return one.name == name }) {
+			return nil, fmt.Errorf("field %.40q given twice", name)
 		}
-		var value json.RawMessage
-		if err := in.Decode(&value); err != nil {
-			return nil, fmt.Errorf("broken JSON: %w", err)
+		if len(all) == maxFields {
+			return nil, fmt.Errorf("unknown field %.40q, or one of the %d before it", name, maxFields)
 		}
-		fields[key] = value
+		all = append(all, field{name, value})
 	}
-	if _, err := in.Token(); err != nil {
-		return nil, fmt.Errorf("broken JSON: %w", err)
-	}
-	if _, err := in.Token(); err != io.EOF {
-		return nil, errors.New("text after the JSON object")
-	}
-	return fields, nil
+	return all, nil
 }
+
+// cutValue cuts a valid JSON text after its first value. It returns the value, and what follows it and its comma or colon.
+func cutValue(text []byte) (value, rest []byte) {
+	depth, quoted := 0, false
+	for i := 0; ; i++ {
+		switch c := text[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			}
+			quoted = c != '"'
+		case c == '"':
+			quoted = true
+		case c == '[' || c == '{':
+			depth++
+		case depth > 0:
+			if c == ']' || c == '}' {
+				depth--
+			}
+		case c == ',' || c == ':':
+			return trimEnd(text[:i]), trim(text[i+1:])
+		case c == ']' || c == '}':
+			return trimEnd(text[:i]), text[i:]
+		}
+	}
+}
+
+// white is the white space of JSON.
+const white = " \t\n\r"
+
+func trim(text []byte) []byte    { return bytes.TrimLeft(text, white) }
+func trimEnd(text []byte) []byte { return bytes.TrimRight(text, white) }

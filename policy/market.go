@@ -119,10 +119,10 @@ func (r market) shape() (shape, error) {
 			return shape{}, err
 		}
 	}
-	return shape{steps: 1, terms: r.Terms}, nil
+	return shape{steps: 1, terms: r.Terms, limit: r.max}, nil
 }
 
-func (r market) line() ([]step, error) { return always(r.max), nil }
+func (r market) line() []step { return always(r.max) }
 
 func (t *Terms) checkPrices() error {
 	switch {

@@ -66,8 +66,11 @@ func TestNoisySamplingBounds(t *testing.T) {
 	g := newGenerator(t)
 	for range 150 {
 		alpha, beta, k := 1+g.Int64N(1<<(1+g.IntN(39))), 1+g.Int64N(1<<(1+g.IntN(39))), 1+g.Int64N(20)
-		guess := noisyGuess(alpha, k*beta)
+		guess, highest := noisyBounds(alpha, k*beta)
 		n := noisyEpsilon(alpha, beta, k, guess, 128)
+		if n < guess || n > highest {
+			t.Fatalf("α=%d β=%d K=%d: %d is not between %d and %d", alpha, beta, k, n, guess, highest)
+		}
 		off := max(0, min(guess+g.Int64N(11)-5, alpha-1, k*beta-1)) // a bad guess and few bits must not matter
 		if again := noisyEpsilon(alpha, beta, k, off, 1+uint(g.IntN(60))); again != n {
 			t.Fatalf("α=%d β=%d K=%d: %d, but %d from the guess %d", alpha, beta, k, n, again, off)

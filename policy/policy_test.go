@@ -269,7 +269,7 @@ func TestParseRefuses(t *testing.T) {
 		`{"kind":"min","of":[` + list(2, aMarket) + `]}`:                                                   "second market",
 		`{"kind":"min","of":[` + list(2, nested(1, aMarket)) + `]}`:                                        "second market",
 		`{"kind":"sum","of":[{"kind":"fixed","ceiling":"1000"},{"kind":"fixed","ceiling":"0.000000001"}]}`: "more than 1000",
-		`{"kind":"min","of":[{"kind":"sum","of":[{"kind":"fixed","ceiling":"1000"},` + anUnlock + `]}]}`:   `part 1, of kind "sum": the limits`,
+		`{"kind":"min","of":[{"kind":"sum","of":[{"kind":"fixed","ceiling":"1000"},` + anUnlock + `]}]}`:   `part 1: of kind "sum": the limits`,
 		nested(8, anUnlock):                                                                                "nest deeper than 8",
 		nested(2900, anUnlock):                                                                             "nest deeper than 8",
 		`{"kind":"min","of":[` + list(16, `{"kind":"min","of":[`+list(15, anUnlock)+`]}`) + `]}`:           "more than 256 policies",

@@ -133,7 +133,7 @@ func watched(n *node) []instant {
 			found = append(found, watched(part)...)
 		}
 	} else {
-		for _, s := range n.line {
+		for _, s := range n.line() {
 			found = append(found, max(s.at, 0))
 		}
 	}
@@ -243,7 +243,7 @@ func meaning(n *node, x instant, orders uint64) int64 {
 		return r.total.Nano() * min(int64(orders), r.orders) / r.orders
 	}
 	var ceiling int64
-	for _, s := range n.line {
+	for _, s := range n.line() {
 		if s.at <= x {
 			ceiling = s.ceiling.Nano()
 		}

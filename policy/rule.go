@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -13,12 +14,12 @@ type rule interface {
 	kind() string
 	// write appends its other fields to the canonical JSON, in their order.
 	write(w *writer)
-	// shape checks the parameters and tells what the rule would cost. It must itself be cheap,
-	// whatever the parameters are: hostile ones get this far.
+	// shape checks the parameters and returns what the rule would cost. Its time is proportional to
+	// the text of the rule, for any parameters: hostile ones are checked here.
 	shape() (shape, error)
-	// line returns the ceiling once all orders are in, as a step function of time. It is called
-	// once, after the shape of the whole policy was accepted.
-	line() ([]step, error)
+	// line returns the ceiling once all orders are in, as a step function of time. It is called at
+	// most once, when the first ceiling is requested.
+	line() []step
 }
 
 // orderly is a rule whose ceiling depends on the number of orders.
@@ -35,6 +36,8 @@ type shape struct {
 	timed    bool   // whether time changes it
 	ordered  bool   // whether orders change it; its rule is then orderly
 	terms    *Terms // nil if it does not offer the chain for sale
+	// limit is the last ceiling of the line, known without computing the line.
+	limit privacy.Epsilon
 }
 
 // node is a rule with what was computed from it.
@@ -42,25 +45,22 @@ type node struct {
 	rule rule
 	shape
 	text     string  // canonical JSON
-	line     []step  // of the rule; there once done is set
 	byOrders orderly // the rule, if orders change it
-	done     bool
+
+	once  sync.Once // guards lines
+	lines []step    // of the rule, computed when line is first called
 }
 
 // build makes a policy of a rule.
 func build(r rule) (Policy, error) {
 	n, err := plan(r)
-	if err == nil {
-		err = n.finish()
-	}
 	if err != nil {
 		return Policy{}, invalid(r, err)
 	}
 	return Policy{node: n}, nil
 }
 
-// plan does all of build that is cheap. It is separate so that the cost of a whole tree is known
-// before any of it is paid.
+// plan makes a node of a rule. It computes no step: a text of 100 bytes may have 1,024 of them.
 func plan(r rule) (*node, error) {
 	s, err := r.shape()
 	if err != nil {
@@ -86,30 +86,30 @@ func plan(r rule) (*node, error) {
 	return n, nil
 }
 
-// finish computes the line. A node that is part of a policy already is left untouched, because
-// others may be reading it.
-func (n *node) finish() (err error) {
-	if !n.done {
-		n.line, err = n.rule.line()
-		n.done = err == nil
-	}
-	return err
+// line returns the ceiling once all orders are in. The first call computes it.
+func (n *node) line() []step {
+	n.once.Do(func() { n.lines = n.rule.line() })
+	return n.lines
 }
 
 func (n *node) ceiling(at instant, orders uint64) privacy.Epsilon {
 	if n.byOrders != nil {
 		return n.byOrders.ceiling(at, orders)
 	}
-	return ceilingAt(n.line, at)
+	return ceilingAt(n.line(), at)
 }
 
 // lineAfter returns the ceiling after some orders as a step function of time.
 func (n *node) lineAfter(orders uint64) []step {
 	if n.byOrders == nil {
-		return n.line
+		return n.line()
 	}
-	var line []step
-	for _, at := range n.instants() {
+	return n.appendLine(nil, n.instants(), orders)
+}
+
+// appendLine appends the ceiling after some orders to an empty line, for a node that orders change.
+func (n *node) appendLine(line []step, instants []instant, orders uint64) []step {
+	for _, at := range instants {
 		line = appendStep(line, step{at, n.byOrders.ceiling(at, orders)})
 	}
 	return line
@@ -117,18 +117,21 @@ func (n *node) lineAfter(orders uint64) []step {
 
 // instants returns when the ceiling may rise, in order.
 func (n *node) instants() []instant {
-	var all []instant
+	all := n.appendInstants(make([]instant, 0, n.steps))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// appendInstants appends when the ceilings of the parts may rise.
+func (n *node) appendInstants(all []instant) []instant {
 	if parts, ok := n.rule.(combined); ok {
 		for _, part := range parts.of {
-			all = append(all, part.instants()...)
+			all = part.appendInstants(all)
 		}
-		slices.Sort(all)
-		return slices.Compact(all)
+		return all
 	}
-	for _, s := range n.line {
+	for _, s := range n.line() {
 		all = append(all, s.at)
 	}
 	return all
 }
-
-func (n *node) limit() privacy.Epsilon { return ceilingAt(n.line, endOfTime) }

@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -67,8 +68,16 @@ func (w *writer) names(name string, names []string) {
 // quote returns text as a JSON string. It escapes what [json.Marshal] does: a policy inside somebody
 // else's JSON then keeps its canonical bytes.
 func quote(text string) string {
+	if !strings.ContainsFunc(text, needsEscape) {
+		return `"` + text + `"`
+	}
 	quoted, _ := json.Marshal(text) // no string is refused
 	return string(quoted)
+}
+
+// needsEscape tells whether [json.Marshal] may write a rune of a string in another way than as it is.
+func needsEscape(r rune) bool {
+	return r < ' ' || r > '~' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
 }
 
 // String returns the instant in RFC 3339, in UTC, with as many decimals as it needs.

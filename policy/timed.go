@@ -64,9 +64,13 @@ func always(ceiling privacy.Epsilon) []step {
 func appendStep(line []step, s step) []step {
 	last := len(line) - 1
 	switch {
-	case !ceilingAt(line, s.at).Less(s.ceiling):
+	case last < 0:
+		if s.ceiling.IsZero() {
+			return line
+		}
+	case !line[last].ceiling.Less(s.ceiling):
 		return line
-	case last >= 0 && line[last].at == s.at:
+	case line[last].at == s.at:
 		line[last] = s
 		return line
 	}
@@ -148,20 +152,20 @@ func (r linear) shape() (shape, error) {
 		return shape{}, errors.New("stride is 0")
 	}
 	_, between := multiplesBetween(r.from, r.to, r.stride)
-	return shape{steps: stepCount(between), timed: true}, nil
+	return shape{steps: stepCount(between), timed: true, limit: r.to}, nil
 }
 
 // stepCount adds the two ends to the multiples between them, without wrapping around a small int.
 func stepCount(between int64) int { return int(min(between, MaxSteps)) + 2 }
 
-func (r linear) line() ([]step, error) {
-	line := appendStep(nil, step{r.start, r.from})
+func (r linear) line() []step {
 	level, count := multiplesBetween(r.from, r.to, r.stride)
+	line := appendStep(make([]step, 0, count+2), step{r.start, r.from})
 	for range count {
 		line = appendStep(line, step{r.reaches(level), nanos(level)})
 		level += r.stride.Nano()
 	}
-	return appendStep(line, step{r.end, r.to}), nil
+	return appendStep(line, step{r.end, r.to})
 }
 
 // reaches returns the first nanosecond at which the straight line is at a level between from and to
@@ -228,7 +232,7 @@ func (r steps) shape() (shape, error) {
 		}
 		before = s
 	}
-	return shape{steps: len(r), timed: true}, nil
+	return shape{steps: len(r), timed: true, limit: before.ceiling}, nil
 }
 
-func (r steps) line() ([]step, error) { return r, nil }
+func (r steps) line() []step { return r }

@@ -66,7 +66,7 @@ func TestLinearAgainstRationals(t *testing.T) {
 		r := linear{nanos(from), nanos(min(from+rise, 1e12)), start, start + 1 + instant(g.Int64N(int64(lastInstant-start))), nanos(1 + rise/(1+g.Int64N(40)))}
 		p := made(t)(Linear(r.from, r.to, r.start.time(), r.end.time(), r.stride))
 		instants := []instant{r.start, r.start + instant(g.Int64N(int64(r.end-r.start)))}
-		for _, s := range p.node.line {
+		for _, s := range p.node.line() {
 			instants = append(instants, s.at, max(r.start, s.at-1))
 		}
 		for _, x := range instants {

@@ -38,10 +38,10 @@ func (r unlock) shape() (shape, error) {
 	if r.orders < 1 || r.orders > maxCount {
 		return shape{}, fmt.Errorf("%d orders; 1 to %d are allowed", r.orders, int64(maxCount))
 	}
-	return shape{steps: 1, ordered: true}, nil
+	return shape{steps: 1, ordered: true, limit: r.total}, nil
 }
 
-func (r unlock) line() ([]step, error) { return always(r.total), nil }
+func (r unlock) line() []step { return always(r.total) }
 
 func (r unlock) ceiling(_ instant, orders uint64) privacy.Epsilon {
 	all := uint64(r.orders)

@@ -38,7 +38,7 @@ func plan() []room {
 		{"internal/familytest", "mechanisms of questions that tests share: nothing but tests import it", "privacy rrchain/finite ledger/vocabulary"},
 		{"ledger/internal/merkle", "the tree over the log, and its proofs", ""},
 		{"ledger/internal/event", "what the log says", "ledger/internal/errs ledger/internal/merkle ledger/internal/names ledger/internal/wire ledger/vocabulary mechanism privacy rrchain rrchain/finite"},
-		{"ledger/evidence", "receipts, statements and checkpoints, and their verification", "ledger/internal/budget ledger/internal/errs ledger/internal/event ledger/internal/merkle ledger/vocabulary policy privacy rrchain"},
+		{"ledger/evidence", "receipts, statements and checkpoints, and their verification", "ledger/internal/budget ledger/internal/errs ledger/internal/event ledger/internal/merkle ledger/internal/names ledger/vocabulary policy privacy"},
 		{"ledger/journal", "what a durable log must promise", "ledger/internal/errs"},
 		{"ledger/journal/journaltest", "what any journal must pass", "ledger/journal"},
 		{"ledger/journal/file", "a journal in a directory", "ledger/journal"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -25,7 +26,8 @@ type Checked struct {
 	// out others. Both are nil unless the document is Signed.
 	Cosigned []string `json:"cosigned,omitempty"`
 	Ignored  []string `json:"ignored,omitempty"` // by name and key hash, as in Cosigned
-	// Faults are all that is wrong. One alteration may show at several places.
+	// Faults are what is wrong, at most 1,001 of them: the last then says that there are more. One alteration may show at several places.
+	// If keys were given and the signature does not fit, nothing but the head of the document is checked.
 	Faults []Fault `json:"faults"`
 }
 
@@ -59,9 +61,7 @@ type checker struct {
 	read   bool // the checkpoint could be read
 }
 
-func (v *checker) fault(format string, args ...any) {
-	v.Faults = append(v.Faults, Fault{Text: fmt.Sprintf(format, args...)})
-}
+func (v *checker) fault(format string, args ...any) { v.faultOf(item{}, format, args...) }
 
 // item is where a fault is.
 type item struct {
@@ -71,8 +71,23 @@ type item struct {
 }
 
 func (v *checker) faultOf(at item, format string, args ...any) {
-	v.Faults = append(v.Faults, Fault{at.number, at.event, at.object, fmt.Sprintf(format, args...)})
+	switch n := len(v.Faults); {
+	case n < maxFaults:
+		text := fmt.Sprintf(format, args...)
+		if len(text) > maxFaultText {
+			text = strings.ToValidUTF8(text[:maxFaultText], "") + "…"
+		}
+		v.Faults = append(v.Faults, Fault{at.number, at.event, at.object, text})
+	case n == maxFaults:
+		v.Faults = append(v.Faults, Fault{Text: fmt.Sprintf("there are more than %d faults; the others are not listed", maxFaults)})
+	}
 }
+
+// Documents are written by strangers. The faults of one take little memory, whatever it says.
+const (
+	maxFaults    = 1000 // that are listed
+	maxFaultText = 8192 // bytes of one: a response in unary encoding fits
+)
 
 // checkFormat checks the first field, by which programs tell documents apart.
 func (v *checker) checkFormat(format, want string) {
@@ -81,12 +96,13 @@ func (v *checker) checkFormat(format, want string) {
 	}
 }
 
-// checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil.
-func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verifiers) {
+// checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil. It returns false if they are not and
+// none of them signed it: then the rest of the document is not worth the work.
+func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verifiers) bool {
 	read, err := merkle.Read([]byte(checkpoint))
 	if err != nil {
 		v.fault("the checkpoint: %v", err)
-		return
+		return keys == nil
 	}
 	v.Head, v.read = Head{read.Origin, read.Size, read.Root}, true
 	if keys != nil {
@@ -99,6 +115,7 @@ func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verif
 	if origin := about.Origin(); v.Head.Origin != origin {
 		v.fault("the checkpoint is of the log %q, the ledger's is %q", v.Head.Origin, origin)
 	}
+	return keys == nil || v.Signed
 }
 
 // proven tells how an event stands in the log: its place in the list of items that it belongs to, its salt, unless

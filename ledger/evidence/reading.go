@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -52,7 +53,7 @@ func (r *reading) policy(p *policy.Policy) uint32 {
 	}
 	number := r.planned[p.String()]
 	if number == 0 {
-		r.fail("policy %s is not defined before", p)
+		r.fail("policy %.100s is not defined before", p)
 	}
 	return number
 }
@@ -128,7 +129,10 @@ func (d *PolicyDefined) change(r *reading) event.Change {
 	return &event.PolicyDefined{Number: d.Number, JSON: d.Policy.String()}
 }
 
-func (d *BuyerNamed) change(*reading) event.Change {
+func (d *BuyerNamed) change(r *reading) event.Change {
+	if err := names.Check("buyer", d.Name); err != nil { // all sales to the buyer name it
+		r.fail("%w", err)
+	}
 	return &event.BuyerNamed{Number: d.Number, Name: d.Name}
 }
 

@@ -201,7 +201,9 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	if err != nil {
 		v.fault("the ledger: %v", err)
 	}
-	v.checkLog(about, r.Evidence.Checkpoint, keys)
+	if !v.checkLog(about, r.Evidence.Checkpoint, keys) {
+		return v.Checked
+	}
 	r.checkHeads(v, about)
 	asked := r.asked()
 	if err := event.CheckQuestion(asked); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // teller tells, from the events of a statement alone, what the object comes to. It follows the rules of
@@ -190,8 +189,7 @@ func (t *teller) checkLess(c *event.TermsChanged, under uint32, ev event.Event) 
 	t.proven[pair] = ev.Time
 }
 
-// mostCompared is how many policies are compared for a statement. Each may take some hundredths of a second, and whoever made the statement
-// may be nobody's friend.
+// mostCompared is how many policies are compared for a statement. Each may take a millisecond, and the author of the statement may be hostile.
 const mostCompared = 10_000
 
 // terms returns a policy, or what stands for none.
@@ -212,12 +210,13 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	old.Ended = number
 	ch.ended, ch.past, ch.before = append(ch.ended, old), budget.Plus(ch.past, old.Spent), privacy.Epsilon{}
 	ch.bound, ch.levels, ch.answered = false, nil, privacy.Epsilon{}
+	ch.lowest, ch.highest = privacy.Epsilon{}, privacy.Epsilon{}
 }
 
 // state puts the current epoch of a chain in words.
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
-		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.current(),
+		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.highest,
 		Charged: c.answered, Forgotten: c.before, Spent: budget.Plus(c.before, c.spent()),
 	}
 }
@@ -276,11 +275,10 @@ func (t *teller) chain(question uint32) *toldChain {
 // respond adds a response to a chain.
 func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := t.chain(question)
-	at, recorded := ch.find(epsilon)
-	if recorded || epsilon.IsZero() || r.Method != event.MethodAt(at, len(ch.levels)) {
+	if _, recorded := ch.levels[epsilon]; recorded || epsilon.IsZero() || r.Method != ch.method(epsilon) {
 		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.levels))
 	}
-	ch.levels = slices.Insert(ch.levels, at, rrchain.LevelOf[event.Value]{Epsilon: epsilon, Response: r.Value})
+	ch.add(epsilon, r.Value)
 	t.count(ch)
 	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time})
 }
@@ -303,7 +301,7 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 		t.respond(r.Question, r.Epsilon, c.Response, ev)
 	} else {
 		ch := t.chain(r.Question)
-		if at, recorded := ch.find(r.Epsilon); !recorded || ch.levels[at].Response != c.Value {
+		if recorded, known := ch.levels[r.Epsilon]; !known || recorded != c.Value {
 			t.fault("it sells another response than was recorded")
 		}
 	}
@@ -334,30 +332,42 @@ func (t *teller) statement() Statement {
 type toldChain struct {
 	enrolled uint64 // the event by which the object last came to the question
 	policy   uint32
-	bound    bool // to a truth
-	levels   []rrchain.LevelOf[event.Value]
-	answered privacy.Epsilon // what answers about panels cost
-	ended    []StatedChain   // the epochs before
-	past     privacy.Epsilon // that they cost
-	before   privacy.Epsilon // spent by what was destroyed; answered is what answers cost since
-	counted  int64           // what it costs as far as the sum of all has it, in nano-nats
+	bound    bool                            // to a truth
+	levels   map[privacy.Epsilon]event.Value // of the epoch. They come in any order, and what they cost needs none
+	lowest   privacy.Epsilon                 // of the levels, 0 without any
+	highest  privacy.Epsilon                 // likewise
+	answered privacy.Epsilon                 // what answers about panels cost
+	ended    []StatedChain                   // the epochs before
+	past     privacy.Epsilon                 // that they cost
+	before   privacy.Epsilon                 // spent by what was destroyed; answered is what answers cost since
+	counted  int64                           // what it costs as far as the sum of all has it, in nano-nats
 }
 
-// current returns the highest level of the epoch, or 0.
-func (c *toldChain) current() privacy.Epsilon {
-	if len(c.levels) == 0 {
-		return privacy.Epsilon{}
+// method returns how a response at a level that the epoch does not have comes about.
+func (c *toldChain) method(epsilon privacy.Epsilon) event.Method {
+	switch {
+	case c.highest.Less(epsilon):
+		return event.MethodAt(len(c.levels), len(c.levels))
+	case epsilon.Less(c.lowest):
+		return event.MethodAt(0, len(c.levels))
 	}
-	return c.levels[len(c.levels)-1].Epsilon
+	return event.MethodInsert
 }
 
-// find returns the place of a level, or where it would stand.
-func (c *toldChain) find(epsilon privacy.Epsilon) (place int, recorded bool) {
-	return slices.BinarySearchFunc(c.levels, epsilon, func(l rrchain.LevelOf[event.Value], e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+// add records a level of the epoch.
+func (c *toldChain) add(epsilon privacy.Epsilon, v event.Value) {
+	if c.levels == nil {
+		c.levels, c.lowest = map[privacy.Epsilon]event.Value{}, epsilon
+	}
+	c.levels[epsilon] = v
+	c.lowest = budget.Lower(c.lowest, epsilon)
+	if c.highest.Less(epsilon) {
+		c.highest = epsilon
+	}
 }
 
 // spent returns the ε that the epoch has cost, but for what was destroyed.
-func (c *toldChain) spent() privacy.Epsilon { return budget.Plus(c.current(), c.answered) }
+func (c *toldChain) spent() privacy.Epsilon { return budget.Plus(c.highest, c.answered) }
 
 // unused tells whether nothing has happened in the epoch.
 func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }

@@ -70,7 +70,8 @@ const MaxBits = 1 << 13
 
 // NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid] unless
 // there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities at most, none
-// negative or missing, each row adds up to 1 exactly, and the common denominator has at most [MaxBits] bits.
+// negative or missing, each row adds up to 1 exactly, and the common denominator has at most [MaxBits] bits and is
+// not far longer than the numbers themselves.
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > MaxCells {
 		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", MaxCells)
@@ -92,6 +93,9 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	if common == nil {
 		return nil, invalid("the probabilities have a common denominator of more than %d bits", MaxBits)
 	}
+	if !proportionate(all, common) {
+		return nil, invalid("the probabilities have a common denominator of %d bits, which is far longer than they are", common.BitLen())
+	}
 	m := newMatrix(len(rows), outputs, all)
 	for x := range rows {
 		if all := sum(m.row(x)); all.Cmp(common) != 0 {
@@ -99,6 +103,17 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 		}
 	}
 	return m, nil
+}
+
+// proportionate returns whether numbers brought to their common denominator take at most 64 times the bits that they have, beside 128 KiB.
+// Matrices come in documents of strangers, and reading one must take memory in proportion to its text.
+func proportionate(numbers []*big.Rat, common *big.Int) bool {
+	const times, free = 64, 1 << 20
+	written := 0
+	for _, x := range numbers {
+		written += x.Num().BitLen() + x.Denom().BitLen()
+	}
+	return common.BitLen()*len(numbers) <= times*written+free
 }
 
 // short writes a number for people.

@@ -31,6 +31,9 @@ func applyTruthKey(s *state.State, c *event.TruthKeySet) error {
 
 // applyNoiseKey gives a noise key the next number.
 func applyNoiseKey(s *state.State, c *event.NoiseKeySet) error {
+	if c.Number > event.MaxNoiseKeys {
+		return errs.Corrupt(nil, "noise key %d; at most %d are possible", c.Number, event.MaxNoiseKeys)
+	}
 	known, err := s.NoiseKeys()
 	if err != nil {
 		return err

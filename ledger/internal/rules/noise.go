@@ -84,6 +84,9 @@ func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (se
 	if given.Current == "" || l.Noise.Current != 0 || l.ReadOnly {
 		return nil, nil
 	}
+	if len(known) >= event.MaxNoiseKeys {
+		return nil, errs.Invalid("noise key %.40q is new, and the ledger has %d: no more are possible", given.Current, len(known))
+	}
 	return l.newNoiseKey(given)
 }
 

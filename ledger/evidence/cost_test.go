@@ -1,0 +1,506 @@
+package evidence
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// A hostile host signs what it likes. Its documents are well-formed, their leaves and their signature fit, and what they say need not make
+// sense: so every check of a verifier is reached.
+type hostileHost struct {
+	t      testing.TB
+	signer note.Signer
+	keys   note.Verifiers
+	about  event.About
+}
+
+var hostileTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newHostileHost(t testing.TB) *hostileHost {
+	t.Helper()
+	secret, public, err := note.GenerateKey(rand.Reader, "example.com/hostile")
+	must(t, err)
+	signer, err := note.NewSigner(secret)
+	must(t, err)
+	key, err := note.NewVerifier(public)
+	must(t, err)
+	return &hostileHost{t, signer, note.VerifierList(key), event.About{Created: event.Created{ID: [16]byte{1}, Currency: "USD", LogKey: public}, At: hostileTime}}
+}
+
+// statement signs a statement about "ann" of some facts, which become the events of a log from its second one on.
+func (h *hostileHost) statement(says []Detail) []byte {
+	h.t.Helper()
+	header := headerOf(h.about)
+	st := Statement{
+		Format: statementFormat, Ledger: header.ledger, Created: header.created, Currency: header.currency, LogKey: header.logKey, Object: "ann", Time: hostileTime,
+		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
+	}
+	says = append([]Detail{&Created{ID: header.ledger, Currency: header.currency, LogKey: header.logKey}}, says...)
+	g, edge := newGlossary(), &merkle.Edge{}
+	for i, d := range says {
+		f := Fact{Event: uint64(i + 1), Time: hostileTime, Says: d, Salt: make(Hex, 16)}
+		if c, err := g.change(f); err == nil {
+			ev := event.Event{Number: f.Event, Time: f.Time, Change: c}
+			_ = g.learn(ev)
+			f.Leaf = ev.Leaf()
+		}
+		_, err := edge.Append(f.Leaf)
+		must(h.t, err)
+		st.Events = append(st.Events, f)
+	}
+	st.Event = edge.Size()
+	signed, err := merkle.Checkpoint{Origin: h.about.Origin(), Size: edge.Size(), Root: edge.Root()}.Sign(h.signer)
+	must(h.t, err)
+	st.Checkpoint = string(signed)
+	data, err := json.Marshal(st)
+	must(h.t, err)
+	return data
+}
+
+func epsilonOf(nano int) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(nano))
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+func policyOf(t testing.TB, text string) *policy.Policy {
+	t.Helper()
+	p, err := policy.Parse([]byte(text))
+	must(t, err)
+	return &p
+}
+
+// kindsOfPolicies are texts of each kind whose ceilings take the most work for their length. Each number gives another one.
+func kindsOfPolicies() map[string]func(i int) string {
+	const start = `"start":"2027-01-01T00:00:00Z"`
+	list := func(n int, item func(k int) string) string {
+		var all []string
+		for k := range n {
+			all = append(all, item(k))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	unlock := func(i int) string {
+		return fmt.Sprintf(`{"kind":"unlock","total":"1.%09d","orders":%d}`, 1+i, 999_999_937-i)
+	}
+	step := func(i, k int) string {
+		return fmt.Sprintf(`["%s","0.%09d"]`, hostileTime.Add(time.Duration(k)*time.Hour).Format(time.RFC3339), 1_000*k+i%1_000+1)
+	}
+	return map[string]func(i int) string{
+		"fixed": func(i int) string { return fmt.Sprintf(`{"kind":"fixed","ceiling":"1.%09d"}`, 1+i) },
+		"linear": func(i int) string {
+			return fmt.Sprintf(`{"kind":"linear","from":"0","to":"1.%09d",%s,"end":"2028-01-01T00:00:00Z","stride":"0.001"}`, 1+i, start)
+		},
+		"steps": func(i int) string {
+			return `{"kind":"steps","steps":` + list(1000, func(k int) string { return step(i, k) }) + `}`
+		},
+		"halving": func(i int) string {
+			return fmt.Sprintf(`{"kind":"halving","from":"0","limit":"1.%09d",%s,"half_life":"720h0m0.000000001s","stride":"0.001"}`, 1+i, start)
+		},
+		"noisy-sampling": func(i int) string {
+			return fmt.Sprintf(`{"kind":"noisy-sampling","eps_alpha":"20.%09d","eps_beta":"0.000000001",%s,"period":"1s","rounds":1024}`, i, start)
+		},
+		"unlock": unlock,
+		"sum of unlocks": func(i int) string {
+			return `{"kind":"min","of":[{"kind":"sum","of":[` + unlock(i) + `,{"kind":"unlock","total":"1","orders":999}]},{"kind":"sum","of":[` + unlock(2*i) + `,` + unlock(i) + `]}]}`
+		},
+		"nested": func(i int) string {
+			inner := `{"kind":"sum","of":[` + unlock(i) + `,{"kind":"steps","steps":` + list(60, func(k int) string { return step(i, k) }) + `}]}`
+			for range 5 {
+				inner = `{"kind":"min","of":[` + inner + `,{"kind":"fixed","ceiling":"9"}]}`
+			}
+			return inner
+		},
+		"market": func(i int) string {
+			return `{"kind":"market","max":"0.3","price":` + list(3000, func(k int) string { return fmt.Sprintf(`["0.%09d",%d]`, 100_000*(k+1)+i%1000, 7*k+i%5) }) + `}`
+		},
+		"buyers": func(i int) string {
+			return `{"kind":"market","max":"0.3","price":[["1",1]],"buyers":` + list(3000, func(k int) string { return fmt.Sprintf(`"b%d-%d"`, k, i) }) + `}`
+		},
+	}
+}
+
+// hostileStatements are the facts of statements of about n times the same size.
+func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
+	question := &QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}
+	enrolled := &Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
+	repeat := func(n int, begin []Detail, item func(i int) []Detail) []Detail {
+		for i := range n {
+			begin = append(begin, item(i)...)
+		}
+		return begin
+	}
+	released := func(epsilon func(i, n int) int) func(n int) []Detail {
+		return func(n int) []Detail {
+			return repeat(200*n, []Detail{question, enrolled}, func(i int) []Detail {
+				return []Detail{&Released{Object: "ann", Question: "q", Epsilon: epsilonOf(epsilon(i, 200*n)), Response: "a", Method: "degrade"}}
+			})
+		}
+	}
+	sale := func(n int, buyer string) *SaleMade {
+		return &SaleMade{Sale: 1, Buyer: buyer, Question: "q", Epsilon: epsilonOf(1e9), Objects: uint64(n)}
+	}
+	sold := &Sold{Sale: 1, Object: "ann", Response: "a", Method: "resale"}
+	all := map[string]func(n int) []Detail{
+		"released rising":  released(func(i, _ int) int { return i + 1 }),
+		"released falling": released(func(i, n int) int { return n - i }),
+		"released mixed":   released(func(i, n int) int { return 1 + i*7919%n }),
+		"a long name of a buyer": func(n int) []Detail {
+			name := strings.Repeat("b", 20_000*n)
+			return repeat(200*n, []Detail{question, &BuyerNamed{Number: 1, Name: name}, sale(200*n, name)}, func(int) []Detail { return []Detail{sold} })
+		},
+		"sold": func(n int) []Detail {
+			return repeat(200*n, []Detail{question, enrolled, &BuyerNamed{Number: 1, Name: "acme"}, sale(200*n, "acme")}, func(int) []Detail { return []Detail{sold} })
+		},
+		"sales": func(n int) []Detail {
+			return repeat(100*n, []Detail{question, enrolled}, func(i int) []Detail {
+				buyer, made := fmt.Sprint("b", i), *sale(1, fmt.Sprint("b", i))
+				made.Sale = uint64(i + 1)
+				return []Detail{&BuyerNamed{Number: uint32(i + 1), Name: buyer}, &made, &Sold{Sale: made.Sale, Object: "ann", Response: "a", Method: "raise"}}
+			})
+		},
+		"reserved": func(n int) []Detail {
+			return repeat(100*n, []Detail{question, enrolled, &BuyerNamed{Number: 1, Name: "acme"}}, func(i int) []Detail {
+				return []Detail{
+					&Reserved{Sale: uint64(i + 1), Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1, Expires: hostileTime},
+					&Held{Sale: uint64(i + 1), Object: "ann"},
+				}
+			})
+		},
+		"charged": func(n int) []Detail {
+			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}} })
+		},
+		"refused": func(n int) []Detail {
+			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail {
+				return []Detail{&ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "more"}}}
+			})
+		},
+		"withdrawn": func(n int) []Detail {
+			return repeat(100*n, []Detail{question}, func(int) []Detail { return []Detail{enrolled, &Withdrawn{Object: "ann"}} })
+		},
+		"epochs": func(n int) []Detail {
+			return repeat(100*n, []Detail{question, enrolled}, func(int) []Detail {
+				return []Detail{&TruthBound{Object: "ann", Question: "q", Truth: make(Hex, 16)}, &EpochBegun{Object: "ann", Question: "q"}}
+			})
+		},
+		"epochs under a long policy": func(n int) []Detail {
+			p := policyOf(t, kindsOfPolicies()["steps"](0))
+			return repeat(200*n, []Detail{question, &PolicyDefined{Number: 1, Policy: *p}, &Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}},
+				func(int) []Detail { return []Detail{&EpochBegun{Object: "ann", Question: "q"}} })
+		},
+		"stated": func(n int) []Detail {
+			return repeat(20*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&Stated{Object: "ann", Events: make([]uint64, 1000)}} })
+		},
+		"forgotten": func(n int) []Detail {
+			var chains []ForgottenChain
+			for range 500 {
+				chains = append(chains, ForgottenChain{Question: "q", Spent: epsilonOf(1)})
+			}
+			return repeat(4*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&Forgotten{Object: "ann", Chains: chains}} })
+		},
+		"questions": func(n int) []Detail {
+			return repeat(5*n, nil, func(i int) []Detail {
+				values := make([]string, 1000)
+				for v := range values {
+					values[v] = fmt.Sprint("v", v)
+				}
+				return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: vocabulary.Unary}}
+			})
+		},
+		"nothing is defined": func(n int) []Detail {
+			return repeat(200*n, nil, func(int) []Detail { return []Detail{&Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}} })
+		},
+		"somebody else": func(n int) []Detail {
+			return repeat(200*n, []Detail{question}, func(int) []Detail { return []Detail{&Withdrawn{Object: "bob"}} })
+		},
+		"unary": func(n int) []Detail {
+			values := make([]string, vocabulary.MaxUnaryValues)
+			for v := range values {
+				values[v] = fmt.Sprint("v", v)
+			}
+			return repeat(20*n, []Detail{&QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: vocabulary.Unary}, enrolled}, func(i int) []Detail {
+				return []Detail{&Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
+			})
+		},
+		"finite": func(n int) []Detail {
+			m := manyOutputs(t)
+			names := m.Outputs[0]
+			return repeat(100*n, []Detail{&QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
+				return []Detail{&Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
+			})
+		},
+		"mechanisms": func(n int) []Detail {
+			m := manyOutputs(t)
+			return repeat(n, nil, func(i int) []Detail {
+				return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}}
+			})
+		},
+	}
+	for kind, text := range kindsOfPolicies() {
+		number := func(n int) int { return max(2, 20*n*150/len(text(0))) }
+		all["policies of kind "+kind] = func(n int) []Detail {
+			return repeat(number(n), []Detail{question}, func(i int) []Detail {
+				p := policyOf(t, text(i))
+				return []Detail{&PolicyDefined{Number: uint32(i + 1), Policy: *p}, &Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
+			})
+		}
+		all["terms of kind "+kind] = func(n int) []Detail {
+			return repeat(number(n), []Detail{question, enrolled}, func(i int) []Detail {
+				p := policyOf(t, text(number(n)-i))
+				return []Detail{&PolicyDefined{Number: uint32(i + 1), Policy: *p}, &TermsChanged{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
+			})
+		}
+	}
+	return all
+}
+
+// manyOutputs is a mechanism of few inputs and many outputs.
+func manyOutputs(t testing.TB) *vocabulary.Mechanism {
+	t.Helper()
+	const outputs = 1000
+	var rows [2][]string
+	for o := range outputs {
+		rows[0], rows[1] = append(rows[0], `"1/3000"`), append(rows[1], `"1/3000"`)
+		if o%2 == 0 {
+			rows[0][o] = `"5/3000"`
+		} else {
+			rows[1][o] = `"5/3000"`
+		}
+	}
+	m := &finite.Family{}
+	must(t, json.Unmarshal([]byte(`{"levels":[[[`+strings.Join(rows[0], ",")+`],[`+strings.Join(rows[1], ",")+`]]],"channels":[]}`), m))
+	return event.NameOutputs(&vocabulary.Mechanism{Family: m})
+}
+
+// hostileReceipt signs a receipt of n responses.
+func (h *hostileHost) receipt(n int, q vocabulary.Question, epsilon privacy.Epsilon, response string) []byte {
+	h.t.Helper()
+	entry := func(number int, c event.Change) Entry {
+		ev := event.Event{Number: uint64(number), Time: hostileTime, Change: c}
+		return Entry{ev, ev.Leaf()}
+	}
+	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: epsilon, Objects: uint64(n)}
+	log := []Entry{
+		entry(1, &h.about.Created), entry(2, &event.QuestionDefined{Number: 1, Question: q}), entry(3, &event.BuyerNamed{Number: 1, Name: "acme"}),
+		entry(4, &event.SaleMade{Deal: deal, Tally: event.SaleTally{Resales: uint64(n)}}),
+	}
+	asked := event.NewQuestion(&event.QuestionDefined{Number: 1, Question: q})
+	value, known := asked.Read(epsilon, response)
+	if !known {
+		h.t.Fatalf("%.40q is no response", response)
+	}
+	m, err := NewReceipt(log[0], log[1], log[2], log[3])
+	must(h.t, err)
+	for i := range n {
+		log = append(log, entry(5+i, &event.Sold{Sale: 1, Object: fmt.Sprintf("o%09d", i), Response: event.Response{Value: value, Method: event.MethodResale}}))
+		must(h.t, m.Add(log[len(log)-1]))
+	}
+	log = append(log, entry(len(log)+1, &event.Withdrawn{Object: "o"})) // stands for the settled event
+	proof, edge := proofOf(h.t, log, log[:len(log)-1])
+	signed, err := merkle.Checkpoint{Origin: h.about.Origin(), Size: edge.Size(), Root: edge.Root()}.Sign(h.signer)
+	must(h.t, err)
+	return text(h.t, m.Finish(proof, signed))
+}
+
+// cost is what it takes to read and verify a document.
+type cost struct {
+	bytes, allocated int
+	processor        time.Duration
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%d bytes take %d bytes of memory for each, and %d ns", c.bytes, c.allocated/c.bytes, int(c.processor)/c.bytes)
+}
+
+// costOf measures a document. Memory is all that is allocated, also what is free again before the end.
+func costOf(data []byte, verify func([]byte) bool) (c cost, read bool) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	begun := processorTime()
+	read = verify(data)
+	c.processor = processorTime() - begun
+	runtime.ReadMemStats(&after)
+	c.bytes, c.allocated = len(data), int(after.TotalAlloc-before.TotalAlloc)
+	return c, read
+}
+
+// wantLinear checks that a document of four times the size takes four times the work. Memory is counted, and must fit. Time is measured on a
+// machine that others use too: it must fit once in a few tries, and twice as much as is proportional is no fault.
+func wantLinear(t *testing.T, name string, document func(n int) []byte, verify func([]byte) bool) {
+	t.Helper()
+	most := 64 // bytes of memory for each byte, beside 1 MiB
+	if name == "mechanisms" {
+		most *= 2 // their texts are written several times, and freed in between
+	}
+	small, large := document(2), document(8)
+	if !verify(small) {
+		t.Errorf("%s: it cannot be read", name)
+		return
+	}
+	var one, four cost
+	for range 5 {
+		one, _ = costOf(small, verify)
+		four, _ = costOf(large, verify)
+		if four.allocated > (1+pace.Race)*(1<<20+most*four.bytes) {
+			t.Errorf("%s: %v", name, four)
+			return
+		}
+		perByte := func(c cost) float64 { return float64(c.processor) / float64(c.bytes) }
+		if four.processor < 20*time.Millisecond || perByte(four) < 2*perByte(one) {
+			t.Logf("%s: %v", name, four)
+			return
+		}
+	}
+	t.Errorf("%s: %v; a quarter of it: %v", name, four, one)
+}
+
+func TestCostOfDocuments_AnyKindOfFact_IsLinear(t *testing.T) {
+	h := newHostileHost(t)
+	for name, says := range hostileStatements(t) {
+		t.Run(name, func(t *testing.T) {
+			wantLinear(t, name, func(n int) []byte { return h.statement(says(n)) }, func(data []byte) bool {
+				st, err := ReadStatement(data)
+				if err != nil {
+					t.Logf("%v", err)
+					return false
+				}
+				checked := st.Verify(h.keys)
+				return checked.Signed
+			})
+		})
+	}
+}
+
+func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
+	h := newHostileHost(t)
+	values := make([]string, vocabulary.MaxUnaryValues)
+	for v := range values {
+		values[v] = fmt.Sprint("v", v)
+	}
+	m := manyOutputs(t)
+	for name, of := range map[string]struct {
+		n        int
+		question vocabulary.Question
+		epsilon  privacy.Epsilon
+		response string
+	}{
+		"direct": {200, vocabulary.Question{Name: "q", Values: values, Encoding: vocabulary.Direct}, epsilonOf(1e9), values[len(values)-1]},
+		"unary":  {20, vocabulary.Question{Name: "q", Values: values, Encoding: vocabulary.Unary}, epsilonOf(1e9), strings.Repeat("01", len(values)/2)},
+		"finite": {200, vocabulary.Question{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantLinear(t, name, func(n int) []byte { return h.receipt(of.n*n, of.question, of.epsilon, of.response) }, func(data []byte) bool {
+				r, err := ReadReceipt(data)
+				if err != nil {
+					t.Logf("%v", err)
+					return false
+				}
+				return r.Verify(h.keys).OK()
+			})
+		})
+	}
+}
+
+// The levels of a chain may come in any order. What they cost is the highest of them, and each takes the same time.
+func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
+	chain := func(n int) *toldChain {
+		c := &toldChain{}
+		for i := range n {
+			epsilon := epsilonOf(n - i)
+			if i > 0 && c.method(epsilon) != event.MethodDegrade || i == 0 && c.method(epsilon) != event.MethodRaise {
+				t.Fatalf("level %d of %d comes about by %v", i, n, c.method(epsilon))
+			}
+			c.add(epsilon, event.Value{Index: i})
+		}
+		return c
+	}
+	c := chain(3)
+	c.add(epsilonOf(7), event.Value{})
+	if c.method(epsilonOf(5)) != event.MethodInsert || c.method(epsilonOf(8)) != event.MethodRaise || c.spent() != epsilonOf(7) || c.lowest != epsilonOf(1) {
+		t.Errorf("%+v", c)
+	}
+	used := func(n int) time.Duration {
+		begun := processorTime()
+		chain(n)
+		return processorTime() - begun
+	}
+	var small, large time.Duration
+	for range 5 {
+		if small, large = used(20_000), used(80_000); large < 8*small || large < 100*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("20,000 levels take %v, 80,000 take %v", small, large)
+}
+
+func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
+	h, other := newHostileHost(t), newHostileHost(t)
+	st, err := ReadStatement(h.statement([]Detail{&Withdrawn{Object: "bob"}}))
+	must(t, err)
+	checked := st.Verify(other.keys)
+	if checked.Signed || checked.OK() || len(checked.Faults) != 1 || !strings.Contains(checked.Faults[0].Text, "checkpoint") {
+		t.Errorf("%+v", checked)
+	}
+	if checked := st.Verify(h.keys); !checked.Signed || len(checked.Faults) < 2 {
+		t.Errorf("%+v", checked)
+	}
+	r, err := ReadReceipt(h.receipt(1, vocabulary.Question{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, epsilonOf(1e9), "a"))
+	must(t, err)
+	r.Price++
+	if checked := r.Verify(other.keys); checked.Signed || len(checked.Faults) != 1 {
+		t.Errorf("%+v", checked)
+	}
+}
+
+func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
+	h := newHostileHost(t)
+	var says []Detail
+	for range 2 * maxFaults {
+		says = append(says, &Withdrawn{Object: strings.Repeat("b", 10_000)})
+	}
+	st, err := ReadStatement(h.statement(says))
+	must(t, err)
+	checked := st.Verify(h.keys)
+	if n := len(checked.Faults); n != maxFaults+1 || !strings.Contains(checked.Faults[n-1].Text, "more than 1000 faults") {
+		t.Errorf("%d faults, at last %v", n, checked.Faults[n-1])
+	}
+	for _, f := range checked.Faults {
+		if len(f.Text) > 2*maxFaultText {
+			t.Fatalf("a fault of %d bytes", len(f.Text))
+		}
+	}
+}
+
+func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
+	h := newHostileHost(t)
+	for length, fault := range map[int]string{256: "", 257: "at most 256 are allowed"} {
+		st, err := ReadStatement(h.statement([]Detail{&BuyerNamed{Number: 1, Name: strings.Repeat("b", length)}}))
+		must(t, err)
+		var all strings.Builder
+		for _, f := range st.Verify(h.keys).Faults {
+			all.WriteString(f.Text + "\n")
+		}
+		if strings.Contains(all.String(), "at most 256") != (fault != "") {
+			t.Errorf("%d bytes: %s", length, all.String())
+		}
+	}
+}

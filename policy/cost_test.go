@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// longPolicies are texts of each kind, about n times as long as the shortest, or with as many steps as a short text can have.
+func longPolicies(n int) map[string]string {
+	item := func(one func(i int) string) string {
+		var all []string
+		for i := range n {
+			all = append(all, one(i))
+		}
+		return strings.Join(all, ",")
+	}
+	const start = `"start":"2027-01-01T00:00:00Z"`
+	nested := `{"kind":"fixed","ceiling":"1"}`
+	for range 6 {
+		nested = `{"kind":"min","of":[` + nested + strings.Repeat(`,{"kind":"fixed","ceiling":"1"}`, min(15, n/16)) + `]}`
+	}
+	return map[string]string{
+		"fixed":          `{"kind":"fixed","ceiling":"1"}`,
+		"linear":         `{"kind":"linear","from":"0","to":"1",` + start + `,"end":"2028-01-01T00:00:00Z","stride":"0.001"}`,
+		"halving":        `{"kind":"halving","from":"0","limit":"1",` + start + `,"half_life":"720h","stride":"0.001"}`,
+		"noisy-sampling": `{"kind":"noisy-sampling","eps_alpha":"20","eps_beta":"0.000000001",` + start + `,"period":"1s","rounds":1024}`,
+		"steps": `{"kind":"steps","steps":[` + item(func(i int) string {
+			return fmt.Sprintf(`["%s","0.%09d"]`, at(time.Duration(i)*time.Hour).Format(time.RFC3339), i+1)
+		}) + `]}`,
+		"price":  `{"kind":"market","max":"0.000000001","price":[` + item(func(i int) string { return fmt.Sprintf(`["0.%09d",%d]`, i+1, i) }) + `]}`,
+		"levels": `{"kind":"market","max":"1","price":[["1",1]],"levels":[` + item(func(i int) string { return fmt.Sprintf(`"0.%09d"`, i+1) }) + `]}`,
+		"buyers": `{"kind":"market","max":"1","price":[["1",1]],"buyers":[` + item(func(i int) string { return fmt.Sprintf(`"%09d"`, n-i) }) + `]}`,
+		"nested": nested,
+	}
+}
+
+// Policies come from strangers, thousands in one document. To read one takes work in proportion to its text, however many steps it has: here
+// counted in memory, also what is free again at once.
+func TestCostOfPolicies_AnyKind_IsLinear(t *testing.T) {
+	const most, free = 64, 4 << 10
+	for _, n := range []int{16, 250, 1000} {
+		for kind, text := range longPolicies(n) {
+			if n > 16 && len(text) < 200 {
+				continue
+			}
+			const times = 16
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range times {
+				parsed(t, text)
+			}
+			runtime.ReadMemStats(&after)
+			if took := int(after.TotalAlloc-before.TotalAlloc) / times; took > (1+pace.Race)*(free+most*len(text)) {
+				t.Errorf("%s: to read %d bytes takes %d bytes of memory", kind, len(text), took)
+			}
+		}
+	}
+}
+
+// A comparison ends, whatever policies are compared, and what it does is bounded by their length.
+func TestCostOfComparisons_AnyKind_IsBounded(t *testing.T) {
+	for kind, text := range longPolicies(1000) {
+		for other, less := range longPolicies(999) {
+			p, q := parsed(t, text), parsed(t, less)
+			c := comparison{from: instantOf(at(0)), left: maxWork}
+			_ = c.ceilings(p.node, q.node)
+			if c.left < -maxWork/16 {
+				t.Errorf("%s and %s: %d more than it may", kind, other, -c.left)
+			}
+		}
+	}
+	hard := func(i int) Policy {
+		return parsed(t, fmt.Sprintf(`{"kind":"sum","of":[{"kind":"unlock","total":"1","orders":%d},{"kind":"unlock","total":"1","orders":%d},{"kind":"fixed","ceiling":"0"}]}`,
+			1_000_000_000-i, 999_999_000+i))
+	}
+	c := comparison{from: instantOf(at(0)), left: maxWork}
+	allocated := testing.AllocsPerRun(5, func() {
+		c.left = maxWork
+		_ = c.ceilings(hard(0).node, hard(1).node)
+	})
+	if allocated > 2000 {
+		t.Errorf("%v allocations for a comparison", allocated)
+	}
+}
+
+// Numbers of 128 bits settle nearly every logarithm, and agree with those of any length.
+func TestLogarithms_In128Bits_AreThoseOfLongIntegers(t *testing.T) {
+	g := newGenerator(t)
+	settled := 0
+	const tries = 3000
+	for range tries {
+		b := 1 + g.Int64N(1<<(1+g.IntN(39)))
+		a := b + 1 + g.Int64N(b)
+		if a >= 2*b {
+			continue
+		}
+		h := 1 + g.Int64N(1<<(1+g.IntN(62)))
+		ceil, ok := quickFraction(uint64(h), uint64(a), uint64(b))
+		if !ok {
+			continue
+		}
+		settled++
+		if want := timesFraction(h, a, b, 160); want.Uint64() != ceil {
+			t.Fatalf("⌈%d·log₂(%d/%d)⌉ is %v, not %d", h, a, b, want, ceil)
+		}
+	}
+	if settled < tries/2 {
+		t.Errorf("%d of %d are settled", settled, tries)
+	}
+}
