@@ -166,6 +166,10 @@ func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
 // checkFolded refuses a journal that holds more than a file which was closed without it.
 func (l *Engine) checkFolded(j journal.Journal) error {
 	at, more, err := l.ahead(context.Background(), j)
+	if errors.Is(err, journal.ErrLost) {
+		return fmt.Errorf("%w: the file was closed without a journal, at event %d, and a journal is beside it that does not lead there: "+
+			"move that journal away if the file is the one that was closed last: %w", errs.ErrJournal, at.Events, err)
+	}
 	if err == nil && more {
 		err = fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file is an older copy; "+
 			"remove the journal only if what it holds may be lost, and drawn a second time", errs.ErrJournal, at.Events)

@@ -33,7 +33,7 @@ func TestJournal(t *testing.T) {
 			}
 			return Open(dir, shop)
 		}
-		return journaltest.Medium{Open: open}
+		return journaltest.Medium{Open: open, Tamper: ways(t, dir, name(1, asSegment))}
 	}})
 }
 

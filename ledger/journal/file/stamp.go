@@ -21,14 +21,15 @@ type stamp struct {
 const mostRereads = 100
 
 // check returns an error wrapping [journal.ErrReplaced], and stops the handle, unless the path leads to the directory of this
-// journal and each segment is there as this process found or left it. It is called with mu held.
+// journal and each segment is there as this process found or left it. It is called with mu held, of a handle that has not stopped.
 func (j *Journal) check() error {
 	err := j.compare()
 	if err == nil {
 		return nil
 	}
 	j.replaced = fmt.Errorf("%w: the journal %s: %w", journal.ErrReplaced, j.path, err)
-	return j.stop(j.replaced)
+	j.refusal = fmt.Errorf("%w: %w", journal.ErrStopped, j.replaced)
+	return j.replaced
 }
 
 // compare returns what is not as this process left it.
@@ -65,12 +66,14 @@ func (j *Journal) compareSegment(s *kept) error {
 		return fmt.Errorf("%d names (hard links) lead to it, before %d", now.links, was.links)
 	case now.size != was.size:
 		return fmt.Errorf("it has %d bytes, before %d", now.size, was.size)
+	case j.term == 0:
+		return errors.New("it was written to") // this handle does not know what must be there
 	case j.rereads >= mostRereads:
 		return nil
 	}
 	j.rereads++
 	_, end, err := j.tail(*s)
-	if err == nil && j.term != 0 && end != j.end {
+	if err == nil && end != j.end {
 		err = fmt.Errorf("it leads to %v, before to %v", end, j.end)
 	}
 	if err != nil {
