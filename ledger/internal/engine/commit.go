@@ -27,9 +27,8 @@ func (l *Engine) commit(batch []*Proposal) error {
 	switch {
 	case err != nil:
 		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
-		err = l.stopIfUnsure(err)
-		l.saveIfReplaced() // before the caller learns of it, which may end the process
-		return err
+		defer l.saveIfReplaced() // before the caller learns of it, which may end the process
+		return l.stopIfUnsure(err)
 	case s != nil:
 		l.edge = s.Edge
 		l.Queue.settled(s.Counters.Events)

@@ -22,8 +22,23 @@ const mostRereads = 100
 
 // check returns an error wrapping [journal.ErrReplaced], and stops the handle, unless the path leads to the directory of this
 // journal and each segment is there as this process found or left it. It is called with mu held, of a handle that has not stopped.
-func (j *Journal) check() error {
-	err := j.compare()
+func (j *Journal) check() error { return j.unless(j.compare()) }
+
+// checkLast is check of what the last segment was when it was opened, whatever its path leads to now: that is cheaper. It comes before a
+// write, which gives the segment another time.
+func (j *Journal) checkLast() error {
+	now, err := j.last.file.stat()
+	if err == nil {
+		err = j.compareSegment(&j.segments[len(j.segments)-1], now)
+	}
+	if err == nil {
+		err = j.last.reread()
+	}
+	return j.unless(err)
+}
+
+// unless stops the handle if something is not as this process left it.
+func (j *Journal) unless(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -42,8 +57,13 @@ func (j *Journal) compare() error {
 		return errors.New("the path leads to another directory")
 	}
 	for i := range j.segments {
-		if err := j.compareSegment(&j.segments[i]); err != nil {
-			return fmt.Errorf("segment %d: %w", j.segments[i].number, err)
+		s := &j.segments[i]
+		now, err := j.disk.lstat(s.path)
+		if err == nil {
+			err = j.compareSegment(s, now)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if j.last == nil {
@@ -54,20 +74,19 @@ func (j *Journal) compare() error {
 
 // compareSegment compares a segment with its stamp. If only the time differs, its content decides: a person or a program may
 // set the time of a file, and some file systems set it late.
-func (j *Journal) compareSegment(s *kept) error {
-	now, err := j.disk.lstat(s.path)
-	if err != nil || now == *s.left {
-		return err
+func (j *Journal) compareSegment(s *kept, now stamp) error {
+	if now == *s.left {
+		return nil
 	}
 	switch was := *s.left; {
 	case now.id != was.id:
-		return errors.New("the path leads to another file")
+		return fmt.Errorf("segment %d: the path leads to another file", s.number)
 	case now.links != was.links:
-		return fmt.Errorf("%d names (hard links) lead to it, before %d", now.links, was.links)
+		return fmt.Errorf("segment %d: %d names (hard links) lead to it, before %d", s.number, now.links, was.links)
 	case now.size != was.size:
-		return fmt.Errorf("it has %d bytes, before %d", now.size, was.size)
+		return fmt.Errorf("segment %d: it has %d bytes, before %d", s.number, now.size, was.size)
 	case j.term == 0:
-		return errors.New("it was written to") // this handle does not know what must be there
+		return fmt.Errorf("segment %d: it was written to", s.number) // this handle does not know what must be there
 	case j.rereads >= mostRereads:
 		return nil
 	}
@@ -77,7 +96,7 @@ func (j *Journal) compareSegment(s *kept) error {
 		err = fmt.Errorf("it leads to %v, before to %v", end, j.end)
 	}
 	if err != nil {
-		return fmt.Errorf("it was overwritten: %w", err)
+		return fmt.Errorf("segment %d: it was overwritten: %w", s.number, err)
 	}
 	*s.left = now
 	return nil
