@@ -9,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/file"
 )
@@ -99,12 +98,6 @@ func (e elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
 	j, err := e.open(w)
 	if err == nil && j == nil {
 		err = errs.Invalid("there is no journal")
-	}
-	if err == nil {
-		err = names.Check("name of the journal", j.Name())
-		if err != nil {
-			err = errors.Join(err, j.Close())
-		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)

@@ -89,6 +89,9 @@ func (l *Engine) makeJournal() error {
 		return err
 	}
 	j, err := l.journal.from.Make(journal.Wanted{Ledger: l.journal.ledger, At: at})
+	if err == nil {
+		err = checkName(j)
+	}
 	if err != nil {
 		return err
 	}

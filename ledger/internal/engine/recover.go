@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -80,6 +81,9 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 		}
 	}
 	j, err = l.journal.from.Find(journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at, Standby: l.Standby})
+	if err == nil && j != nil {
+		err = checkName(j)
+	}
 	switch {
 	case err != nil:
 		return nil, false, asMismatch(err)
@@ -89,6 +93,15 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 		return nil, false, closing(j, mismatch("the journal is %s, the file's is %s", j.Name(), name))
 	}
 	return j, name != "", nil
+}
+
+// checkName closes a journal whose name cannot be noted in the file: it would be opened with any journal, or with none.
+func checkName(j journal.Journal) error {
+	err := names.Check("name of the journal", j.Name())
+	if err != nil {
+		err = closing(j, err)
+	}
+	return err
 }
 
 // mismatch returns an [errs.ErrJournal], with what to do.
