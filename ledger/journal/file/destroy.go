@@ -31,7 +31,10 @@ func (j *Journal) Remove() error {
 	if _, err := ours(j.dir); err != nil {
 		return err
 	}
-	err := bury(j.parent, j.base, j.dir)
+	err := j.letGo() // some systems do not remove a file that is open
+	if err == nil {
+		err = bury(j.parent, j.base, j.dir)
+	}
 	return errors.Join(err, j.release())
 }
 
