@@ -75,7 +75,8 @@ var (
 	ErrInUse = kv.ErrInUse
 	// ErrReplaced says that the path no longer leads to the file as this process left it. Where it was renamed, removed or
 	// replaced, nothing is written until it is back. Where somebody has written to the open file, such as by copying a backup
-	// over it, the ledger stops for good: close it, and see which file this should be before it is opened again.
+	// over it, the ledger stops for good: close it, and see which file this should be before it is opened again. It also stops
+	// when its journal is not what it left: then all that was acknowledged is in the file, which needs that journal no more.
 	ErrReplaced = kv.ErrReplaced
 )
 

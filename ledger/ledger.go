@@ -183,8 +183,8 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // Open opens the ledger in an existing file and locks it against other processes. From the first change on a directory with
 // the name of the file and .journal behind it holds what was committed last; [Ledger.Close] brings the file up to date and removes it.
 // After a crash it is left: opened for writing, the ledger is brought up to date first, which takes some microseconds for each event; opened
-// for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal]. The journal may also be
-// elsewhere ([Options.Journal]).
+// for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal]. The directory may be a
+// symbolic link. The journal may also be elsewhere ([Options.Journal]).
 //
 // A file that is not the one which was written to last, but a copy of it, is verified first, as by [Ledger.Verify], if it is opened for writing
 // or has a journal: it may have been copied while it was written to. What does not hold together is [ErrCorrupt].

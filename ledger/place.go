@@ -54,7 +54,7 @@ func (f besideFile) Place(journal bool) (string, error) {
 
 // vacant returns [fs.ErrExist] if there is the journal of another ledger where a new file's would be.
 func (f besideFile) vacant() error {
-	_, err := os.Lstat(f.dir())
+	_, err := os.Stat(f.dir()) // a link to where no directory is yet says where the journal shall be
 	if err == nil {
 		return fmt.Errorf("%w: %s may hold what another ledger has committed last: move it away with the file that it belongs to, or remove it if there is none",
 			fs.ErrExist, f.dir())
@@ -87,7 +87,7 @@ func journals(path string, o Options) engine.Journals {
 
 // Find implements [engine.Journals]. A journal beside the file may hold what is nowhere else.
 func (e elsewhere) Find(w journal.Wanted) (journal.Journal, error) {
-	if _, err := os.Lstat(e.file.dir()); err == nil {
+	if _, err := os.Stat(e.file.dir()); err == nil {
 		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", ErrJournal, e.file.dir())
 	}
 	return e.Make(w)

@@ -60,7 +60,7 @@ func plan() []room {
 		{"ledger/internal/scratch", "what is needed once, in memory and temporary files", "ledger/internal/kv"},
 		{"ledger/internal/rules", "who may have what, and what is drawn", "ledger/internal/budget ledger/internal/errs ledger/internal/event ledger/internal/names ledger/internal/state ledger/internal/terms ledger/vocabulary privacy rrchain rrchain/finite"},
 		{"ledger/observe", "what is told in numbers", "ledger/vocabulary"},
-		{"ledger/internal/engine", "the queue of requests, commits and snapshots", "ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/kv ledger/internal/merkle ledger/internal/state ledger/internal/table ledger/internal/wire ledger/journal ledger/observe ledger/vocabulary"},
+		{"ledger/internal/engine", "the queue of requests, commits and snapshots", "ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/kv ledger/internal/merkle ledger/internal/names ledger/internal/state ledger/internal/table ledger/internal/wire ledger/journal ledger/observe ledger/vocabulary"},
 		{"ledger/internal/levelscan", "one level of each chain of a question", "ledger/internal/engine ledger/internal/event ledger/internal/state ledger/internal/wire privacy rrchain"},
 		{"ledger/internal/prover", "proofs, receipts and statements are made, and checkpoints handed out", "ledger/evidence ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/kv ledger/internal/merkle ledger/internal/state ledger/observe"},
 		{"ledger/internal/health", "how a ledger is doing", "ledger/internal/engine ledger/internal/prover ledger/internal/state ledger/observe"},

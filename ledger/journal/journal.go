@@ -47,6 +47,9 @@ var (
 	ErrForked = fmt.Errorf("%w: the journal has another history", ErrCorrupt)
 	// ErrForeign says that what lies there is of another ledger, or another journal.
 	ErrForeign = fmt.Errorf("%w: a journal of something else", ErrCorrupt)
+	// ErrReplaced says that the journal is not what this handle left: it, or a part of it, was replaced, removed, cut off or
+	// overwritten. The handle is stopped then, also where the error is an ErrRejected.
+	ErrReplaced = errs.ErrReplaced
 	// ErrVersion says that a journal is in a format that this program does not read.
 	ErrVersion = errs.ErrVersion
 )
@@ -111,7 +114,8 @@ func (g Group) Fits() bool {
 // journal again finds the group whole or not at all. It may happen that Claim, Trim and Read stop the handle, too.
 type Journal interface {
 	// Name tells the journal from any other that was ever made: a kind and a random number, such as
-	// "file:0b4ef2c60d7f6c6aa2f1c1d2b8f1b0a5". It is the same for all handles, and never changes.
+	// "file:0b4ef2c60d7f6c6aa2f1c1d2b8f1b0a5". It is the same for all handles, and never changes. It has 1 to 256 bytes of
+	// UTF-8 without control characters: the file of the ledger names the journal by it, and is opened with no other.
 	Name() string
 	// Claim makes this handle the only one that appends and trims: it fences all others, and itself under earlier terms. The
 	// term is higher than any before. end is where the journal ends; everything up to there is durable when Claim returns.
@@ -119,6 +123,10 @@ type Journal interface {
 	Claim(ctx context.Context) (term uint64, end Position, err error)
 	// Append adds a group. nil says that it is durable, ErrRejected that it is not there and never will be; any other error
 	// leaves open which. So does a context that ends while Append waits.
+	//
+	// Append returns nil only if the group would be found by opening the journal again: a journal that can be replaced, cut off
+	// or overwritten by others compares it with what it left, before it writes and again when the group is durable
+	// ([ErrReplaced]). The records belong to the caller: Append does not change them, and does not keep them after it returns.
 	Append(ctx context.Context, g Group) error
 	// Read returns the groups behind a position, in order. The first one's Before is that position, and that of each other the
 	// After of the one before it. Records may be kept. An error ends the sequence: ErrLost, ErrForked, ErrCorrupt, or what the
@@ -131,6 +139,7 @@ type Journal interface {
 	// stay for now; the rest is destroyed.
 	Trim(ctx context.Context, through Position) error
 	// Close lets go of the journal, which stays as it is. Reads that are under way end with ErrClosed. A second Close does nothing.
+	// ErrReplaced says that the journal is not what this handle left; the handle is closed all the same.
 	Close() error
 }
 

@@ -27,6 +27,7 @@ func (l *Engine) commit(batch []*Proposal) error {
 	switch {
 	case err != nil:
 		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
+		defer l.saveIfReplaced() // before the caller learns of it, which may end the process
 		return l.stopIfUnsure(err)
 	case s != nil:
 		l.edge = s.Edge
@@ -192,6 +193,7 @@ func (l *Engine) append(s *state.State) error {
 	if err == nil {
 		return nil
 	}
+	l.noteReplaced(err)
 	if errors.Is(err, journal.ErrRejected) && !isOver(err) {
 		return fmt.Errorf("journal: %w", err) // nothing has happened
 	}
@@ -200,7 +202,7 @@ func (l *Engine) append(s *state.State) error {
 
 // isOver tells whether a journal takes nothing more from this process.
 func isOver(err error) bool {
-	for _, end := range []error{journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed} {
+	for _, end := range []error{journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed, journal.ErrReplaced} {
 		if errors.Is(err, end) {
 			return true
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -47,6 +48,7 @@ func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func
 	}
 	l.base = base
 	l.Store, l.Log, l.Clock, l.leap, l.ReadOnly = base, log, clock, p, only
+	l.journal.save = sync.OnceFunc(l.saveAll)
 	if l.journal.from = j; j != nil {
 		if err := l.overTable(base); err != nil {
 			return err

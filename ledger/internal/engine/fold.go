@@ -59,6 +59,9 @@ type reader struct{ fold.Reader }
 
 // add adds a group to a part. What comes of it is held against the root that it says.
 func (x *reader) add(to *part, g journal.Group) error {
+	if !g.Fits() {
+		return errs.Corrupt(nil, "journal: a group of %d records leads from event %d to event %d", len(g.Records), g.Before.Events, g.After.Events)
+	}
 	if x.Edge.Size() != g.Before.Events {
 		return errs.Corrupt(nil, "journal: a group behind event %d follows on event %d", g.Before.Events, x.Edge.Size())
 	}

@@ -44,6 +44,9 @@ type journaling struct {
 	named   bool // by the file, durably; used by whoever commits
 	term    uint64
 	trimmed atomic.Pointer[journal.Position] // up to where nothing is held any more
+
+	replaced atomic.Bool // the journal is not what this process left
+	save     func()      // writes to the file what was acknowledged then; the first call does it, and others wait for that
 }
 
 // cut tells whether a checkpoint of what stands before a group has begun.
@@ -86,6 +89,9 @@ func (l *Engine) makeJournal() error {
 		return err
 	}
 	j, err := l.journal.from.Make(journal.Wanted{Ledger: l.journal.ledger, At: at})
+	if err == nil {
+		err = checkName(j)
+	}
 	if err != nil {
 		return err
 	}
@@ -203,6 +209,7 @@ func (l *Engine) end() error {
 	err := l.Queue.Stopped()
 	switch {
 	case err != nil: // only the next Open can tell what is durable
+		l.saveIfReplaced()
 		return j.Close()
 	case l.journal.from.Lasting():
 		return closing(j, l.Checkpoint())
@@ -226,6 +233,30 @@ func (l *Engine) drop(j journal.Journal) error {
 		return closing(j, err)
 	}
 	return closing(j, l.journal.from.Remove(j))
+}
+
+// saveIfReplaced sees to it that nothing that was acknowledged depends on a journal which was replaced: the file gets all of it, and
+// names no journal. The queue must be stopped. Nothing is done about a journal that outlives the process, which the file names for good.
+func (l *Engine) saveIfReplaced() {
+	if l.journal.replaced.Load() && !l.journal.from.Lasting() {
+		l.journal.save()
+	}
+}
+
+// saveAll is save, done once.
+func (l *Engine) saveAll() {
+	if err := l.nameJournal(""); err != nil {
+		l.Log.Error().Err(err).Msg("the journal was replaced, and what was committed last cannot be written to the file")
+		return
+	}
+	l.Log.Warn().Msg("the journal was replaced: all that was acknowledged is in the file, which does not need that journal any more")
+}
+
+// noteReplaced notes that an error of the journal says that it was replaced.
+func (l *Engine) noteReplaced(err error) {
+	if errors.Is(err, journal.ErrReplaced) {
+		l.journal.replaced.Store(true)
+	}
 }
 
 // keep goes on with a journal that outlives the process, after a checkpoint of what was folded.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -80,6 +81,9 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 		}
 	}
 	j, err = l.journal.from.Find(journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at, Standby: l.Standby})
+	if err == nil && j != nil {
+		err = checkName(j)
+	}
 	switch {
 	case err != nil:
 		return nil, false, asMismatch(err)
@@ -89,6 +93,15 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 		return nil, false, closing(j, mismatch("the journal is %s, the file's is %s", j.Name(), name))
 	}
 	return j, name != "", nil
+}
+
+// checkName closes a journal whose name cannot be noted in the file: it would be opened with any journal, or with none.
+func checkName(j journal.Journal) error {
+	err := names.Check("name of the journal", j.Name())
+	if err != nil {
+		err = closing(j, err)
+	}
+	return err
 }
 
 // mismatch returns an [errs.ErrJournal], with what to do.
@@ -166,6 +179,10 @@ func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
 // checkFolded refuses a journal that holds more than a file which was closed without it.
 func (l *Engine) checkFolded(j journal.Journal) error {
 	at, more, err := l.ahead(context.Background(), j)
+	if errors.Is(err, journal.ErrLost) {
+		return fmt.Errorf("%w: the file was closed without a journal, at event %d, and a journal is beside it that does not lead there: "+
+			"move that journal away if the file is the one that was closed last: %w", errs.ErrJournal, at.Events, err)
+	}
 	if err == nil && more {
 		err = fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file is an older copy; "+
 			"remove the journal only if what it holds may be lost, and drawn a second time", errs.ErrJournal, at.Events)

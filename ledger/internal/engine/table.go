@@ -82,6 +82,9 @@ func (l *Engine) trim(at journal.Position) error {
 	}
 	if err != nil {
 		// Nothing is lost, but the journal may take nothing more, and what should be gone may be there.
+		if l.noteReplaced(err); l.journal.replaced.Load() {
+			defer func() { go l.saveIfReplaced() }() // the checkpoint that trims must end before another one begins
+		}
 		return l.stopIfUnsure(fmt.Errorf("%w: trim the journal: %w", kv.ErrUncertain, err))
 	}
 	l.journal.trimmed.Store(&at)

@@ -28,6 +28,7 @@ var (
 	ErrNoSigner    = errors.New("the ledger was opened without a signer")
 	ErrCorrupt     = errors.New("damaged data")
 	ErrJournal     = fmt.Errorf("%w: file and journal do not belong together", ErrCorrupt)
+	ErrReplaced    = errors.New("file was replaced while open")
 )
 
 // Invalid returns an [ErrInvalid] that says what is wrong with a request. The format is that of [fmt.Errorf].

@@ -20,7 +20,7 @@ var (
 	ErrInUse = errors.New("file in use")
 	// ErrReplaced says that the path no longer leads to the file as this process left it: it was renamed, removed or
 	// replaced. Nothing is written as long as that is so, because nobody would find it there. Or it was overwritten.
-	ErrReplaced = errors.New("file was replaced while open")
+	ErrReplaced = errs.ErrReplaced
 	// ErrOverwritten is an ErrReplaced: somebody has written to the open file. What was read from it in the same
 	// transaction may be of either content. Nothing more is read or written until the file is opened again.
 	ErrOverwritten = fmt.Errorf("%w: its content was overwritten", ErrReplaced)

@@ -98,7 +98,7 @@ func (h *host) do(a deed) error {
 
 func (h *host) create() (err error) {
 	h.phase, h.begin = "create", h.log.End()
-	if h.j, err = create(h.s.disk, small, place, shop, h.begin); err != nil {
+	if h.j, err = create(h.s, small, place, shop, h.begin); err != nil {
 		return err
 	}
 	h.phase = "alive"
@@ -177,7 +177,7 @@ func (h *host) recover() (err error) {
 	if h.phase == "" || h.phase == "removed" {
 		return h.none()
 	}
-	h.j, err = open(h.s.disk, small, place, shop)
+	h.j, err = open(h.s, small, place, shop)
 	if errors.Is(err, fs.ErrNotExist) && h.phase == "create" {
 		return h.create()
 	}
@@ -212,7 +212,7 @@ func (h *host) recover() (err error) {
 
 // none sweeps what is left, and checks that nothing is.
 func (h *host) none() error {
-	if err := sweepAt(h.s.disk, place); err != nil {
+	if err := sweepAt(h.s, place); err != nil {
 		return err
 	}
 	if len(h.s.root.names) > 0 {
@@ -505,7 +505,7 @@ func TestWhatIsSettledStays(t *testing.T) {
 		if h.phase != "create" && h.phase != "alive" {
 			continue
 		}
-		j, err := open(h.s.disk, small, place, shop)
+		j, err := open(h.s, small, place, shop)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -525,7 +525,7 @@ func TestWhatIsSettledStays(t *testing.T) {
 			if i == 0 { // nothing of what may be lost is left
 				pick = func(int) int { return 0 }
 			}
-			after, err := open(h.s.image(pick).disk, small, place, shop)
+			after, err := open(h.s.image(pick), small, place, shop)
 			if errors.Is(err, fs.ErrNotExist) && len(groups) == 0 {
 				continue
 			}
@@ -535,7 +535,7 @@ func TestWhatIsSettledStays(t *testing.T) {
 				t.Fatalf("killed at operation %d: of %d groups that were shown, %d are there after a power cut: %v", at, len(groups), len(left), err)
 			}
 		}
-		if without, err := open(unsettled.disk, small, place, shop); err == nil {
+		if without, err := open(unsettled, small, place, shop); err == nil {
 			if left, err := readAll(without, from); err != nil || len(left) < len(groups) {
 				gone++
 			}

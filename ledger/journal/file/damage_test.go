@@ -41,7 +41,7 @@ func (h *host) whole() *host { return h.on(h.s.image(func(n int) int { return n 
 // one, or an error.
 func (h *host) sound(t *testing.T, what string) {
 	t.Helper()
-	j, err := open(h.s.disk, small, place, shop)
+	j, err := open(h.s, small, place, shop)
 	if err != nil {
 		if !errors.Is(err, journal.ErrCorrupt) && !errors.Is(err, journal.ErrVersion) {
 			t.Errorf("%s: Open: %v", what, err)
@@ -96,7 +96,7 @@ func TestCutShort(t *testing.T) {
 				continue
 			}
 			// More than one group may be cut off the last file: who knows where the journal must end finds out.
-			if j, err := open(o.s.disk, small, place, shop); err == nil {
+			if j, err := open(o.s, small, place, shop); err == nil {
 				for _, err = range j.Read(noLimit, h.log.End()) {
 				}
 				if !errors.Is(err, journal.ErrLost) {
@@ -128,7 +128,7 @@ func TestDamageIsNotTorn(t *testing.T) {
 		if also {
 			data[bytes.LastIndex(data, []byte("secret"))] ^= 1
 		}
-		j, err := open(o.s.disk, small, place, shop)
+		j, err := open(o.s, small, place, shop)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestWrongSegments(t *testing.T) {
 		"twice":          {func(s map[string]*inode) { s["00000004.segment"] = s[two] }, journal.ErrForeign},
 		"of another":     {func(s map[string]*inode) { s[two] = other.segments()[two] }, journal.ErrForeign},
 		"empty":          {func(s map[string]*inode) { s[two].data = nil }, journal.ErrCorrupt},
-		"other version":  {func(s map[string]*inode) { s[two].data[magicKind] = '2' }, journal.ErrVersion},
+		"other version":  {func(s map[string]*inode) { s[two].data[magicKind] = '9' }, journal.ErrVersion},
 		"frames of another": {func(s map[string]*inode) {
 			s[two].data = append(s[two].data[:headerSize], other.segments()[two].data[headerSize:]...)
 		}, journal.ErrCorrupt},
@@ -174,7 +174,7 @@ func TestWrongSegments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := h.whole()
 			c.change(o.segments())
-			j, err := open(o.s.disk, small, place, shop)
+			j, err := open(o.s, small, place, shop)
 			if err == nil {
 				for _, err = range j.Read(noLimit, h.begin) {
 				}
@@ -184,7 +184,7 @@ func TestWrongSegments(t *testing.T) {
 			}
 		})
 	}
-	if _, err := open(h.s.disk, small, place, [16]byte{1}); !errors.Is(err, journal.ErrForeign) {
+	if _, err := open(h.s, small, place, [16]byte{1}); !errors.Is(err, journal.ErrForeign) {
 		t.Errorf("the journal of another ledger: %v", err)
 	}
 }
@@ -199,7 +199,7 @@ func TestMovedFrames(t *testing.T) {
 	}
 	copy(n.data[free:], n.data[headerSize:headerSize+200])
 	h.sound(t, "moved")
-	j, err := open(h.s.disk, small, place, shop)
+	j, err := open(h.s, small, place, shop)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestOldSegment(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.segments()["00000001.segment"] = old
-	j, err := open(h.s.disk, small, place, shop)
+	j, err := open(h.s, small, place, shop)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func FuzzSegment(f *testing.F) {
 		clear(s)
 		n := &inode{data: data, disk: data, length: int64(len(data))}
 		s["00000001.segment"] = n
-		j, err := open(o.s.disk, small, place, shop)
+		j, err := open(o.s, small, place, shop)
 		if err != nil {
 			if !errors.Is(err, journal.ErrCorrupt) && !errors.Is(err, journal.ErrVersion) {
 				t.Fatal(err)

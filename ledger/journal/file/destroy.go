@@ -12,7 +12,8 @@ import (
 
 // Remove destroys the bytes of a claimed journal and its directory, and closes the handle. When it returns nil, nothing is left. If the
 // machine dies before, either the journal is whole, or [Sweep] destroys the rest. [journal.ErrFenced]: it was not claimed.
-// [journal.ErrForeign]: something else lies in the directory; then nothing has changed.
+// [journal.ErrForeign]: something else lies in the directory; then nothing has changed. [journal.ErrReplaced]: the journal is not what this
+// handle left; then nothing has changed, and the handle is stopped.
 func (j *Journal) Remove() error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -24,19 +25,25 @@ func (j *Journal) Remove() error {
 	if j.term == 0 {
 		return journal.ErrFenced
 	}
+	if err := j.check(); err != nil { // else what is at the path now would be destroyed
+		return err
+	}
 	if _, err := ours(j.dir); err != nil {
 		return err
 	}
-	err := bury(j.parent, j.base, j.dir)
+	err := j.letGo() // some systems do not remove a file that is open
+	if err == nil {
+		err = bury(j.parent, j.base, j.dir)
+	}
 	return errors.Join(err, j.release())
 }
 
 // Destroy destroys the bytes of a journal that nobody has open, whatever state it is in, and its directory. Errors: [fs.ErrNotExist],
 // [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
-func Destroy(dir string) error { return destroyAt(openDirectory, dir) }
+func Destroy(dir string) error { return destroyAt(operatingSystem{}, dir) }
 
-func destroyAt(disk opener, path string) error {
-	parent, base, err := locate(disk, path)
+func destroyAt(disk system, path string) error {
+	parent, base, _, err := locate(disk, path)
 	if err != nil {
 		return err
 	}
@@ -49,10 +56,10 @@ func destroyAt(disk opener, path string) error {
 
 // Sweep destroys what a crash has left of making or removing the journal of a directory. The journal itself, and one that is being made or removed by
 // somebody, are left alone. Errors: [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
-func Sweep(dir string) error { return sweepAt(openDirectory, dir) }
+func Sweep(dir string) error { return sweepAt(operatingSystem{}, dir) }
 
-func sweepAt(disk opener, path string) error {
-	parent, base, err := locate(disk, path)
+func sweepAt(disk system, path string) error {
+	parent, base, _, err := locate(disk, path)
 	if err != nil {
 		return err
 	}

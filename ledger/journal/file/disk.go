@@ -6,10 +6,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 )
+
+// system is what a journal asks of a file system.
+type system interface {
+	openFolder(path string) (folder, error)
+	stat(path string) (stamp, error)     // follows symbolic links
+	lstat(path string) (stamp, error)    // does not, at the end of the path
+	resolve(path string) (string, error) // follows the links at the end of a path; nothing need exist there
+}
 
 // folder is what a journal asks of a directory. Names lead to what is in it, wherever it is moved.
 type folder interface {
@@ -23,6 +32,7 @@ type folder interface {
 	sync() error
 	lock(exclusive bool) error // journal.ErrInUse; what was locked before may be unlocked then
 	close() error              // unlocks
+	stat() (stamp, error)
 }
 
 // handle is what a journal asks of a file.
@@ -31,6 +41,7 @@ type handle interface {
 	io.WriterAt
 	io.Closer
 	size() (int64, error)
+	stat() (stamp, error)
 	sync() error     // all of it
 	datasync() error // the content, of a file that has not grown
 }
@@ -41,8 +52,34 @@ type directory struct {
 	self *os.File
 }
 
-// openDirectory opens the directory at a path.
-func openDirectory(path string) (folder, error) {
+// operatingSystem is the system that the process runs on.
+type operatingSystem struct{}
+
+func (operatingSystem) stat(path string) (stamp, error)  { return stampPath(path) }
+func (operatingSystem) lstat(path string) (stamp, error) { return lstampPath(path) }
+
+// mostLinks is how many symbolic links may lead from one to the next, as on Linux.
+const mostLinks = 40
+
+func (operatingSystem) resolve(path string) (string, error) {
+	for range mostLinks {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // it is no link, or nothing is there
+		}
+		if !filepath.IsAbs(to) {
+			parent, err := filepath.EvalSymlinks(filepath.Dir(path)) // ".." goes up from where the directory is
+			if err != nil {
+				return "", err
+			}
+			to = filepath.Join(parent, to)
+		}
+		path = to
+	}
+	return "", fmt.Errorf("%s: more than %d symbolic links", path, mostLinks)
+}
+
+func (operatingSystem) openFolder(path string) (folder, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
@@ -113,6 +150,8 @@ func (d *directory) sync() error {
 	return d.self.Sync()
 }
 
+func (d *directory) stat() (stamp, error) { return stampFile(d.self) }
+
 func (d *directory) lock(exclusive bool) error { return flock(d.self, exclusive) }
 func (d *directory) close() error              { return errors.Join(d.self.Close(), d.root.Close()) }
 
@@ -126,6 +165,8 @@ func (f osFile) size() (int64, error) {
 	}
 	return info.Size(), nil
 }
+
+func (f osFile) stat() (stamp, error) { return stampFile(f.File) }
 
 func (f osFile) sync() error     { return f.Sync() }
 func (f osFile) datasync() error { return fdatasync(f.File) }

@@ -33,7 +33,7 @@ func TestJournal(t *testing.T) {
 			}
 			return Open(dir, shop)
 		}
-		return journaltest.Medium{Open: open}
+		return journaltest.Medium{Open: open, Tamper: ways(t, dir, name(1, asSegment))}
 	}})
 }
 
@@ -43,7 +43,7 @@ var noLimit = context.Background()
 func TestSmallSegments(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: 1 << 16, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		s := newSim()
-		made, err := create(s.disk, small, place, shop, at)
+		made, err := create(s, small, place, shop, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestSmallSegments(t *testing.T) {
 				made = nil
 				return first, nil
 			}
-			return open(s.disk, small, place, shop)
+			return open(s, small, place, shop)
 		}
 		return journaltest.Medium{Open: open, Break: func(landed bool) {
 			at := "write"

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	magic      = "sluice journal 1"
+	magic      = "sluice journal 2"
 	magicKind  = len(magic) - 1 // of these bytes all versions have the same
 	headerSize = 112
 	frameHead  = 16
@@ -97,6 +97,12 @@ func (s *segment) frameSum(b []byte, at int64) uint32 {
 	binary.BigEndian.PutUint64(place[:], uint64(at))
 	return crc32.Update(crc32.Update(s.seed, castagnoli, place[:]), castagnoli, b[:12])
 }
+
+// filler fills up a frame. Each frame ends with at least one such byte, so that its last bytes are never all zero.
+const filler = 0xff
+
+// filledUp returns where a frame ends whose content ends at n.
+func filledUp(n int64) int64 { return aligned(n + 1) }
 
 // aligned returns the first place for a frame that is not below n.
 func aligned(n int64) int64 { return (n + 7) &^ 7 }

@@ -21,19 +21,32 @@ import (
 // systems without flock, such as Windows, the caller must see to that.
 type Journal struct {
 	ledger, id  [16]byte
+	disk        system
+	path        string // of the directory, as it was given; it may end with a symbolic link
 	parent, dir folder
-	base        string // name of dir in parent
+	base        string    // name of dir in parent
+	home        [2]uint64 // what tells dir from other directories
 	most        sizes
 
 	trimming sync.Mutex // taken before mu, by what destroys segments or lets go of the directory
 
 	mu       sync.Mutex
 	refusal  error            // what every call returns: the journal was closed, or has stopped
-	segments []segment        // in the order of their numbers, at least one
+	replaced error            // the handle has stopped because the journal is not what it left
+	rereads  int              // of segments of which only the time had changed
+	segments []kept           // in the order of their numbers, at least one
 	term     uint64           // 0 before Claim
 	created  bool             // by this handle, so that nothing need be made sure of
 	end      journal.Position // known once there is a last segment to append to
 	last     *writer          // nil before Claim
+}
+
+// kept is a segment that a journal consists of.
+type kept struct {
+	segment
+	file handle
+	path string
+	left *stamp // as this process found or left it
 }
 
 var _ journal.Journal = (*Journal)(nil)
@@ -41,20 +54,23 @@ var _ journal.Journal = (*Journal)(nil)
 // Create makes a journal for a ledger, which begins at a position, in a directory that must not exist. It is durable when Create returns;
 // if the machine dies before, there is none. What a crash has left of others at this place is destroyed, as by [Sweep]. Errors:
 // [fs.ErrExist], [journal.ErrInUse], those of the disk.
+//
+// A path that ends with a symbolic link leads to the directory that the link names: there the journal is made and destroyed, and the
+// link stays. The directory must not exist, but its parent must.
 func Create(dir string, ledger [16]byte, at journal.Position) (*Journal, error) {
-	return create(openDirectory, usual, dir, ledger, at)
+	return create(operatingSystem{}, usual, dir, ledger, at)
 }
 
 // Open opens the journal of a ledger. It changes nothing on the disk; until [Journal.Claim] neither does anything else. Errors:
 // [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForeign] if it belongs to another ledger, other sorts of [journal.ErrCorrupt],
 // [journal.ErrVersion], those of the disk.
 func Open(dir string, ledger [16]byte) (*Journal, error) {
-	return open(openDirectory, usual, dir, ledger)
+	return open(operatingSystem{}, usual, dir, ledger)
 }
 
-func create(disk opener, most sizes, dir string, ledger [16]byte, at journal.Position) (j *Journal, err error) {
-	j = &Journal{ledger: ledger, most: most, created: true, end: at}
-	if j.parent, j.base, err = locate(disk, dir); err != nil {
+func create(disk system, most sizes, dir string, ledger [16]byte, at journal.Position) (j *Journal, err error) {
+	j = &Journal{disk: disk, ledger: ledger, most: most, created: true, end: at}
+	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
 		return nil, err
 	}
 	rand.Read(j.id[:])
@@ -79,6 +95,9 @@ func (j *Journal) make(at journal.Position) (err error) {
 	if j.dir, err = j.parent.folder(temp); err != nil {
 		return err
 	}
+	if err := j.recognize(); err != nil {
+		return err
+	}
 	if err := j.dir.lock(true); err != nil {
 		return err
 	}
@@ -94,12 +113,22 @@ func (j *Journal) make(at journal.Position) (err error) {
 	return nil
 }
 
-func open(disk opener, most sizes, dir string, ledger [16]byte) (j *Journal, err error) {
-	j = &Journal{ledger: ledger, most: most}
-	if j.parent, j.base, err = locate(disk, dir); err != nil {
+// recognize notes what tells the directory from others.
+func (j *Journal) recognize() error {
+	s, err := j.dir.stat()
+	j.home = s.id
+	return err
+}
+
+func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err error) {
+	j = &Journal{disk: disk, ledger: ledger, most: most}
+	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
 		return nil, err
 	}
 	if j.dir, err = j.parent.folder(j.base); err == nil {
+		err = j.recognize()
+	}
+	if err == nil {
 		err = j.dir.lock(false)
 	}
 	if err == nil {
@@ -111,16 +140,17 @@ func open(disk opener, most sizes, dir string, ledger [16]byte) (j *Journal, err
 	return j, nil
 }
 
-// opener opens the directory at a path.
-type opener func(path string) (folder, error)
-
-// locate opens the directory that a journal's directory is in.
-func locate(disk opener, dir string) (parent folder, base string, err error) {
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, "", err
+// locate opens the directory that a journal's directory is in, once symbolic links are followed. path is the absolute one that was given.
+func locate(disk system, dir string) (parent folder, base, path string, err error) {
+	if path, err = filepath.Abs(dir); err != nil {
+		return nil, "", "", err
 	}
-	parent, err = disk(filepath.Dir(dir))
-	return parent, filepath.Base(dir), err
+	at, err := disk.resolve(path)
+	if err != nil {
+		return nil, "", "", err
+	}
+	parent, err = disk.openFolder(filepath.Dir(at))
+	return parent, filepath.Base(at), path, err
 }
 
 // load reads which segments there are.
@@ -129,7 +159,9 @@ func (j *Journal) load() error {
 	if err != nil {
 		return err
 	}
-	j.segments = nil
+	if err := j.letGo(); err != nil {
+		return err
+	}
 	for _, text := range names {
 		if number, ending, ok := parseName(text); ok && ending == asSegment {
 			s, err := j.look(text, number)
@@ -142,17 +174,28 @@ func (j *Journal) load() error {
 	if len(j.segments) == 0 {
 		return fmt.Errorf("%w: it has no segment", journal.ErrLost)
 	}
-	slices.SortFunc(j.segments, func(a, b segment) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(j.segments, func(a, b kept) int { return cmp.Compare(a.number, b.number) })
 	return nil
 }
 
 // look reads the header of a segment, which must be one of this journal.
-func (j *Journal) look(text string, number uint64) (s segment, err error) {
+func (j *Journal) look(text string, number uint64) (k kept, err error) {
 	f, err := j.dir.open(text, false)
 	if err != nil {
-		return s, err
+		return k, err
 	}
-	defer f.Close()
+	k = kept{file: f, path: j.pathOf(number), left: &stamp{}}
+	if *k.left, err = f.stat(); err == nil {
+		k.segment, err = j.header(f, number)
+	}
+	if err != nil {
+		return k, errors.Join(err, f.Close())
+	}
+	return k, nil
+}
+
+// header reads the header of a segment.
+func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	b := make([]byte, headerSize)
 	n, err := f.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -188,6 +231,9 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 		return 0, end, err
 	}
 	if j.created {
+		if err := j.check(); err != nil {
+			return 0, end, err
+		}
 		j.created, j.term = false, j.last.term
 		return j.term, j.end, nil
 	}
@@ -196,6 +242,9 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	}
 	if err := j.takeOver(); err != nil {
 		return 0, end, j.stop(err)
+	}
+	if err := j.check(); err != nil {
+		return 0, end, err
 	}
 	return j.term, j.end, nil
 }
@@ -210,19 +259,11 @@ func (j *Journal) Settle(ctx context.Context) error {
 		return err
 	}
 	for _, s := range j.segments {
-		if err := j.settle(s); err != nil {
+		if err := s.file.sync(); err != nil {
 			return err
 		}
 	}
 	return j.dir.sync() // the last segment may have got its name in a crash
-}
-
-func (j *Journal) settle(s segment) error {
-	f, err := j.dir.open(name(s.number, asSegment), false)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.sync(), f.Close())
 }
 
 // acquire locks the directory for this handle alone.
@@ -242,7 +283,11 @@ func (j *Journal) takeOver() error {
 	if err := j.parent.sync(); err != nil { // the directory may have got its name in a crash
 		return err
 	}
+	j.term, j.last = 0, nil // load lets go of what an earlier claim appended to
 	if err := j.load(); err != nil {
+		return err
+	}
+	if err := j.check(); err != nil { // before anything is destroyed
 		return err
 	}
 	if err := j.clear(); err != nil {
@@ -266,13 +311,16 @@ func (j *Journal) takeOver() error {
 		return nil
 	}
 	i := len(j.segments) - 2 // the new one holds all of it
-	return discard(j.dir, j.forget(i, i+1))
+	old, err := j.forget(i, i+1)
+	if err != nil {
+		return err
+	}
+	return discard(j.dir, old)
 }
 
 // tail returns the last group of a segment, if it has any, and where it ends.
-func (j *Journal) tail(s segment) (last *journal.Group, end journal.Position, err error) {
+func (j *Journal) tail(s kept) (last *journal.Group, end journal.Position, err error) {
 	c := &cursor{Journal: j}
-	defer c.leave()
 	for err = c.enter(s); err == nil; {
 		var g journal.Group
 		if g, err = c.next(); err == nil {
@@ -295,11 +343,8 @@ func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journ
 	if err != nil {
 		return err
 	}
-	old := j.last
-	j.last, j.segments = w, append(j.segments, w.segment)
-	if old != nil {
-		return old.file.Close()
-	}
+	j.last = w
+	j.segments = append(j.segments, kept{segment: w.segment, file: w.file, path: j.pathOf(w.number), left: &w.left})
 	return nil
 }
 
@@ -322,10 +367,17 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	if g.Before != j.end || !g.Fits() {
 		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end, len(g.Records), g.Before, g.After)
 	}
+	if err := j.checkLast(); err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+	}
 	if err := j.add(g); err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrUncertain, j.stop(err))
 	}
+	// The last thing that happens: what is replaced after this was not acknowledged to be there.
 	j.end = g.After
+	if err := j.check(); err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrUncertain, err)
+	}
 	return nil
 }
 
@@ -379,12 +431,14 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 	if j.term == 0 {
 		return nil, journal.ErrFenced
 	}
+	if err := j.check(); err != nil {
+		return nil, err
+	}
 	i := j.holding(through)
 	if i < 0 {
 		return nil, nil
 	}
 	c := &cursor{Journal: j}
-	defer c.leave()
 	if err := c.seek(through); err != nil {
 		return nil, err
 	}
@@ -394,7 +448,10 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 			return nil, j.stop(err)
 		}
 	}
-	return j.forget(0, i), nil
+	if old, err = j.forget(0, i); err != nil {
+		return nil, j.stop(err)
+	}
+	return old, nil
 }
 
 // holding returns which segment holds what follows on a position, or -1. Of several that could, it is the last: the others are about to
@@ -407,13 +464,20 @@ func (j *Journal) holding(at journal.Position) int {
 	return i
 }
 
-// forget takes segments off the list, and returns their names.
-func (j *Journal) forget(from, to int) (names []string) {
+// forget takes segments off the list, closes them, and returns their names.
+func (j *Journal) forget(from, to int) (names []string, err error) {
 	for _, s := range j.segments[from:to] {
 		names = append(names, name(s.number, asSegment))
+		err = errors.Join(err, s.file.Close())
 	}
 	j.segments = slices.Concat(j.segments[:from], j.segments[to:])
-	return names
+	return names, err
+}
+
+// letGo forgets all segments.
+func (j *Journal) letGo() error {
+	_, err := j.forget(0, len(j.segments))
+	return err
 }
 
 // ready says whether a call may go on.
@@ -441,7 +505,12 @@ func (j *Journal) Close() error {
 	defer j.trimming.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.release()
+	if j.refusal == nil {
+		_ = j.check() // which notes what it finds
+	}
+	replaced := j.replaced
+	j.replaced = nil
+	return errors.Join(replaced, j.release())
 }
 
 // release closes what is open.
@@ -450,9 +519,7 @@ func (j *Journal) release() (err error) {
 		return nil
 	}
 	j.refusal = journal.ErrClosed
-	if j.last != nil {
-		err = j.last.file.Close()
-	}
+	err = j.letGo()
 	for _, f := range []folder{j.dir, j.parent} {
 		if f != nil {
 			err = errors.Join(err, f.close())

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,14 +13,21 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// errTorn says that no whole group lies at a place.
-var errTorn = errors.New("no whole group")
+// Where no whole group lies at a place, one of these says why. A loss of power leaves of a write whole sectors, or what was there before,
+// which is zeros in a segment; a write that was cut short leaves its beginning. errTorn says that this may have happened, and errDamaged
+// that it has not.
+var (
+	errTorn    = errors.New("no whole group")
+	errDamaged = errors.New("a damaged group")
+)
+
+// sectorSize is the least that a disk writes as a whole.
+const sectorSize = 512
 
 // cursor reads the groups of a journal, in order.
 type cursor struct {
 	*Journal
-	segment
-	file handle // nil before the first group
+	kept // with no file before the first group
 	size int64
 	at   int64            // place of the next frame
 	pos  journal.Position // behind the last group
@@ -32,15 +40,8 @@ type cursor struct {
 const windowSize = 64 << 10
 
 // enter goes to the beginning of a segment.
-func (c *cursor) enter(s segment) error {
-	if err := c.leave(); err != nil {
-		return err
-	}
-	f, err := c.dir.open(name(s.number, asSegment), false)
-	if err != nil {
-		return err
-	}
-	c.segment, c.file, c.at, c.pos = s, f, headerSize, s.begin
+func (c *cursor) enter(s kept) error {
+	c.kept, c.at, c.pos = s, headerSize, s.begin
 	return c.refresh()
 }
 
@@ -49,15 +50,6 @@ func (c *cursor) refresh() (err error) {
 	c.window = c.window[:0]
 	c.size, err = c.file.size()
 	return err
-}
-
-// leave closes the segment that is being read.
-func (c *cursor) leave() error {
-	f := c.file
-	if c.file = nil; f == nil {
-		return nil
-	}
-	return f.Close()
 }
 
 // seek goes to a position, at which a group ends.
@@ -85,15 +77,15 @@ func (c *cursor) next() (g journal.Group, err error) {
 		return g, err
 	}
 	g, end, err := c.group()
-	if errors.Is(err, errTorn) { // it may have been appended since
+	if errors.Is(err, errTorn) || errors.Is(err, errDamaged) { // it may have been appended since
 		if err := c.refresh(); err != nil {
 			return g, err
 		}
 		g, end, err = c.group()
 	}
 	switch {
-	case errors.Is(err, errTorn):
-		return g, c.ending()
+	case errors.Is(err, errTorn), errors.Is(err, errDamaged):
+		return g, c.ending(err)
 	case err != nil:
 		return g, err
 	case g.Before != c.pos:
@@ -105,15 +97,17 @@ func (c *cursor) next() (g journal.Group, err error) {
 
 // cross goes on to another segment, if what follows is there now.
 func (c *cursor) cross() error {
-	if i := c.holding(c.pos); i < 0 || c.segments[i].number != c.number {
+	i := c.holding(c.pos)
+	if i < 0 || c.segments[i].number != c.number {
 		return c.seek(c.pos)
 	}
+	c.kept = c.segments[i] // Claim may have opened it again
 	return nil
 }
 
-// ending says what it means that no whole group follows in a segment.
-func (c *cursor) ending() error {
-	if i := slices.IndexFunc(c.segments, func(s segment) bool { return s.number > c.number }); i >= 0 {
+// ending says what it means that no whole group follows in a segment, for the reason that is given.
+func (c *cursor) ending(why error) error {
+	if i := slices.IndexFunc(c.segments, func(s kept) bool { return s.number > c.number }); i >= 0 {
 		return fmt.Errorf("%w: segment %d ends with %v, and segment %d begins with %v",
 			journal.ErrLost, c.number, c.pos, c.segments[i].number, c.segments[i].begin)
 	}
@@ -123,6 +117,9 @@ func (c *cursor) ending() error {
 		return err
 	case place > 0:
 		return fmt.Errorf("%w: in segment %d, the group at byte %d is damaged: another begins at byte %d", journal.ErrCorrupt, c.number, c.at, place)
+	case errors.Is(why, errDamaged):
+		return fmt.Errorf("%w: in segment %d, the last group, at byte %d, is damaged, and not as a loss of power leaves it: it may have been acknowledged",
+			journal.ErrCorrupt, c.number, c.at)
 	}
 	return io.EOF
 }
@@ -157,9 +154,9 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 			return g, 0, err
 		}
 		if (f.kind&firstFrame != 0) != (end == c.at) {
-			return g, 0, errTorn
+			return g, 0, errDamaged // no place of a segment is written twice
 		}
-		end = aligned(end + frameHead + int64(f.length))
+		end = filledUp(end + frameHead + int64(f.length))
 		if f.kind&lastFrame != 0 {
 			g, err = parseGroup(content)
 			return g, end, err
@@ -174,7 +171,11 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 		return f, err
 	}
 	f, ok := c.parseHead(head[:], at)
-	if !ok || at+frameHead+int64(f.length) > c.size {
+	if !ok {
+		return f, c.noHead(at)
+	}
+	end := at + frameHead + int64(f.length)
+	if end > c.size {
 		return f, errTorn
 	}
 	had := len(*content)
@@ -184,9 +185,69 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 		return f, err
 	}
 	if crc32.Checksum(part, castagnoli) != f.sum {
-		return f, errTorn
+		return f, c.noContent(at, filledUp(end))
 	}
 	return f, nil
+}
+
+// noHead says why no head lies at a place. A head that was written is not zero in any sector, and other bytes follow it.
+func (c *cursor) noHead(at int64) error {
+	head := at + frameHead
+	parts := [][2]int64{{head, c.size}}
+	for from := range sectors(at, head) {
+		parts = append(parts, [2]int64{from, nextSector(from)})
+	}
+	return c.unwritten(parts)
+}
+
+// noContent says why a frame does not have its checksum, although it has its head. A frame that was written ends with a [filler].
+func (c *cursor) noContent(at, end int64) error {
+	parts := [][2]int64{{end - 1, end}}
+	for from, to := range sectors(at, end) {
+		parts = append(parts, [2]int64{from, to})
+	}
+	return c.unwritten(parts)
+}
+
+// unwritten returns errTorn if one of these parts holds zeros only, as before it was written, and else errDamaged.
+func (c *cursor) unwritten(parts [][2]int64) error {
+	for _, part := range parts {
+		if blank, err := c.blank(part[0], part[1]); err != nil {
+			return err
+		} else if blank {
+			return errTorn
+		}
+	}
+	return errDamaged
+}
+
+// sectors divides a part of a file at the borders of sectors.
+func sectors(from, to int64) iter.Seq2[int64, int64] {
+	return func(yield func(int64, int64) bool) {
+		for ; from < to && yield(from, min(nextSector(from), to)); from = nextSector(from) {
+		}
+	}
+}
+
+// nextSector returns where the sector of a byte ends.
+func nextSector(at int64) int64 { return (at/sectorSize + 1) * sectorSize }
+
+// blank reports whether a part of the segment holds zeros only. Beyond the end of the file all is zero.
+func (c *cursor) blank(from, to int64) (bool, error) {
+	var b [1 << 12]byte
+	for from < to {
+		n, err := c.file.ReadAt(b[:min(to-from, int64(len(b)))], from)
+		switch {
+		case len(bytes.TrimLeft(b[:n], "\x00")) > 0:
+			return false, nil
+		case errors.Is(err, io.EOF):
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		from += int64(n)
+	}
+	return true, nil
 }
 
 // read reads at a place. Where the file ends before, it says errTorn.
@@ -220,7 +281,6 @@ func (c *cursor) fill(at, n int64) error {
 func (j *Journal) groups(after journal.Position, step func(c *cursor) (journal.Group, error)) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		c := &cursor{Journal: j, pos: after}
-		defer c.leave()
 		for {
 			g, err := step(c)
 			if errors.Is(err, io.EOF) || !yield(g, err) || err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type sim struct {
 
 // inode is a file or a directory.
 type inode struct {
+	number uint64
 	dir    bool
 	names  map[string]*inode // as processes see them
 	kept   map[string]*inode // on the disk
@@ -41,6 +43,8 @@ type inode struct {
 	disk   []byte // whatever is cut off, or beyond, is zero
 	length int64  // on the disk
 	writes []write
+
+	modified int64 // how often it was written to
 }
 
 // move is a change of names: rename takes one and gives another, remove gives none, create takes none.
@@ -61,13 +65,31 @@ func newSim() *sim {
 }
 
 func (s *sim) inode(dir bool) *inode {
-	n := &inode{dir: dir, names: map[string]*inode{}, kept: map[string]*inode{}, locked: map[*simFolder]bool{}}
+	n := &inode{number: uint64(len(s.inodes)), dir: dir, names: map[string]*inode{}, kept: map[string]*inode{}, locked: map[*simFolder]bool{}}
 	s.inodes = append(s.inodes, n)
 	return n
 }
 
-// disk is an opener: wherever a path leads, it is to the one directory at the top.
-func (s *sim) disk(string) (folder, error) { return &simFolder{s, s.root, s.life, false}, nil }
+// openFolder implements system: wherever a path leads, it is to the one directory at the top.
+func (s *sim) openFolder(string) (folder, error) { return &simFolder{s, s.root, s.life, false}, nil }
+
+func (s *sim) resolve(path string) (string, error) { return path, nil }
+func (s *sim) lstat(path string) (stamp, error)    { return s.stat(path) }
+
+// stat implements system: the last elements of a path, up to the journal's directory, are names below the top.
+func (s *sim) stat(path string) (stamp, error) {
+	n := s.root
+	for _, name := range strings.Split(strings.TrimPrefix(path, filepath.Dir(place)+"/"), "/") {
+		if n = n.names[name]; n == nil {
+			return stamp{}, fs.ErrNotExist
+		}
+	}
+	return n.stamp(), nil
+}
+
+func (n *inode) stamp() stamp {
+	return stamp{id: [2]uint64{1, n.number}, links: 1, size: int64(len(n.data)), modified: n.modified}
+}
 
 // kill ends the process. What it wrote stays in the memory of the system.
 func (s *sim) kill() {
@@ -282,6 +304,8 @@ func (d *simFolder) list() ([]string, error) {
 	return slices.Sorted(maps.Keys(d.n.names)), nil
 }
 
+func (d *simFolder) stat() (stamp, error) { return d.n.stamp(), nil }
+
 func (d *simFolder) sync() error {
 	if d.s.skips("folder") {
 		return nil
@@ -348,11 +372,13 @@ func (f *simFile) WriteAt(b []byte, at int64) (int, error) {
 		f.n.data = append(f.n.data, make([]byte, max(0, at+int64(len(b))-int64(len(f.n.data))))...)
 		copy(f.n.data[at:], b)
 		f.n.writes = append(f.n.writes, write{at, slices.Clone(b)})
+		f.n.modified++
 	}
 	return len(b), err
 }
 
 func (f *simFile) size() (int64, error) { return int64(len(f.n.data)), nil }
+func (f *simFile) stat() (stamp, error) { return f.n.stamp(), nil }
 func (f *simFile) Close() error         { return nil }
 
 func (f *simFile) sync() error {

@@ -23,11 +23,15 @@ type writer struct {
 	segment
 	sizes
 	file   handle
-	end    int64  // of the last frame
+	end    int64  // of the last frame, with the bytes that fill it up
 	filled int64  // the end of the file
 	buffer []byte // a frame that is being put together: room for its head, and content
 	kind   uint32 // of that
 	err    error  // the first one
+
+	left     stamp           // of the file, when this writer last wrote to it
+	headAt   int64           // place of the head of the last frame, or of the end of the header
+	lastHead [frameHead]byte // what was written there
 }
 
 // group writes a group. It is not durable before sync.
@@ -65,21 +69,36 @@ func (w *writer) flush() {
 	}
 	content := w.buffer[frameHead:]
 	w.head(w.buffer, w.end, frame{uint32(len(content)), w.kind, crc32.Checksum(content, castagnoli)})
-	w.buffer = append(w.buffer, make([]byte, aligned(int64(len(w.buffer)))-int64(len(w.buffer)))...)
+	w.remember(w.buffer, w.end)
+	for end := filledUp(int64(len(w.buffer))); int64(len(w.buffer)) < end; {
+		w.buffer = append(w.buffer, filler)
+	}
 	_, w.err = w.file.WriteAt(w.buffer, w.end)
 	w.end += int64(len(w.buffer))
 	w.buffer, w.kind = w.buffer[:0], 0
 }
 
-// sync makes durable what was written. If the file has grown, it grows some more, so that it need not the next times.
+// remember notes what lies at a place, for reread.
+func (w *writer) remember(head []byte, at int64) {
+	w.headAt = at
+	copy(w.lastHead[:], head)
+}
+
+// sync makes durable what was written. If the file has grown, it grows some more, so that it need not the next times. The stamp is taken
+// before the flush: what others write during the flush changes the file after it.
 func (w *writer) sync() error {
 	if w.err == nil && w.end <= w.filled {
-		w.err = w.file.datasync()
+		if w.left, w.err = w.file.stat(); w.err == nil {
+			w.err = w.file.datasync()
+		}
 		return w.err
 	}
 	filled := aligned(w.end + min(max(w.end, w.step/16), w.step))
 	if w.err == nil {
 		w.err = zero(w.file, w.end, filled)
+	}
+	if w.err == nil {
+		w.left, w.err = w.file.stat()
 	}
 	if w.err == nil {
 		w.err = w.file.sync()
@@ -108,7 +127,9 @@ func writeSegment(dir folder, s segment, most sizes, groups iter.Seq2[journal.Gr
 		return nil, err
 	}
 	w := &writer{segment: s, sizes: most, file: f, end: headerSize}
-	_, w.err = f.WriteAt(w.header(), 0)
+	header := w.header()
+	_, w.err = f.WriteAt(header, 0)
+	w.remember(header[headerSize-frameHead:], headerSize-frameHead)
 	for g, err := range groups {
 		if err != nil {
 			return nil, errors.Join(err, f.Close())

@@ -3,6 +3,10 @@ package journaltest
 import (
 	"context"
 	"errors"
+	"iter"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +92,51 @@ func TestFaults(t *testing.T) {
 				t.Errorf("then there are %d groups behind %v", len(groups), begin)
 			}
 		})
+	}
+}
+
+// endless is a journal that takes an empty group, which its Read then returns again and again.
+type endless struct {
+	journal.Journal
+	empty *bool
+}
+
+func (e endless) Append(ctx context.Context, g journal.Group) error {
+	if g.Before == g.After {
+		*e.empty = true
+		return nil
+	}
+	return e.Journal.Append(ctx, g)
+}
+
+func (e endless) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+	return func(yield func(journal.Group, error) bool) {
+		for g, err := range e.Journal.Read(ctx, after) {
+			if !yield(g, err) {
+				return
+			}
+			after = g.After
+		}
+		for *e.empty && yield(journal.Group{Before: after, After: after}, nil) {
+		}
+	}
+}
+
+// runsEndless is set in the process in which the test of such a journal must fail.
+const runsEndless = "SLUICE_JOURNALTEST_ENDLESS"
+
+// A journal that does not advance fails, and says so; it is not read for ever. It is run in another process, since it fails.
+func TestRun_JournalThatDoesNotAdvance_Ends(t *testing.T) {
+	if os.Getenv(runsEndless) != "" {
+		Run(t, Kind{Shared: true, Large: 1 << 10, New: func(t *testing.T, at journal.Position) Medium {
+			m, empty := NewMemory(at), false
+			return Medium{Open: func() (journal.Journal, error) { return endless{m.Open(), &empty}, nil }}
+		}})
+		return
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRun_JournalThatDoesNotAdvance_Ends$")
+	c.Env = append(os.Environ(), runsEndless+"=1")
+	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), errEndless.Error()) {
+		t.Errorf("%v: %s", err, out)
 	}
 }

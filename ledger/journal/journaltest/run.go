@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -34,6 +38,9 @@ type Medium struct {
 	// Break makes the next Append fail, by whatever handle, so that it leaves open whether the group is there. landed says which of both
 	// it should be, if that can be chosen. If Break is nil, it is not tested.
 	Break func(landed bool)
+	// Tamper has ways in which others may change what a handle has left, by what they do: each puts an older copy in its place,
+	// takes it away, cuts it off, and so on, while the handle is open, and leaves it so. Append, Trim and Close must then return ErrReplaced.
+	Tamper map[string]func()
 	// Fold has as many other hosts say that they have all up to a position as Trim waits for. It is nil if Trim waits for nobody.
 	Fold func(through journal.Position)
 }
@@ -47,7 +54,7 @@ func Run(t *testing.T, k Kind) {
 		{"name", testName}, {"empty", testEmpty}, {"order", testOrder}, {"records", testRecords}, {"rejected", testRejected},
 		{"large", testLarge}, {"trim", testTrim}, {"held", testHeld}, {"cut", testCut}, {"trim all", testTrimAll}, {"reopen", testReopen},
 		{"context", testContext}, {"closed", testClosed},
-		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"follow", testFollow}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
+		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"tampered with", testTampered}, {"follow", testFollow}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
 	}
@@ -141,9 +148,29 @@ func (g *game) fill(n int) {
 	}
 }
 
+// errEndless says that Read returns a group that does not go on from the one before it, so that it may never end.
+var errEndless = errors.New("Read does not advance")
+
+// advancing is Read of a journal, which must advance with each group: else the test fails, and the sequence ends.
+func (g *game) advancing(ctx context.Context, j journal.Journal, after journal.Position) iter.Seq2[journal.Group, error] {
+	return func(yield func(journal.Group, error) bool) {
+		at := after
+		for group, err := range j.Read(ctx, after) {
+			if err == nil && (group.Before != at || !group.Fits()) {
+				err = fmt.Errorf("%w: after %v it returns a group of %d records from %v to %v",
+					errEndless, at, len(group.Records), group.Before, group.After)
+				g.Error(err)
+			}
+			if at = group.After; !yield(group, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // read reads all groups behind a position.
 func (g *game) read(after journal.Position) (all []journal.Group, err error) {
-	for group, err := range g.j.Read(g.Context(), after) {
+	for group, err := range g.advancing(g.Context(), g.j, after) {
 		if err != nil {
 			return all, err
 		}
@@ -214,11 +241,17 @@ func otherRoot(p journal.Position) journal.Position {
 	return p
 }
 
+// mostName is how many bytes a name may have.
+const mostName = 256
+
 func testName(t *testing.T, k Kind) {
 	a, b := play(t, k), play(t, k)
 	name := a.j.Name()
-	if a.again(); a.j.Name() != name || name == b.j.Name() || name == "" {
+	if a.again(); a.j.Name() != name || name == b.j.Name() {
 		t.Errorf("one journal is %q and %q, another is %q", name, a.j.Name(), b.j.Name())
+	}
+	if bad := func(r rune) bool { return unicode.IsControl(r) }; name == "" || len(name) > mostName || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
+		t.Errorf("the name %q is not 1 to %d bytes of UTF-8 without control characters", name, mostName)
 	}
 }
 
@@ -456,7 +489,7 @@ func testContext(t *testing.T, k Kind) {
 	defer cancel()
 	n := 0
 	var err error
-	for _, err = range g.j.Read(ctx, g.begin) {
+	for _, err = range g.advancing(ctx, g.j, g.begin) {
 		if err == nil {
 			n++
 			cancel()
@@ -497,7 +530,7 @@ func (g *game) refused(want error) {
 func testClosed(t *testing.T, k Kind) {
 	g := play(t, k)
 	g.fill(2)
-	for group, err := range g.j.Read(t.Context(), g.begin) {
+	for group, err := range g.advancing(t.Context(), g.j, g.begin) {
 		if group.Before != g.begin && !errors.Is(err, journal.ErrClosed) {
 			t.Errorf("Read goes on after Close: %v", err)
 		}
@@ -616,13 +649,51 @@ func testTwo(t *testing.T, k Kind) {
 	g.check()
 }
 
+// testTampered has others change what a handle has left.
+func testTampered(t *testing.T, k Kind) {
+	if play(t, k).medium.Tamper == nil {
+		t.Log("nobody says how to tamper with the journal")
+		return
+	}
+	for how := range play(t, k).medium.Tamper {
+		t.Run(how, func(t *testing.T) {
+			for _, call := range []string{"Append", "Trim", "Close"} {
+				testTamper(t, k, how, call)
+			}
+		})
+	}
+}
+
+// testTamper tampers with a journal before a call.
+func testTamper(t *testing.T, k Kind, how, call string) {
+	g := play(t, k)
+	g.fill(3)
+	g.medium.Tamper[how]()
+	var err error
+	switch next := g.log.Group(g.term, []byte("lost")); call {
+	case "Append":
+		err = g.j.Append(t.Context(), next)
+	case "Trim":
+		err = g.j.Trim(t.Context(), g.groups[0].After)
+	}
+	if call != "Close" && !errors.Is(err, journal.ErrReplaced) {
+		t.Errorf("%s: %v, not ErrReplaced", call, err)
+	}
+	if err := g.j.Close(); !errors.Is(err, journal.ErrReplaced) {
+		t.Errorf("Close after %s: %v, not ErrReplaced", call, err)
+	}
+	if err := g.j.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+}
+
 // testMeanwhile appends, trims and claims while somebody reads.
 func testMeanwhile(t *testing.T, k Kind) {
 	for n := 0; n < 8; n += k.step(3) {
 		g := play(t, k)
 		g.fill(6)
 		at, i := g.begin, 0
-		for group, err := range g.j.Read(t.Context(), at) {
+		for group, err := range g.advancing(t.Context(), g.j, at) {
 			if err != nil || group.Before != at {
 				t.Fatalf("after %d groups: from %v, not %v: %v", i, group.Before, at, err)
 			}
@@ -658,7 +729,7 @@ func (g *game) lost(ahead bool) {
 	want := g.groups
 	n := 0
 	var last error
-	for group, err := range g.j.Read(g.Context(), g.begin) {
+	for group, err := range g.advancing(g.Context(), g.j, g.begin) {
 		switch n++; {
 		case n == 1:
 			g.trim(g.log.End())
@@ -734,7 +805,7 @@ func (g *game) awaited(f journal.Follower) {
 		if err := <-read; err != nil {
 			g.Fatalf("Await: %v", err)
 		}
-		for group, err := range f.Read(g.Context(), at) {
+		for group, err := range g.advancing(g.Context(), f, at) {
 			if err != nil || !Equal(group, g.groups[len(g.groups)-1]) {
 				g.Fatalf("the follower reads %v: %v", group, err)
 			}

@@ -278,3 +278,29 @@ func TestADiskThatFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A mark in a file that nobody finds is not noted.
+func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
+	for what, change := range map[string]func(path string) error{
+		"replaced by a copy": func(path string) error {
+			return errors.Join(os.CopyFS(path+".copy", os.DirFS(path)), os.RemoveAll(path), os.Rename(path+".copy", path))
+		},
+		"removed": os.RemoveAll,
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(pace.Scratch(t), "keys")
+			d, err := disk.Open(path)
+			must(t, err)
+			defer d.Close()
+			m := keyholder.Mark{Term: 1, Position: journal.Position{Events: 1}}
+			must(t, d.Mark(t.Context(), name, m))
+			must(t, change(path))
+			for range 2 {
+				m.Position.Events = 2
+				if err := d.Mark(t.Context(), name, m); !errors.Is(err, journal.ErrReplaced) {
+					t.Errorf("Mark: %v, not ErrReplaced", err)
+				}
+			}
+		})
+	}
+}

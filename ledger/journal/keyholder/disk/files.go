@@ -164,7 +164,9 @@ const (
 // markFile is a file with the last two marks.
 type markFile struct {
 	name    string // of the journal
+	path    string
 	file    *os.File
+	opened  fs.FileInfo // of the file
 	last    keyholder.Mark
 	slot    int64     // that of last
 	flushed time.Time // when it was flushed
@@ -172,7 +174,7 @@ type markFile struct {
 
 // openMark opens the file of the marks, and makes it if there is none.
 func openMark(path, name string) (m *markFile, err error) {
-	m = &markFile{name: name, slot: -1}
+	m = &markFile{name: name, path: path, slot: -1}
 	_, err = os.Stat(path)
 	made := errors.Is(err, fs.ErrNotExist)
 	if m.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
@@ -180,6 +182,9 @@ func openMark(path, name string) (m *markFile, err error) {
 	}
 	if made {
 		err = syncFolder(filepath.Dir(path))
+	}
+	if err == nil {
+		m.opened, err = m.file.Stat()
 	}
 	if err == nil {
 		err = m.read()
@@ -230,7 +235,7 @@ func parseMark(text []byte, name string) (m keyholder.Mark, err error) {
 // note writes a mark over the older one of the two.
 func (m *markFile) note(mark keyholder.Mark) error {
 	if mark.Compare(m.last) <= 0 {
-		return nil
+		return m.check()
 	}
 	b := binary.BigEndian.AppendUint64([]byte(markMagic), mark.Term)
 	b = binary.BigEndian.AppendUint64(b, mark.Position.Events)
@@ -239,12 +244,27 @@ func (m *markFile) note(mark keyholder.Mark) error {
 	if _, err := m.file.WriteAt(sealed(m.name, b), slot*markSpace); err != nil {
 		return err
 	}
+	if err := m.check(); err != nil {
+		return err
+	}
 	m.last, m.slot = mark, slot
 	if now := time.Now(); now.Sub(m.flushed) >= markFlush {
 		if err := m.file.Sync(); err != nil {
 			return err
 		}
 		m.flushed = now
+	}
+	return nil
+}
+
+// check returns an error wrapping [journal.ErrReplaced] unless the path leads to the file: a mark in another would not be found.
+func (m *markFile) check() error {
+	now, err := os.Stat(m.path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrReplaced, err)
+	}
+	if !os.SameFile(now, m.opened) {
+		return fmt.Errorf("%w: %s", journal.ErrReplaced, m.path)
 	}
 	return nil
 }
