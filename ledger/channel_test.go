@@ -21,9 +21,9 @@ func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 		question Question
 		want     vocabulary.Channel
 	}{
-		{direct, vocabulary.Channel{Direct, 3, e / (e + 2), 1 / (e + 2)}},
-		{unary, vocabulary.Channel{Unary, 3, 0.5, 1 / (e + 1)}},
-		{finite, vocabulary.Channel{Finite, len(finite.Values), 0, 0}},
+		{direct, vocabulary.Channel{Encoding: Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
+		{unary, vocabulary.Channel{Encoding: Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
+		{finite, vocabulary.Channel{Encoding: Finite, Values: len(finite.Values)}},
 	} {
 		got, err := channelFor(c.question, eps(t, "0.5"))
 		must(t, err)

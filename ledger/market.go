@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.

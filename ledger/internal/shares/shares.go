@@ -56,7 +56,7 @@ func Counted(q *event.Question, epsilon privacy.Epsilon) int {
 
 // Counting gathers tallies of a question, which come by rising ε.
 type Counting struct {
-	Question *event.Question
+	Question *event.Question        // which the tallies are of
 	Chains   uint64                 // in the ledger
 	total    uint64                 // counted so far
 	Levels   []estimate.UnaryCounts // by rising ε; in other encodings too
