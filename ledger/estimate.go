@@ -10,12 +10,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/levelscan"
+	"github.com/sluicedp/sluice/ledger/internal/shares"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
-	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // EstimateRequest asks for the shares of a question's values.
@@ -26,6 +25,12 @@ type EstimateRequest struct {
 	Epsilon privacy.Epsilon
 	// Confidence is the nominal coverage of the intervals; 0 means 0.95.
 	Confidence float64
+	// Pool combines levels by precision, not by their number of objects. It assumes that the level of an object is independent
+	// of its value; see [estimate.Options].
+	Pool bool
+	// Population makes intervals cover the shares in a larger population of which the objects are a random sample, not those
+	// among the objects themselves.
+	Population bool
 	// Include, if set, limits the estimate to some objects. It must not depend on a response.
 	Include func(object string) bool
 }
@@ -36,8 +41,24 @@ type Estimate struct {
 	N        int64           `json:"n"`        // objects counted
 	Values   []ValueEstimate `json:"values"`   // in the order of the question's
 	Levels   []LevelCount    `json:"levels"`   // by rising ε
-	Event    uint64          `json:"event"`    // the last one that all this counts; of a recount, the last before it began
+	Method   string          `json:"method"`   // how levels are combined: MethodLevel, MethodStratified or MethodPooled
+	Covers   string          `json:"covers"`   // what intervals are about: CoversPanel or CoversPopulation
+	// Disagreement is a p-value, where there are several levels: the probability that levels differ as much or more if the
+	// level of an object is independent of its value. It is 1 if there are too few responses for a test. See
+	// [estimate.Disagreement].
+	Disagreement *float64 `json:"disagreement,omitempty"`
+	Event        uint64   `json:"event"` // the last one that all this counts; of a recount, the last before it began
 }
+
+// The methods of an [Estimate], and what its intervals cover.
+const (
+	MethodLevel      = "level"      // from a single level
+	MethodStratified = "stratified" // each level counts in proportion to its objects
+	MethodPooled     = "pooled"     // levels count by precision
+
+	CoversPanel      = "panel"      // the shares among the objects counted: only the noise is random
+	CoversPopulation = "population" // the shares in a population of which the objects are a random sample
+)
 
 // ValueEstimate is the estimated share of one value; see [estimate.Frequency].
 type ValueEstimate struct {
@@ -58,7 +79,11 @@ type LevelCount struct {
 var ErrNoResponses = errors.New("no responses")
 
 // Estimate estimates the true shares of a question's values from the responses released so far, by
-// [estimate.Frequencies]. It costs nobody anything.
+// [estimate.Frequencies]. It costs no budget.
+//
+// Objects at several levels are combined by stratification, unless Pool is set: the estimate of each level counts in
+// proportion to its objects, so it does not matter whether objects with some value allow a higher ε. With Pool the interval is
+// shorter, and wrong if they do. Disagreement warns of that.
 //
 // The responses were counted as they were released, in the same transactions. So an estimate is that of a
 // single instant, between two transactions, and counts each object once; a large raise commits in parts,
@@ -88,43 +113,29 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	if len(counts) == 0 {
 		return Estimate{}, fmt.Errorf("question %q: %w", r.Question, ErrNoResponses)
 	}
-	out := Estimate{Question: r.Question, Event: last}
+	out := Estimate{Question: r.Question, Method: MethodLevel, Covers: CoversPanel, Event: last}
 	for _, level := range counts {
 		out.N += level.Objects
 		out.Levels = append(out.Levels, LevelCount{level.Epsilon, level.Objects})
 	}
-	shares, err := frequenciesOf(q, r.Confidence, counts)
+	if r.Population {
+		out.Covers = CoversPopulation
+	}
+	found, p, err := shares.Of(q, estimate.Options{Confidence: r.Confidence, Pool: r.Pool, Population: r.Population}, counts)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	out.Values = make([]ValueEstimate, len(shares))
-	for v, f := range shares {
+	if len(counts) > 1 {
+		out.Method, out.Disagreement = MethodStratified, &p
+		if r.Pool {
+			out.Method = MethodPooled
+		}
+	}
+	out.Values = make([]ValueEstimate, len(found))
+	for v, f := range found {
 		out.Values[v] = ValueEstimate{q.Values[v], f.Estimate, f.StdErr, f.Low, f.High}
 	}
 	return out, nil
-}
-
-// frequenciesOf returns the shares of the question's values from counts of responses.
-func frequenciesOf(q *event.Question, confidence float64, levels []estimate.UnaryCounts) ([]estimate.Frequency, error) {
-	switch q.Encoding {
-	case Unary:
-		return estimate.UnaryFrequencies(confidence, levels...)
-	case Finite:
-		return finiteFrequencies(q.Mechanism, confidence, levels)
-	}
-	counts := make([]estimate.Counts, len(levels))
-	for i, l := range levels {
-		counts[i] = estimate.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
-	}
-	return estimate.Frequencies(confidence, counts...)
-}
-
-// counted returns how many counts there are of the responses at an ε.
-func counted(q *event.Question, epsilon privacy.Epsilon) int {
-	if q.Encoding == Finite {
-		return len(event.OutputsAt(q.Mechanism, epsilon))
-	}
-	return len(q.Values)
 }
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
@@ -133,19 +144,19 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 		if q, err = l.questionByName(s, r.Question); err != nil {
 			return err
 		}
-		seen, sum := 0, counting{question: q, chains: s.Counters.Chains}
+		seen, sum := 0, shares.Counting{Question: q, Chains: s.Counters.Chains}
 		err := s.ScanTallies(q.Number, r.Epsilon, func(key state.TallyKey, t state.Tally) error {
 			if seen++; seen%scanSize == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return sum.add(key, t, func(c state.Tallied) uint64 {
+			return sum.Add(key, t, func(c state.Tallied) uint64 {
 				if r.Epsilon.IsZero() {
 					return c.Current
 				}
 				return c.Recorded
 			})
 		})
-		counts, last = sum.levels, s.Counters.Events
+		counts, last = sum.Levels, s.Counters.Events
 		return err
 	})
 	return q, counts, last, err
@@ -176,46 +187,6 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 		return nil, err
 	}
 	return levels, nil
-}
-
-// counting gathers tallies of a question, which come by rising ε.
-type counting struct {
-	question *event.Question
-	chains   uint64                 // in the ledger
-	total    uint64                 // counted so far
-	levels   []estimate.UnaryCounts // in other encodings too
-}
-
-// add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
-// there are never more of them than chains, and no sum runs over.
-func (c *counting) add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
-	m := counted(c.question, key.Epsilon)
-	if int(key.Value) >= m || c.question.Encoding == Unary && key.Value != 0 {
-		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.question.Name, m, key.Epsilon, key.Value)
-	}
-	if err := t.Fit(c.question); err != nil {
-		return err
-	}
-	n := taken(t.Tallied)
-	if n == 0 {
-		return nil
-	}
-	if n > c.chains-c.total {
-		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.question.Name)
-	}
-	c.total += n
-	if last := len(c.levels) - 1; last < 0 || c.levels[last].Epsilon != key.Epsilon {
-		c.levels = append(c.levels, estimate.UnaryCounts{Epsilon: key.Epsilon, ByValue: make([]int64, m)})
-	}
-	level := &c.levels[len(c.levels)-1]
-	level.Objects += int64(n)
-	if c.question.Encoding != Unary {
-		level.ByValue[key.Value] = int64(n)
-	}
-	for v, bit := range t.Bits {
-		level.ByValue[v] = int64(taken(bit))
-	}
-	return nil
 }
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
@@ -256,7 +227,7 @@ func (t *tallying) add(name string, l *state.Level) error {
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {
 		if t.last = t.at[l.Epsilon]; t.last == nil {
-			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, counted(t.question, l.Epsilon))}
+			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, shares.Counted(t.question, l.Epsilon))}
 			t.at[l.Epsilon] = t.last
 		}
 	}
@@ -273,14 +244,4 @@ func (t *tallying) addRow(row rrchain.Bits) {
 	for v := range row.Ones() {
 		t.last.ByValue[v]++
 	}
-}
-
-// finiteFrequencies returns the shares of the inputs from counts of responses.
-func finiteFrequencies(m *vocabulary.Mechanism, confidence float64, levels []estimate.UnaryCounts) ([]estimate.Frequency, error) {
-	counts := make([]finiteestimate.Counts, len(levels))
-	for i, l := range levels {
-		level, _ := m.Family.Level(l.Epsilon)
-		counts[i] = finiteestimate.Counts{Mechanism: level, ByOutput: l.ByValue}
-	}
-	return finiteestimate.Frequencies(confidence, counts...)
 }

@@ -53,9 +53,12 @@ func polled(t *testing.T) *Ledger {
 // with a recount.
 func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
-	shares, err := estimate.Frequencies(confidence, counts...)
+	shares, err := estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...)
+	must(t, err)
+	p, err := estimate.Disagreement(counts...)
 	must(t, err)
 	want := Estimate{Question: "vote", Event: stats(t, l).Events}
+	combinedAs(&want, len(counts), r, p)
 	for _, c := range counts {
 		level := LevelCount{Epsilon: c.Epsilon}
 		for _, n := range c.ByValue {
@@ -76,6 +79,62 @@ func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64
 		if got, err := l.Estimate(t.Context(), r); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got\n%+v, %v\nwant\n%+v", got, err, want)
 		}
+	}
+}
+
+// combinedAs adds how an estimate combines levels, and what it covers.
+func combinedAs(e *Estimate, levels int, r EstimateRequest, p float64) {
+	e.Method, e.Covers = "level", "panel"
+	if r.Population {
+		e.Covers = "population"
+	}
+	if levels > 1 {
+		e.Method, e.Disagreement = "stratified", &p
+		if r.Pool {
+			e.Method = "pooled"
+		}
+	}
+}
+
+func TestEstimate_PoolAndPopulation_AreWhatIsRequested(t *testing.T) {
+	for _, r := range []EstimateRequest{{Pool: true}, {Population: true}, {Pool: true, Population: true}} {
+		wantEstimate(t, polled(t), r, 0.95,
+			estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
+			estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
+		r.Epsilon = eps(t, "0.5")
+		wantEstimate(t, polled(t), r, 0.95, estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
+	}
+}
+
+// TestEstimate_TermsDependOnTheValue_IsRight has 4,000 objects, half of which have the first value. These answer at 0.5 only,
+// the others also at 3. The default interval holds the true share, the pooled one is far from it, and the levels disagree.
+func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
+	names := crowd(4000)
+	l := voters(t, inMemory(t, Options{}), "9", names...)
+	values := vote().Values
+	truth := map[string]string{}
+	for i, name := range names {
+		truth[name] = values[i%2]
+	}
+	low := RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "0.5"), All: true, Truth: truthsOf(truth)}
+	carryOut(t, l, low)
+	high := RaiseRequest{Key: "some", Question: "vote", Epsilon: eps(t, "3"), Truth: truthsOf(truth)}
+	for i, name := range names {
+		if i%2 == 1 {
+			high.Objects = append(high.Objects, name)
+		}
+	}
+	carryOut(t, l, high)
+	// An interval of this confidence misses the share once in 10⁹ runs.
+	got, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Confidence: 1 - 1e-9})
+	must(t, err)
+	if first := got.Values[0]; !(first.Low <= 0.5 && 0.5 <= first.High) || *got.Disagreement > 1e-9 {
+		t.Errorf("the share is 0.5, the estimate %+v", got)
+	}
+	got, err = l.Estimate(t.Context(), EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true})
+	must(t, err)
+	if first := got.Values[0]; first.High > 0.4 || got.Method != "pooled" {
+		t.Errorf("the share is 0.5, the pooled estimate %+v: terms that depend on the value make no difference here", got)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
@@ -619,9 +620,12 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 				continue
 			}
 			must(t, err)
-			shares, err := finiteestimate.Frequencies(0.9, counts...)
+			shares, err := finiteestimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
 			must(t, err)
 			want := Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
+			p, err := finiteestimate.Disagreement(counts...)
+			must(t, err)
+			combinedAs(&want, len(counts), EstimateRequest{}, p)
 			for i, s := range shares {
 				want.Values = append(want.Values, ValueEstimate{q.Values[i], s.Estimate, s.StdErr, s.Low, s.High})
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
@@ -150,12 +151,16 @@ func someSales[T any](s *state.State, name string, from uint64, describe func(*s
 	return found, end, nil
 }
 
-// Delivery is one response of a sale.
+// Delivery is one response of a sale, with all that an estimate from it needs. A response at a higher ε replaces those of the same
+// object to the same question at a lower one: it is the more exact version of the same answer, and counting an object twice
+// is wrong.
 type Delivery struct {
 	Response        // its event is the one that recorded the response, perhaps for another sale before
 	Price    int64  `json:"price"`  // in minor units of the currency
 	Method   string `json:"method"` // "raise", "degrade", "insert" or "resale"
-	Sold     uint64 `json:"sold"`   // the event of the sale
+	Sold     uint64 `json:"sold"`   // the event that records this
+	Sale     uint64 `json:"sale"`   // the number of the sale
+	vocabulary.Channel
 	// Erased: the object was forgotten since. Of its response only the price is left.
 	Erased bool `json:"erased,omitempty"`
 }
@@ -194,6 +199,10 @@ func (l *Ledger) someDeliveries(s *state.State, sale uint64, header state.Sale, 
 	if err != nil {
 		return nil, err
 	}
+	channel, err := vocabulary.ChannelOf(q.Encoding, len(q.Values), header.Epsilon)
+	if err != nil {
+		return nil, errs.Corrupt(err, "sale %d", sale)
+	}
 	for number := header.Event + 1 + from; number <= header.Event+to; number++ {
 		ev, err := s.Event(number)
 		if err != nil {
@@ -204,7 +213,7 @@ func (l *Ledger) someDeliveries(s *state.State, sale uint64, header state.Sale, 
 			return nil, errs.Corrupt(nil, "event %d sells nothing of sale %d", number, sale)
 		}
 		if ev.Erased != nil {
-			found = append(found, Delivery{Response: Response{Question: q.Name, Epsilon: header.Epsilon}, Price: int64(c.Price), Sold: number, Erased: true})
+			found = append(found, Delivery{Response: Response{Question: q.Name, Epsilon: header.Epsilon}, Price: int64(c.Price), Sold: number, Sale: sale, Channel: channel, Erased: true})
 			continue
 		}
 		all, _, err := s.Chain(q.Number, c.Object)
@@ -219,7 +228,7 @@ func (l *Ledger) someDeliveries(s *state.State, sale uint64, header state.Sale, 
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Delivery{r, int64(c.Price), c.Method.String(), number, false})
+		found = append(found, Delivery{Response: r, Price: int64(c.Price), Method: c.Method.String(), Sold: number, Sale: sale, Channel: channel})
 	}
 	return found, nil
 }

@@ -432,8 +432,11 @@ func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...st
 				continue
 			}
 			want := Estimate{Question: q.Name, Event: stats(t, l).Events}
-			shares, failure := estimate.UnaryFrequencies(0.95, counts...)
+			shares, failure := estimate.UnaryFrequencies(estimate.Options{Confidence: 0.95}, counts...)
 			must(t, failure)
+			p, failure := estimate.UnaryDisagreement(counts...)
+			must(t, failure)
+			combinedAs(&want, len(counts), r, p)
 			for v, s := range shares {
 				want.Values = append(want.Values, ValueEstimate{q.Values[v], s.Estimate, s.StdErr, s.Low, s.High})
 			}

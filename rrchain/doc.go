@@ -41,7 +41,7 @@
 //
 //	chain, err := rrchain.NewUnaryChain(500)
 //	first, err := chain.Raise(sampler, one, truth)   // 500 bits
-//	shares, err := estimate.UnaryFrequencies(0.95, estimate.UnaryCounts{…}) // package rrchain/estimate
+//	shares, err := estimate.UnaryFrequencies(estimate.Options{Confidence: 0.95}, estimate.UnaryCounts{…}) // package rrchain/estimate
 //
 // A [BitChain] answers with a row of true bits, such as a Bloom filter, all raised together (pan2024 §5.1).
 // Its ε is that of one bit: two truths that differ in d bits can be told apart with a loss of d·ε.

@@ -20,12 +20,20 @@ func (a *app) estimateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "estimate",
 		Short: "Estimate the true shares of a question's values",
-		Long: `Estimate the true shares of a question's values from the responses released so far. It costs nobody
-anything. Everybody counts once, with the highest ε; with --epsilon, only responses at that ε count.
+		Long: `Estimate the true shares of a question's values from the responses released so far. It costs no budget.
+Each person counts once, with the highest ε; with --epsilon, only responses at that ε count.
+
+Where people are at several ε, the estimate is stratified: the estimate at each ε counts in proportion to the people
+there. --pool weighs by precision instead. That is more exact, and wrong if people with some value allow a higher ε
+than others. A test of that is printed as "disagreement", a p-value; below 0.01 there is a warning.
+
+The intervals cover the shares among these people (the panel): only the noise in the responses is random. With
+--population they cover the shares in a larger population of which these people are a random sample.
 
 With --plot the shares are drawn as well, as bars with intervals: for each value one bar for each ε at which
 there are responses, the higher the darker.`,
 		Example: `  ledgerctl estimate --question vote
+  ledgerctl estimate --question vote --population --confidence 0.99
   ledgerctl estimate --question vote --plot vote.svg`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -35,6 +43,8 @@ there are responses, the higher the darker.`,
 	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
 	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
 	flags.Float64Var(&request.Confidence, "confidence", 0.95, "the `PROBABILITY` with which the intervals are to hold the true shares")
+	flags.BoolVar(&request.Pool, "pool", false, "weigh responses at several ε by precision: right only if a person's ε is independent of the value")
+	flags.BoolVar(&request.Population, "population", false, "let the intervals cover a population of which the people are a random sample")
 	flags.StringVar(&plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
@@ -77,6 +87,10 @@ type estimateResult struct {
 	Confidence output.Number       `json:"confidence"`
 	Values     []valueResult       `json:"values"`
 	Levels     []ledger.LevelCount `json:"levels"`
+	Method     string              `json:"method"`
+	Covers     string              `json:"covers"`
+	// Disagreement is a p-value, where there are several levels.
+	Disagreement *output.Number `json:"disagreement,omitempty"`
 }
 
 type valueResult struct {
@@ -88,7 +102,11 @@ type valueResult struct {
 }
 
 func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
-	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels}
+	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels, Method: e.Method, Covers: e.Covers}
+	if e.Disagreement != nil {
+		p := output.Number(*e.Disagreement)
+		out.Disagreement = &p
+	}
 	for _, v := range e.Values {
 		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr), output.Number(v.Low), output.Number(v.High)})
 	}
@@ -111,8 +129,38 @@ func (r estimateResult) Table(w io.Writer) {
 		fmt.Fprintf(w, "%s%d at ε=%s", separator(i), level.N, level.Epsilon)
 	}
 	fmt.Fprintln(w)
+	if r.Covers == ledger.CoversPopulation {
+		fmt.Fprintln(w, "The intervals are for a population of which these people are a random sample.")
+	} else {
+		fmt.Fprintln(w, "The intervals are for these people; --population is for a larger group that they represent.")
+	}
 	if outside {
 		fmt.Fprintln(w, "The estimates are unbiased, so they are not cut off at 0 % and 100 %.")
+	}
+	r.tableLevels(w)
+}
+
+// unlikely is the p-value below which levels are reported to disagree.
+const unlikely = 0.01
+
+// tableLevels describes how levels are combined, and warns if they disagree.
+func (r estimateResult) tableLevels(w io.Writer) {
+	if r.Disagreement == nil {
+		return
+	}
+	pooled := r.Method == ledger.MethodPooled
+	if pooled {
+		fmt.Fprintf(w, "The levels are pooled by precision, which assumes that a person's ε is independent of the value.")
+	} else {
+		fmt.Fprintf(w, "The levels are stratified: each counts in proportion to its people.")
+	}
+	fmt.Fprintf(w, " Disagreement of the levels: p = %.2g.\n", float64(*r.Disagreement))
+	switch {
+	case *r.Disagreement >= unlikely:
+	case pooled:
+		fmt.Fprintln(w, "Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool.")
+	default:
+		fmt.Fprintln(w, "Note: the shares at the levels differ by more than chance. The estimate above allows for that; --pool would not.")
 	}
 }
 

@@ -39,7 +39,7 @@ people are left out, and the exit code is 3 only if that is everybody. The same 
 was interrupted.
 
 The file of --out has the responses recorded at ε by then. Without --object those of people who have withdrawn are among them:
-what was released stays released.
+what was released stays released. The columns besides object and response are those of "ledgerctl help sell".
 
 ` + csv.TruthHelp,
 		Example: `  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote --out half.csv
@@ -111,7 +111,11 @@ func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out csv.Wri
 	for _, object := range f.objects {
 		wanted[object] = true
 	}
-	if err := out.Row("object", "response"); err != nil {
+	channel, err := channelAt(ctx, l, f.question, f.to)
+	if err != nil {
+		return err
+	}
+	if err := out.Row(append([]string{"object", "response"}, channelColumns()...)...); err != nil {
 		return err
 	}
 	for r, err := range l.Responses(ctx, f.question, f.to) {
@@ -122,7 +126,7 @@ func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out csv.Wri
 		if r.Event > last || f.objects != nil && !wanted[r.Object] {
 			continue
 		}
-		if err := out.Row(r.Object, r.Value); err != nil {
+		if err := out.Row(append([]string{r.Object, r.Value}, channelCells(r, channel)...)...); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,11 @@ func (a *app) responsesCommand() *cobra.Command {
 
 With --buyer, list what that buyer was delivered, sale by sale, with the prices in minor units of the currency; then
 --question may be left out. What was destroyed since, because a person was forgotten, is marked, and has its price
-alone.`,
+alone.
+
+Each response comes with what an estimate needs: the number of values, and the probabilities p and q with which a
+response counts for the true value and for any other one (with --json). A response at a higher ε replaces those of the
+same person at a lower one: count each person once.`,
 		Example: `  ledgerctl responses --question vote --epsilon 0.5
   ledgerctl responses --buyer acme --json`,
 		Args:              cobra.NoArgs,
@@ -45,21 +49,27 @@ alone.`,
 
 // responses prints the responses to a question.
 func (a *app) responses(cmd *cobra.Command, f *filter) error {
-	all, err := list(a, cmd, f, f.responses, func(ledger.Response) bool { return true })
+	all, err := list(a, cmd, f, f.responses, func(response) bool { return true })
 	if err != nil {
 		return err
 	}
 	return a.Print(responsesResult{all})
 }
 
-// responses yields the responses at each ε, or the one that is asked for.
-func (f *filter) responses(ctx context.Context, l book) iter.Seq2[ledger.Response, error] {
-	return func(yield func(ledger.Response, error) bool) {
+// response is a recorded response with its channel.
+type response struct {
+	ledger.Response
+	channelResult
+}
+
+// responses yields the responses at each ε, or at the one that is requested.
+func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, error] {
+	return func(yield func(response, error) bool) {
 		at := []privacy.Epsilon{f.epsilon}
 		if f.epsilon.IsZero() {
 			levels, err := l.Levels(ctx, f.question)
 			if err != nil {
-				yield(ledger.Response{}, err)
+				yield(response{}, err)
 				return
 			}
 			at = nil
@@ -68,8 +78,13 @@ func (f *filter) responses(ctx context.Context, l book) iter.Seq2[ledger.Respons
 			}
 		}
 		for _, epsilon := range at {
+			channel, err := channelAt(ctx, l, f.question, epsilon)
+			if err != nil {
+				yield(response{}, err)
+				return
+			}
 			for r, err := range l.Responses(ctx, f.question, epsilon) {
-				if !yield(r, err) {
+				if !yield(response{r, newChannelResult(channel)}, err) {
 					return
 				}
 			}
@@ -78,7 +93,7 @@ func (f *filter) responses(ctx context.Context, l book) iter.Seq2[ledger.Respons
 }
 
 type responsesResult struct {
-	Responses []ledger.Response `json:"responses"`
+	Responses []response `json:"responses"`
 }
 
 func (r responsesResult) Table(w io.Writer) {
@@ -93,8 +108,8 @@ func (r responsesResult) Table(w io.Writer) {
 
 // delivery is a response that a buyer was delivered.
 type delivery struct {
-	Sale uint64 `json:"sale"` // its number
 	ledger.Delivery
+	channelResult // instead of that of the delivery, whose numbers may have fewer digits
 }
 
 // deliveries prints what a buyer was delivered.
@@ -122,7 +137,7 @@ func (f *filter) deliveries(ctx context.Context, l book, currency *string) iter.
 			}
 			*currency = s.Currency
 			for d, err := range l.Deliveries(ctx, s.Number) {
-				if !yield(delivery{s.Number, d}, err) {
+				if !yield(delivery{d, newChannelResult(d.Channel)}, err) {
 					return
 				}
 			}

@@ -94,6 +94,10 @@ If anybody is refused, nothing is sold and the exit code is 3; with --partial, t
 out. Nothing is sold either if the price is above --max-price, or if the order is not what was quoted as
 --quote ID. The same command with the same --key sells nothing twice and prints the same.
 
+The CSV file of --out has all that an estimate needs: for each response the question, ε, sale, number of values, and
+the probabilities p and q with which it counts for the true value and for any other one (empty in finite encoding). A
+response at a higher ε replaces those of the same person at a lower one: count each person once.
+
 With --receipt, the buyer's receipt goes to a file: the sale and all its responses, with a proof that the log
 has them, signed by the signing key. "ledgerctl receipt verify" needs nothing else but the log key. The receipt of
 a sale made before is to be had by the same --key, or from "ledgerctl receipt make".
@@ -245,7 +249,8 @@ func (a *app) sellRequest(cmd *cobra.Command, f *sellFlags) (r ledger.SellReques
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
 func writeDeliveries(ctx context.Context, l book, sale uint64, out csv.Writer) (erased int, err error) {
-	if err := out.Row("object", "response", "price"); err != nil {
+	header := append([]string{"object", "response", "price", "sale"}, channelColumns()...)
+	if err := out.Row(header...); err != nil {
 		return 0, err
 	}
 	for d, err := range l.Deliveries(ctx, sale) {
@@ -256,7 +261,8 @@ func writeDeliveries(ctx context.Context, l book, sale uint64, out csv.Writer) (
 			erased++
 			continue
 		}
-		if err := out.Row(d.Object, d.Value, strconv.FormatInt(d.Price, 10)); err != nil {
+		row := append([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10), strconv.FormatUint(d.Sale, 10)}, channelCells(d.Response, d.Channel)...)
+		if err := out.Row(row...); err != nil {
 			return erased, err
 		}
 	}

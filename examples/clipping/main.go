@@ -71,7 +71,7 @@ func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) 
 		}
 		counts.ByValue[answer]++
 	}
-	shares, err := estimate.Frequencies(0.95, counts)
+	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95}, counts)
 	if err != nil {
 		return lognormal{}, err
 	}

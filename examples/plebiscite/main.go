@@ -142,7 +142,7 @@ func printRow(ctx context.Context, rows io.Writer, l *ledger.Ledger, vote int, i
 			return err
 		}
 		share := estimate.Values[vote]
-		fmt.Fprintf(rows, "%.1f ± %.1f %%\t", 100*share.Estimate, 100*(share.High-share.Estimate))
+		fmt.Fprintf(rows, "%.1f ± %.1f %%\t", 100*share.Estimate, 100*(share.High-share.Low)/2)
 	}
 	fmt.Fprintln(rows)
 	return nil

@@ -118,11 +118,11 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 					counts.ByValue[slices.Index(ends(), response.Value)]++
 				}
 			}
-			mean, err := estimate.Mean(0.95, h.ends, counts)
+			mean, err := estimate.Mean(estimate.Options{Confidence: 0.95}, h.ends, counts)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(rows, "%.1f ± %.1f\t", mean.Estimate, mean.High-mean.Estimate)
+			fmt.Fprintf(rows, "%.1f ± %.1f\t", mean.Estimate, (mean.High-mean.Low)/2)
 		}
 		fmt.Fprintln(rows)
 	}

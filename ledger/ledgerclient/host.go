@@ -232,6 +232,12 @@ func (c *Client) Estimate(ctx context.Context, r ledger.EstimateRequest) (e ledg
 	if r.Confidence != 0 {
 		query.Set("confidence", strconv.FormatFloat(r.Confidence, 'g', -1, 64))
 	}
+	if r.Pool {
+		query.Set("pool", "true")
+	}
+	if r.Population {
+		query.Set("population", "true")
+	}
 	err = c.get(ctx, "/v1/estimate", query, &e)
 	return e, err
 }

@@ -259,7 +259,7 @@ func samples() map[string]sample {
 		"forget":         {"/v1/forgettings", `{"object":"19"}`},
 		"compact":        {"/v1/compactions", `{}`},
 		"object":         {"/v1/object?object=17", ""},
-		"estimate":       {"/v1/estimate?question=vote&confidence=0.9", ""},
+		"estimate":       {"/v1/estimate?question=vote&confidence=0.9&pool=true&population=true", ""},
 		"levels":         {"/v1/levels?question=vote", ""},
 		"responses":      {"/v1/responses?question=vote&epsilon=1", ""},
 		"budget":         {"/v1/budgets", `{"question":"vote","all":true,"buyer":"acme","epsilons":["1","2"]}`},

@@ -36,7 +36,7 @@ func hostRoutes() []route {
 		change("forget", "/v1/forgettings", "Destroy everything about an object", host, forget),
 		post("compact", "/v1/compactions", "Rewrite the file so that nothing forgotten is left in it", host, compact).copying(),
 		get("object", "/v1/object", "Tell the budget and all responses of an object", readers, []param{who.need()}, object),
-		get("estimate", "/v1/estimate", "Estimate the shares of a question's values", shares, []param{question.need(), epsilon("epsilon", "count only responses at this ε"), {"confidence", "that of the intervals, such as 0.95", "share", false}}, estimate),
+		get("estimate", "/v1/estimate", "Estimate the shares of a question's values", shares, []param{question.need(), epsilon("epsilon", "count only responses at this ε"), {"confidence", "that of the intervals, such as 0.95", "share", false}, flag("pool", "combine levels by precision, which assumes that the ε of an object is independent of its value: true or false"), flag("population", "let intervals cover the shares in a population of which the objects are a random sample: true or false")}, estimate),
 		get("levels", "/v1/levels", "List the ε at which there are responses", shares, []param{question.need()}, levels),
 		list("responses", "/v1/responses", "List the responses at one ε", readers, []param{question.need(), epsilon("epsilon", "the ε, such as 0.5").need()}, func(c *call) (iter.Seq2[ledger.Response, error], error) {
 			return c.ledger().Responses(c.ctx(), c.text("question"), c.epsilon("epsilon")), nil

@@ -180,7 +180,9 @@ func object(c *call) (ledger.ObjectState, error) { return c.ledger().Object(c.ct
 
 func estimate(c *call) (ledger.Estimate, error) {
 	confidence, _ := strconv.ParseFloat(c.text("confidence"), 64)
-	return c.ledger().Estimate(c.ctx(), ledger.EstimateRequest{Question: c.text("question"), Epsilon: c.epsilon("epsilon"), Confidence: confidence})
+	return c.ledger().Estimate(c.ctx(), ledger.EstimateRequest{
+		Question: c.text("question"), Epsilon: c.epsilon("epsilon"), Confidence: confidence, Pool: c.flag("pool"), Population: c.flag("population"),
+	})
 }
 
 func levels(c *call) (api.Levels, error) {

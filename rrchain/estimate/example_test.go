@@ -11,24 +11,27 @@ import (
 
 // Objects that sold at two levels, in one estimate.
 func ExampleFrequencies() {
-	shares, err := estimate.Frequencies(0.95,
-		estimate.Counts{Epsilon: epsilon("0.5"), ByValue: []int64{360, 320, 320}},
-		estimate.Counts{Epsilon: epsilon("2"), ByValue: []int64{620, 230, 150}},
-	)
+	low := estimate.Counts{Epsilon: epsilon("0.5"), ByValue: []int64{360, 320, 320}}
+	high := estimate.Counts{Epsilon: epsilon("2"), ByValue: []int64{620, 230, 150}}
+	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95}, low, high)
 	check(err)
 	for value, f := range shares {
 		fmt.Printf("value %d: %.3f, from %.3f to %.3f\n", value, f.Estimate, f.Low, f.High)
 	}
+	p, err := estimate.Disagreement(low, high)
+	check(err)
+	fmt.Printf("do the levels disagree? p = %.4f\n", p)
 	// Output:
-	// value 0: 0.737, from 0.699 to 0.776
-	// value 1: 0.186, from 0.153 to 0.220
-	// value 2: 0.076, from 0.046 to 0.107
+	// value 0: 0.619, from 0.535 to 0.706
+	// value 1: 0.220, from 0.138 to 0.304
+	// value 2: 0.161, from 0.080 to 0.245
+	// do the levels disagree? p = 0.0071
 }
 
 // 1,000 objects answered in unary encoding. The bit of its true value is set in half of the responses,
 // each other bit in 27 % of them.
 func ExampleUnaryFrequencies() {
-	shares, err := estimate.UnaryFrequencies(0.95,
+	shares, err := estimate.UnaryFrequencies(estimate.Options{Confidence: 0.95},
 		estimate.UnaryCounts{Epsilon: epsilon("1"), Objects: 1000, ByValue: []int64{412, 335, 281, 274, 266, 262}},
 	)
 	check(err)
@@ -36,12 +39,12 @@ func ExampleUnaryFrequencies() {
 		fmt.Printf("value %d: %.3f, from %.3f to %.3f\n", value, f.Estimate, f.Low, f.High)
 	}
 	// Output:
-	// value 0: 0.619, from 0.491 to 0.748
-	// value 1: 0.286, from 0.162 to 0.409
-	// value 2: 0.052, from -0.068 to 0.172
-	// value 3: 0.022, from -0.097 to 0.141
-	// value 4: -0.013, from -0.132 to 0.106
-	// value 5: -0.030, from -0.149 to 0.089
+	// value 0: 0.619, from 0.490 to 0.752
+	// value 1: 0.286, from 0.162 to 0.413
+	// value 2: 0.052, from -0.068 to 0.176
+	// value 3: 0.022, from -0.098 to 0.145
+	// value 4: -0.013, from -0.132 to 0.110
+	// value 5: -0.030, from -0.149 to 0.093
 }
 
 // The mean of numbers from 0 to 100, each of which was rounded to 0 or 100, from what a thousand objects answered
@@ -49,11 +52,11 @@ func ExampleUnaryFrequencies() {
 func ExampleMean() {
 	hours, err := rrchain.NewRange(0, 100)
 	check(err)
-	mean, err := estimate.Mean(0.95, hours, estimate.Counts{Epsilon: epsilon("1"), ByValue: []int64{552, 448}})
+	mean, err := estimate.Mean(estimate.Options{Confidence: 0.95}, hours, estimate.Counts{Epsilon: epsilon("1"), ByValue: []int64{552, 448}})
 	check(err)
 	fmt.Printf("mean: %.1f, from %.1f to %.1f\n", mean.Estimate, mean.Low, mean.High)
 	// Output:
-	// mean: 38.7, from 32.1 to 45.4
+	// mean: 38.7, from 32.0 to 45.6
 }
 
 func epsilon(text string) privacy.Epsilon {

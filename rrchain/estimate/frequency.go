@@ -2,10 +2,10 @@ package estimate
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
 // Counts says how often each value was the response, or the truth, among objects at one ε.
@@ -20,57 +20,56 @@ type Counts struct {
 type Frequency struct {
 	Estimate  float64 // a share
 	StdErr    float64 // its standard error
-	Low, High float64 // the interval's ends
+	Low, High float64 // the interval's ends; the estimate is between them, but not always in the middle
 }
 
-// Frequencies returns the share of each value in the whole population from the responses of its
-// objects, each counted once, at the level it has reached. confidence is the nominal coverage of
-// the interval, such as 0.95.
+// Frequencies returns the share of each value from the responses of objects, each counted once, at the level it has
+// reached.
 //
-// Within one level the estimate is the closed form of pan2024 Eq. (7), π̂ = (n_v/n − q)/(p − q). Levels are combined with
-// weights n·λ(ε)², proportional to the inverse of their variance when all values are equally common.
-// The weights do not depend on the responses, so the combination stays unbiased, provided that
-// how high an object's level is has nothing to do with its value; where it may, estimate each
-// level apart.
+// Within one level the estimate is the closed form of pan2024 Eq. (7), π̂ = (n_v/n − q)/(p − q). Levels are combined as
+// [Options] says: each in proportion to its objects, or with Pool by weights n·(p−q)², which are proportional to the
+// inverse of their variance when all values are equally common. The weights do not depend on the responses.
 //
-// The standard error is that of the randomized responses of a fixed population (plug-in for the
-// true shares), plus, for several levels, that of having parted the population among them at
-// random. The interval is the normal approximation: trust it from about 30 responses on.
+// The standard error is that of the randomized responses (plug-in for the true shares), with Pool and several levels that of
+// having parted the objects among them at random, too, and with Population that of the sample.
+//
+// The interval is the score interval with a continuity correction: it holds the shares from which the estimate, moved
+// by half the effect of one response, is at most so many standard errors away, where the standard error is that at the share
+// in question. Its exact coverage was computed for 2 to 50 values, ε from 0.25 to 12, and 30 to 1,000 objects, at one
+// level and at several: a 95 % interval covers in at least 93 % of all cases.
 //
 // Frequencies returns [rrchain.ErrInvalid] for no responses, a negative count, ε = 0, fewer than 2 values,
 // different numbers of values, or a confidence not strictly between 0 and 1.
-func Frequencies(confidence float64, levels ...Counts) ([]Frequency, error) {
-	return shares(confidence, levels, newStratum)
+func Frequencies(o Options, levels ...Counts) ([]Frequency, error) {
+	return shares(o, levels, newStratum)
 }
 
-// shares pools levels of some kind of counts.
-func shares[C any](confidence float64, levels []C, stratify func(C) (stratum, error)) ([]Frequency, error) {
-	z, err := quantile(confidence)
+// shares combines levels of some kind of counts.
+func shares[C any](o Options, levels []C, stratify func(C) (stratum, error)) ([]Frequency, error) {
+	options, err := o.internal()
 	if err != nil {
 		return nil, err
 	}
-	all, err := pool(levels, stratify)
+	all, err := newPopulation(levels, stratify)
 	if err != nil {
 		return nil, err
 	}
-	result := make([]Frequency, all.values)
-	for v := range result {
-		share := all.share(v)
-		result[v] = around(share, math.Sqrt(all.variance(min(max(share, 0), 1))), z)
-	}
-	return result, nil
+	return all.shares(options), nil
 }
 
-// quantile returns how many standard errors an interval reaches to each side.
-func quantile(confidence float64) (z float64, err error) {
-	if !(confidence > 0 && confidence < 1) {
-		return 0, fmt.Errorf("%w: confidence %v is not between 0 and 1", rrchain.ErrInvalid, confidence)
-	}
-	return math.Sqrt2 * math.Erfinv(confidence), nil
-}
+// Disagreement tests whether all levels have the same shares, as they have on average if the level of an object is
+// independent of its value. It returns the p-value of a χ² test, from 0 to 1: if it is small, levels differ by
+// more than the noise explains, and [Options.Pool] is wrong. It returns 1 for one level, and where there are too few
+// responses for a test. Values and levels with fewer than about five expected responses are not part of the test, nor are
+// more than the 32 most common values. Errors are those of [Frequencies].
+func Disagreement(levels ...Counts) (float64, error) { return disagreement(levels, newStratum) }
 
-func around(estimate, stdErr, z float64) Frequency {
-	return Frequency{estimate, stdErr, estimate - z*stdErr, estimate + z*stdErr}
+func disagreement[C any](levels []C, stratify func(C) (stratum, error)) (float64, error) {
+	all, err := newPopulation(levels, stratify)
+	if err != nil {
+		return 0, err
+	}
+	return strata.Disagreement(all.parts, all.values), nil
 }
 
 // Variance returns, for each value, the exact variance of the estimate from a fixed population of

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"encoding/json"
+	"math"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -128,4 +129,97 @@ func newRange(t testing.TB, low, high float64) rrchain.Range {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// described is levels by the numbers that the formulas take, apart from the code under test.
+type described []describedLevel
+
+// describedLevel has n objects. A response counts for the true value with probability p, for each other with q, and on average
+// with often if all values are equally common.
+type describedLevel struct{ n, p, q, often float64 }
+
+func describe(t *testing.T, unary bool, m int, epsilon privacy.Epsilon, n float64) describedLevel {
+	t.Helper()
+	d := describedLevel{n: n, p: 0.5, q: 1 / (math.Exp(epsilon.Float64()) + 1)}
+	if !unary {
+		d.q = 1 / (math.Exp(epsilon.Float64()) + float64(m-1))
+		d.p = 1 - float64(m-1)*d.q
+	}
+	d.often = (d.p + float64(m-1)*d.q) / float64(m)
+	return d
+}
+
+// law is the variance A + B·s + G·s(1−s) of an estimate, if all levels have the share s.
+type law struct{ a, b, g float64 }
+
+func (l law) at(s float64) float64 { return l.a + l.b*s + l.g*s*(1-s) }
+
+func (d described) weights(pool bool) (weights []float64, objects float64) {
+	total := 0.0
+	for _, l := range d {
+		w := l.n
+		if pool {
+			w *= (l.p - l.q) * (l.p - l.q) / (l.often * (1 - l.often))
+		}
+		weights, total, objects = append(weights, w), total+w, objects+l.n
+	}
+	for i := range weights {
+		weights[i] /= total
+	}
+	return weights, objects
+}
+
+func (d described) law(pool, population bool) law {
+	weights, objects := d.weights(pool)
+	var sum law
+	for i, l := range d {
+		scale := weights[i] * weights[i] / (l.n * (l.p - l.q) * (l.p - l.q))
+		sum.a += scale * l.q * (1 - l.q)
+		sum.b += scale * (l.p*(1-l.p) - l.q*(1-l.q))
+		sum.g += weights[i] * weights[i] / l.n
+	}
+	if !population {
+		sum.g = max(sum.g-1/objects, 0) * objects / max(objects-1, 1)
+	}
+	return sum
+}
+
+// check compares a Frequency with the formulas. The law must not depend on which levels the objects with the value are at:
+// one level, pooled levels, or two values.
+func (d described) check(t *testing.T, o Options, z float64, shares []float64, got Frequency) {
+	t.Helper()
+	weights, _ := d.weights(o.Pool)
+	l := d.law(o.Pool, o.Population)
+	estimate, jump, own := 0.0, 0.0, 0.0
+	for i, share := range shares {
+		estimate += weights[i] * share
+		own += weights[i] * min(max(share, 0), 1)
+		jump = max(jump, weights[i]/(2*d[i].n*(d[i].p-d[i].q)))
+	}
+	wantNear(t, "estimate", got.Estimate, estimate, 1e-12)
+	possible := min(max(estimate, 0), 1)
+	variance := l.at(possible)
+	if !o.Pool { // the shares of the levels may differ
+		variance += l.b * (own - possible)
+	}
+	wantNear(t, "squared standard error", got.StdErr*got.StdErr, variance, 1e-12)
+	root := func(p, sign float64) float64 { // of (1+z²G)s² − (2p+z²(B+G))s + p² − z²A
+		if l.at(p) < 0 { // beyond all shares by so much that there is no variance
+			return p
+		}
+		a, b, c := 1+z*z*l.g, 2*p+z*z*(l.b+l.g), p*p-z*z*l.a
+		return (b + sign*math.Sqrt(b*b-4*a*c)) / (2 * a)
+	}
+	wantNear(t, "lower end", got.Low, root(estimate-jump, -1), 1e-9)
+	wantNear(t, "upper end", got.High, root(estimate+jump, 1), 1e-9)
+}
+
+// middleOf returns the middle of an interval.
+func middleOf(f Frequency) float64 { return (f.Low + f.High) / 2 }
+
+func wantFinite(t *testing.T, f Frequency, format string, args ...any) {
+	t.Helper()
+	if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) || f.Low > f.Estimate || f.High < f.Estimate {
+		t.Fatalf(format+": %+v", append(args, f)...)
+	}
 }

@@ -32,9 +32,10 @@ func TestMeanIsEquation70(t *testing.T) {
 			t.Errorf("ε=%s, %v: mean %.20g, want %s", c.epsilon, c.ends, f.Estimate, c.mean)
 		}
 		wantNear(t, fmt.Sprintf("ε=%s, %v: standard error", c.epsilon, c.ends), f.StdErr, c.standard, 1e-12)
-		const z = 1.95996398454005405 // from mpmath
-		wantNear(t, "half the interval", (f.High-f.Low)/2, z*f.StdErr, 1e-12)
-		wantNear(t, "middle of the interval", add(f.High, f.Low), mul(2, f.Estimate), 1e-12)
+		// The interval is that of the share of the upper end among a sample.
+		shares := estimateBy(t, Options{Confidence: 0.95, Population: true}, Counts{eps(t, c.epsilon), c.ends})
+		wantNear(t, "lower end", f.Low, add(c.low, mul(c.high-c.low, shares[1].Low)), 1e-12)
+		wantNear(t, "upper end", f.High, add(c.low, mul(c.high-c.low, shares[1].High)), 1e-12)
 	}
 }
 
@@ -74,50 +75,60 @@ var someNumbers = []numbers{
 // numbers. The square of the standard error, with the true mean in the place of its estimate, is above the
 // variance by Var(x)/n for one level; for several it is by Var(x)·(1−ΣW²/n_l)/(n−1), which is less.
 func TestMeanIsUnbiased(t *testing.T) {
-	r := newRange(t, -3, 5)
 	for _, x := range someNumbers {
-		n, center, variance := float64(len(x.shares)), 0.0, 0.0
-		for _, share := range x.shares {
-			center += share / n
-		}
-		for _, share := range x.shares {
-			variance += (share - center) * (share - center) / n
-		}
-		average, square, total := 0.0, 0.0, 0.0
-		x.enumerate(t, func(probability float64, levels []Counts) {
-			f := mean(t, r, 0.9, levels...)
-			total += probability
-			average += probability * f.Estimate
-			square += probability * (f.Estimate - (-3 + 8*center)) * (f.Estimate - (-3 + 8*center))
-			if want := 8 * math.Sqrt(x.stated(t, min(max((f.Estimate+3)/8, 0), 1))); math.Abs(f.StdErr-want) > 1e-12*want {
-				t.Errorf("%v with %v: standard error %v, want %v", x, levels, f.StdErr, want)
-			}
-		})
-		wantNear(t, "the sum of all probabilities", total, 1, 1e-12)
-		if math.Abs(average-(-3+8*center)) > 1e-11 {
-			t.Errorf("%v: the mean estimate is %v, want %v", x, average, -3+8*center)
-		}
-		above := x.stated(t, center) - square/64
-		want := variance / n
-		if len(x.levels) > 1 {
-			want = variance * (1 - x.concentration(t)) / (n - 1)
-			if want > variance/n+1e-15 {
-				t.Errorf("%v: %v is above Var(x)/n = %v", x, want, variance/n)
-			}
-		}
-		if math.Abs(above-want) > 1e-11*square/64 {
-			t.Errorf("%v: the squared standard error is above the variance by %v, want %v", x, above, want)
+		for _, pool := range []bool{false, true} {
+			x.checkMoments(t, pool)
 		}
 	}
 }
 
+func (x numbers) checkMoments(t *testing.T, pool bool) {
+	r := newRange(t, -3, 5)
+	n, center, variance := float64(len(x.shares)), 0.0, 0.0
+	for _, share := range x.shares {
+		center += share / n
+	}
+	for _, share := range x.shares {
+		variance += (share - center) * (share - center) / n
+	}
+	average, square, total := 0.0, 0.0, 0.0
+	x.enumerate(t, func(probability float64, levels []Counts) {
+		f := meanBy(t, r, Options{Confidence: 0.9, Pool: pool}, levels...)
+		total += probability
+		average += probability * f.Estimate
+		square += probability * (f.Estimate - (-3 + 8*center)) * (f.Estimate - (-3 + 8*center))
+		if want := 8 * math.Sqrt(x.stated(t, pool, min(max((f.Estimate+3)/8, 0), 1))); math.Abs(f.StdErr-want) > 1e-12*want {
+			t.Errorf("%v, pool=%v, with %v: standard error %v, want %v", x, pool, levels, f.StdErr, want)
+		}
+	})
+	wantNear(t, "the sum of all probabilities", total, 1, 1e-12)
+	if math.Abs(average-(-3+8*center)) > 1e-11 {
+		t.Errorf("%v, pool=%v: the mean estimate is %v, want %v", x, pool, average, -3+8*center)
+	}
+	above := x.stated(t, pool, center) - square/64
+	want := variance / n
+	if len(x.levels) > 1 {
+		want = variance * (1 - x.concentration(t, pool)) / (n - 1)
+		if want > variance/n+1e-15 {
+			t.Errorf("%v, pool=%v: %v is above Var(x)/n = %v", x, pool, want, variance/n)
+		}
+	}
+	if math.Abs(above-want) > 1e-11*square/64 {
+		t.Errorf("%v, pool=%v: the squared standard error is above the variance by %v, want %v", x, pool, above, want)
+	}
+}
+
 // weights returns the share of each level in the estimate, W, with 1/λ² of its ε.
-func (x numbers) weights(t *testing.T) (weights, inverse []float64) {
+func (x numbers) weights(t *testing.T, pool bool) (weights, inverse []float64) {
 	total := 0.0
 	for _, level := range x.levels {
 		λ := math.Tanh(eps(t, level.epsilon).Float64() / 2)
-		weights, inverse = append(weights, float64(level.objects)*λ*λ), append(inverse, 1/(λ*λ))
-		total += float64(level.objects) * λ * λ
+		w := float64(level.objects)
+		if pool {
+			w *= λ * λ
+		}
+		weights, inverse = append(weights, w), append(inverse, 1/(λ*λ))
+		total += w
 	}
 	for i := range weights {
 		weights[i] /= total
@@ -127,9 +138,9 @@ func (x numbers) weights(t *testing.T) (weights, inverse []float64) {
 
 // stated is the square of the standard error of the mean share, if that is the given one: λ is p − q, and
 // o = q + λ·share, so o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
-func (x numbers) stated(t *testing.T, share float64) float64 {
+func (x numbers) stated(t *testing.T, pool bool, share float64) float64 {
 	sum := 0.0
-	weights, inverse := x.weights(t)
+	weights, inverse := x.weights(t, pool)
 	for i, w := range weights {
 		sum += w * w / float64(x.levels[i].objects) * (inverse[i] - (2*share-1)*(2*share-1)) / 4
 	}
@@ -137,9 +148,9 @@ func (x numbers) stated(t *testing.T, share float64) float64 {
 }
 
 // concentration is ΣW²/n_l.
-func (x numbers) concentration(t *testing.T) float64 {
+func (x numbers) concentration(t *testing.T, pool bool) float64 {
 	sum := 0.0
-	weights, _ := x.weights(t)
+	weights, _ := x.weights(t, pool)
 	for i, w := range weights {
 		sum += w * w / float64(x.levels[i].objects)
 	}
@@ -192,7 +203,7 @@ func TestMeanIntervalCovers(t *testing.T) {
 		covered := stattest.Coverage{Short: tooShort}
 		for range surveys {
 			f := mean(t, r, 0.95, meanSurvey(t, random, r, x, c.levels)...)
-			covered.Add(f.Estimate-center, (f.High-f.Low)/2)
+			covered.Add(middleOf(f)-center, (f.High-f.Low)/2)
 		}
 		covered.Held(c.least, c.most).Holds(t, "ε %v: the interval holds the mean", c.levels)
 		if c.most < 1 {
@@ -265,7 +276,7 @@ func TestMeanRefuses(t *testing.T) {
 		{"two and three ends", 0.9, []Counts{good, {one, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
 		{"ε=0", 0.9, []Counts{{privacy.Epsilon{}, []int64{1, 2}}}, "ε=0"},
 	} {
-		got, err := Mean(c.confidence, newRange(t, 0, 1), c.levels...)
+		got, err := Mean(Options{Confidence: c.confidence}, newRange(t, 0, 1), c.levels...)
 		if got != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
@@ -274,7 +285,7 @@ func TestMeanRefuses(t *testing.T) {
 
 // TestTheZeroRangeHasNoMean averages over a range that [rrchain.NewRange] did not make, or made with an error.
 func TestTheZeroRangeHasNoMean(t *testing.T) {
-	if _, err := Mean(0.9, rrchain.Range{}, Counts{eps(t, "1"), []int64{1, 2}}); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, Counts{eps(t, "1"), []int64{1, 2}}); !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("no ErrInvalid but %v", err)
 	}
 }
@@ -283,7 +294,7 @@ func TestTheZeroRangeHasNoMean(t *testing.T) {
 func TestAMeanIsANumber(t *testing.T) {
 	for _, r := range []rrchain.Range{newRange(t, -1e300, 1e300), newRange(t, 0, math.MaxFloat64), newRange(t, -8e307, 8e307)} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
-			f, err := Mean(0.95, r, Counts{fromNano(t, 1), counts})
+			f, err := Mean(Options{Confidence: 0.95}, r, Counts{fromNano(t, 1), counts})
 			if f != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) {
 				t.Errorf("[%v, %v], %v: %+v, %v", r.Low(), r.High(), counts, f, err)
 			}
@@ -293,7 +304,12 @@ func TestAMeanIsANumber(t *testing.T) {
 
 func mean(t *testing.T, r rrchain.Range, confidence float64, levels ...Counts) Frequency {
 	t.Helper()
-	f, err := Mean(confidence, r, levels...)
+	return meanBy(t, r, Options{Confidence: confidence}, levels...)
+}
+
+func meanBy(t *testing.T, r rrchain.Range, o Options, levels ...Counts) Frequency {
+	t.Helper()
+	f, err := Mean(o, r, levels...)
 	if err != nil {
 		t.Fatal(err)
 	}

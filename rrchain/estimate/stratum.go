@@ -6,19 +6,23 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
-// stratum is the part of a population at one level. A response counts for the true value with
-// probability p, and for each other with q.
+// stratum is the part of a population at one level. A response counts for the true value with probability p = q + gap,
+// and for each other value with q. It implements [strata.Stratum]: the gain of a response for a value is (1 − q)/gap if it
+// counts for the value, and −q/gap if not.
 type stratum struct {
 	counts []int64
 	n      float64 // how many objects
-	own    float64 // p(1−p)
-	q      float64
-	gap    float64 // p − q
+	q, gap float64
+	// excess is by how much the variance of a gain is larger for objects that have the value than for others:
+	// (p(1−p) − q(1−q))/gap².
+	excess float64
 	// prior is the variance of one object's count if all values are equally common, up to a factor that
 	// is the same for all levels.
 	prior float64
+	bits  bool // a response counts for each value independently, given the true one: unary encoding
 }
 
 func newStratum(c Counts) (stratum, error) {
@@ -33,8 +37,9 @@ func newStratum(c Counts) (stratum, error) {
 	if err != nil {
 		return s, err
 	}
-	s.q = first.OneMinusPAA / float64(len(c.ByValue)-1)
-	s.own, s.gap = first.PAA*first.OneMinusPAA, gap(first)
+	m := float64(len(c.ByValue))
+	s.q, s.gap = first.OneMinusPAA/(m-1), gap(first)
+	s.excess = (m - 2) * s.q / s.gap // p(1−p) − q(1−q) = (p−q)(1−p−q), and p + (m−1)q = 1
 	s.prior = 1
 	return s, nil
 }
@@ -54,7 +59,7 @@ func countStratum(c Counts) (stratum, error) {
 		return stratum{}, fmt.Errorf("%w: %d values; a question has 2 to %d", rrchain.ErrInvalid, m, rrchain.MaxValues)
 	}
 	if c.Epsilon.IsZero() {
-		return stratum{}, fmt.Errorf("%w: responses at ε=0 tell nothing", rrchain.ErrInvalid)
+		return stratum{}, fmt.Errorf("%w: responses at ε=0 carry no information", rrchain.ErrInvalid)
 	}
 	for v, count := range c.ByValue {
 		if count < 0 {
@@ -64,27 +69,51 @@ func countStratum(c Counts) (stratum, error) {
 	return stratum{counts: c.ByValue}, nil
 }
 
-// share returns the unbiased estimate for value v.
-func (s stratum) share(v int) float64 { return (float64(s.counts[v])/s.n - s.q) / s.gap }
+// Objects returns the number of responses.
+func (s stratum) Objects() float64 { return s.n }
+
+// Share returns the unbiased estimate for value v.
+func (s stratum) Share(v int) float64 { return (float64(s.counts[v])/s.n - s.q) / s.gap }
+
+// Noise returns the variance of a gain, a + b·share.
+func (s stratum) Noise(int, []float64) (a, b float64) {
+	return s.q * (1 - s.q) / (s.gap * s.gap), s.excess
+}
+
+// Step returns the difference of the two gains.
+func (s stratum) Step(int) float64 { return 1 / s.gap }
+
+// Weight is the inverse of the variance when all values are equally common, up to a constant.
+func (s stratum) Weight() float64 { return s.n * s.gap * s.gap / s.prior }
+
+// Covariance returns that of two gains in the response of an object drawn at random.
+func (s stratum) Covariance(shares []float64) func(u, v int) float64 {
+	return func(u, v int) float64 {
+		ofU, ofV := s.q+s.gap*shares[u], s.q+s.gap*shares[v] // how often a response counts for them
+		switch {
+		case u == v:
+			return ofU * (1 - ofU) / (s.gap * s.gap)
+		case s.bits:
+			return -shares[u] * shares[v]
+		}
+		return -ofU * ofV / (s.gap * s.gap)
+	}
+}
 
 // variance returns the variance of the estimate of a value whose true share is given.
 func (s stratum) variance(share float64) float64 {
-	return (share*s.own + (1-share)*s.q*(1-s.q)) / (s.n * s.gap * s.gap)
+	a, b := s.Noise(0, nil)
+	return (a + b*share) / s.n
 }
 
-// weight is the inverse of the variance when all values are equally common, up to a constant.
-func (s stratum) weight() float64 { return s.n * s.gap * s.gap / s.prior }
-
-// pooled is a population over several levels.
-type pooled struct {
+// population is one or more levels.
+type population struct {
 	values int
 	parts  []stratum
-	n      float64
-	weight float64
 }
 
-func pool[C any](levels []C, stratify func(C) (stratum, error)) (pooled, error) {
-	var all pooled
+func newPopulation[C any](levels []C, stratify func(C) (stratum, error)) (population, error) {
+	var all population
 	for _, level := range levels {
 		part, err := stratify(level)
 		if err != nil {
@@ -96,8 +125,6 @@ func pool[C any](levels []C, stratify func(C) (stratum, error)) (pooled, error) 
 		all.values = len(part.counts)
 		if part.n > 0 {
 			all.parts = append(all.parts, part)
-			all.n += part.n
-			all.weight += part.weight()
 		}
 	}
 	if len(all.parts) == 0 {
@@ -106,38 +133,10 @@ func pool[C any](levels []C, stratify func(C) (stratum, error)) (pooled, error) 
 	return all, nil
 }
 
-func (all pooled) share(v int) float64 {
-	sum := 0.0
-	for _, part := range all.parts {
-		sum += part.weight() / all.weight * part.share(v)
+func (all population) shares(o strata.Options) []Frequency {
+	shares := make([]Frequency, all.values)
+	for v, e := range strata.Combine(all.parts, all.values, o) {
+		shares[v] = Frequency{e.Share, e.StdErr, e.Low, e.High}
 	}
-	return sum
-}
-
-// variance adds to the variance of the responses that of the partition: the weighted share differs
-// from the population's by which objects happen to be at which level, as in sampling without
-// replacement, by S²(Σ W²/n − 1/N) with S² = share(1−share)·N/(N−1). It is 0 for a single level.
-func (all pooled) variance(share float64) float64 {
-	responses, partition := 0.0, -1/all.n
-	for _, part := range all.parts {
-		w := part.weight() / all.weight
-		responses += w * w * part.variance(share)
-		partition += w * w / part.n
-	}
-	if len(all.parts) == 1 {
-		return responses
-	}
-	spread := share * (1 - share) * all.n / (all.n - 1)
-	return responses + spread*max(partition, 0)
-}
-
-// sampling is the variance of the estimate for value v if every object was drawn from a population at
-// random: its response then counts for v with one and the same probability at each level.
-func (all pooled) sampling(v int) float64 {
-	sum, share := 0.0, min(max(all.share(v), 0), 1)
-	for _, part := range all.parts {
-		w, often := part.weight()/all.weight, part.q+part.gap*share
-		sum += w * w * often * (1 - often) / (part.n * part.gap * part.gap)
-	}
-	return sum
+	return shares
 }

@@ -15,14 +15,19 @@ type UnaryCounts struct {
 	ByValue []int64         // one count for each of the m values, at most Objects
 }
 
-// UnaryFrequencies returns the share of each value in the whole population from responses in unary
-// encoding, each object counted once, at the level it has reached.
+// UnaryFrequencies returns the share of each value from responses in unary encoding, each object counted once, at the
+// level it has reached.
 //
-// Within one level the estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1). Levels are combined
-// with weights proportional to the inverse of their variance when all values are equally common.
-// Everything else, the errors included, is as for [Frequencies].
-func UnaryFrequencies(confidence float64, levels ...UnaryCounts) ([]Frequency, error) {
-	return shares(confidence, levels, newUnaryStratum)
+// Within one level the estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1). With [Options.Pool] the weights of levels are
+// proportional to the inverse of their variance when all values are equally common. Everything else, the errors included,
+// is as for [Frequencies].
+func UnaryFrequencies(o Options, levels ...UnaryCounts) ([]Frequency, error) {
+	return shares(o, levels, newUnaryStratum)
+}
+
+// UnaryDisagreement is [Disagreement] for responses in unary encoding.
+func UnaryDisagreement(levels ...UnaryCounts) (float64, error) {
+	return disagreement(levels, newUnaryStratum)
 }
 
 // UnaryVariance returns, for each value, the exact variance of the estimate in unary encoding from a
@@ -58,7 +63,8 @@ func unaryStratum(c Counts, n float64) (stratum, error) {
 	}
 	s.n = n
 	s.q, s.gap = bit.OneMinusPAA, gap(bit)/2
-	s.own = 0.25
+	s.excess = 1 // (1/4 − q(1−q))/(1/2 − q)²
+	s.bits = true
 	often := s.q + s.gap/float64(len(c.ByValue))
 	s.prior = often * (1 - often)
 	return s, nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -107,28 +108,27 @@ func TestUnaryEstimateIsUnbiasedForEveryPopulation(t *testing.T) {
 }
 
 func (x experiment) checkUnary(t *testing.T) {
+	for _, pool := range []bool{false, true} {
+		x.checkUnaryMoments(t, pool)
+	}
+}
+
+func (x experiment) checkUnaryMoments(t *testing.T, pool bool) {
 	mean, square, total := make([]float64, x.m), make([]float64, x.m), 0.0
 	x.enumerateUnary(t, func(probability float64, levels []UnaryCounts) {
 		total += probability
-		for v, f := range estimateUnary(t, 0.9, levels...) {
+		for v, f := range estimateUnaryBy(t, Options{Confidence: 0.9, Pool: pool}, levels...) {
 			mean[v] += probability * f.Estimate
 			square[v] += probability * (f.Estimate - x.share(v)) * (f.Estimate - x.share(v))
 		}
 	})
 	wantNear(t, "the sum of all probabilities", total, 1, 1e-12)
-	var sizes []UnaryCounts
-	for _, level := range x.levels {
-		sizes = append(sizes, UnaryCounts{eps(t, level.epsilon), int64(level.objects), make([]int64, x.m)})
-	}
-	stated, err := pool(sizes, newUnaryStratum)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stated := x.stated(t, true).law(pool, false)
 	for v := range x.m {
 		if math.Abs(mean[v]-x.share(v)) > 1e-12 {
 			t.Errorf("%v: the mean estimate of value %d is %v, want %v", x, v, mean[v], x.share(v))
 		}
-		wantNear(t, fmt.Sprintf("%v: the variance for value %d", x, v), stated.variance(x.share(v)), square[v], 1e-11)
+		wantNear(t, fmt.Sprintf("%v: the variance for value %d", x, v), stated.at(x.share(v)), square[v], 1e-11)
 	}
 	if len(x.levels) == 1 {
 		truth := Counts{eps(t, x.levels[0].epsilon), make([]int64, x.m)}
@@ -188,12 +188,12 @@ func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
 	covered := covers(len(holders))
 	for range surveys {
 		for v, f := range estimateUnary(t, 0.95, unarySurvey(random, source, holders, levels, sizes)...) {
-			covered[v].Add(f.Estimate-float64(holders[v])/2500, (f.High-f.Low)/2)
+			covered[v].Add(middleOf(f)-float64(holders[v])/2500, (f.High-f.Low)/2)
 		}
 	}
 	for v, c := range covered {
-		c.Held(0.945, 0.955).Holds(t, "value %d: the interval holds the true share", v)
-		c.HeldShort(0.945, 0.955).Fails(t, "value %d: an interval that is too short holds it", v)
+		c.Held(0.945, 0.96).Holds(t, "value %d: the interval holds the true share", v)
+		c.HeldShort(0.945, 0.96).Fails(t, "value %d: an interval that is too short holds it", v)
 	}
 }
 
@@ -230,29 +230,32 @@ func hand(random *rand.Rand, left []int, size int) []int {
 	return taken
 }
 
-// TestUnaryIntervalIsTheNormalOne checks the parts of a Frequency against each other.
-func TestUnaryIntervalIsTheNormalOne(t *testing.T) {
+// TestUnaryIntervalIsTheScoreInterval computes all parts of a Frequency from the formulas.
+func TestUnaryIntervalIsTheScoreInterval(t *testing.T) {
 	for _, levels := range [][]UnaryCounts{
 		{{eps(t, "1"), 60, []int64{30, 20, 10}}},
 		{{eps(t, "1"), 60, []int64{60, 0, 13}}},
 		{{eps(t, "1"), 60, []int64{60, 0, 1}}, {eps(t, "2"), 30, []int64{17, 8, 9}}},
 	} {
-		all, err := pool(levels, newUnaryStratum)
-		if err != nil {
-			t.Fatal(err)
+		var all described
+		for _, c := range levels {
+			all = append(all, describe(t, true, len(c.ByValue), c.Epsilon, float64(c.Objects)))
 		}
-		for _, f := range estimateUnary(t, 0.9, levels...) {
-			const z = 1.64485362695147308 // from mpmath
-			wantNear(t, "squared standard error", f.StdErr*f.StdErr, all.variance(math.Min(1, math.Max(0, f.Estimate))), 1e-14)
-			wantNear(t, "half the interval", (f.High-f.Low)/2, z*f.StdErr, 1e-13)
-			wantNear(t, "middle of the interval", add(f.High, f.Low), 2*f.Estimate, 1e-13)
+		for _, o := range optionsOf(0.9) {
+			for v, f := range estimateUnaryBy(t, o, levels...) {
+				shares := make([]float64, len(levels))
+				for i, c := range levels {
+					shares[i] = estimateUnary(t, 0.5, c)[v].Estimate
+				}
+				all.check(t, o, 1.64485362695147308, shares, f) // the quantile is from mpmath
+			}
 		}
 	}
 }
 
-// TestUnaryLevelsCountByPrecision combines two levels by hand, with the inverse variances for equally common
+// TestPooledUnaryLevelsCountByPrecision combines two levels by hand, with the inverse variances for equally common
 // values as the weights.
-func TestUnaryLevelsCountByPrecision(t *testing.T) {
+func TestPooledUnaryLevelsCountByPrecision(t *testing.T) {
 	low, high := UnaryCounts{eps(t, "0.5"), 60, []int64{30, 20, 24}}, UnaryCounts{eps(t, "2"), 120, []int64{50, 30, 40}}
 	inverse := func(c UnaryCounts) float64 {
 		q := 1 / (math.Exp(c.Epsilon.Float64()) + 1)
@@ -260,7 +263,7 @@ func TestUnaryLevelsCountByPrecision(t *testing.T) {
 	}
 	wLow, wHigh := inverse(low), inverse(high)
 	alone, other := estimateUnary(t, 0.9, low), estimateUnary(t, 0.9, high)
-	for v, f := range estimateUnary(t, 0.9, low, high) {
+	for v, f := range estimateUnaryBy(t, Options{Confidence: 0.9, Pool: true}, low, high) {
 		want := (wLow*alone[v].Estimate + wHigh*other[v].Estimate) / (wLow + wHigh)
 		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, want, 1e-13)
 	}
@@ -295,9 +298,9 @@ func TestUnaryEstimateAtTheEdges(t *testing.T) {
 		{eps(t, "1"), 1, append(make([]int64, rrchain.MaxValues-1), 1)},
 	} {
 		for _, levels := range [][]UnaryCounts{{c}, {c, c}} {
-			for v, f := range estimateUnary(t, math.Nextafter(1, 0), levels...) {
-				if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) {
-					t.Fatalf("ε=%v, %d levels, value %d: %+v", c.Epsilon, len(levels), v, f)
+			for _, o := range optionsOf(math.Nextafter(1, 0))[:pace.Tries(2, 4, 4)] {
+				for v, f := range estimateUnaryBy(t, o, levels...) {
+					wantFinite(t, f, "ε=%v, %d levels, value %d", c.Epsilon, len(levels), v)
 				}
 			}
 		}
@@ -340,7 +343,7 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		{"ε=0", 0.9, []UnaryCounts{{privacy.Epsilon{}, 4, []int64{1, 2}}}, "ε=0"},
 		{"ε=0 in the second level", 0.9, []UnaryCounts{good, {privacy.Epsilon{}, 0, []int64{0, 0}}}, "ε=0"},
 	} {
-		got, err := UnaryFrequencies(c.confidence, c.levels...)
+		got, err := UnaryFrequencies(Options{Confidence: c.confidence}, c.levels...)
 		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
@@ -460,7 +463,12 @@ func TestForARareValueTheyMeetAtThreeE(t *testing.T) {
 
 func estimateUnary(t *testing.T, confidence float64, levels ...UnaryCounts) []Frequency {
 	t.Helper()
-	got, err := UnaryFrequencies(confidence, levels...)
+	return estimateUnaryBy(t, Options{Confidence: confidence}, levels...)
+}
+
+func estimateUnaryBy(t *testing.T, o Options, levels ...UnaryCounts) []Frequency {
+	t.Helper()
+	got, err := UnaryFrequencies(o, levels...)
 	if err != nil {
 		t.Fatal(err)
 	}

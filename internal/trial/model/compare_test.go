@@ -372,29 +372,32 @@ func responsesOnPaper(q ledger.Question, e int64) []string {
 	return q.Values
 }
 
-// sharesOf estimates the shares of a question's values from counts of responses.
-func sharesOf(t testing.TB, q ledger.Question, counts []estimate.UnaryCounts) []estimate.Frequency {
+// sharesOf estimates the shares of a question's values from counts of responses, and tests whether levels agree.
+func sharesOf(t testing.TB, q ledger.Question, counts []estimate.UnaryCounts) (shares []estimate.Frequency, p float64) {
 	t.Helper()
-	if q.Encoding == ledger.Unary {
-		shares, err := estimate.UnaryFrequencies(0.95, counts...)
-		kit.Must(t, err)
-		return shares
-	}
-	if q.Mechanism != nil {
+	o := estimate.Options{Confidence: 0.95}
+	var err, failed error
+	switch {
+	case q.Encoding == ledger.Unary:
+		shares, err = estimate.UnaryFrequencies(o, counts...)
+		p, failed = estimate.UnaryDisagreement(counts...)
+	case q.Mechanism != nil:
 		outputs := make([]finiteestimate.Counts, len(counts))
 		for i, c := range counts {
 			level, _ := q.Mechanism.Family.Level(c.Epsilon)
 			outputs[i] = finiteestimate.Counts{Mechanism: level, ByOutput: c.ByValue}
 		}
-		shares, err := finiteestimate.Frequencies(0.95, outputs...)
-		kit.Must(t, err)
-		return shares
+		shares, err = finiteestimate.Frequencies(o, outputs...)
+		p, failed = finiteestimate.Disagreement(outputs...)
+	default:
+		direct := make([]estimate.Counts, len(counts))
+		for i, c := range counts {
+			direct[i] = estimate.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
+		}
+		shares, err = estimate.Frequencies(o, direct...)
+		p, failed = estimate.Disagreement(direct...)
 	}
-	direct := make([]estimate.Counts, len(counts))
-	for i, c := range counts {
-		direct[i] = estimate.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
-	}
-	shares, err := estimate.Frequencies(0.95, direct...)
 	kit.Must(t, err)
-	return shares
+	kit.Must(t, failed)
+	return shares, p
 }

@@ -708,8 +708,12 @@ func (one moveEstimate) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	want := ledger.Estimate{Question: q.Name, Event: uint64(len(g.paper.log))}
-	for i, s := range sharesOf(g, q, counts) {
+	want := ledger.Estimate{Question: q.Name, Method: ledger.MethodLevel, Covers: ledger.CoversPanel, Event: uint64(len(g.paper.log))}
+	shares, p := sharesOf(g, q, counts)
+	if len(counts) > 1 {
+		want.Method, want.Disagreement = ledger.MethodStratified, &p
+	}
+	for i, s := range shares {
 		want.Values = append(want.Values, ledger.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
 	}
 	for _, level := range counts {

@@ -39,7 +39,7 @@ func (d *paperDeal) forget(name string) {
 	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
 	for i, one := range d.deliveries {
 		if one.Object == name {
-			d.deliveries[i] = ledger.Delivery{Response: ledger.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Erased: true}
+			d.deliveries[i] = ledger.Delivery{Response: ledger.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Sale: one.Sale, Channel: one.Channel, Erased: true}
 		}
 	}
 	if i := slices.Index(d.Objects, name); d.granted.Number != 0 && i >= 0 {
@@ -388,6 +388,8 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	d.status = dealSold
 	d.sale = ledger.Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
 	m.write("sale", "")
+	question, _ := m.question(t.Question)
+	channel, _ := vocabulary.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
 	for _, n := range t.lines {
 		ev := m.write("sold", n.name)
 		if n.verdict != reused {
@@ -399,7 +401,7 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 		}
 		m.people[n.name].earned += n.price
 		recorded := ledger.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
-		d.deliveries = append(d.deliveries, ledger.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev)})
+		d.deliveries = append(d.deliveries, ledger.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev), Sale: d.sale.Number, Channel: channel})
 	}
 }
 

@@ -74,7 +74,7 @@ func (a answers) share() (estimate.Frequency, error) {
 	for _, level := range slices.SortedFunc(maps.Keys(byLevel), privacy.Epsilon.Compare) {
 		counts = append(counts, estimate.Counts{Epsilon: level, ByValue: byLevel[level]})
 	}
-	shares, err := estimate.Frequencies(0.95, counts...)
+	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95}, counts...)
 	if err != nil {
 		return estimate.Frequency{}, err
 	}

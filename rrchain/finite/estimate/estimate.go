@@ -1,4 +1,4 @@
-// Package estimate tells from responses how common the inputs of finite mechanisms are (package finite), with the
+// Package estimate estimates from responses how common the inputs of finite mechanisms are (package finite), with the
 // uncertainty of that.
 //
 // It is apart from package finite because it needs floating-point linear algebra, and chains and their verification do not.
@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
+	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
 func invalid(format string, args ...any) error {
@@ -25,21 +27,19 @@ type Counts struct {
 	ByOutput  []int64        // one count for each output
 }
 
-// Frequencies returns the share of each input in the whole population from the responses of its objects, each counted
-// once, at the level it has reached. confidence is the nominal coverage of the interval, such as 0.95.
+// Frequencies returns the share of each input from the responses of objects, each counted once, at the level it has
+// reached.
 //
 // Within one level the estimate is G·(n_o/n) with the matrix G of least variance, when all inputs are equally
 // common, among those with G·Mᵀ = 1: so it is unbiased whatever the shares are, and the shares add up to 1.
 // G is Mᵀ's inverse where it has one, as in randomized response, and by weighted least squares
 // (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹ otherwise, where D has the mean probability of each output on its diagonal. Levels, whose
-// mechanisms may differ, are combined with weights proportional to the inverse of their variance, summed over
-// the inputs, when all are equally common. The weights do not depend on the responses, so the combination stays
-// unbiased, provided that how high an object's level is has nothing to do with its input; where it may, estimate
-// each level apart.
+// mechanisms may differ, are combined as [estimate.Options] says: each in proportion to its objects, or with Pool by
+// weights proportional to the inverse of their variance, summed over the inputs, when all are equally common. The weights
+// do not depend on the responses.
 //
-// The standard error is that of the responses of a fixed population (plug-in for the true shares), plus, for
-// several levels, that of having parted the population among them at random. The interval is the normal
-// approximation: trust it from about 30 responses on.
+// The standard error and the interval are those of package rrchain/estimate, with the estimates of the other inputs in the
+// place of their shares.
 //
 // For randomized response all of this is what package rrchain/estimate does. For unary encoding that package counts
 // each bit alone; here whole rows of bits are counted, and the estimate is better (its variance is half for 2
@@ -48,23 +48,31 @@ type Counts struct {
 // Frequencies returns [finite.ErrInvalid] for no responses, a negative count, one of an output that never happens, different
 // numbers of inputs, a confidence not strictly between 0 and 1, or a mechanism that does not tell the inputs apart:
 // if the laws of its outputs given each input are linearly dependent, or nearly so, 10⁹ times nearer in one
-// direction than in another, or so near that a variance is beyond all float64 numbers.
-func Frequencies(confidence float64, levels ...Counts) ([]estimate.Frequency, error) {
-	if !(confidence > 0 && confidence < 1) {
-		return nil, invalid("confidence %v is not between 0 and 1", confidence)
+// direction than in another, or so near that squares are beyond all float64 numbers.
+func Frequencies(o estimate.Options, levels ...Counts) ([]estimate.Frequency, error) {
+	if !(o.Confidence > 0 && o.Confidence < 1) {
+		return nil, invalid("confidence %v is not between 0 and 1", o.Confidence)
 	}
-	all, err := pool(levels)
+	parts, err := newParts(levels)
 	if err != nil {
 		return nil, err
 	}
-	z := math.Sqrt2 * math.Erfinv(confidence)
-	shares := all.shares()
-	result := make([]estimate.Frequency, len(shares))
-	for x, share := range shares {
-		stdErr := math.Sqrt(all.variance(x, populated(shares, x)))
-		result[x] = estimate.Frequency{Estimate: share, StdErr: stdErr, Low: share - z*stdErr, High: share + z*stdErr}
+	options := strata.Options{Pool: o.Pool, Population: o.Population, Z: math.Sqrt2 * math.Erfinv(o.Confidence)}
+	shares := make([]estimate.Frequency, parts[0].inputs)
+	for x, e := range strata.Combine(parts, len(shares), options) {
+		shares[x] = estimate.Frequency{Estimate: e.Share, StdErr: e.StdErr, Low: e.Low, High: e.High}
 	}
-	return result, nil
+	return shares, nil
+}
+
+// Disagreement tests whether all levels have the same shares, as [estimate.Disagreement] does. Errors are those of
+// [Frequencies].
+func Disagreement(levels ...Counts) (float64, error) {
+	parts, err := newParts(levels)
+	if err != nil {
+		return 0, err
+	}
+	return strata.Disagreement(parts, parts[0].inputs), nil
 }
 
 // Variance returns, for each input, the variance of the estimate from a fixed population of objects, as many with
@@ -91,7 +99,8 @@ func Variance(m *finite.Matrix, truth []int64) ([]float64, error) {
 		shares[x] = float64(count) / n
 	}
 	for x := range variances {
-		variances[x] = e.spread(x, shares) / n
+		a, b := e.Noise(x, shares)
+		variances[x] = (a + b*shares[x]) / n
 	}
 	return variances, nil
 }
@@ -112,14 +121,21 @@ func total(counts []int64) (float64, error) {
 type estimator struct {
 	inputs, outputs int
 	gain            []float64 // by input, then output: G
+	laws            []float64 // by input, then output: the probabilities
 	variance        []float64 // by input, then true input: of the gain of one response
-	prior           float64   // the variance of one response of an object drawn at random, all inputs equally common
+	// excess is by how much that variance is larger if the input is the true one, by input, then another input. It is
+	// computed from differences between laws, because it is far smaller than the variances at a small ε.
+	excess []float64
+	prior  float64 // the variance of one response of an object drawn at random, all inputs equally common
 }
 
 // faint is the least singular value of a mechanism, in relation to its largest, that an estimate is made from.
 const faint = 1e-9
 
-// newEstimator computes G. All of it is told from differences between laws and their mean, which are taken before
+// largest bounds variances and squares of gains, so that no sum or product of a few of them is infinite.
+const largest = 1e250
+
+// newEstimator computes G. All of it is computed from differences between laws and their mean, which are taken before
 // rounding: so a small ε costs no digits. With W = D^−½(M − mean)ᵀ, whose columns add up to zero, and its
 // pseudo-inverse W⁺, the gain of an output is 1/k + W⁺D^−½, less its mean, which is 1/k.
 func newEstimator(m *finite.Matrix) (*estimator, error) {
@@ -142,7 +158,7 @@ func newEstimator(m *finite.Matrix) (*estimator, error) {
 		}
 	}
 	e.spreadOut(m)
-	if math.IsInf(e.prior, 0) || math.IsNaN(e.prior) {
+	if !(e.prior < largest) || slices.ContainsFunc(e.gain, func(g float64) bool { return !(g*g < largest) }) {
 		return nil, alike
 	}
 	return e, nil
@@ -209,28 +225,53 @@ func pseudoInverse(w *mat.Dense, rank int) (*mat.Dense, bool) {
 
 // spreadOut computes the variances of the gains of one response.
 func (e *estimator) spreadOut(m *finite.Matrix) {
-	e.variance = make([]float64, e.inputs*e.inputs)
-	laws := make([][]float64, e.inputs)
-	for x := range laws {
-		laws[x] = law(m, x)
-	}
+	mean := meanLaw(m)
+	e.laws, e.variance, e.excess = make([]float64, 0, len(e.gain)), make([]float64, e.inputs*e.inputs), make([]float64, e.inputs*e.inputs)
+	away := make([]float64, 0, len(e.gain)) // the laws, less their mean
 	for x := range e.inputs {
-		gain := e.gain[x*e.outputs : (x+1)*e.outputs]
-		for truth := range e.inputs {
-			mean := 0.0
-			if truth == x {
-				mean = 1
-			}
-			squares := 0.0
-			for o, p := range laws[truth] {
-				squares += p * (gain[o] - mean) * (gain[o] - mean)
-			}
-			e.variance[x*e.inputs+truth] = squares
-			e.prior += squares / float64(e.inputs)
+		e.laws = append(e.laws, law(m, x)...)
+		for o := range e.outputs {
+			difference, _ := new(big.Rat).Sub(m.At(x, o), mean[o]).Float64()
+			away = append(away, difference)
 		}
-		even := 1 / float64(e.inputs)
+	}
+	even := 1 / float64(e.inputs)
+	for x := range e.inputs {
+		gains, own := e.row(e.gain, x), e.spread(x, x)
+		for truth := range e.inputs {
+			squares := e.spread(x, truth)
+			e.variance[x*e.inputs+truth] = squares
+			e.prior += squares * even
+			// Of two ways, the one in which smaller numbers are subtracted.
+			excess := own - squares
+			if max(own, squares) > 1 && truth != x {
+				excess = -1
+				for o, g := range gains {
+					excess += (away[x*e.outputs+o] - away[truth*e.outputs+o]) * g * g
+				}
+			}
+			e.excess[x*e.inputs+truth] = excess
+		}
 		e.prior += even * (1 - even) // that of the object's input
 	}
+}
+
+// spread returns the variance of the gain for input x in the response of an object with the input truth.
+func (e *estimator) spread(x, truth int) float64 {
+	mean, squares := 0.0, 0.0
+	if truth == x {
+		mean = 1
+	}
+	for o, p := range e.row(e.laws, truth) {
+		gain := e.gain[x*e.outputs+o] - mean
+		squares += p * gain * gain
+	}
+	return squares
+}
+
+// row returns the row of a matrix of outputs, by input.
+func (e *estimator) row(matrix []float64, input int) []float64 {
+	return matrix[input*e.outputs : (input+1)*e.outputs]
 }
 
 // law returns the probabilities of the outputs given an input.
@@ -252,16 +293,39 @@ func happens(m *finite.Matrix, output int) bool {
 	return false
 }
 
-// spread returns the mean variance of the gain for input x if the true shares are given.
-func (e *estimator) spread(x int, shares []float64) float64 {
-	sum := 0.0
-	for truth, share := range shares {
-		sum += share * e.variance[x*e.inputs+truth]
+// Noise returns the variance of the gain for input x, a + b·share, if the other inputs are distributed as estimated.
+func (e *estimator) Noise(x int, estimates []float64) (a, b float64) {
+	for other, share := range others(estimates, x) {
+		a += share * e.variance[x*e.inputs+other]
+		b += share * e.excess[x*e.inputs+other]
 	}
-	return sum
+	return a, b
 }
 
-// part is the responses of one mechanism.
+// Step returns how far apart the gains for input x are.
+func (e *estimator) Step(x int) float64 {
+	gains := e.row(e.gain, x)
+	return slices.Max(gains) - slices.Min(gains)
+}
+
+// Covariance returns that of two gains in the response of an object drawn at random.
+func (e *estimator) Covariance(shares []float64) func(u, v int) float64 {
+	often := make([]float64, e.outputs)
+	for x, share := range shares {
+		for o, p := range e.row(e.laws, x) {
+			often[o] += share * p
+		}
+	}
+	return func(u, v int) float64 {
+		sum := 0.0
+		for o, p := range often {
+			sum += p * (e.gain[u*e.outputs+o] - shares[u]) * (e.gain[v*e.outputs+o] - shares[v])
+		}
+		return sum
+	}
+}
+
+// part is the responses of one mechanism. It implements [strata.Stratum].
 type part struct {
 	*estimator
 	counts []int64
@@ -288,8 +352,11 @@ func newPart(c Counts) (part, error) {
 	return part{e, c.ByOutput, n}, err
 }
 
-// share returns the estimate for input x.
-func (p part) share(x int) float64 {
+// Objects returns the number of responses.
+func (p part) Objects() float64 { return p.n }
+
+// Share returns the estimate for input x.
+func (p part) Share(x int) float64 {
 	sum := 0.0
 	for o, count := range p.counts {
 		sum += float64(count) / p.n * p.gain[x*p.outputs+o]
@@ -297,83 +364,45 @@ func (p part) share(x int) float64 {
 	return sum
 }
 
-// weight is the inverse of the variance, summed over the inputs, when all are equally common.
-func (p part) weight() float64 { return p.n / p.prior }
+// Weight is the inverse of the variance, summed over the inputs, when all are equally common.
+func (p part) Weight() float64 { return p.n / p.prior }
 
-// pooled is a population over several levels.
-type pooled struct {
-	parts  []part
-	n      float64
-	weight float64
-}
-
-func pool(levels []Counts) (pooled, error) {
-	var all pooled
+// newParts returns the levels that have responses.
+func newParts(levels []Counts) ([]part, error) {
+	var parts []part
 	for i, level := range levels {
 		p, err := newPart(level)
 		if err != nil {
-			return all, err
+			return nil, err
 		}
 		if first := levels[0].Mechanism.Inputs(); first != p.inputs {
-			return all, invalid("mechanisms with %d and with %d inputs, that of level %d", first, p.inputs, i)
+			return nil, invalid("mechanisms with %d and with %d inputs, that of level %d", first, p.inputs, i)
 		}
 		if p.n > 0 {
-			all.parts = append(all.parts, p)
-			all.n += p.n
-			all.weight += p.weight()
+			parts = append(parts, p)
 		}
 	}
-	if len(all.parts) == 0 {
-		return all, invalid("no responses to estimate from")
+	if len(parts) == 0 {
+		return nil, invalid("no responses to estimate from")
 	}
-	return all, nil
+	return parts, nil
 }
 
-func (all pooled) shares() []float64 {
-	shares := make([]float64, all.parts[0].inputs)
-	for x := range shares {
-		for _, p := range all.parts {
-			shares[x] += p.weight() / all.weight * p.share(x)
-		}
-	}
-	return shares
-}
-
-// variance returns that of the estimate for input x, if the true shares are given. To the variance of the
-// responses that of the partition is added, as in package rrchain/estimate: the weighted share differs from the
-// population's by which objects happen to be at which level.
-func (all pooled) variance(x int, shares []float64) float64 {
-	responses, partition := 0.0, -1/all.n
-	for _, p := range all.parts {
-		w := p.weight() / all.weight
-		responses += w * w * p.spread(x, shares) / p.n
-		partition += w * w / p.n
-	}
-	if len(all.parts) == 1 {
-		return responses
-	}
-	return responses + shares[x]*(1-shares[x])*all.n/(all.n-1)*max(partition, 0)
-}
-
-// populated returns possible shares near estimated ones: that of input x as near as can be, the others in
-// proportion to what is above zero of theirs.
-func populated(estimates []float64, x int) []float64 {
-	shares := make([]float64, len(estimates))
-	others := 0.0
+// others returns how the objects that do not have input x are distributed among the other inputs: in proportion to the
+// estimates above zero, or evenly where there are none.
+func others(estimates []float64, x int) []float64 {
+	shares, sum := make([]float64, len(estimates)), 0.0
 	for i, e := range estimates {
-		shares[i] = min(max(e, 0), 1)
 		if i != x {
-			others += shares[i]
+			shares[i] = max(e, 0)
+			sum += shares[i]
 		}
 	}
 	for i := range shares {
-		switch {
-		case i == x:
-		case others > 0:
-			shares[i] *= (1 - shares[x]) / others
-		default:
-			shares[i] = (1 - shares[x]) / float64(len(shares)-1)
+		if shares[i] /= sum; sum == 0 {
+			shares[i] = 1 / float64(len(shares)-1)
 		}
 	}
+	shares[x] = 0
 	return shares
 }

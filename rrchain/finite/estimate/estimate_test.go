@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
+	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
 // mechanisms to estimate from: with as many outputs as inputs and with more, likely and unlikely ones.
@@ -84,17 +86,21 @@ func TestEstimateIsThatOfPackageRrchain(t *testing.T) {
 				there = append(there, estimate.Counts{Epsilon: eps(t, text), ByValue: byValue})
 			}
 			name := fmt.Sprintf("ε=%v, m=%d", epsilons, m)
-			got := must[[]estimate.Frequency](t)(Frequencies(0.9, here...))
-			for v, want := range must[[]estimate.Frequency](t)(estimate.Frequencies(0.9, there...)) {
-				wantNear(t, name+": estimate", got[v].Estimate, want.Estimate, 1e-11)
-				if epsilons[0] != "1000" {
-					wantNear(t, name+": standard error", got[v].StdErr, want.StdErr, 1e-11)
-				} else if got[v].StdErr > 1e-16 || want.StdErr > 1e-16 {
-					t.Errorf("%s: standard error is %v, want %v, where responses are the truth", name, got[v].StdErr, want.StdErr)
+			for _, o := range optionsOf(0.9) {
+				got := must[[]estimate.Frequency](t)(Frequencies(o, here...))
+				for v, want := range must[[]estimate.Frequency](t)(estimate.Frequencies(o, there...)) {
+					wantNear(t, name+": estimate", got[v].Estimate, want.Estimate, 1e-11)
+					if want.StdErr > 1e-16 {
+						wantNear(t, name+": standard error", got[v].StdErr, want.StdErr, 1e-11)
+					} else if got[v].StdErr > 1e-16 {
+						t.Errorf("%s: standard error is %v, want %v, where responses are the truth", name, got[v].StdErr, want.StdErr)
+					}
+					wantNear(t, name+": lower end", got[v].Low, want.Low, 1e-11)
+					wantNear(t, name+": upper end", got[v].High, want.High, 1e-11)
 				}
-				wantNear(t, name+": lower end", got[v].Low, want.Low, 1e-11)
-				wantNear(t, name+": upper end", got[v].High, want.High, 1e-11)
 			}
+			p := must[float64](t)(Disagreement(here...))
+			wantNear(t, name+": p-value", p, must[float64](t)(estimate.Disagreement(there...)), 1e-6)
 			variances := must[[]float64](t)(Variance(here[0].Mechanism, here[0].ByOutput))
 			for v, want := range must[[]float64](t)(estimate.Variance(there[0])) {
 				if epsilons[0] != "1000" { // there float64 does not see what is left of a variance of 10⁻⁴³⁵
@@ -141,9 +147,9 @@ func TestEstimateBesideUnary(t *testing.T) {
 					}
 				}
 			}
-			rows := must[[]estimate.Frequency](t)(Frequencies(0.9, Counts{mechanism, counts}))
+			rows := must[[]estimate.Frequency](t)(Frequencies(estimate.Options{Confidence: 0.9}, Counts{mechanism, counts}))
 			seen := estimate.UnaryCounts{Epsilon: epsilon, Objects: n, ByValue: byValue}
-			bits := must[[]estimate.Frequency](t)(estimate.UnaryFrequencies(0.9, seen))
+			bits := must[[]estimate.Frequency](t)(estimate.UnaryFrequencies(estimate.Options{Confidence: 0.9}, seen))
 			for v := range m {
 				if math.Abs(rows[v].Estimate-bits[v].Estimate) > 1e-6 {
 					t.Errorf("m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
@@ -194,72 +200,108 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 }
 
 // TestEstimateIsUnbiased goes through all ways to part a small population into two levels with different mechanisms, and
-// all responses: the mean of the estimate is the true share, and its variance the one that the package states.
+// all responses. For each partition the mean of the stratified estimate is the true share. Over all of them that is also the mean of
+// the pooled one, and the variance is the one that the package states.
 func TestEstimateIsUnbiased(t *testing.T) {
 	low, high := subsets(t, 3, 2, rat("2")), unary(t, 3, rat("4"))
-	truths := []int{0, 1, 1, 1}
-	shares := []float64{0.25, 0.75, 0}
+	truths, shares := []int{0, 1, 1, 1}, []float64{0.25, 0.75, 0}
 	estimators := make(map[*finite.Matrix]*estimator)
 	for _, m := range []*finite.Matrix{low, high} {
 		estimators[m] = must[*estimator](t)(newEstimator(m))
 	}
 	for _, size := range []int{1, 2, 3, 4} { // of the lower level
-		mean, square, total, parted := make([]float64, 3), make([]float64, 3), 0.0, 0.0
-		var stated pooled
-		for lower := range 1 << len(truths) {
-			if ones(lower) != size {
-				continue
+		for _, pool := range []bool{false, true} {
+			mean, square, total, parted := make([]float64, 3), make([]float64, 3), 0.0, 0.0
+			var all []part
+			for lower := range 1 << len(truths) {
+				if ones(lower) != size {
+					continue
+				}
+				parted++
+				here := make([]float64, 3)
+				enumerate(t, truths, func(object int) *finite.Matrix {
+					if lower>>object&1 == 1 {
+						return low
+					}
+					return high
+				}, func(p float64, responses []int) {
+					levels := []Counts{{low, make([]int64, low.Outputs())}, {high, make([]int64, high.Outputs())}}
+					for object, response := range responses {
+						levels[1-lower>>object&1].ByOutput[response]++
+					}
+					all = parts(estimators, levels)
+					total += p
+					for x, e := range strata.Combine(all, 3, strata.Options{Pool: pool, Z: 1}) {
+						mean[x] += p * e.Share
+						here[x] += p * e.Share
+						square[x] += p * (e.Share - shares[x]) * (e.Share - shares[x])
+					}
+				})
+				for x := range here {
+					if !pool && math.Abs(here[x]-shares[x]) > 1e-12 {
+						t.Errorf("partition %b: the mean estimate for %d is %v, want %v", lower, x, here[x], shares[x])
+					}
+				}
 			}
-			parted++
-			enumerate(t, truths, func(object int) *finite.Matrix {
-				if lower>>object&1 == 1 {
-					return low
+			wantNear(t, "the sum of all probabilities", total/parted, 1, 1e-12)
+			for x := range mean {
+				if math.Abs(mean[x]/parted-shares[x]) > 1e-12 {
+					t.Errorf("%d at the lower level: the mean estimate for %d is %v, want %v", size, x, mean[x]/parted, shares[x])
 				}
-				return high
-			}, func(p float64, responses []int) {
-				levels := []Counts{{low, make([]int64, low.Outputs())}, {high, make([]int64, high.Outputs())}}
-				for object, response := range responses {
-					levels[1-lower>>object&1].ByOutput[response]++
-				}
-				stated = parts(estimators, levels)
-				total += p
-				for x, share := range stated.shares() {
-					mean[x] += p * share
-					square[x] += p * (share - shares[x]) * (share - shares[x])
-				}
-			})
-		}
-		wantNear(t, "the sum of all probabilities", total/parted, 1, 1e-12)
-		for x := range mean {
-			if math.Abs(mean[x]/parted-shares[x]) > 1e-12 {
-				t.Errorf("%d at the lower level: the mean estimate for %d is %v, want %v", size, x, mean[x]/parted, shares[x])
+				name := fmt.Sprintf("%d at the lower level, pool=%v: the variance for %d", size, pool, x)
+				wantNear(t, name, variance(all, x, shares, pool), square[x]/parted, 1e-10)
 			}
-			name := fmt.Sprintf("%d at the lower level: the variance for %d", size, x)
-			wantNear(t, name, stated.variance(x, shares), square[x]/parted, 1e-10)
-		}
-		if size == len(truths) {
-			for x, variance := range must[[]float64](t)(Variance(low, []int64{1, 3, 0})) {
-				wantNear(t, "Variance", variance, square[x]/parted, 1e-10)
+			if size == len(truths) {
+				for x, variance := range must[[]float64](t)(Variance(low, []int64{1, 3, 0})) {
+					wantNear(t, "Variance", variance, square[x]/parted, 1e-10)
+				}
 			}
 		}
 	}
 }
 
-// parts is pool with estimators made before: the enumeration asks for the same ones again and again.
-func parts(estimators map[*finite.Matrix]*estimator, levels []Counts) pooled {
-	var all pooled
+// variance is that of the estimate for input x over all partitions into levels of these sizes.
+func variance(all []part, x int, shares []float64, pool bool) float64 {
+	n, total, sum, between := 0.0, 0.0, 0.0, 0.0
+	weight := func(p part) float64 {
+		if pool {
+			return p.n / p.prior
+		}
+		return p.n
+	}
+	for _, p := range all {
+		n, total = n+p.n, total+weight(p)
+	}
+	for _, p := range all {
+		w := weight(p) / total
+		for truth, share := range shares {
+			sum += w * w * share * p.variance[x*p.inputs+truth] / p.n
+		}
+		between += w * w / p.n
+	}
+	return sum + shares[x]*(1-shares[x])*max(between-1/n, 0)*n/(n-1)
+}
+
+// parts is newParts with estimators made before: the enumeration asks for the same ones again and again.
+func parts(estimators map[*finite.Matrix]*estimator, levels []Counts) (all []part) {
 	for _, level := range levels {
 		p := part{estimator: estimators[level.Mechanism], counts: level.ByOutput}
 		for _, count := range level.ByOutput {
 			p.n += float64(count)
 		}
 		if p.n > 0 {
-			all.parts = append(all.parts, p)
-			all.n += p.n
-			all.weight += p.weight()
+			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// optionsOf lists the ways to combine levels.
+func optionsOf(confidence float64) []estimate.Options {
+	return []estimate.Options{
+		{Confidence: confidence}, {Confidence: confidence, Pool: true},
+		{Confidence: confidence, Population: true}, {Confidence: confidence, Pool: true, Population: true},
+	}
 }
 
 func ones(x int) (n int) {
@@ -314,27 +356,29 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 		shares[truths[i]] += 1.0 / 600
 		levelOf[i] = i % 3
 	}
-	coverage := slices.Repeat([]stattest.Coverage{{Short: 0.25}}, 4)
-	for range surveys {
-		random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
-		counts := make([]Counts, len(levels))
-		for i, m := range levels {
-			counts[i] = Counts{m, make([]int64, m.Outputs())}
-		}
-		for object, truth := range truths {
-			u, o, law := random.Float64(), 0, sums[levelOf[object]][truth]
-			for o < len(law)-1 && u >= law[o] {
-				o++
+	for _, o := range optionsOf(0.95)[:2] {
+		coverage := slices.Repeat([]stattest.Coverage{{Short: 0.25}}, 4)
+		for range surveys {
+			random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
+			counts := make([]Counts, len(levels))
+			for i, m := range levels {
+				counts[i] = Counts{m, make([]int64, m.Outputs())}
 			}
-			counts[levelOf[object]].ByOutput[o]++
+			for object, truth := range truths {
+				u, o, law := random.Float64(), 0, sums[levelOf[object]][truth]
+				for o < len(law)-1 && u >= law[o] {
+					o++
+				}
+				counts[levelOf[object]].ByOutput[o]++
+			}
+			for x, f := range must[[]estimate.Frequency](t)(Frequencies(o, counts...)) {
+				coverage[x].Add((f.Low+f.High)/2-shares[x], (f.High-f.Low)/2)
+			}
 		}
-		for x, f := range must[[]estimate.Frequency](t)(Frequencies(0.95, counts...)) {
-			coverage[x].Add(f.Estimate-shares[x], (f.High-f.Low)/2)
+		for x, c := range coverage {
+			c.Held(0.945, 0.965).Holds(t, "%+v, input %d: the interval holds the true share", o, x)
+			c.HeldShort(0.945, 0.965).Fails(t, "%+v, input %d: an interval that is too short holds it", o, x)
 		}
-	}
-	for x, c := range coverage {
-		c.Held(0.945, 0.955).Holds(t, "input %d: the interval holds the true share", x)
-		c.HeldShort(0.945, 0.955).Fails(t, "input %d: an interval that is too short holds it", x)
 	}
 }
 
@@ -342,9 +386,9 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 func TestEstimateAtTheEdges(t *testing.T) {
 	m := subsets(t, 3, 2, rat("2"))
 	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, math.MaxInt64, 0}, {0, 0, 1}} {
-		for _, levels := range [][]Counts{{{m, counts}}, {{m, counts}, {m, counts}}} {
-			sum := 0.0
-			for x, f := range must[[]estimate.Frequency](t)(Frequencies(math.Nextafter(1, 0), levels...)) {
+		for i, levels := range [][]Counts{{{m, counts}}, {{m, counts}, {m, counts}}} {
+			o, sum := optionsOf(math.Nextafter(1, 0))[i], 0.0
+			for x, f := range must[[]estimate.Frequency](t)(Frequencies(o, levels...)) {
 				sum += f.Estimate
 				if math.IsNaN(f.Estimate) || math.IsInf(f.Low, 0) || math.IsInf(f.High, 0) || !(f.StdErr >= 0) || f.Low > f.High {
 					t.Errorf("%v: input %d: %+v", counts, x, f)
@@ -355,24 +399,102 @@ func TestEstimateAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestPopulated keeps one share as it is, and makes the others add up to the rest.
-func TestPopulated(t *testing.T) {
+// TestOthers distributes objects among the inputs but one.
+func TestOthers(t *testing.T) {
 	for _, c := range []struct {
 		estimates []float64
 		x         int
 		want      []float64
 	}{
-		{[]float64{0.5, 0.25, 0.25}, 0, []float64{0.5, 0.25, 0.25}},
-		{[]float64{1.5, -0.25, -0.25}, 0, []float64{1, 0, 0}},
+		{[]float64{0.5, 0.25, 0.25}, 0, []float64{0, 0.5, 0.5}},
+		{[]float64{1.5, -0.25, -0.25}, 0, []float64{0, 0.5, 0.5}},
 		{[]float64{1.5, -0.25, -0.25}, 1, []float64{1, 0, 0}},
-		{[]float64{0.75, 0.75, -0.5}, 2, []float64{0.5, 0.5, 0}},
-		{[]float64{0.75, 0.75, -0.5}, 0, []float64{0.75, 0.25, 0}},
-		{[]float64{0.5, -1, -1}, 0, []float64{0.5, 0.25, 0.25}},
+		{[]float64{0.75, 0.75, -0.5}, 0, []float64{0, 1, 0}},
 	} {
-		for i, got := range populated(c.estimates, c.x) {
+		for i, got := range others(c.estimates, c.x) {
 			wantNear(t, fmt.Sprintf("share %d of %v, for %d", i, c.estimates, c.x), got, c.want[i], 1e-15)
 		}
 	}
+}
+
+// TestScoreInterval_ExactCoverage goes through all counts of some mechanisms and populations: a 95 % interval covers in at
+// least 93 % of all cases.
+func TestScoreInterval_ExactCoverage(t *testing.T) {
+	sizes := []int{3, 8}
+	if pace.Deep() {
+		sizes = append(sizes, 14)
+	}
+	z := math.Sqrt2 * math.Erfinv(0.95)
+	least := 1.0
+	for name, m := range map[string]func(odds *big.Rat) *finite.Matrix{
+		"randomized response": func(odds *big.Rat) *finite.Matrix { return randomized(t, 3, odds) },
+		"Hadamard response":   func(odds *big.Rat) *finite.Matrix { return hadamard(t, 3, odds) },
+		"subset selection":    func(odds *big.Rat) *finite.Matrix { return subsets(t, 4, 2, odds) },
+		"unary encoding":      func(odds *big.Rat) *finite.Matrix { return unary(t, 2, odds) },
+	} {
+		for _, odds := range []string{"5/4", "3", "20", "400", "160000"} {
+			mechanism := m(rat(odds))
+			e := must[*estimator](t)(newEstimator(mechanism))
+			for _, n := range sizes {
+				intervals := map[string]strata.Estimate{}
+				for holders := range n + 1 {
+					for _, rest := range []int{0, (n - holders) / 2} {
+						truth := make([]int, mechanism.Inputs())
+						truth[0], truth[1], truth[2%len(truth)] = holders, n-holders-rest, truth[2%len(truth)]+rest
+						if len(truth) == 2 {
+							truth = []int{holders, n - holders}
+						}
+						sum := 0.0
+						for counts, p := range lawOfCounts(mechanism, truth) {
+							i, known := intervals[counts]
+							if !known {
+								byOutput := make([]int64, mechanism.Outputs())
+								for o := range byOutput {
+									byOutput[o] = int64(counts[o])
+								}
+								i = strata.Combine([]part{{e, byOutput, float64(n)}}, len(truth), strata.Options{Z: z})[0]
+								intervals[counts] = i
+							}
+							if share := float64(holders) / float64(n); i.Low <= share && share <= i.High {
+								sum += p
+							}
+						}
+						if least = min(least, sum); sum < 0.93 {
+							t.Errorf("%s, odds %s, truths %v: a 95 %% interval covers in %.4f of all cases", name, odds, truth, sum)
+						}
+					}
+				}
+			}
+		}
+	}
+	if least > 0.999 {
+		t.Errorf("every interval covers in %v of all cases: this is no test", least)
+	}
+}
+
+// lawOfCounts returns the probabilities of the counts of all outputs, which are the bytes of the keys, by adding one object
+// after the other.
+func lawOfCounts(m *finite.Matrix, truth []int) map[string]float64 {
+	law := map[string]float64{string(make([]byte, m.Outputs())): 1}
+	for x, n := range truth {
+		rows := lawOf(m, x)
+		for range n {
+			next := map[string]float64{}
+			for counts, p := range law {
+				for o, q := range rows {
+					often, _ := q.Float64()
+					if p*often < 1e-12 {
+						continue
+					}
+					more := []byte(counts)
+					more[o]++
+					next[string(more)] += p * often
+				}
+			}
+			law = next
+		}
+	}
+	return law
 }
 
 // TestInputsTooNearForNumbers has two inputs whose laws differ by ever less: an estimate is a number, or refused.
@@ -384,7 +506,7 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 			"a rare output": besides(t, rare, plus(rare, rare)),
 		} {
 			c := Counts{m, []int64{3, 5}}
-			shares, err := Frequencies(0.95, c, c)
+			shares, err := Frequencies(estimate.Options{Confidence: 0.95}, c, c)
 			variances, errVariance := Variance(m, c.ByOutput)
 			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, finite.ErrInvalid) {
 				t.Errorf("%s, %s: %v, %v", name, by, err, errVariance)
@@ -434,7 +556,7 @@ func TestEstimateRefuses(t *testing.T) {
 		{"fewer outputs than inputs", 0.9, []Counts{{written(t, "1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2}}}, "apart"},
 		{"nothing told", 0.9, []Counts{{written(t, "1/2 1/2", "1/2 1/2"), []int64{1, 2}}}, "apart"},
 	} {
-		got, err := Frequencies(c.confidence, c.levels...)
+		got, err := Frequencies(estimate.Options{Confidence: c.confidence}, c.levels...)
 		if got != nil || !errors.Is(err, finite.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}

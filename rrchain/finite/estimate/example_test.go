@@ -5,6 +5,7 @@ import (
 	"log"
 
 	"github.com/sluicedp/sluice/privacy"
+	shares "github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
 	"github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
@@ -17,18 +18,18 @@ func ExampleFrequencies() {
 	check(err)
 	high, err := design.At(epsilon("2"))
 	check(err)
-	shares, err := estimate.Frequencies(0.95,
+	found, err := estimate.Frequencies(shares.Options{Confidence: 0.95},
 		estimate.Counts{Mechanism: low, ByOutput: []int64{291, 225, 248, 236}},
 		estimate.Counts{Mechanism: high, ByOutput: []int64{442, 164, 216, 178}},
 	)
 	check(err)
-	for input, f := range shares {
+	for input, f := range found {
 		fmt.Printf("input %d: %.3f, from %.3f to %.3f\n", input, f.Estimate, f.Low, f.High)
 	}
 	// Output:
-	// input 0: 0.413, from 0.361 to 0.466
-	// input 1: 0.273, from 0.223 to 0.323
-	// input 2: 0.314, from 0.263 to 0.364
+	// input 0: 0.420, from 0.318 to 0.527
+	// input 1: 0.258, from 0.158 to 0.362
+	// input 2: 0.321, from 0.220 to 0.427
 }
 
 func epsilon(text string) privacy.Epsilon {

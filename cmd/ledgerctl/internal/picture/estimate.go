@@ -162,9 +162,13 @@ func (p *bars) title() string {
 
 // caption says what the bars are, and what is left out.
 func (p *bars) caption() string {
-	lines := []string{"share, %", "", fmt.Sprintf("The thin lines are %.4g %% intervals.", 100*p.confidence)}
+	covers := "these people"
+	if p.whole.Covers == ledger.CoversPopulation {
+		covers = "a population that they represent"
+	}
+	lines := []string{"share, %", "", fmt.Sprintf("The thin lines are %.4g %% intervals for %s.", 100*p.confidence, covers)}
 	if p.pools() {
-		lines = append(lines, "The diamond takes everybody once, with the highest ε.")
+		lines = append(lines, "The diamond counts each person once, at the highest ε; the levels are "+p.whole.Method+".")
 	}
 	if n := len(p.levels); n < p.recorded {
 		but := ""

@@ -236,7 +236,7 @@ func (r *Result) relax(s *rrchain.Sampler, run int, draw respond, attacks []atta
 
 func (r *Result) estimate(run int, counts [][]int64) error {
 	for i, level := range r.Experiment.Levels {
-		const unused = 0.95 // the confidence of intervals that nobody looks at
+		unused := estimate.Options{Confidence: 0.95} // only the estimates are used, not their intervals
 		shares, err := estimate.Frequencies(unused, estimate.Counts{Epsilon: level, ByValue: counts[i]})
 		if err != nil {
 			return err

@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"math"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func channelFor(q Question, epsilon privacy.Epsilon) (vocabulary.Channel, error) {
+	return vocabulary.ChannelOf(q.Encoding, len(q.Values), epsilon)
+}
+
+func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
+	e := math.Exp(0.5)
+	direct, unary, finite := vote(), vote(), familytest.Party(t)
+	direct.Encoding, unary.Encoding, finite.Encoding = Direct, Unary, Finite
+	for _, c := range []struct {
+		question Question
+		want     vocabulary.Channel
+	}{
+		{direct, vocabulary.Channel{Encoding: Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
+		{unary, vocabulary.Channel{Encoding: Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
+		{finite, vocabulary.Channel{Encoding: Finite, Values: len(finite.Values)}},
+	} {
+		got, err := channelFor(c.question, eps(t, "0.5"))
+		must(t, err)
+		if math.Abs(got.P-c.want.P) > 1e-15 || math.Abs(got.Q-c.want.Q) > 1e-15 || got.Encoding != c.want.Encoding || got.Values != c.want.Values {
+			t.Errorf("%s: %+v, want %+v", c.want.Encoding, got, c.want)
+		}
+		_, err = channelFor(c.question, privacy.Epsilon{})
+		wantErr(t, err, ErrInvalid)
+	}
+	_, err := channelFor(Question{Encoding: Direct}, eps(t, "0.5"))
+	wantErr(t, err, ErrInvalid)
+	for _, epsilon := range []privacy.Epsilon{nano(t, 1), eps(t, "40"), privacy.MaxEpsilon()} {
+		got, err := channelFor(direct, epsilon)
+		must(t, err)
+		if !(got.P > got.Q && got.P <= 1 && got.Q >= 0) || math.Abs(got.P+2*got.Q-1) > 1e-15 {
+			t.Errorf("ε=%s: %+v", epsilon, got)
+		}
+	}
+}
+
+// TestDeliveries_OfASale_HaveItsNumberAndChannel reads what an estimate needs from the deliveries alone.
+func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "9", "ann", "bob")
+	sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
+	sale := sell(t, l, purchase(t, "2", "acme", "0.5", "ann", "bob"))
+	all := delivered(t, l, sale.Number)
+	if len(all) != 2 {
+		t.Fatalf("delivered %v", all)
+	}
+	for _, d := range all {
+		want, err := channelFor(questionsOf(t, l)[0], d.Epsilon)
+		must(t, err)
+		if d.Sale != sale.Number || d.Epsilon != eps(t, "0.5") || d.Channel != want || d.P == 0 {
+			t.Errorf("%+v, want the channel %+v", d, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+// Package shares turns counted responses to a question into estimates of how common its values are.
+package shares
+
+import (
+	"cmp"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/estimate"
+	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
+)
+
+// Of returns the shares of the question's values, and the p-value of the test whether levels disagree. In all encodings the
+// counts of a level are as [Counting] has them.
+func Of(q *event.Question, o estimate.Options, levels []estimate.UnaryCounts) (shares []estimate.Frequency, p float64, err error) {
+	var failed error
+	switch q.Encoding {
+	case vocabulary.Unary:
+		shares, err = estimate.UnaryFrequencies(o, levels...)
+		p, failed = estimate.UnaryDisagreement(levels...)
+	case vocabulary.Finite:
+		counts := outputs(q.Mechanism, levels)
+		shares, err = finiteestimate.Frequencies(o, counts...)
+		p, failed = finiteestimate.Disagreement(counts...)
+	default:
+		counts := make([]estimate.Counts, len(levels))
+		for i, l := range levels {
+			counts[i] = estimate.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
+		}
+		shares, err = estimate.Frequencies(o, counts...)
+		p, failed = estimate.Disagreement(counts...)
+	}
+	return shares, p, cmp.Or(err, failed)
+}
+
+// outputs returns counts of responses with the mechanisms that drew them.
+func outputs(m *vocabulary.Mechanism, levels []estimate.UnaryCounts) []finiteestimate.Counts {
+	counts := make([]finiteestimate.Counts, len(levels))
+	for i, l := range levels {
+		level, _ := m.Family.Level(l.Epsilon)
+		counts[i] = finiteestimate.Counts{Mechanism: level, ByOutput: l.ByValue}
+	}
+	return counts
+}
+
+// Counted returns how many counts there are of the responses at an ε.
+func Counted(q *event.Question, epsilon privacy.Epsilon) int {
+	if q.Encoding == vocabulary.Finite {
+		return len(event.OutputsAt(q.Mechanism, epsilon))
+	}
+	return len(q.Values)
+}
+
+// Counting gathers tallies of a question, which come by rising ε.
+type Counting struct {
+	Question *event.Question        // which the tallies are of
+	Chains   uint64                 // in the ledger
+	total    uint64                 // counted so far
+	Levels   []estimate.UnaryCounts // by rising ε; in other encodings too
+}
+
+// Add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
+// there are never more of them than chains, and no sum runs over.
+func (c *Counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
+	m := Counted(c.Question, key.Epsilon)
+	if int(key.Value) >= m || c.Question.Encoding == vocabulary.Unary && key.Value != 0 {
+		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name, m, key.Epsilon, key.Value)
+	}
+	if err := t.Fit(c.Question); err != nil {
+		return err
+	}
+	n := taken(t.Tallied)
+	if n == 0 {
+		return nil
+	}
+	if n > c.Chains-c.total {
+		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.Question.Name)
+	}
+	c.total += n
+	if last := len(c.Levels) - 1; last < 0 || c.Levels[last].Epsilon != key.Epsilon {
+		c.Levels = append(c.Levels, estimate.UnaryCounts{Epsilon: key.Epsilon, ByValue: make([]int64, m)})
+	}
+	level := &c.Levels[len(c.Levels)-1]
+	level.Objects += int64(n)
+	if c.Question.Encoding != vocabulary.Unary {
+		level.ByValue[key.Value] = int64(n)
+	}
+	for v, bit := range t.Bits {
+		level.ByValue[v] = int64(taken(bit))
+	}
+	return nil
+}

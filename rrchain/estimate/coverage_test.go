@@ -1,0 +1,183 @@
+package estimate
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/rrchain/internal/strata"
+)
+
+// Coverage is exact here: the law of a count is that of the sum of two binomial numbers, of the objects that have the
+// value and of the others, and every count is visited. Nothing is drawn.
+
+// leastCoverage is what a nominal 95 % must be at least.
+const leastCoverage = 0.93
+
+// group is some objects at one level.
+type group struct {
+	stratum
+	objects, holders int
+}
+
+// newGroup returns objects at ε, so many of which have value 0.
+func newGroup(t testing.TB, unary bool, m int, epsilon string, objects, holders int) group {
+	t.Helper()
+	stratify := newStratum
+	if unary {
+		stratify = func(c Counts) (stratum, error) { return unaryStratum(c, float64(objects)) }
+	}
+	s, err := stratify(Counts{eps(t, epsilon), make([]int64, m)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.n = float64(objects)
+	return group{s, objects, holders}
+}
+
+// counting returns the stratum after so many of its responses were value 0.
+func (g group) counting(count int) stratum {
+	g.counts = []int64{int64(count)}
+	return g.stratum
+}
+
+// law returns the probabilities of the counts of value 0.
+func (g group) law() []float64 {
+	holders, others := binomial(g.holders, g.q+g.gap), binomial(g.objects-g.holders, g.q)
+	law := make([]float64, g.objects+1)
+	for i, p := range holders {
+		if p > 1e-14 {
+			for j, q := range others {
+				law[i+j] += p * q
+			}
+		}
+	}
+	return law
+}
+
+// binomial returns the probabilities of 0 to n.
+func binomial(n int, p float64) []float64 {
+	law := make([]float64, n+1)
+	all, _ := math.Lgamma(float64(n) + 1)
+	for k := range law {
+		some, _ := math.Lgamma(float64(k) + 1)
+		rest, _ := math.Lgamma(float64(n-k) + 1)
+		log := all - some - rest
+		if k > 0 {
+			log += float64(k) * math.Log(p)
+		}
+		if k < n {
+			log += float64(n-k) * math.Log1p(-p)
+		}
+		law[k] = math.Exp(log)
+	}
+	return law
+}
+
+// intervals returns the interval for each count of a single level.
+func (g group) intervals(o strata.Options) []strata.Estimate {
+	all := make([]strata.Estimate, g.objects+1)
+	for count := range all {
+		all[count] = strata.Combine([]stratum{g.counting(count)}, 1, o)[0]
+	}
+	return all
+}
+
+func holds(e strata.Estimate, share float64) bool { return e.Low <= share && share <= e.High }
+
+// covered returns the probability that the interval holds the share.
+func covered(law []float64, intervals []strata.Estimate, share float64) float64 {
+	sum := 0.0
+	for count, p := range law {
+		if holds(intervals[count], share) {
+			sum += p
+		}
+	}
+	return sum
+}
+
+// someOf returns about so many of the numbers from 0 to n, with both ends and those beside them.
+func someOf(n, most int) (some []int) {
+	for i := 0; i <= n; i++ {
+		if n < most || i < 4 || i > n-4 || i%(n/most+1) == 0 {
+			some = append(some, i)
+		}
+	}
+	return some
+}
+
+// TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent enumerates all counts, for randomized response and for
+// unary encoding: in a fixed population with every number of objects that have the value, and in samples of a larger one.
+func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T) {
+	z := math.Sqrt2 * math.Erfinv(0.95)
+	sizes := []int{1, 2, 5, 12, 30, 100, 1000}
+	if !pace.Deep() {
+		sizes = sizes[:len(sizes)-1]
+	}
+	for _, unary := range []bool{false, true} {
+		for _, m := range []int{2, 3, 10, 50} {
+			for _, epsilon := range []string{"0.25", "0.5", "1", "1.5", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"} {
+				for _, n := range sizes {
+					g := newGroup(t, unary, m, epsilon, n, 0)
+					panel, sample := g.intervals(strata.Options{Z: z}), g.intervals(strata.Options{Z: z, Population: true})
+					for _, g.holders = range someOf(n, pace.Tries(100, 1000, 1000)) {
+						name := fmt.Sprintf("unary=%v m=%d ε=%s n=%d, %d have the value", unary, m, epsilon, n, g.holders)
+						share := float64(g.holders) / float64(n)
+						wantCovered(t, name, covered(g.law(), panel, share))
+						if unary || share == 0 || share == 1 {
+							continue
+						}
+						wantCovered(t, "sample, "+name, covered(binomial(n, g.q+g.gap*share), sample, share))
+					}
+				}
+			}
+		}
+	}
+}
+
+func wantCovered(t *testing.T, name string, got float64) {
+	t.Helper()
+	if got < leastCoverage {
+		t.Errorf("%s: a 95 %% interval covers in %.4f of all cases", name, got)
+	}
+}
+
+// TestScoreInterval_SeveralLevels_ExactCoverage is the same for two levels, whose objects may have the value in any numbers.
+func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
+	z := math.Sqrt2 * math.Erfinv(0.95)
+	sizes := [][2]int{{30, 30}, {5, 60}, {60, 5}}
+	if pace.Deep() {
+		sizes = append(sizes, [2]int{100, 100}, [2]int{300, 30}, [2]int{30, 300})
+	}
+	for _, m := range []int{2, 3, 10, 50} {
+		for _, epsilons := range [][2]string{{"0.25", "12"}, {"0.5", "3"}, {"1", "1.5"}, {"1", "6"}, {"2", "4"}, {"3", "8"}, {"5", "12"}, {"8", "10"}} {
+			for _, n := range sizes {
+				low, high := newGroup(t, false, m, epsilons[0], n[0], 0), newGroup(t, false, m, epsilons[1], n[1], 0)
+				for _, o := range []strata.Options{{Z: z}} {
+					var intervals [][]strata.Estimate
+					for count := range n[0] + 1 {
+						var row []strata.Estimate
+						for other := range n[1] + 1 {
+							row = append(row, strata.Combine([]stratum{low.counting(count), high.counting(other)}, 1, o)[0])
+						}
+						intervals = append(intervals, row)
+					}
+					for _, low.holders = range someOf(n[0], 5) {
+						law := low.law()
+						for _, high.holders = range someOf(n[1], 5) {
+							share, sum := float64(low.holders+high.holders)/float64(n[0]+n[1]), 0.0
+							other := high.law()
+							for count, p := range law {
+								if p > 1e-9 {
+									sum += p * covered(other, intervals[count], share)
+								}
+							}
+							wantCovered(t, fmt.Sprintf("m=%d: %d of %d at ε=%s and %d of %d at %s have the value", m, low.holders, n[0], epsilons[0], high.holders, n[1], epsilons[1]), sum)
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package estimate
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/internal/strata"
+)
+
+// TestDisagreement_SameShares_ExactErrorRate enumerates the counts of two levels of a sample with two values: how often the
+// p-value is below 5 % and 0.1 %.
+func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
+	for _, c := range []struct {
+		epsilons [2]string
+		n        [2]int
+	}{{[2]string{"0.5", "3"}, [2]int{40, 40}}, {[2]string{"1", "8"}, [2]int{60, 25}}, {[2]string{"12", "12"}, [2]int{50, 100}}} {
+		low, high := newGroup(t, false, 2, c.epsilons[0], c.n[0], 0), newGroup(t, false, 2, c.epsilons[1], c.n[1], 0)
+		for share := 0.05; share < 1; share += 0.15 {
+			first, second := binomial(c.n[0], low.q+low.gap*share), binomial(c.n[1], high.q+high.gap*share)
+			often, rare := 0.0, 0.0
+			for i, p := range first {
+				for j, q := range second {
+					low.counts, high.counts = []int64{int64(i), int64(c.n[0] - i)}, []int64{int64(j), int64(c.n[1] - j)}
+					value := strata.Disagreement([]stratum{low.stratum, high.stratum}, 2)
+					if value < 0.05 {
+						often += p * q
+					}
+					if value < 0.001 {
+						rare += p * q
+					}
+				}
+			}
+			if often > 0.065 || rare > 0.003 {
+				t.Errorf("%v, share %.2f: p is below 0.05 in %.4f of all cases, and below 0.001 in %.5f", c, share, often, rare)
+			}
+		}
+	}
+}
+
+// TestDisagreement_SameShares_PIsUniform draws samples of several values at three levels, with a fixed seed.
+func TestDisagreement_SameShares_PIsUniform(t *testing.T) {
+	runs := pace.Tries(3000, 20_000, 20_000) / (stattest.Coarser * stattest.Coarser)
+	source := rand.NewPCG(41, 42)
+	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "2"), eps(t, "6")}, []int{900, 600, 500}
+	for _, shares := range [][]float64{
+		{0.5, 0.5}, {0.6, 0.3, 0.1}, {0.4, 0.3, 0.2, 0.05, 0.05, 0}, {0.9, 0.1, 0, 0, 0, 0, 0, 0, 0, 0}, {0.499, 0.499, 0.002},
+	} {
+		for _, unary := range []bool{false, true} {
+			below := map[float64]int{0.05: 0, 0.5: 0}
+			for range runs {
+				p := drawnDisagreement(t, source, unary, levels, sizes, shares, shares)
+				for limit := range below {
+					if p < limit {
+						below[limit]++
+					}
+				}
+			}
+			for limit, count := range below {
+				stattest.Share(count, runs, limit*0.85, limit*1.25).Holds(t, "unary=%v, shares %v: p is below %v", unary, shares, limit)
+			}
+		}
+	}
+}
+
+// drawnDisagreement draws the responses of objects, whose shares may be others at the last level, and tests them.
+func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []privacy.Epsilon, sizes []int, shares, last []float64) float64 {
+	t.Helper()
+	var direct []Counts
+	var bits []UnaryCounts
+	for i, e := range levels {
+		if i == len(levels)-1 {
+			shares = last
+		}
+		l := describe(t, unary, len(shares), e, float64(sizes[i]))
+		holders := multinomial(source, sizes[i], shares)
+		counts := make([]int64, len(shares))
+		others := make([]float64, len(shares)) // of a response that is not the true value
+		for v, n := range holders {
+			if unary {
+				counts[v] = stattest.Binomial(source, n, l.p) + stattest.Binomial(source, int64(sizes[i])-n, l.q)
+				continue
+			}
+			kept := stattest.Binomial(source, n, l.p-l.q)
+			counts[v] += kept
+			for w := range others {
+				others[w] = 1 / float64(len(others))
+			}
+			for w, count := range multinomial(source, int(n-kept), others) {
+				counts[w] += count
+			}
+		}
+		direct, bits = append(direct, Counts{e, counts}), append(bits, UnaryCounts{e, int64(sizes[i]), counts})
+	}
+	p, err := Disagreement(direct...)
+	if unary {
+		p, err = UnaryDisagreement(bits...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func multinomial(source *rand.PCG, n int, shares []float64) []int64 {
+	counts, rest := make([]int64, len(shares)), 1.0
+	for v, share := range shares {
+		counts[v] = int64(n)
+		if v < len(shares)-1 {
+			counts[v] = stattest.Binomial(source, int64(n), min(share/max(rest, 1e-300), 1))
+		}
+		n -= int(counts[v])
+		rest -= share
+	}
+	return counts
+}
+
+// TestDisagreement_OtherShares_IsFound draws levels whose shares differ.
+func TestDisagreement_OtherShares_IsFound(t *testing.T) {
+	source := rand.NewPCG(43, 44)
+	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "3")}, []int{20_000, 5000, 10_000}
+	for _, unary := range []bool{false, true} {
+		for _, c := range [][2][]float64{{{1, 0}, {0, 1}}, {{0.6, 0.3, 0.1}, {0.4, 0.4, 0.2}}, {{0.7, 0.1, 0.1, 0.1, 0}, {0.5, 0.2, 0.2, 0.1, 0}}} {
+			if p := drawnDisagreement(t, source, unary, levels, sizes, c[0], c[1]); !(p < 1e-9) {
+				t.Errorf("unary=%v, shares %v: p is %v", unary, c, p)
+			}
+		}
+	}
+}
+
+// TestDisagreement_NothingToTest_IsOne has one level, levels with too few responses, and one value alone.
+func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
+	one, two := eps(t, "1"), eps(t, "12")
+	for name, levels := range map[string][]Counts{
+		"one level":            {{one, []int64{500, 300}}},
+		"one with responses":   {{one, []int64{500, 300}}, {two, []int64{0, 0}}},
+		"few responses":        {{one, []int64{5, 3}}, {two, []int64{3, 2}}},
+		"few at one":           {{one, []int64{500, 300}}, {two, []int64{3, 2}}},
+		"one value":            {{two, []int64{1000, 0, 0}}, {privacy.MaxEpsilon(), []int64{1000, 0, 0}}},
+		"more values than all": {{one, make1(rrchain.MaxValues)}, {two, make1(rrchain.MaxValues)}},
+	} {
+		if p, err := Disagreement(levels...); p != 1 || err != nil {
+			t.Errorf("%s: p = %v, %v", name, p, err)
+		}
+	}
+	if p, err := UnaryDisagreement(UnaryCounts{one, 900, []int64{0, 0}}, UnaryCounts{two, 900, []int64{0, 0}}); math.IsNaN(p) || err != nil {
+		t.Errorf("no bit at all: p = %v, %v", p, err)
+	}
+}
+
+// make1 returns counts of which one is 1.
+func make1(m int) []int64 { return append(make([]int64, m-1), 1) }
+
+// TestDisagreement_AtTheEdges_IsAProbability takes counts and ε at their limits.
+func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
+	extremes := []privacy.Epsilon{fromNano(t, 1), eps(t, "0.5"), eps(t, "20"), privacy.MaxEpsilon()}
+	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, 0, math.MaxInt64}, {100, 200, 300}, {0, 0, 1000}} {
+		for _, others := range [][]int64{{0, 7, 0}, {math.MaxInt64, math.MaxInt64, 0}, {300, 200, 100}} {
+			for _, e := range extremes {
+				for _, other := range extremes {
+					p, err := Disagreement(Counts{e, counts}, Counts{other, others}, Counts{e, others})
+					if err != nil || !(p >= 0 && p <= 1) {
+						t.Errorf("%v at %v, %v at %v: p = %v, %v", counts, e, others, other, p, err)
+					}
+				}
+			}
+		}
+	}
+	many := make([]int64, 1000)
+	for v := range many {
+		many[v] = 1000
+	}
+	if p, err := Disagreement(Counts{eps(t, "3"), many}, Counts{eps(t, "5"), many}); err != nil || !(p > 0.5) {
+		t.Errorf("%d values that are all alike: p = %v, %v", len(many), p, err)
+	}
+	if _, err := Disagreement(); err == nil {
+		t.Error("no responses: no error")
+	}
+	if _, err := UnaryDisagreement(UnaryCounts{eps(t, "1"), 1, []int64{2, 0}}); err == nil {
+		t.Error("more bits than responses: no error")
+	}
+}

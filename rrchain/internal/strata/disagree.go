@@ -1,0 +1,144 @@
+package strata
+
+import (
+	"cmp"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+const (
+	// enough is the least variance of a sum of gains, in squared steps, that the test takes for nearly normal. For a
+	// count it is that of a binomial number with an expectation of 5.
+	enough = 5
+	// mostTested is how many values the test takes, the most common ones: it inverts matrices of that size.
+	mostTested = 32
+)
+
+// Disagreement returns the p-value of the hypothesis that the shares are the same at all levels: that the level of an
+// object is independent of its value. It returns 1 if there are too few levels or responses for a test.
+//
+// The statistic is the squared distance of the levels' estimates from their best common value, measured by their
+// covariances at the pooled shares. Under the hypothesis it has the χ² distribution with as many degrees of freedom, for
+// each level but one, as there are values in the test. The shares add up to 1, so at least one value is left out, the rarest.
+// Values and levels with too few responses for a normal approximation are left out as well.
+func Disagreement[S Stratum](parts []S, values int) float64 {
+	shares := simplex(combined(parts, weigh(parts, true), values))
+	levels, tested := testable(parts, shares)
+	if len(levels) < 2 || len(tested) == 0 {
+		return 1
+	}
+	k := len(tested)
+	total, pull := mat.NewSymDense(k, nil), mat.NewVecDense(k, nil)
+	square := 0.0
+	for _, l := range levels {
+		precision, ok := inverse(l, tested)
+		if !ok {
+			return 1
+		}
+		// From the pooled shares, so that nothing is lost where the estimates are nearly equal.
+		away, pulled := mat.NewVecDense(k, nil), mat.NewVecDense(k, nil)
+		for i, v := range tested {
+			away.SetVec(i, l.Share(v)-shares[v])
+		}
+		pulled.MulVec(precision, away)
+		square += mat.Dot(away, pulled)
+		total.AddSym(total, precision)
+		pull.AddVec(pull, pulled)
+	}
+	var cholesky mat.Cholesky
+	common := mat.NewVecDense(k, nil)
+	if !cholesky.Factorize(total) || cholesky.SolveVecTo(common, pull) != nil {
+		return 1
+	}
+	square = max(square-mat.Dot(common, pull), 0)
+	return distuv.ChiSquared{K: float64(k * (len(levels) - 1))}.Survival(square)
+}
+
+// simplex returns the shares nearest to estimated ones: not negative, and adding up to 1. They are the estimates less a number,
+// or 0 where that is negative. Most of what is above zero by noise alone then disappears.
+func simplex(estimates []float64) []float64 {
+	falling, sum, less := slices.Clone(estimates), 0.0, 0.0
+	slices.SortFunc(falling, func(a, b float64) int { return cmp.Compare(b, a) })
+	for i, e := range falling {
+		sum += e
+		if next := (sum - 1) / float64(i+1); e > next {
+			less = next
+		}
+	}
+	shares, total := make([]float64, len(estimates)), 0.0
+	for v, e := range estimates {
+		shares[v] = max(e-less, 0)
+		total += shares[v]
+	}
+	for v := range shares {
+		if shares[v] /= total; total == 0 { // all are so far below zero that taking off 1 changes nothing
+			shares[v] = 1 / float64(len(shares))
+		}
+	}
+	return shares
+}
+
+// level is a stratum with the covariance of its gains.
+type level struct {
+	Stratum
+	covariance func(u, v int) float64
+}
+
+// hasEnough reports whether a sum of gains, whose variance for one response is given, is nearly normal.
+func (l level) hasEnough(variance float64, v int) bool {
+	return l.Objects()*variance >= enough*l.Step(v)*l.Step(v)
+}
+
+// testable returns the levels that have enough responses for some value, and the values that have enough at all of these,
+// by falling share. The rest of the values together have enough, too.
+func testable[S Stratum](parts []S, shares []float64) (levels []level, tested []int) {
+	for _, part := range parts {
+		l := level{part, part.Covariance(shares)}
+		for v := range shares {
+			if l.hasEnough(l.covariance(v, v), v) {
+				levels = append(levels, l)
+				break
+			}
+		}
+	}
+	for v := range shares {
+		if !slices.ContainsFunc(levels, func(l level) bool { return !l.hasEnough(l.covariance(v, v), v) }) {
+			tested = append(tested, v)
+		}
+	}
+	slices.SortStableFunc(tested, func(u, v int) int { return cmp.Compare(shares[v], shares[u]) })
+	tested = tested[:min(len(tested), mostTested, len(shares)-1)]
+	if n := len(tested); n > 0 && slices.ContainsFunc(levels, func(l level) bool { return !l.hasEnough(l.together(tested), tested[n-1]) }) {
+		tested = tested[:n-1]
+	}
+	return levels, tested
+}
+
+// together returns the variance of the sum of the gains for some values, which is that of all others together.
+func (l level) together(values []int) float64 {
+	sum := 0.0
+	for _, u := range values {
+		for _, v := range values {
+			sum += l.covariance(u, v)
+		}
+	}
+	return sum
+}
+
+// inverse returns the inverse of the covariance of a level's estimates.
+func inverse(l level, values []int) (*mat.SymDense, bool) {
+	covariance := mat.NewSymDense(len(values), nil)
+	for i, u := range values {
+		for j, v := range values[:i+1] {
+			covariance.SetSym(i, j, l.covariance(u, v)/l.Objects())
+		}
+	}
+	var cholesky mat.Cholesky
+	var precision mat.SymDense
+	if !cholesky.Factorize(covariance) || cholesky.InverseTo(&precision) != nil {
+		return nil, false
+	}
+	return &precision, true
+}
