@@ -24,7 +24,11 @@ type AnswerRequest struct {
 	Objects []string        // the panel, at most MaxPanel objects, or
 	All     bool            // everyone enrolled in the question by now
 	Partial bool            // leave refused objects out of the panel, rather than refuse the request
-	Truth   TruthFunc       // asked for all objects of the panel, unless the answer is recorded
+	// AcceptLoss asks for the answer even if its charge takes levels that are on offer off the market; see [AnswerQuote.Displaced].
+	// It is no part of what the key stands for: a request that was refused for want of it may be repeated with it, and one that was
+	// answered without it.
+	AcceptLoss bool
+	Truth      TruthFunc // asked for all objects of the panel, unless the answer is recorded
 }
 
 // AnswerResult is the answer to a query.
@@ -58,6 +62,10 @@ type AnswerResult struct {
 // answer is only for partial requests for the same objects. A partial request that leaves nobody out is one like any
 // other: it has the same answers, and is raised from them.
 //
+// A charged answer is spent beside the chain, so that even a small one may leave too little for the highest level on offer. An answer
+// that would take such a level of any object off the market is refused with a [*DisplacedError], unless the request accepts the loss. This
+// is decided in the transaction that charges the panel, and before that, of all who can be charged, before a truth is asked for.
+//
 // Neither the distance to another answer nor anything else that is computed from true values appears in
 // a result, an error, the log or the file, but for a score: that is the signed distance with ε-differentially
 // private noise.
@@ -90,6 +98,14 @@ type AnswerQuote struct {
 	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that somebody began a new epoch
 	// ([Ledger.BeginEpoch]), or that one of the two leaves somebody out. It is nil if there is no such answer, or if it is raised.
 	NotRaised error
+	// Displaced are the levels on offer that objects of the panel could be sold at now, or before their sale closes, and that they could
+	// not be sold at once each was charged: over all questions that the objects have terms of sale for, because they share a cap. They are
+	// ordered by question and falling ε. It is computed as sales are decided: by ceilings, caps, reservations and the levels on offer. Of
+	// terms that sell every ε it lists the highest level that could be sold, and the points of the price curve; of each object and
+	// question at most the 100 highest levels, and of all [vocabulary.MaxDisplaced] rows. It takes time linear in the panel, times the
+	// questions of objects whose cap is nearly spent, and those levels. A free answer displaces nothing. It is for the host alone: it
+	// says what objects have left.
+	Displaced []Displaced
 	Refused   []Refusal // who would be left out, or stand in the way
 	Event     uint64    // the last one that all this counts
 }
@@ -114,7 +130,7 @@ func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*inquiry.Inquiry
 		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
 			return l.refuse(asker{key: key}, q, epsilon, refused, changed)
 		}},
-		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, Truth: r.Truth},
+		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
 	}
 	var err error
 	if x.Names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {

@@ -34,6 +34,7 @@ type Request struct {
 	Key, Question, Query string                                                                                    // the idempotency key, and names
 	Epsilon              privacy.Epsilon                                                                           // above 0
 	All, Partial         bool                                                                                      // as in the request
+	AcceptLoss           bool                                                                                      // levels on offer may be lost
 	Truth                func(ctx context.Context, question string, objects []string) (values []string, err error) // the host's source of true values
 }
 
@@ -50,11 +51,12 @@ type Result struct {
 
 // Quote says what an answer would cost. Package ledger describes it.
 type Quote struct {
-	Objects   uint64               // the size of the panel
-	Charge    privacy.Epsilon      // to each object
-	Held      privacy.Epsilon      // the highest answer there is
-	Anew      privacy.Epsilon      // what it would cost to ask anew
-	NotRaised error                // why the highest answer is not raised
+	Objects   uint64          // the size of the panel
+	Charge    privacy.Epsilon // to each object
+	Held      privacy.Epsilon // the highest answer there is
+	Anew      privacy.Epsilon // what it would cost to ask anew
+	NotRaised error           // why the highest answer is not raised
+	Displaced []vocabulary.Displaced
 	Refused   []vocabulary.Refusal // who would be left out
 	Event     uint64               // the last one that all this counts
 }
@@ -92,11 +94,14 @@ func (x *Inquiry) Quote(ctx context.Context) (Quote, error) {
 			q.Refused, err = s.LeftOutOf(base)
 			return err
 		}
-		err = x.assess(s, x.at)
+		if err = x.assess(s, x.at); err != nil {
+			return err
+		}
 		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able.Names)), x.cost, x.Request.Epsilon, x.refused
 		if !q.Held.IsZero() {
 			q.NotRaised = x.anew
 		}
+		q.Displaced, err = x.displaced(s, x.able.Names, x.at)
 		return err
 	})
 	if err != nil {
@@ -224,7 +229,10 @@ func (x *Inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 		if err := x.assess(s, x.at); err != nil {
 			return err
 		}
-		return x.refuse(x.refused)
+		if err := x.refuse(x.refused); err != nil {
+			return err
+		}
+		return x.refuseLoss(s, x.able.Names, x.at)
 	})
 	return done, needed, err
 }
@@ -476,6 +484,9 @@ func (x *Inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 		if err := x.leaveUntold(s, at); err != nil {
 			return nil, err
 		}
+	}
+	if err := x.refuseLoss(s, x.members, at); err != nil {
+		return nil, err
 	}
 	changes, counts, err := x.count(s)
 	if err != nil {
