@@ -277,8 +277,9 @@ func (t *Terms) HighestOffer(most privacy.Epsilon) privacy.Epsilon {
 	return most
 }
 
-// NextOffer returns the highest level below another that the terms name, or 0 if there is none: the next of the levels, or
-// the next multiple of the stride. Where every level is for sale, it is the next point of the price curve.
+// NextOffer returns the highest level below another that the terms name, or 0 if there is none: the
+// next of the levels, or the next multiple of the stride. Where every level is for sale, it is the
+// next point of the price curve.
 func (t *Terms) NextOffer(level privacy.Epsilon) privacy.Epsilon {
 	switch {
 	case level.IsZero():

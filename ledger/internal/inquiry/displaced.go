@@ -18,8 +18,8 @@ import (
 // mostLevels is how many levels of an object and question are listed as lost at most: the highest.
 const mostLevels = 100
 
-// refuseLoss returns a [*vocabulary.DisplacedError] if the charge of some objects takes levels on offer off the market, unless the
-// request accepts that.
+// refuseLoss returns a [*vocabulary.DisplacedError] if the charge of some objects takes levels on
+// offer off the market, unless the request accepts that.
 func (x *Inquiry) refuseLoss(s *state.State, names []string, at time.Time) error {
 	if x.Request.AcceptLoss {
 		return nil
@@ -33,8 +33,9 @@ func (x *Inquiry) refuseLoss(s *state.State, names []string, at time.Time) error
 	return &vocabulary.DisplacedError{Question: x.Question.Name, Displaced: lost}
 }
 
-// displaced returns the levels on offer that some objects lose if each is charged the cost. It reads each object once, and its chains
-// in other questions only if its cap may bind there.
+// displaced returns the levels on offer that some objects lose if each is charged the cost. It reads
+// each object once, and its chains in other questions only if its cap may bind there. What is
+// reserved is not lost: the check of the charge leaves reservations their budget.
 func (x *Inquiry) displaced(s *state.State, names []string, at time.Time) ([]vocabulary.Displaced, error) {
 	if x.cost.IsZero() {
 		return nil, nil
@@ -58,8 +59,8 @@ func (x *Inquiry) displaced(s *state.State, names []string, at time.Time) ([]voc
 	return sum.list(), nil
 }
 
-// highestMaximum returns the highest maximum of all terms of sale in the ledger, or 0 if there are none. Where there are very many
-// policies it returns the largest ε there is.
+// highestMaximum returns the highest maximum of all terms of sale in the ledger, or 0 if there are
+// none. Where there are very many policies it returns the largest ε there is.
 func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 	const most = 1000
 	if s.Counters.Policies > most {
@@ -77,8 +78,9 @@ func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 	return highest, nil
 }
 
-// exposed returns the questions in which an object may lose levels: the one of the request, and the others if, with the charge, its cap
-// leaves less than the highest maximum of all terms, or reservations or raises hold some of it.
+// exposed returns the questions in which an object may lose levels: the one of the request, and the
+// others if, with the charge, its cap leaves less than the highest maximum of all terms, or if
+// reservations or raises hold some of it.
 func (x *Inquiry) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
 	var o state.Object
 	if _, err := s.ReadObject(name, &o); err != nil {

@@ -49,18 +49,6 @@ type Result struct {
 	Event        uint64               // that recorded it
 }
 
-// Quote says what an answer would cost. Package ledger describes it.
-type Quote struct {
-	Objects   uint64          // the size of the panel
-	Charge    privacy.Epsilon // to each object
-	Held      privacy.Epsilon // the highest answer there is
-	Anew      privacy.Epsilon // what it would cost to ask anew
-	NotRaised error           // why the highest answer is not raised
-	Displaced []vocabulary.Displaced
-	Refused   []vocabulary.Refusal // who would be left out
-	Event     uint64               // the last one that all this counts
-}
-
 // Run answers.
 func (x *Inquiry) Run(ctx context.Context) (Result, error) {
 	x.begin()
@@ -75,9 +63,9 @@ func (x *Inquiry) Run(ctx context.Context) (Result, error) {
 func (x *Inquiry) begin() { x.whole, x.id = event.PanelOf(x.Names), x.form() }
 
 // Quote tells what an answer would charge, and whom it would refuse.
-func (x *Inquiry) Quote(ctx context.Context) (Quote, error) {
+func (x *Inquiry) Quote(ctx context.Context) (vocabulary.AnswerQuote, error) {
 	x.begin()
-	var q Quote
+	var q vocabulary.AnswerQuote
 	var err error
 	err = x.Desk.Engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
@@ -105,7 +93,7 @@ func (x *Inquiry) Quote(ctx context.Context) (Quote, error) {
 		return err
 	})
 	if err != nil {
-		return Quote{}, err
+		return vocabulary.AnswerQuote{}, err
 	}
 	return q, nil
 }

@@ -71,12 +71,14 @@ func (l *Rules) budgeted(s *state.State, x *terms.Subject, ask Asking) (privacy.
 
 // Market is up to which ε an object can be sold to a buyer who holds nothing of it.
 type Market struct {
-	Now  privacy.Epsilon // at once; 0 if the sale is not open yet
-	Ever privacy.Epsilon // before the sale closes, if no reservation is captured: as far as time and buyers raise the ceiling
+	Now privacy.Epsilon // at once; 0 if the sale is not open yet
+	// Ever is up to which ε it can be sold before the sale closes, if no reservation is captured: as
+	// far as time and buyers raise the ceiling.
+	Ever privacy.Epsilon
 }
 
-// Market finds out up to which ε an object can be sold in a question, whatever keys the ledger was opened with: another process may
-// have them. It can be sold up to 0 if its sale is over, or if it has no terms of sale.
+// Market returns up to which ε an object can be sold in a question, whatever keys the ledger was
+// opened with: another process may have them. It is 0 if the sale is over, or without terms of sale.
 func (l *Rules) Market(s *state.State, q *event.Question, x *terms.Subject, at time.Time) (m Market, err error) {
 	sale := x.Policy.Terms()
 	if sale == nil {

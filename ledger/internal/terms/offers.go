@@ -8,8 +8,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Offers returns the levels above low and up to high that terms sell, the highest first, at most the given number of them. Where
-// every level is for sale, these are the highest and the points of the price curve.
+// Offers returns the levels above low and up to high that terms sell, the highest first, at most the
+// given number of them. Where every level is for sale, these are the highest and the points of the
+// price curve.
 func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, most int) (levels []privacy.Epsilon) {
 	for level := highestOffer(q, sale, high); low.Less(level) && len(levels) < most; level = nextOffer(q, sale, level) {
 		levels = append(levels, level)
