@@ -24,7 +24,10 @@ type AnswerRequest struct {
 	Objects []string        // the panel, at most MaxPanel objects, or
 	All     bool            // everyone enrolled in the question by now
 	Partial bool            // leave refused objects out of the panel, rather than refuse the request
-	Truth   TruthFunc       // asked for all objects of the panel, unless the answer is recorded
+	// AcceptLoss answers even if the charge takes levels on offer off the market ([Displaced]).
+	// It is no part of what the key stands for.
+	AcceptLoss bool
+	Truth      TruthFunc // asked for all objects of the panel, unless the answer is recorded
 }
 
 // AnswerResult is the answer to a query.
@@ -40,27 +43,31 @@ type AnswerResult struct {
 	Event        uint64   `json:"event"` // the event that recorded the answer
 }
 
-// Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response for
-// a panel that a single changed value could bring to another answer, and the likelier true the more
+// Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response
+// for a panel that one changed value could bring to another answer, and the likelier true the more
 // changes it would take ([mechanism.Sampler.Draw]). The answer is ε-differentially private for each
-// object's value; who belongs to the panel is not hidden.
+// object's value. Who belongs to the panel is not hidden.
 //
-// It charges every object of the panel, in the transaction that records the answer and under the ceilings
-// that bind releases: answers about a question add up with each other and with its chain. If any object is
-// refused, nothing happens, unless the request is partial: then the panel is what is left, and a panel of
-// nobody is refused.
+// It charges every object of the panel, in the transaction that records the answer, under the
+// ceilings that bind releases: answers about a question add up with each other and with its chain.
+// If any object is refused, nothing happens, unless the request is partial: then the panel is what
+// is left, and an empty panel is refused.
 //
-// A query asked again about the same panel has the recorded answer at the same ε; at a lower ε one that is
-// derived from those recorded, for free; at a higher ε a majority or threshold, or any query about two values, is
-// raised, as a chain of responses is, and the difference is charged: all answers together cost the largest ε
-// ([mechanism.Score]). Other queries are asked anew at a higher ε, and the full ε is charged. So are panels of which
-// somebody was forgotten since, who may be back with another value, or began a new epoch ([Ledger.BeginEpoch]), and partial requests that leave somebody out: such an
-// answer is only for partial requests for the same objects. A partial request that leaves nobody out is one like any
-// other: it has the same answers, and is raised from them.
+// A charge, however small, may leave too little for a level on offer ([Displaced]). Such an answer
+// is refused with a [*DisplacedError], unless the request accepts the loss. This is decided in the
+// transaction that charges the panel, and also before true values are requested.
 //
-// Neither the distance to another answer nor anything else that is computed from true values appears in
-// a result, an error, the log or the file, but for a score: that is the signed distance with ε-differentially
-// private noise.
+// A query that is repeated about the same panel has the recorded answer at the same ε. At a lower ε
+// an answer is derived for free. At a higher ε a majority or threshold, or any query about two
+// values, is raised, and the difference is charged: all answers together cost the largest ε
+// ([mechanism.Score]). Other queries are drawn again at a higher ε, and the full ε is charged. So
+// are panels of which an object was forgotten, or began a new epoch ([Ledger.BeginEpoch]), and
+// partial requests that leave an object out: such an answer is only for partial requests for the
+// same objects. A partial request that leaves no object out is one like any other.
+//
+// Neither the distance to another answer nor anything else that is computed from true values
+// appears in a result, an error, the log or the file, except a score: the signed distance with
+// ε-differentially private noise.
 func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
 	if l.engine.ReadOnly {
 		return AnswerResult{}, ErrReadOnly
@@ -76,24 +83,6 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 	return AnswerResult(result), err
 }
 
-// AnswerQuote says what an answer would cost.
-type AnswerQuote struct {
-	Objects uint64          // the size of the panel, without those refused
-	Charge  privacy.Epsilon // to each object: see Answer
-	// Held is the highest ε at which this query about this panel is answered already, or 0.
-	Held privacy.Epsilon
-	// Anew is what it would cost to ask anew: ε, or 0 if the answer is recorded or can be derived. If Charge is
-	// less, it is because the answer at Held is raised.
-	Anew privacy.Epsilon
-	// NotRaised says why the answer at Held is not raised, so that everybody is charged anew: a
-	// [*mechanism.ScoreError] for a query whose answers cannot be raised, or that no panel of this size has another
-	// answer to, [ErrForgotten] if somebody in the panel was forgotten since, or that somebody began a new epoch
-	// ([Ledger.BeginEpoch]), or that one of the two leaves somebody out. It is nil if there is no such answer, or if it is raised.
-	NotRaised error
-	Refused   []Refusal // who would be left out, or stand in the way
-	Event     uint64    // the last one that all this counts
-}
-
 // QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing and
 // asks for no truth; the Key and the Truth of the request are not used.
 func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote, error) {
@@ -101,8 +90,7 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 	if err != nil {
 		return AnswerQuote{}, err
 	}
-	q, err := x.Quote(ctx)
-	return AnswerQuote(q), err
+	return x.Quote(ctx)
 }
 
 // inquiry checks a request, and gets it ready to be carried out.
@@ -114,7 +102,7 @@ func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*inquiry.Inquiry
 		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
 			return l.refuse(asker{key: key}, q, epsilon, refused, changed)
 		}},
-		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, Truth: r.Truth},
+		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
 	}
 	var err error
 	if x.Names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {

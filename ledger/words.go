@@ -19,6 +19,12 @@ type (
 	Remedy = vocabulary.Remedy
 	// RefusedError reports that a request was refused as a whole because of some of its objects.
 	RefusedError = vocabulary.RefusedError
+	// AnswerQuote says what an answer about a panel would cost.
+	AnswerQuote = vocabulary.AnswerQuote
+	// Displaced is a level on offer that objects would lose by being charged for an answer.
+	Displaced = vocabulary.Displaced
+	// DisplacedError reports that an answer was refused because of such levels.
+	DisplacedError = vocabulary.DisplacedError
 	// Budget says what some people can answer to a question, as of an event.
 	Budget = vocabulary.Budget
 	// RefusalSum is how many objects are refused for a reason.

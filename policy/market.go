@@ -277,6 +277,23 @@ func (t *Terms) HighestOffer(most privacy.Epsilon) privacy.Epsilon {
 	return most
 }
 
+// NextOffer returns the highest level below another that the terms name, or 0 if there is none: the
+// next of the levels, or the next multiple of the stride. Where every level is for sale, it is the
+// next point of the price curve.
+func (t *Terms) NextOffer(level privacy.Epsilon) privacy.Epsilon {
+	switch {
+	case level.IsZero():
+		return level
+	case !t.stride.IsZero() || len(t.levels) > 0:
+		return t.HighestOffer(nanos(level.Nano() - 1))
+	}
+	i, _ := slices.BinarySearchFunc(t.curve, level, func(p Price, level privacy.Epsilon) int { return p.Epsilon.Compare(level) })
+	if i == 0 {
+		return privacy.Epsilon{}
+	}
+	return t.HighestOffer(t.curve[i-1].Epsilon)
+}
+
 // Price returns what holding a level costs for one object, in minor units: what the curve says, or
 // the floor if that is more. Holding nothing, ε = 0, costs nothing. It is defined for levels that
 // are not offered too; beyond its last point the curve is flat.

@@ -166,3 +166,31 @@ func TestSellCopies(t *testing.T) {
 		t.Errorf("the caller of Sell could change the policy")
 	}
 }
+
+// Levels are listed downwards: those of a list or a stride, or else the points of the price curve.
+func TestNextOffer(t *testing.T) {
+	prices := []Price{{eps("0"), 5}, {eps("0.5"), 10}, {eps("1"), 20}, {eps("3"), 30}}
+	for name, c := range map[string]struct {
+		m    Market
+		want string
+	}{
+		"levels":         {Market{Max: eps("2"), Levels: []privacy.Epsilon{eps("0.3"), eps("0.7"), eps("2")}}, "2 0.7 0.3 0"},
+		"stride":         {Market{Max: eps("2"), Stride: eps("0.8")}, "1.6 0.8 0"},
+		"price curve":    {Market{Max: eps("2")}, "2 1 0.5 0"},
+		"below a point":  {Market{Max: eps("0.4")}, "0.4 0"},
+		"at a point":     {Market{Max: eps("3")}, "3 1 0.5 0"},
+		"a single price": {Market{Max: eps("0.5"), Floor: 7}, "0.5 0"},
+	} {
+		c.m.Prices = prices
+		sale := made(t)(Sell(c.m)).Terms()
+		var got []string
+		for level := sale.NextOffer(eps("1000")); ; level = sale.NextOffer(level) {
+			if got = append(got, level.String()); level.IsZero() {
+				break
+			}
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+	}
+}

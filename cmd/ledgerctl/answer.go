@@ -20,7 +20,7 @@ type answerFlags struct {
 	csv.TruthFlags
 	question, query, objects, key string
 	epsilon                       privacy.Epsilon
-	partial, quote                bool
+	partial, quote, acceptLoss    bool
 }
 
 func (a *app) answerCommand() *cobra.Command {
@@ -48,6 +48,11 @@ in full. A query that no change of values could decide otherwise is charged all 
 --quote says what the answer would cost, beside what it would cost to draw it anew, and who would be refused. It
 charges nobody and draws nothing. The file with the true values is not opened, so nobody is refused for want of one.
 
+An answer is spent beside what is sold, so that even a small one may leave people too little for the highest ε
+that their policies offer. Then nobody is charged and the exit code is 3, unless --accept-loss is given. --quote
+lists what would be lost ("displaced"): each ε on offer, of which question, for how many people, and what a buyer
+who holds nothing would pay for it. Of one question the amounts do not add up: a buyer pays for the highest ε only.
+
 If anybody would go over a ceiling, nobody is charged and the exit code is 3; with --partial, those
 people are left out of the panel. An answer that leaves somebody out and one that does not are not the same,
 and both are charged; where nobody is left out, --partial makes no difference.
@@ -68,6 +73,7 @@ and both are charged; where nobody is left out, --partial makes no difference.
 	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.BoolVar(&f.quote, "quote", false, "say what the answer would cost, and whom it would be refused, and charge nobody")
+	flags.BoolVar(&f.acceptLoss, "accept-loss", false, "answer even if that takes an ε on offer off the market")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
 	files.Mark(flags, files.Reads, files.ByName, "objects")
 	require(cmd, "question", "query", "epsilon")
@@ -88,7 +94,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	}
 	request := ledger.AnswerRequest{
 		Key: key, Question: f.question, Query: f.query, Epsilon: f.epsilon,
-		Objects: panel.Objects, All: panel.Objects == nil, Partial: f.partial,
+		Objects: panel.Objects, All: panel.Objects == nil, Partial: f.partial, AcceptLoss: f.acceptLoss,
 	}
 	if f.quote {
 		return a.quoteAnswer(cmd.Context(), request)
@@ -129,10 +135,11 @@ func (r answerResult) Table(w io.Writer) {
 
 // quoteAnswer says what an answer would cost.
 func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
-	out := answerQuoteResult{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, partial: r.Partial}
+	out := answerQuoteResult{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, partial: r.Partial, accepted: r.AcceptLoss}
 	err := a.with(ctx, reading, func(l book) error {
 		quote, err := l.QuoteAnswer(ctx, r)
 		out.Objects, out.Charge, out.Anew, out.Held = quote.Objects, quote.Charge, quote.Anew, quote.Held
+		out.Displaced, out.currency = append([]ledger.Displaced{}, quote.Displaced...), l.About().Currency
 		out.Refused, out.Sums = append([]ledger.Refusal{}, quote.Refused...), vocabulary.SumRefusals(quote.Refused)
 		if quote.NotRaised != nil {
 			out.NotRaised = quote.NotRaised.Error()
@@ -155,17 +162,44 @@ type answerQuoteResult struct {
 	Anew      privacy.Epsilon     `json:"anew"`                 // what it would be if the answer at Held were not raised
 	Held      privacy.Epsilon     `json:"held"`                 // the highest ε at which it is answered, or 0
 	NotRaised string              `json:"not_raised,omitempty"` // why that answer is not raised
+	Displaced []ledger.Displaced  `json:"displaced"`            // what would be lost of what is on offer
 	Refused   []ledger.Refusal    `json:"refused"`
 	Sums      []ledger.RefusalSum `json:"sums,omitempty"` // of the refused, by reason
 
-	partial bool
+	partial, accepted bool
+	currency          string
 }
 
 func (r answerQuoteResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nquery\t%s\nε\t%s\n", r.Question, r.Query, r.Epsilon)
 	fmt.Fprintf(w, "people in the panel\t%d\nanswered already\t%s\nwould be charged to each\t%s\n", r.Objects, r.held(), r.charge())
+	fmt.Fprintf(w, "ε on offer that would be lost\t%d%s\n", len(r.Displaced), r.loss())
 	fmt.Fprintf(w, "would be refused\t%d%s\n", len(r.Refused), r.consequence())
+	tableDisplaced(w, r.Displaced, r.currency)
 	tableRefusals(w, r.Refused)
+}
+
+// loss says what becomes of the answer if something would be lost.
+func (r answerQuoteResult) loss() string {
+	if len(r.Displaced) == 0 || r.accepted {
+		return ""
+	}
+	return ", so that nothing would be answered; --accept-loss answers all the same"
+}
+
+// tableDisplaced writes what of what is on offer would be lost, if anything.
+func tableDisplaced(w io.Writer, displaced []ledger.Displaced, currency string) {
+	if len(displaced) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nLOST ε\tQUESTION\tPEOPLE\t%s\n", priceHeader(currency))
+	for i, one := range displaced {
+		if i == mostRefusals {
+			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(displaced)-mostRefusals)
+			return
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", one.Epsilon, one.Question, one.Objects, one.Revenue)
+	}
 }
 
 func (r answerQuoteResult) held() string {

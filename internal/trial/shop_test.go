@@ -129,7 +129,7 @@ func (s *shop) call(ctx context.Context, n int) (any, error) {
 	case 4:
 		return s.ledger.Raise(ctx, ledger.RaiseRequest{Key: key, Question: question, All: true, Partial: true, Epsilon: tenths(1 + n%20), Truth: s.truth})
 	case 5:
-		return s.ledger.Answer(ctx, ledger.AnswerRequest{Key: key, Question: vote, Query: "majority:yes", Epsilon: tenths(1 + n/10%5), Objects: people()[:5], Partial: true, Truth: s.truth})
+		return s.ledger.Answer(ctx, ledger.AnswerRequest{Key: key, Question: vote, Query: "majority:yes", Epsilon: tenths(1 + n/10%5), Objects: people()[:5], Partial: true, AcceptLoss: true, Truth: s.truth})
 	case 7:
 		return s.ledger.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: order, For: 1000 * time.Hour, Partial: true})
 	case 8:

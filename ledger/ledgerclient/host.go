@@ -168,7 +168,7 @@ func (c *Client) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.A
 }
 
 func inquiry(r ledger.AnswerRequest) api.Inquiry {
-	return api.Inquiry{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: api.Panel{Objects: r.Objects, All: r.All, Partial: r.Partial}}
+	return api.Inquiry{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: api.Panel{Objects: r.Objects, All: r.All, Partial: r.Partial}, AcceptLoss: r.AcceptLoss}
 }
 
 // Answer is [ledger.Ledger.Answer].
@@ -187,7 +187,9 @@ func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.Ans
 func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
 	var out api.AnswerQuote
 	err := c.post(ctx, "/v1/answers/quotes", inquiry(r), &out)
-	q := ledger.AnswerQuote{Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Refused: listed(out.Refused), Event: out.Event}
+	q := ledger.AnswerQuote{
+		Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Displaced: listed(out.Displaced), Refused: listed(out.Refused), Event: out.Event,
+	}
 	if out.NotRaised != nil {
 		q.NotRaised = out.NotRaised
 	}

@@ -252,7 +252,7 @@ func samples() map[string]sample {
 		"release":        {"/v1/releases", `{"question":"vote","object":"19","epsilon":"0.25","truths":{"19":"no"}}`},
 		"raise":          {"/v1/raises", `{"question":"vote","epsilon":"0.5","objects":["19"],"truths":{"19":"no"}}`},
 		"advance":        {"/v1/advances", `{"question":"vote"}`},
-		"answer":         {"/v1/answers", `{"question":"vote","query":"majority:yes","epsilon":"0.1","objects":["19"],"truths":{"19":"no"}}`},
+		"answer":         {"/v1/answers", `{"question":"vote","query":"majority:yes","epsilon":"0.1","objects":["19"],"accept_loss":true,"truths":{"19":"no"}}`},
 		"quoteAnswer":    {"/v1/answers/quotes", `{"question":"vote","query":"majority:yes","epsilon":"0.2","objects":["19"]}`},
 		"beginEpoch":     {"/v1/epochs", `{"object":"19","question":"vote"}`},
 		"withdraw":       {"/v1/withdrawals", `{"object":"19"}`},

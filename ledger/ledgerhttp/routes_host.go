@@ -137,7 +137,7 @@ func advance(c *call, in api.Advance) (api.Advanced, error) {
 func (c *call) inquiry(in api.Inquiry) ledger.AnswerRequest {
 	return ledger.AnswerRequest{
 		Key: c.key, Question: in.Question, Query: in.Query, Epsilon: in.Epsilon, Objects: in.Objects, All: in.All, Partial: in.Partial,
-		Truth: c.truths(in.Truths).tell,
+		AcceptLoss: in.AcceptLoss, Truth: c.truths(in.Truths).tell,
 	}
 }
 
@@ -149,7 +149,9 @@ func answer(c *call, in api.Inquiry) (api.Answered, error) {
 
 func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {
 	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
-	out := api.AnswerQuote{Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Refused: orNone(q.Refused), Event: q.Event}
+	out := api.AnswerQuote{
+		Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Displaced: orNone(q.Displaced), Refused: orNone(q.Refused), Event: q.Event,
+	}
 	if q.NotRaised != nil {
 		out.NotRaised = c.told(q.NotRaised)
 	}

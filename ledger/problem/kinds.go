@@ -34,8 +34,10 @@ const (
 	Price       Kind = "price"
 	// QuoteChanged: an order is not what was quoted.
 	QuoteChanged Kind = "quote-changed"
-	NotReserved  Kind = "not-reserved"
-	Held         Kind = "held"
+	// Displaced: an answer would take levels on offer off the market.
+	Displaced   Kind = "displaced"
+	NotReserved Kind = "not-reserved"
+	Held        Kind = "held"
 	// ManyGone: a table lacks more people than were expected.
 	ManyGone    Kind = "many-gone"
 	Forgotten   Kind = "forgotten"
@@ -105,6 +107,7 @@ func classes() []class {
 		{Refused, refusal, http.StatusConflict, "refused", nil, "\"partial\": true leaves them out"},
 		{Price, refusal, http.StatusConflict, "too dear", nil, "raise max_price, or lower epsilon"},
 		{QuoteChanged, refusal, http.StatusConflict, "not what was quoted", nil, "quote again, and ask the buyer"},
+		{Displaced, refusal, http.StatusConflict, "levels on offer would be lost", nil, `"accept_loss": true answers all the same; displaced lists what is lost`},
 		{NotReserved, refusal, http.StatusConflict, "not reserved", ledger.ErrNotReserved, "reserve again"},
 		{ManyGone, refusal, http.StatusConflict, "too many are gone", nil, "see whether it is the whole table; if it is, say how many are gone"},
 		{Held, unexpected, http.StatusServiceUnavailable, "what is to be destroyed is held back", journal.ErrHeld, "provide what is missing; then " + again},

@@ -50,6 +50,8 @@ type Problem struct {
 	TermsChanged bool          `json:"terms_changed,omitempty" doc:"The order was quoted under other terms."`
 	Helps        ledger.Remedy `json:"helps,omitempty" doc:"What would help against it."`
 
+	Displaced []ledger.Displaced `json:"displaced,omitempty" doc:"The levels on offer that an answer would take off the market."`
+
 	Needs   []Need `json:"needs,omitempty" doc:"Whose true values the request needs."`
 	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a new name."`
 	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
@@ -177,7 +179,10 @@ func (p *Problem) smaller(err error) {
 	var clock *ledger.ClockError
 	var score *mechanism.ScoreError
 	var gone *ledger.GoneError
+	var displaced *ledger.DisplacedError
 	switch {
+	case errors.As(err, &displaced):
+		p.Question, p.Displaced = displaced.Question, displaced.Displaced
 	case errors.As(err, &gone):
 		p.Gone = &Gone{gone.Gone, gone.Of, gone.Expected}
 	case errors.As(err, &score):
@@ -226,6 +231,8 @@ func (p *Problem) typed() error {
 			return fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused)
 		}
 		return refused
+	case p.Kind == Displaced:
+		return &ledger.DisplacedError{Question: p.Question, Displaced: p.Displaced}
 	case p.Quote != nil:
 		return &ledger.QuoteError{Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps, TermsChanged: p.TermsChanged}
 	case p.Kind == KeyConflict:
@@ -249,9 +256,12 @@ func Classify(err error) (kind Kind, exit, status int) {
 	var refused *ledger.RefusedError
 	var quote *ledger.QuoteError
 	var gone *ledger.GoneError
+	var displaced *ledger.DisplacedError
 	switch {
 	case errors.As(err, &p):
 		kind = p.Kind
+	case errors.As(err, &displaced):
+		kind = Displaced
 	case errors.As(err, &gone):
 		kind = ManyGone
 	case errors.Is(err, context.Canceled):

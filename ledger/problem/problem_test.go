@@ -87,6 +87,7 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
 		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: vocabulary.RemedyQuoting, TermsChanged: true},
 		&ledger.GoneError{Gone: 3, Of: 7, Expected: 0},
+		&ledger.DisplacedError{Question: "q", Displaced: []ledger.Displaced{{Question: "r", Epsilon: privacy.MustEpsilon("2"), Objects: 3, Revenue: 900}}},
 		&ledger.KeyConflictError{Key: "k", Field: "Epsilon"},
 		&ledger.NameError{What: "object", Name: "a\u200bb", Offset: 1, Fault: "U+200B"},
 		&ledger.ClockError{Clock: at.Add(time.Hour), Last: at, Leap: time.Minute},

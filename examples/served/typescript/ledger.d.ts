@@ -889,6 +889,8 @@ export interface components {
             anew: string;
             /** @description To each. */
             charge: string;
+            /** @description The levels on offer that the charge would take off the market. */
+            displaced: components["schemas"]["Displaced"][];
             /**
              * Format: int64
              * @description The last event that all this counts.
@@ -1032,6 +1034,14 @@ export interface components {
             text: string;
         };
         Done: Record<string, never>;
+        Displaced: {
+            epsilon: string;
+            /** Format: int64 */
+            objects: number;
+            question: string;
+            /** Format: int64 */
+            revenue: number;
+        };
         EarlierEpoch: {
             answered: string;
             /** Format: int64 */
@@ -1134,6 +1144,8 @@ export interface components {
             root: string;
         };
         Inquiry: {
+            /** @description Answer even if that takes levels on offer off the market. */
+            accept_loss?: boolean;
             /** @description Everyone who takes part, in place of objects. */
             all?: boolean;
             /** @description Of the answer. */
@@ -1272,6 +1284,8 @@ export interface components {
             clock?: components["schemas"]["Clock"];
             /** @description What went wrong, for people. */
             detail: string;
+            /** @description The levels on offer that an answer would take off the market. */
+            displaced?: components["schemas"]["Displaced"][];
             /**
              * Format: int64
              * @description The exit code that ledgerctl ends with for it.

@@ -76,7 +76,7 @@ func (p *panels) answer(o order, panel int) (string, error) {
 	}
 	r, err := p.ledger.Answer(p.Context(), ledger.AnswerRequest{
 		Key: fmt.Sprint(o.key, " of ", panel), Question: question, Query: "majority:v1", Epsilon: epsilonOf(p, o.at),
-		Objects: names, Truth: p.truth,
+		Objects: names, AcceptLoss: true, Truth: p.truth,
 	})
 	return r.Answer, err
 }

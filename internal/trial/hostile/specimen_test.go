@@ -160,7 +160,7 @@ func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question 
 	_, err = l.Reserve(ctx, ledger.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
 	must(t, err)
 	for n := range 3 {
-		_, err = l.Answer(ctx, ledger.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), Truth: truths})
+		_, err = l.Answer(ctx, ledger.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
 		must(t, err)
 	}
 	_, err = l.Raise(ctx, ledger.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})

@@ -66,7 +66,7 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 			return err
 		},
 		"Answer": func() error {
-			_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: tenths(5), Objects: names, Truth: yes})
+			_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: tenths(5), Objects: names, AcceptLoss: true, Truth: yes})
 			return err
 		},
 		"Raise": func() error {
@@ -247,7 +247,7 @@ func chained(t *testing.T, n int) map[string]cost {
 		return err
 	})
 	measure("one: answer", func() error {
-		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "answer", Question: odd, Query: "majority:yes", Objects: []string{"ann"}, Epsilon: tenths(1), Truth: yes})
+		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "answer", Question: odd, Query: "majority:yes", Objects: []string{"ann"}, Epsilon: tenths(1), AcceptLoss: true, Truth: yes})
 		return err
 	})
 	measure("one: reservation", func() error {

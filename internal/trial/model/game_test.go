@@ -136,6 +136,7 @@ func (g *game) wantError(got, want error) {
 	g.Helper()
 	var refused, refusedOnPaper *ledger.RefusedError
 	var quote, quoteOnPaper *ledger.QuoteError
+	var displaced, displacedOnPaper *ledger.DisplacedError
 	switch {
 	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
 		g.same("the refusal", withoutInstead(refused), refusedOnPaper)
@@ -143,6 +144,8 @@ func (g *game) wantError(got, want error) {
 		current := *quote
 		current.Quote.ID, current.Quote.Instead = "", nil
 		g.same("the refusal", current, quoteOnPaper)
+	case errors.As(want, &displacedOnPaper) && errors.As(got, &displaced):
+		g.same("what would be lost", displaced, displacedOnPaper)
 	case !errors.Is(got, want):
 		g.Fatalf("the error is %v\n\twant %v", got, want)
 	}
@@ -644,7 +647,7 @@ func (one moveCancel) play(g *game) {
 
 func (one moveAnswer) play(g *game) {
 	g.host = one.Host
-	r := ledger.AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
+	r := ledger.AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, AcceptLoss: one.AcceptLoss, Truth: g.ask}
 	quote, refused := g.paper.quoteAnswer(r)
 	if got, err := g.ledger.QuoteAnswer(g.Context(), r); err != nil || refused != nil {
 		g.wantError(err, refused)

@@ -106,6 +106,7 @@ type (
 		Epsilon         int64
 		Partial         bool
 		Host            host
+		AcceptLoss      bool
 	}
 	moveEstimate struct {
 		Question string
@@ -356,7 +357,7 @@ func (p *player) kinds() []moveKind {
 		{2, func() move { return moveCancel{p.IntN(4)} }},
 		{6, func() move {
 			query := pick(p.Rand, "majority:yes", "majority:no", "threshold:yes:2", "plurality", "winner")
-			return moveAnswer{p.question(), query, p.namesOrAll(), p.epsilon(), p.yes(2), p.host()}
+			return moveAnswer{p.question(), query, p.namesOrAll(), p.epsilon(), p.yes(2), p.host(), !p.yes(3)}
 		}},
 		{2, func() move {
 			return moveEstimate{p.question(), pick(p.Rand, 0, p.epsilon()), pick(p.Rand, "", p.name())}

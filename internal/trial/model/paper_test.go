@@ -930,6 +930,7 @@ func (m *paper) quoteAnswer(r ledger.AnswerRequest) (ledger.AnswerQuote, error) 
 	if !held.IsZero() {
 		q.NotRaised = m.notRaised(r, names, leaves)
 	}
+	q.Displaced = m.displaced(r.Question, without(names, refusals), q.Charge.Nano())
 	return q, nil
 }
 
@@ -1009,6 +1010,9 @@ func (m *paper) inquire(r ledger.AnswerRequest, h host, q ledger.Question) (key 
 		return "", nil, cost, err
 	}
 	able := without(names, refusals)
+	if err := m.loss(r, able, m.priceOfAnswer(r, names, leaves)); err != nil {
+		return "", nil, cost, err
+	}
 	untold, err := m.ask(h, q, r.Epsilon.Nano(), able, func(one *ledger.Refusal) *ledger.Refusal { return m.lessOfAnswer(one, r, names, leaves, false) })
 	if err == nil && len(untold) > 0 && !leaves && r.Partial && len(untold) < len(names) {
 		_, _, refusals, leaves, err = m.panel(r, true)
@@ -1020,6 +1024,9 @@ func (m *paper) inquire(r ledger.AnswerRequest, h host, q ledger.Question) (key 
 	able = without(names, refusals)
 	if err == nil {
 		err = stands()
+	}
+	if err == nil {
+		err = m.loss(r, able, m.priceOfAnswer(r, names, leaves))
 	}
 	if err != nil {
 		return "", nil, cost, err

@@ -170,7 +170,8 @@ type Inquiry struct {
 	Query    string          `json:"query" doc:"Majority:VALUE, threshold:VALUE:N, plurality or winner."`
 	Epsilon  privacy.Epsilon `json:"epsilon" doc:"Of the answer."`
 	Panel
-	Truths Truths `json:"truths,omitempty" doc:"True values by object, of the panel."`
+	AcceptLoss bool   `json:"accept_loss,omitempty" doc:"Answer even if that takes levels on offer off the market."`
+	Truths     Truths `json:"truths,omitempty" doc:"True values by object, of the panel."`
 }
 
 // Answered is a [ledger.AnswerResult].
@@ -181,13 +182,14 @@ type Answered struct {
 
 // AnswerQuote is a [ledger.AnswerQuote].
 type AnswerQuote struct {
-	Objects   uint64           `json:"objects" doc:"The size of the panel, without those refused."`
-	Charge    privacy.Epsilon  `json:"charge" doc:"To each."`
-	Held      privacy.Epsilon  `json:"held" doc:"The highest ε at which it is answered, or 0."`
-	Anew      privacy.Epsilon  `json:"anew" doc:"What it would cost to ask anew."`
-	NotRaised *problem.Problem `json:"not_raised,omitempty" doc:"Why the answer at held is not raised."`
-	Refused   []ledger.Refusal `json:"refused" doc:"Who would be left out, or stand in the way."`
-	Event     uint64           `json:"event" doc:"The last event that all this counts."`
+	Objects   uint64             `json:"objects" doc:"The size of the panel, without those refused."`
+	Charge    privacy.Epsilon    `json:"charge" doc:"To each."`
+	Held      privacy.Epsilon    `json:"held" doc:"The highest ε at which it is answered, or 0."`
+	Anew      privacy.Epsilon    `json:"anew" doc:"What it would cost to ask anew."`
+	NotRaised *problem.Problem   `json:"not_raised,omitempty" doc:"Why the answer at held is not raised."`
+	Displaced []ledger.Displaced `json:"displaced" doc:"The levels on offer that the charge would take off the market."`
+	Refused   []ledger.Refusal   `json:"refused" doc:"Who would be left out, or stand in the way."`
+	Event     uint64             `json:"event" doc:"The last event that all this counts."`
 }
 
 // Order is a [ledger.Order].

@@ -34,6 +34,7 @@ type Request struct {
 	Key, Question, Query string                                                                                    // the idempotency key, and names
 	Epsilon              privacy.Epsilon                                                                           // above 0
 	All, Partial         bool                                                                                      // as in the request
+	AcceptLoss           bool                                                                                      // levels on offer may be lost
 	Truth                func(ctx context.Context, question string, objects []string) (values []string, err error) // the host's source of true values
 }
 
@@ -46,17 +47,6 @@ type Result struct {
 	Refused      []vocabulary.Refusal // left out
 	TruthChanged []string             // of those refused
 	Event        uint64               // that recorded it
-}
-
-// Quote says what an answer would cost. Package ledger describes it.
-type Quote struct {
-	Objects   uint64               // the size of the panel
-	Charge    privacy.Epsilon      // to each object
-	Held      privacy.Epsilon      // the highest answer there is
-	Anew      privacy.Epsilon      // what it would cost to ask anew
-	NotRaised error                // why the highest answer is not raised
-	Refused   []vocabulary.Refusal // who would be left out
-	Event     uint64               // the last one that all this counts
 }
 
 // Run answers.
@@ -73,9 +63,9 @@ func (x *Inquiry) Run(ctx context.Context) (Result, error) {
 func (x *Inquiry) begin() { x.whole, x.id = event.PanelOf(x.Names), x.form() }
 
 // Quote tells what an answer would charge, and whom it would refuse.
-func (x *Inquiry) Quote(ctx context.Context) (Quote, error) {
+func (x *Inquiry) Quote(ctx context.Context) (vocabulary.AnswerQuote, error) {
 	x.begin()
-	var q Quote
+	var q vocabulary.AnswerQuote
 	var err error
 	err = x.Desk.Engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
@@ -92,15 +82,18 @@ func (x *Inquiry) Quote(ctx context.Context) (Quote, error) {
 			q.Refused, err = s.LeftOutOf(base)
 			return err
 		}
-		err = x.assess(s, x.at)
+		if err = x.assess(s, x.at); err != nil {
+			return err
+		}
 		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able.Names)), x.cost, x.Request.Epsilon, x.refused
 		if !q.Held.IsZero() {
 			q.NotRaised = x.anew
 		}
+		q.Displaced, err = x.displaced(s, x.able.Names, x.at)
 		return err
 	})
 	if err != nil {
-		return Quote{}, err
+		return vocabulary.AnswerQuote{}, err
 	}
 	return q, nil
 }
@@ -224,7 +217,10 @@ func (x *Inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 		if err := x.assess(s, x.at); err != nil {
 			return err
 		}
-		return x.refuse(x.refused)
+		if err := x.refuse(x.refused); err != nil {
+			return err
+		}
+		return x.refuseLoss(s, x.able.Names, x.at)
 	})
 	return done, needed, err
 }
@@ -476,6 +472,9 @@ func (x *Inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 		if err := x.leaveUntold(s, at); err != nil {
 			return nil, err
 		}
+	}
+	if err := x.refuseLoss(s, x.members, at); err != nil {
+		return nil, err
 	}
 	changes, counts, err := x.count(s)
 	if err != nil {

@@ -1,7 +1,11 @@
 package rules
 
 import (
+	"math"
+	"time"
+
 	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -53,11 +57,46 @@ func (l *Rules) Span(s *state.State, x *terms.Subject, ask Asking) (span Span, e
 	case l.LacksTruthKey(x.Name, current) != nil:
 		return Span{Now: current, Ever: current}, nil
 	}
-	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil }
-	drawn, err := l.largestDrawn(s, x, ask, privacy.MaxEpsilon(), all)
-	span.Now = budget.Higher(current, drawn)
+	span.Now, err = l.budgeted(s, x, ask)
 	span.Ever = budget.Higher(span.Now, budget.Plus(current, budget.Minus(x.Object.Cap, x.Object.Spent)))
 	return span, err
+}
+
+// budgeted returns the ε up to which budgets allow all levels of an object.
+func (l *Rules) budgeted(s *state.State, x *terms.Subject, ask Asking) (privacy.Epsilon, error) {
+	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil }
+	drawn, err := l.largestDrawn(s, x, ask, privacy.MaxEpsilon(), all)
+	return budget.Higher(x.Chain.Current(), drawn), err
+}
+
+// Market is up to which ε an object can be sold to a buyer who holds nothing of it.
+type Market struct {
+	Now privacy.Epsilon // at once; 0 if the sale is not open yet
+	// Ever is up to which ε it can be sold before the sale closes, if no reservation is captured: as
+	// far as time and buyers raise the ceiling.
+	Ever privacy.Epsilon
+}
+
+// Market returns up to which ε an object can be sold in a question, whatever keys the ledger was
+// opened with: another process may have them. It is 0 if the sale is over, or without terms of sale.
+func (l *Rules) Market(s *state.State, q *event.Question, x *terms.Subject, at time.Time) (m Market, err error) {
+	sale := x.Policy.Terms()
+	if sale == nil {
+		return m, nil
+	}
+	limit := x.Policy.Limit()
+	if closes := sale.Closes(); !closes.IsZero() {
+		if !s.Now.Before(closes) {
+			return m, nil
+		}
+		limit = x.Policy.Ceiling(closes.Add(-1), math.MaxUint64)
+	}
+	free := budget.Lower(budget.Minus(limit, x.Chain.Spent()), budget.Minus(x.Object.Cap, x.Object.Spent))
+	m.Ever = budget.Plus(x.Chain.Current(), free)
+	if sale.Open(s.Now) {
+		m.Now, err = l.budgeted(s, x, Asking{Question: q, Epsilon: privacy.MaxEpsilon(), At: at, Newcomer: true})
+	}
+	return m, err
 }
 
 // Within returns the highest level on offer, up to an ε, that an object can have, or 0.

@@ -15,11 +15,10 @@ import (
 // Offer is the offering of an order for an object: the levels that the question has and the object's terms sell to the buyer.
 func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
-		terms := x.Policy.Terms()
-		for terms != nil && !most.IsZero() {
-			level, _ := b.Question.LevelWithin(most)
-			if most = terms.HighestOffer(level); most != level {
-				continue // what is for sale may be no level of the question
+		for {
+			level := highestOffer(b.Question, x.Policy.Terms(), most)
+			if level.IsZero() {
+				return level, nil
 			}
 			refusal, err := b.checkTerms(s, x, level)
 			switch {
@@ -30,7 +29,6 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 			}
 			most = budget.Below(level) // others hold it
 		}
-		return privacy.Epsilon{}, nil
 	}
 }
 

@@ -184,6 +184,7 @@ func classify(err error) Fault {
 	var quote *ledger.QuoteError
 	var rollback *evidence.RollbackError
 	var clock *ledger.ClockError
+	var displaced *ledger.DisplacedError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Fault{"interrupted", Unexpected, "", err}
@@ -195,6 +196,8 @@ func classify(err error) Fault {
 		return Fault{"refused", Refused, reasons(refused.Refused), err}
 	case errors.As(err, &quote):
 		return classifyQuote(quote, err)
+	case errors.As(err, &displaced):
+		return Fault{"displaced", Refused, "--quote lists what would be lost; --accept-loss answers all the same", err}
 	case errors.As(err, &clock):
 		return Fault{"clock", Misuse, clockHint(clock), err}
 	}
@@ -310,6 +313,8 @@ type details struct {
 	MaxPrice *int64 `json:"max_price,omitempty"`
 	Quote    string `json:"quote,omitempty"`         // its ID
 	Terms    bool   `json:"terms_changed,omitempty"` // since it was quoted
+	// What an answer would take off the market.
+	Displaced []ledger.Displaced `json:"displaced,omitempty"`
 	// What a checkpoint says, and what the ledger is instead.
 	Checkpoint *evidence.Head `json:"checkpoint,omitempty"`
 	Ledger     *evidence.Head `json:"ledger,omitempty"`
@@ -329,6 +334,10 @@ func Explain(err error) (Report, Code) {
 		q := quote.Quote
 		f.Details.Question, f.Details.Refused = q.Question, q.Refused
 		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote, f.Details.Terms = &q.Price, q.Currency, quote.MaxPrice, q.ID, quote.TermsChanged
+	}
+	var displaced *ledger.DisplacedError
+	if errors.As(err, &displaced) {
+		f.Details.Question, f.Details.Displaced = displaced.Question, displaced.Displaced
 	}
 	var rollback *evidence.RollbackError
 	if errors.As(err, &rollback) {
