@@ -135,14 +135,8 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 		return nil, err
 	}
 	t := &trade{Bid: terms.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
-	err := l.door().Buyers(ctx, o.Buyer)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if t.names, err = names.CheckAsked(o.Objects, o.All, MaxPanel); err != nil {
-		return nil, err
-	}
-	if err := l.door().Objects(ctx, t.names); err != nil {
 		return nil, err
 	}
 	if t.Question, err = l.findQuestion(ctx, o.Question); err != nil {

@@ -120,9 +120,6 @@ func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return err
 	}
-	if err := l.door().Objects(ctx, objects); err != nil {
-		return err
-	}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type (
 	RefusalSum = vocabulary.RefusalSum
 	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError
-	// NameError says what is wrong with the name of an object, a buyer or a question that is new to the ledger. It is an [ErrInvalid].
+	// NameError says which character may not be in a name, and where. It is an [ErrInvalid].
 	NameError = vocabulary.NameError
 	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an [ErrClock].
 	ClockError = vocabulary.ClockError

@@ -51,7 +51,7 @@ type Problem struct {
 	Helps        ledger.Remedy `json:"helps,omitempty" doc:"What would help against it."`
 
 	Needs   []Need `json:"needs,omitempty" doc:"Whose true values the request needs."`
-	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a new name."`
+	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a name."`
 	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
 	Clock   *Clock `json:"clock,omitempty" doc:"A clock that is far ahead of the log."`
 	Leader  string `json:"leader,omitempty" doc:"The host that has the ledger, if the one that was asked is a standby."`
@@ -68,7 +68,7 @@ type Need struct {
 
 // Name is a [ledger.NameError].
 type Name struct {
-	What   string `json:"what"`   // "object", "buyer" or "question"
+	What   string `json:"what"`   // what is named, such as "object"
 	Name   string `json:"name"`   // as it was given
 	Offset int    `json:"offset"` // of the first byte at fault
 	Fault  string `json:"fault"`  // what is there
