@@ -37,6 +37,8 @@ type AnswerResult struct {
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult].
 	TruthChanged []string `json:"-"`
+	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
+	TruthInvalid []string `json:"-"`
 	Event        uint64   `json:"event"` // the event that recorded the answer
 }
 
@@ -111,8 +113,8 @@ func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*inquiry.Inquiry
 		return nil, errs.Invalid("ε must be above 0")
 	}
 	x := &inquiry.Inquiry{
-		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
-			return l.refuse(asker{key: key}, q, epsilon, refused, changed)
+		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
+			return l.refuse(asker{key: key}, q, epsilon, refused, faults)
 		}},
 		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, Truth: r.Truth},
 	}

@@ -46,7 +46,9 @@ type Sale struct {
 	Refused []Refusal `json:"refused"`
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult].
-	TruthChanged []string  `json:"-"`
+	TruthChanged []string `json:"-"`
+	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
+	TruthInvalid []string  `json:"-"`
 	Key          string    `json:"key"`   // of the request
 	Time         time.Time `json:"time"`  // in UTC, as the log has it
 	First        uint64    `json:"first"` // first and last event
@@ -122,7 +124,7 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 		return Sale{}, x.instead(ctx, err)
 	}
 	sale, err := x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
-	sale.TruthChanged = x.changed.Among(sale.Refused)
+	sale.TruthChanged, sale.TruthInvalid = x.faults.Changed(sale.Refused), x.faults.Invalid(sale.Refused)
 	return sale, err
 }
 
@@ -199,7 +201,7 @@ func soldBy(s *state.State, number uint64) (uint64, error) {
 func (x *selling) ask(ctx context.Context) error {
 	var later rules.Later
 	for batch := range x.needy.Batches() {
-		values, err := x.ledger.rules.Ask(ctx, x.Question, x.truth, batch, &x.changed)
+		values, err := x.ledger.rules.Ask(ctx, x.Question, x.truth, batch, &x.faults)
 		if later.Is(err) {
 			continue
 		}

@@ -879,6 +879,8 @@ export interface components {
             refused: components["schemas"]["Refusal"][];
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /** Format: int64 */
             unchanged: number;
             /** Format: int64 */
@@ -917,6 +919,8 @@ export interface components {
             refused: components["schemas"]["Refusal"][];
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
         };
         Budget: {
             /** Format: date-time */
@@ -1328,6 +1332,8 @@ export interface components {
             title: string;
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /** @description A URI that names the kind, and leads to what it means. */
             type: string;
             /**
@@ -1417,6 +1423,8 @@ export interface components {
             reused: number;
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /**
              * Format: int64
              * @description How many more were left out.
@@ -1637,6 +1645,8 @@ export interface components {
             time: string;
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /** Format: int64 */
             upgrades: number;
         };

@@ -141,6 +141,7 @@ type Raised struct {
 	Refused      []ledger.Refusal `json:"refused" doc:"Who was left out."`
 	Unlisted     int              `json:"unlisted,omitempty" doc:"How many more were left out."`
 	TruthChanged []string         `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string         `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 	First        uint64           `json:"first" doc:"The first event."`
 	Last         uint64           `json:"last" doc:"The last event."`
 }
@@ -155,6 +156,7 @@ type Advance struct {
 type AdvancedQuestion struct {
 	ledger.Advanced
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 }
 
 // Advanced is a [ledger.AdvanceResult].
@@ -177,6 +179,7 @@ type Inquiry struct {
 type Answered struct {
 	ledger.AnswerResult
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 }
 
 // AnswerQuote is a [ledger.AnswerQuote].
@@ -236,6 +239,7 @@ type Sell struct {
 type Sold struct {
 	ledger.Sale
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 }
 
 // Reserve is a [ledger.ReserveRequest].
