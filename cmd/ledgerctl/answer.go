@@ -95,10 +95,9 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
 	err = a.with(cmd.Context(), writing, func(l book) error {
-		request.Truth = f.Source(a.Files, l).Ask
+		request.Truth = f.Source(a.Files, l, f.partial).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
-		a.WarnChanged(out.TruthChanged)
-		err = csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.Columns.IDs(), err)
+		a.WarnTruths(out.TruthChanged, out.TruthInvalid)
 		return fault.WithKey(key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func (a *app) terms(cmd *cobra.Command, f *termsFlags) error {
 	if out.Key, err = keyOr(cmd, f.key); err != nil {
 		return err
 	}
-	objects, err := a.readObjects(cmd.Context(), &f.enrollFlags, &out.Skipped)
+	objects, err := a.readObjects(cmd.Context(), &f.enrollFlags, &out.Skipped, csv.Values{})
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *app) terms(cmd *cobra.Command, f *termsFlags) error {
 		})
 		out.Changed, out.Unchanged, out.Events = done.Changed, done.Unchanged, span{done.First, done.Last}
 		out.Refused, out.Unlisted = append([]ledger.Refusal{}, done.Refused...), done.Unlisted
-		return fault.WithKey(out.Key, csv.PlaceOf(cmd.Context(), a.Files, f.objects, f.columns, fault.Refusal(err, f.partial)))
+		return fault.WithKey(out.Key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {
 		return err

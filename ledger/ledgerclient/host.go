@@ -41,7 +41,7 @@ func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Questi
 
 // Enroll is [ledger.Ledger.Enroll].
 func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
-	in := api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial}
+	in := api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial, New: r.New, DryRun: r.DryRun}
 	if r.Terms != nil {
 		in.Terms = map[string]api.Terms{}
 		for _, object := range slices.Sorted(slices.Values(r.Objects)) {

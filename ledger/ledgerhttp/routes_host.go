@@ -24,7 +24,7 @@ func defineQuestion(c *call, in api.NewQuestion) (api.Done, error) {
 }
 
 func enroll(c *call, in api.Enrolment) (api.Enrolled, error) {
-	r := ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap, Partial: in.Partial}
+	r := ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap, Partial: in.Partial, New: in.New, DryRun: in.DryRun}
 	if in.Terms != nil {
 		if err := aboutEach(in); err != nil {
 			return api.Enrolled{}, err

@@ -51,6 +51,8 @@ type Enrolment struct {
 	Cap      privacy.Epsilon  `json:"cap,omitzero" doc:"The largest ε of each over all questions; needed if anybody is new."`
 	Terms    map[string]Terms `json:"terms,omitempty" doc:"In place of policy and cap, those of each of the objects, by name."`
 	Partial  bool             `json:"partial,omitempty" doc:"Leave refused objects out, rather than refuse the request."`
+	New      bool             `json:"new,omitempty" doc:"Refuse the request if the ledger knows one of the objects already."`
+	DryRun   bool             `json:"dry_run,omitempty" doc:"Check everything, and answer what would be done; nothing is recorded."`
 }
 
 // Terms are what one object is enrolled under.

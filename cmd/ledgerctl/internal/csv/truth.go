@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -53,9 +55,10 @@ func (f *TruthFlags) Flags(flags *pflag.FlagSet) {
 	files.Mark(flags, files.Reads, files.ByName, "truth")
 }
 
-// Source returns the true values that the flags name, for a ledger.
-func (f *TruthFlags) Source(s *files.Files, l Ledger) *Truths {
-	return &Truths{files: s, ledger: l, path: f.Truth, columns: f.Columns}
+// Source returns the true values that the flags name, for a ledger. A partial request leaves out people whose value is not one of the
+// question's; for another one, such a value is an error.
+func (f *TruthFlags) Source(s *files.Files, l Ledger, partial bool) *Truths {
+	return &Truths{files: s, ledger: l, path: f.Truth, columns: f.Columns, partial: partial}
 }
 
 // Ledger is what has questions.
@@ -71,6 +74,7 @@ type Truths struct {
 	ledger  Ledger
 	path    string // "" if there is no file
 	columns Columns
+	partial bool
 	// Several tells that the ledger may ask about more than one question. Then a column counts only for
 	// the question it is named like: another one's values would be drawn from, for good.
 	Several  bool
@@ -91,13 +95,74 @@ func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]
 		}
 	}
 	values := make([]string, len(objects))
+	var lines []int
 	for i, object := range objects {
-		if line, wrong := t.wrong[object]; wrong {
-			return nil, fault.Input("the values of the question are "+words.ListedQuoted(t.allowed), "%s: line %d: the true value is none of the question's", t.path, line)
-		}
 		values[i] = t.values[object]
+		if line, wrong := t.wrong[object]; wrong {
+			values[i], lines = invalid, append(lines, line)
+		}
+	}
+	if len(lines) > 0 && !t.partial {
+		return nil, wrongValues(t.path, lines, t.allowed, "--partial leaves such people out")
 	}
 	return values, nil
+}
+
+// invalid stands for a value that the question does not have: no value of a question has a control character. What the cell says is not
+// passed on.
+const invalid = "\x00"
+
+// wrongValues is the error of values that a question does not have, in lines of a file.
+func wrongValues(path string, lines []int, allowed []string, hint string) error {
+	const most = 10
+	slices.Sort(lines)
+	listed := make([]string, 0, most+1)
+	for _, line := range lines[:min(len(lines), most)] {
+		listed = append(listed, strconv.Itoa(line))
+	}
+	if more := len(lines) - len(listed); more > 0 {
+		listed = append(listed, fmt.Sprintf("and %d more", more))
+	}
+	what := "line"
+	if len(lines) > 1 {
+		what = "lines"
+	}
+	return fault.Input(hint+"; the values of the question are "+words.ListedQuoted(allowed),
+		"%s: %s %s: the true value is none of the question's", path, what, strings.Join(listed, ", "))
+}
+
+// Values are the values of a file, for which the question is looked up later.
+type Values map[string][]int // the lines of each
+
+// Add adds the value of a row, if there is one.
+func (v Values) Add(e Entry) {
+	if e.value != "" {
+		value := strings.Clone(e.value)
+		v[value] = append(v[value], e.line)
+	}
+}
+
+// Check returns an error that lists the lines of a file with values that a question does not have. Of a question that the ledger does not
+// know it says nothing.
+func (v Values) Check(ctx context.Context, l Ledger, path, question string) error {
+	t := Truths{ledger: l}
+	known, err := t.known(ctx, question)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var lines []int
+	for value, of := range v {
+		if _, is := known[value]; !is {
+			lines = append(lines, of...)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return wrongValues(path, lines, t.allowed, "correct them, or leave the cell empty to skip the row")
 }
 
 // checkSeveral refuses what is right for one question only.
@@ -173,24 +238,4 @@ func Rows(ctx context.Context, s *files.Files, path string, c Columns, each func
 		}
 		return nil
 	})
-}
-
-// PlaceOf says where in a file the id stands that the ledger refuses as a name, instead of the name: the column could be the
-// wrong one. What was read from standard input is not there any more, and other errors stay what they are.
-func PlaceOf(ctx context.Context, s *files.Files, path string, c Columns, err error) error {
-	var name *ledger.NameError
-	if path == "" || path == "-" || !errors.As(err, &name) || name.What != "object" {
-		return err
-	}
-	line := 0
-	c.Skipped = nil
-	again := Rows(ctx, s, path, c, func(e Entry) {
-		if e.Object == name.Name && line == 0 {
-			line = e.line
-		}
-	})
-	if again != nil || line == 0 {
-		return err
-	}
-	return fault.Input("", "%s: line %d: the id has %s at byte %d", path, line, name.Fault, name.Offset)
 }
