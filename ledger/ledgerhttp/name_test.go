@@ -29,6 +29,9 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"vote", "acme", "19", "17", "20", "21", "age", "young", "sell"} {
+			if r.id == "changeTerms" && name == "20" {
+				continue // it is the cap
+			}
 			a := r.request(string(Operator))
 			a.body = strings.ReplaceAll(a.body, `"`+name+`"`, `"`+name+"\u00a0"+`"`)
 			if strings.HasSuffix(a.target, "="+name) || strings.Contains(a.target, "="+name+"&") {
