@@ -42,13 +42,9 @@ type Advanced struct {
 	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
 	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel] of all questions;
 	// [Ledger.Refusals] yields all.
-	Refused  []Refusal `json:"refused"`
-	Unlisted int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult].
-	TruthChanged []string `json:"-"`
-	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
-	TruthInvalid []string `json:"-"`
+	Refused                    []Refusal `json:"refused"`
+	Unlisted                   int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
+	TruthChanged, TruthInvalid []string  `json:"-"`                  // of those refused, for the host alone: see [RaiseResult]
 }
 
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a

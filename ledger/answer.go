@@ -29,17 +29,13 @@ type AnswerRequest struct {
 
 // AnswerResult is the answer to a query.
 type AnswerResult struct {
-	Answer  string          `json:"answer"`  // "yes" or "no", or a value of the question
-	Epsilon privacy.Epsilon `json:"epsilon"` // of the answer
-	Objects uint64          `json:"objects"` // the size of the panel, without those left out
-	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
-	Refused []Refusal       `json:"refused"` // left out, only if the request was partial; by a recorded answer: when it was first given, but for who is forgotten since
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult].
-	TruthChanged []string `json:"-"`
-	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
-	TruthInvalid []string `json:"-"`
-	Event        uint64   `json:"event"` // the event that recorded the answer
+	Answer                     string          `json:"answer"`  // "yes" or "no", or a value of the question
+	Epsilon                    privacy.Epsilon `json:"epsilon"` // of the answer
+	Objects                    uint64          `json:"objects"` // the size of the panel, without those left out
+	Charged                    privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
+	Refused                    []Refusal       `json:"refused"` // left out, only if the request was partial; by a recorded answer: when it was first given, but for who is forgotten since
+	TruthChanged, TruthInvalid []string        `json:"-"`       // of those refused, for the host alone: see [RaiseResult]
+	Event                      uint64          `json:"event"`   // the event that recorded the answer
 }
 
 // Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response for

@@ -23,11 +23,9 @@ type EnrollRequest struct {
 	Cap privacy.Epsilon
 	// Terms, if set, says what Policy and Cap are for each object; the fields of these names are empty then. It is asked once
 	// about each, in the order of their names, before anything happens. Asked again for the same key it must say the same.
-	Terms   func(object string) (policy.Policy, privacy.Epsilon)
-	Partial bool // leave refused objects out, rather than refuse the request
-	// New makes the request an [ErrNotNew] if it is not done yet and the ledger knows one of the objects, by whatever question. It is for names
-	// that say little, such as the numbers of rows. A repeated request may differ in it.
-	New      bool
+	Terms    func(object string) (policy.Policy, privacy.Epsilon)
+	Partial  bool     // leave refused objects out, rather than refuse the request
+	New      bool     // if the ledger knows one of the objects, in any question, the request is an [ErrNotNew], unless it is done already
 	DryRun   bool     // check everything and return what would be done; nothing is recorded, and the key stays free
 	Progress Progress // optional
 }
@@ -72,11 +70,8 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 		}
 	}
 	x.Key, x.Id, x.Partial, x.Progress, x.New = r.Key, r.form(&x.List), r.Partial, r.Progress, r.New
-	run := x.Run
-	if r.DryRun {
-		run = x.Plan
-	}
-	done, err := run(ctx)
+	x.DryRun = r.DryRun
+	done, err := x.Run(ctx)
 	if err != nil {
 		return EnrollResult{}, err
 	}

@@ -197,14 +197,12 @@ func (r *objectReader) readFrom(s *state.State) error {
 	case r.fault != nil:
 		return r.fault
 	case !r.known:
-		return r.unknown()
+		return fmt.Errorf("object %q: %w", r.name, ErrUnknown)
 	case uint64(len(r.out.Chains)) != r.object.Chains:
 		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
 	return addHeld(s, r.name, r.object, &r.out)
 }
-
-func (r *objectReader) unknown() error { return fmt.Errorf("object %q: %w", r.name, ErrUnknown) }
 
 // add takes in one record, and tells whether there may be more of the object.
 func (r *objectReader) add(key, value []byte) (more bool) {

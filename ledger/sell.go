@@ -43,16 +43,12 @@ type Sale struct {
 	// the buyer by now. What was delivered is not refunded.
 	Refund int64 `json:"refund"`
 	// Refused were left out, only if the request was partial. Whom a reservation left out before is in that.
-	Refused []Refusal `json:"refused"`
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult].
-	TruthChanged []string `json:"-"`
-	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
-	TruthInvalid []string  `json:"-"`
-	Key          string    `json:"key"`   // of the request
-	Time         time.Time `json:"time"`  // in UTC, as the log has it
-	First        uint64    `json:"first"` // first and last event
-	Last         uint64    `json:"last"`  // as First
+	Refused                    []Refusal `json:"refused"`
+	TruthChanged, TruthInvalid []string  `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
+	Key                        string    `json:"key"`   // of the request
+	Time                       time.Time `json:"time"`  // in UTC, as the log has it
+	First                      uint64    `json:"first"` // first and last event
+	Last                       uint64    `json:"last"`  // as First
 }
 
 // Sell carries an order out, in one transaction: it draws the responses that are not recorded yet,

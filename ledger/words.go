@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/sluicedp/sluice/ledger/vocabulary"
+import (
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
 
 // The words that a ledger, its hosts and those who verify its documents share are in package vocabulary, which links no
 // database. Those that most hosts need have their names here, too.
@@ -60,3 +63,8 @@ const (
 	HoldersFull   = vocabulary.HoldersFull
 	NeedsConsent  = vocabulary.NeedsConsent
 )
+
+// CheckName returns nil if a text may be a name in a ledger: of an object, a question, a value, a buyer or an idempotency key. Otherwise it
+// returns the [ErrInvalid] that every request with that name returns, most often a [*NameError]. what says in the error what is named. A host
+// calls it where it takes names from people, such as in a sign-up form.
+func CheckName(what, name string) error { return names.Check(what, name) }

@@ -1077,6 +1077,10 @@ export interface components {
         Enrolment: {
             /** @description The largest ε of each over all questions; needed if anybody is new. */
             cap?: string;
+            /** @description Check everything, and answer what would be done; nothing is recorded. */
+            dry_run?: boolean;
+            /** @description Refuse the request if the ledger knows one of the objects already. */
+            new?: boolean;
             /** @description Who is enrolled, by name. */
             objects: string[];
             /** @description Leave refused objects out, rather than refuse the request. */

@@ -19,6 +19,7 @@ type Enrolment struct {
 	List
 	Strangers bool // only those who were never enrolled in the question; who has withdrawn from all stays so
 	New       bool // an object that the ledger knows already is an error
+	DryRun    bool // return what would be done, and do nothing
 }
 
 // The tallies of an enrolment.
@@ -29,11 +30,14 @@ const (
 
 // Run carries it out.
 func (x *Enrolment) Run(ctx context.Context) (batch.Outcome, error) {
+	if x.DryRun {
+		return x.dryRun(ctx)
+	}
 	return x.run(ctx, &x.Request, x.Names, &planning{&x.Office, &x.Request, x.plan})
 }
 
-// Plan returns what Run would do, and does nothing.
-func (x *Enrolment) Plan(ctx context.Context) (out batch.Outcome, err error) {
+// dryRun returns what would be done.
+func (x *Enrolment) dryRun(ctx context.Context) (out batch.Outcome, err error) {
 	var refused batch.RefusalList
 	p := batch.Panel{Names: x.Names, Question: x.Question.Number}
 	err = batch.EachPart(ctx, x.Engine, &p, "", func(s *state.State, names []string) error {
