@@ -42,11 +42,9 @@ type Advanced struct {
 	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
 	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel] of all questions;
 	// [Ledger.Refusals] yields all.
-	Refused  []Refusal `json:"refused"`
-	Unlisted int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult].
-	TruthChanged []string `json:"-"`
+	Refused                    []Refusal `json:"refused"`
+	Unlisted                   int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
+	TruthChanged, TruthInvalid []string  `json:"-"`                  // of those refused, for the host alone: see [RaiseResult]
 }
 
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
@@ -61,7 +59,7 @@ type Advanced struct {
 // It goes through all chains in transactions of bounded size. If ctx ends, the source of truths fails or the
 // process dies in between, what is done stays done, and the same request with the same key goes on where
 // it stopped. An object that cannot follow its policy, because its cap binds or the host has no truth of
-// it, or not the former one, is refused and holds nobody up. If the clock has gone back, nothing is released.
+// it, not the former one, or none of the question's, is refused and holds nobody up. If the clock has gone back, nothing is released.
 //
 // Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
@@ -71,7 +69,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 	if err := names.Check("idempotency key", r.Key); err != nil {
 		return AdvanceResult{}, err
 	}
-	x := &sweep{ledger: l, request: r, changed: map[uint32]*rules.ChangedTruths{}}
+	x := &sweep{ledger: l, request: r, faults: map[uint32]*rules.TruthFaults{}}
 	p := batch.Panel{All: true}
 	if r.Question != "" {
 		q, err := l.findQuestion(ctx, r.Question)
@@ -100,9 +98,9 @@ type sweep struct {
 	only    uint32 // the question, 0 for all
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
-	asOf    uint64                          // the last event when truths of the next part were first asked for; 0 before
-	truths  map[uint32]map[string]int32     // of the next part, by question
-	changed map[uint32]*rules.ChangedTruths // of all parts, by question
+	asOf    uint64                        // the last event when truths of the next part were first asked for; 0 before
+	truths  map[uint32]map[string]int32   // of the next part, by question
+	faults  map[uint32]*rules.TruthFaults // of all parts, by question
 }
 
 // forget overwrites the truths.
@@ -144,10 +142,10 @@ func (x *sweep) Truths(ctx context.Context, behind string) error {
 		var later rules.Later
 		for _, need := range needs {
 			number := need.question.Number
-			if x.changed[number] == nil {
-				x.changed[number] = &rules.ChangedTruths{}
+			if x.faults[number] == nil {
+				x.faults[number] = &rules.TruthFaults{}
 			}
-			values, err := x.ledger.rules.Ask(ctx, need.question, x.request.Truth, need.Needy, x.changed[number])
+			values, err := x.ledger.rules.Ask(ctx, need.question, x.request.Truth, need.Needy, x.faults[number])
 			if later.Is(err) {
 				continue
 			}
@@ -470,8 +468,8 @@ func (x *sweep) result(ctx context.Context, done batch.Outcome) (AdvanceResult, 
 				Question: q.Name, Raised: int(one.Raised), Unchanged: int(one.Unchanged),
 				Refused: one.Refusals, Unlisted: int(one.Refused) - len(one.Refusals),
 			}
-			if changed := x.changed[number]; changed != nil {
-				told.TruthChanged = changed.Among(one.Refusals)
+			if faults := x.faults[number]; faults != nil {
+				told.TruthChanged, told.TruthInvalid = faults.Changed(one.Refusals), faults.Invalid(one.Refusals)
 			}
 			out.Questions = append(out.Questions, told)
 		}

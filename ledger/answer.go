@@ -32,15 +32,13 @@ type AnswerRequest struct {
 
 // AnswerResult is the answer to a query.
 type AnswerResult struct {
-	Answer  string          `json:"answer"`  // "yes" or "no", or a value of the question
-	Epsilon privacy.Epsilon `json:"epsilon"` // of the answer
-	Objects uint64          `json:"objects"` // the size of the panel, without those left out
-	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
-	Refused []Refusal       `json:"refused"` // left out, only if the request was partial; by a recorded answer: when it was first given, but for who is forgotten since
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult].
-	TruthChanged []string `json:"-"`
-	Event        uint64   `json:"event"` // the event that recorded the answer
+	Answer                     string          `json:"answer"`  // "yes" or "no", or a value of the question
+	Epsilon                    privacy.Epsilon `json:"epsilon"` // of the answer
+	Objects                    uint64          `json:"objects"` // the size of the panel, without those left out
+	Charged                    privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
+	Refused                    []Refusal       `json:"refused"` // left out, only if the request was partial; by a recorded answer: when it was first given, but for who is forgotten since
+	TruthChanged, TruthInvalid []string        `json:"-"`       // of those refused, for the host alone: see [RaiseResult]
+	Event                      uint64          `json:"event"`   // the event that recorded the answer
 }
 
 // Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response
@@ -99,16 +97,13 @@ func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*inquiry.Inquiry
 		return nil, errs.Invalid("ε must be above 0")
 	}
 	x := &inquiry.Inquiry{
-		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
-			return l.refuse(asker{key: key}, q, epsilon, refused, changed)
+		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
+			return l.refuse(asker{key: key}, q, epsilon, refused, faults)
 		}},
 		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
 	}
 	var err error
 	if x.Names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {
-		return nil, err
-	}
-	if err := l.door().Objects(ctx, x.Names); err != nil {
 		return nil, err
 	}
 	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {

@@ -47,7 +47,7 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			s, err := bolt.Open(path, false)
 			must(t, err)
 			base := &brokenBase{s, c.fails, c.done}
-			l, err := openClaimed(base, besideFile(path), Options{}, false)
+			l, err := openClaimed(base, besideFile(path), Options{}, "", false)
 			must(t, err)
 			for range 2 {
 				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, ErrStopped) {

@@ -25,6 +25,8 @@ type EnrollRequest struct {
 	// about each, in the order of their names, before anything happens. Asked again for the same key it must say the same.
 	Terms    func(object string) (policy.Policy, privacy.Epsilon)
 	Partial  bool     // leave refused objects out, rather than refuse the request
+	New      bool     // if the ledger knows one of the objects, in any question, the request is an [ErrNotNew], unless it is done already
+	DryRun   bool     // check everything and return what would be done; nothing is recorded, and the key stays free
 	Progress Progress // optional
 }
 
@@ -63,14 +65,12 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 		return EnrollResult{}, err
 	}
 	for _, p := range x.Policies() {
-		if err := l.door().Policy(ctx, *p); err != nil {
+		if err := names.CheckPolicy(*p); err != nil {
 			return EnrollResult{}, err
 		}
 	}
-	if err := l.door().Objects(ctx, all); err != nil {
-		return EnrollResult{}, err
-	}
-	x.Key, x.Id, x.Partial, x.Progress = r.Key, r.form(&x.List), r.Partial, r.Progress
+	x.Key, x.Id, x.Partial, x.Progress, x.New = r.Key, r.form(&x.List), r.Partial, r.Progress, r.New
+	x.DryRun = r.DryRun
 	done, err := x.Run(ctx)
 	if err != nil {
 		return EnrollResult{}, err

@@ -53,7 +53,7 @@ func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object s
 		return nil, err
 	}
 	if refusal != nil {
-		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.ChangedTruths{})
+		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.TruthFaults{})
 	}
 	if x.Chain.Unused() {
 		return nil, nil

@@ -21,6 +21,8 @@ var (
 	// ErrNoCap says that an enrolment gives no cap, and that somebody in it is new to the ledger. It is an ErrInvalid.
 	// Whoever means to protect nobody says so, by [privacy.MaxEpsilon].
 	ErrNoCap = errs.ErrNoCap
+	// ErrNotNew says that an object of an enrolment with [EnrollRequest.New] is in the ledger already. It is an [ErrInvalid]; nothing was done.
+	ErrNotNew = errs.ErrNotNew
 	// ErrUnknown says that there is no such question, object, sale or reservation.
 	ErrUnknown = errs.ErrUnknown
 	// ErrKeyConflict says that the idempotency key was used before, for another request. It comes as a [*KeyConflictError].

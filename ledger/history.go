@@ -9,6 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -96,10 +97,13 @@ func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, e
 
 // settledBy returns the events that settled the parts of a request.
 func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, err error) {
+	if err := names.Check("idempotency key", key); err != nil {
+		return nil, err
+	}
 	err = l.engine.View(ctx, func(s *state.State) error {
 		r, known, err := s.Request(key)
 		if err == nil && !known {
-			err = fmt.Errorf("key %.256q: %w", key, ErrUnknown)
+			err = fmt.Errorf("key %q: %w", key, ErrUnknown)
 		}
 		settled = r.Settled
 		return err

@@ -371,12 +371,15 @@ func (l *Ledger) About() About {
 
 // questionByName returns a question, or ErrUnknown.
 func (l *Ledger) questionByName(s *state.State, name string) (*event.Question, error) {
+	if err := names.Check("question", name); err != nil {
+		return nil, err
+	}
 	number, found, err := s.QuestionNumber(name)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return nil, fmt.Errorf("question %.256q: %w", name, ErrUnknown)
+		return nil, fmt.Errorf("question %q: %w", name, ErrUnknown)
 	}
 	return s.Question(number)
 }

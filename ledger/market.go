@@ -8,6 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -97,6 +98,13 @@ func (l *Ledger) Reservations(ctx context.Context, buyer string) iter.Seq2[Reser
 // eachSale yields what describe makes of sales and reservations, to one buyer or to all.
 func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func(*state.State, uint64, state.Sale) (T, bool, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		var none T
+		if buyer != "" {
+			if err := names.Check("buyer", buyer); err != nil {
+				yield(none, err)
+				return
+			}
+		}
 		for next := uint64(1); next != 0; {
 			var found []T
 			err := l.engine.View(ctx, func(s *state.State) (err error) {
@@ -104,7 +112,6 @@ func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func
 				return err
 			})
 			if err != nil {
-				var none T
 				yield(none, err)
 				return
 			}

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -12,125 +14,198 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// faulty are names that look like others, with the byte at which the fault is.
-func faulty() map[string]int {
-	return map[string]int{
-		"Rene\u0301":               3, // é of two characters
-		"\u212bngstrom":            0, // the sign for Ångström
-		"ac\u200bme":               2, // zero-width space
-		"ac\u200dme":               2, // a joiner between letters that do not join
-		"\u200cacme":               0,
-		"acme\u200c":               4,
-		"ac\u00adme":               2, // soft hyphen
-		"\ufeffacme":               0,
-		"acme\u202e":               4, // from right to left
-		"ac\u2066me":               2,
-		"ac\u061cme":               2,
-		"ac\ufe0fme":               2, // variation selectors
-		"ac\U000e0101me":           2,
-		"ac\u034fme":               2,
-		"ac\u3164me":               2, // a filler, which is a letter
-		"ac\u2028me":               2,
-		"acme\ufffd":               4,
-		"\u0645\u06cc\u200d\u062e": 4, // a joiner where the letters join anyway
-	}
+// lookalikes are names that look like 17. Package names tests all kinds of faults.
+func lookalikes() []string {
+	return []string{" 17", "17 ", "17\u00a0", "17\u3000", "17\u2800", "17\u3164", "1\u200b7", "17\ufe0f", "17\u0378"}
 }
 
-// faultless are names that need what looks like a fault, or look odd for other reasons.
-func faultless() []string {
-	return []string{
-		"René", "Ångström", "Дарья", "日本語", "नमस्ते", "a b", "\u00a0", "O'Neill", "😀",
-		"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", // Persian, with a non-joiner
-		"\u0d9a\u0dca\u200d\u0dbb",                         // Sinhala, with a joiner behind a virama
-		"\u0915\u094d\u200c\u0937",                         // Devanagari, with a non-joiner behind one
+// entryPoints are all calls that take a name, by the call and by what is named.
+func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
+	ctx := t.Context()
+	all := map[string]func(name string) error{
+		"DefineQuestion: question": func(n string) error {
+			return l.DefineQuestion(ctx, "k", Question{Name: n, Values: []string{"a", "b"}})
+		},
+		"DefineQuestion: value": func(n string) error {
+			return l.DefineQuestion(ctx, "k", Question{Name: "q", Values: []string{"a", n}})
+		},
+		"Enroll: object": func(n string) error {
+			return errOf(l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
+		},
+		"Enroll: question": func(n string) error {
+			return errOf(l.Enroll(ctx, EnrollRequest{Key: "k", Question: n, Objects: []string{"zoe"}, Cap: eps(t, "1")}))
+		},
+		"Enroll: buyer": func(n string) error {
+			p := market(t, "1", func(m *policy.Market) { m.Barred = []string{n} })
+			return errOf(l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"zoe"}, Policy: p, Cap: eps(t, "1")}))
+		},
+		"ChangeTerms: object": func(n string) error {
+			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
+		},
+		"ChangeTerms: question": func(n string) error {
+			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: n, Objects: []string{"ann"}, Cap: eps(t, "1")}))
+		},
+		"ChangeTerms: buyer": func(n string) error {
+			p := market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} })
+			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{"ann"}, Policy: &p}))
+		},
+		"Reconcile: object": func(n string) error {
+			return reconcileRow(ctx, l, Member{Object: n, Question: "vote", Cap: eps(t, "1")})
+		},
+		"Reconcile: question": func(n string) error {
+			return reconcileRow(ctx, l, Member{Object: "ann", Question: n, Cap: eps(t, "1")})
+		},
+		"Reconcile: buyer": func(n string) error {
+			p := market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} })
+			return reconcileRow(ctx, l, Member{Object: "ann", Question: "vote", Policy: p, Cap: eps(t, "1")})
+		},
+		"Release: object": func(n string) error { return errOf(l.Release(ctx, releaseOf(t, "k", n, "0.5"))) },
+		"Release: question": func(n string) error {
+			return errOf(l.Release(ctx, ReleaseRequest{Key: "k", Question: n, Object: "ann", Epsilon: eps(t, "0.5"), TrueValue: "yes"}))
+		},
+		"Raise: object": func(n string) error { return errOf(l.Raise(ctx, order(t, "k", "0.5", n))) },
+		"Raise: question": func(n string) error {
+			return errOf(l.Raise(ctx, RaiseRequest{Key: "k", Question: n, All: true, Epsilon: eps(t, "0.5")}))
+		},
+		"Advance: question": func(n string) error { return errOf(l.Advance(ctx, AdvanceRequest{Key: "k", Question: n})) },
+		"Answer: object": func(n string) error {
+			return errOf(l.Answer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
+		},
+		"Answer: question": func(n string) error {
+			return errOf(l.Answer(ctx, AnswerRequest{Key: "k", Question: n, Query: "winner", Epsilon: eps(t, "0.5"), All: true}))
+		},
+		"QuoteAnswer: object": func(n string) error {
+			return errOf(l.QuoteAnswer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
+		},
+		"Budget: object": func(n string) error {
+			return errOf(l.Budget(ctx, BudgetRequest{Question: "vote", Objects: []string{n}}))
+		},
+		"Budget: question": func(n string) error { return errOf(l.Budget(ctx, BudgetRequest{Question: n, All: true})) },
+		"Budget: buyer": func(n string) error {
+			return errOf(l.Budget(ctx, BudgetRequest{Question: "vote", All: true, Buyer: n}))
+		},
+		"BeginEpoch: object":     func(n string) error { return l.BeginEpoch(ctx, "k", "vote", n) },
+		"BeginEpoch: question":   func(n string) error { return l.BeginEpoch(ctx, "k", n, "ann") },
+		"Withdraw: object":       func(n string) error { return l.Withdraw(ctx, "k", n) },
+		"Forget: object":         func(n string) error { return l.Forget(ctx, "k", n) },
+		"Object: object":         func(n string) error { return errOf(l.Object(ctx, n)) },
+		"Estimate: question":     func(n string) error { return errOf(l.Estimate(ctx, EstimateRequest{Question: n})) },
+		"Levels: question":       func(n string) error { return errOf(l.Levels(ctx, n)) },
+		"Responses: question":    func(n string) error { return firstOf(l.Responses(ctx, n, eps(t, "0.5"))) },
+		"Sales: buyer":           func(n string) error { return firstOf(l.Sales(ctx, n)) },
+		"Reservations: buyer":    func(n string) error { return firstOf(l.Reservations(ctx, n)) },
+		"CheckName: such a name": func(n string) error { return CheckName("such a name", n) },
 	}
+	for call, order := range map[string]func(Order) error{
+		"Quote":   func(o Order) error { return errOf(l.Quote(ctx, o)) },
+		"Sell":    func(o Order) error { return errOf(l.Sell(ctx, SellRequest{Key: "k", Order: o, Truth: never(t)})) },
+		"Reserve": func(o Order) error { return errOf(l.Reserve(ctx, ReserveRequest{Key: "k", Order: o, For: 1})) },
+	} {
+		all[call+": object"] = func(n string) error { return order(purchase(t, "", "acme", "0.5", n).Order) }
+		all[call+": buyer"] = func(n string) error { return order(purchase(t, "", n, "0.5", "ann").Order) }
+		all[call+": question"] = func(n string) error {
+			o := purchase(t, "", "acme", "0.5", "ann").Order
+			o.Question = n
+			return order(o)
+		}
+	}
+	for call, keyed := range map[string]func(key string) error{
+		"DefineQuestion": func(k string) error { return l.DefineQuestion(ctx, k, vote()) },
+		"Enroll": func(k string) error {
+			return errOf(l.Enroll(ctx, EnrollRequest{Key: k, Question: "vote", Objects: []string{"ann"}}))
+		},
+		"ChangeTerms": func(k string) error {
+			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: k, Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "1")}))
+		},
+		"Release": func(k string) error { return errOf(l.Release(ctx, releaseOf(t, k, "ann", "0.5"))) },
+		"Raise":   func(k string) error { return errOf(l.Raise(ctx, order(t, k, "0.5", "ann"))) },
+		"Advance": func(k string) error { return errOf(l.Advance(ctx, AdvanceRequest{Key: k})) },
+		"Sell":    func(k string) error { return errOf(l.Sell(ctx, purchase(t, k, "acme", "0.5", "ann"))) },
+		"Reserve": func(k string) error {
+			return errOf(l.Reserve(ctx, ReserveRequest{Key: k, Order: purchase(t, "", "acme", "0.5", "ann").Order, For: 1}))
+		},
+		"Capture": func(k string) error { return errOf(l.Capture(ctx, CaptureRequest{Key: k, Reservation: 1})) },
+		"Cancel":  func(k string) error { return l.Cancel(ctx, k, 1) },
+		"Answer": func(k string) error {
+			return errOf(l.Answer(ctx, inquire(t, k, "winner", "0.5", ballots("ann"), "ann")))
+		},
+		"Epoch":    func(k string) error { return l.BeginEpoch(ctx, k, "vote", "ann") },
+		"Withdraw": func(k string) error { return l.Withdraw(ctx, k, "ann") },
+		"Forget":   func(k string) error { return l.Forget(ctx, k, "ann") },
+		"Refusals": func(k string) error { return firstOf(l.Refusals(ctx, k, 0)) },
+	} {
+		all[call+": idempotency key"] = keyed
+	}
+	return all
 }
 
-func TestWhatMayBeANewName(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "9", "ann")
-	use := map[string]func(name string) error{
-		"object": func(name string) error {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e" + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "1")})
-			return err
-		},
-		"buyer": func(name string) error {
-			_, err := l.Quote(t.Context(), purchase(t, "", name, "0.5", "ann").Order)
-			return err
-		},
-		"question": func(name string) error {
-			return l.DefineQuestion(t.Context(), "q"+name, Question{Name: name, Values: []string{"a", "b"}})
-		},
+func errOf[T any](_ T, err error) error { return err }
+
+func firstOf[T any](all iter.Seq2[T, error]) error {
+	for _, err := range all {
+		return err
 	}
-	for what, use := range use {
-		for name, at := range faulty() {
-			unchanged(t, l.engine.Store, func() {
+	return nil
+}
+
+func reconcileRow(ctx context.Context, l *Ledger, row Member) error {
+	_, err := l.Reconcile(ctx, ReconcileRequest{Members: func(yield func(Member, error) bool) { yield(row, nil) }})
+	return err
+}
+
+func TestEveryCall_NameThatLooksLikeAnother_IsRefused(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "17")
+	unchanged(t, l.engine.Store, func() {
+		for call, use := range entryPoints(t, l) {
+			for _, name := range lookalikes() {
 				var fault *NameError
-				if err := use(name); !errors.As(err, &fault) || !errors.Is(err, ErrInvalid) || fault.What != what || fault.Name != name || fault.Offset != at {
-					t.Errorf("%s %+q, at %d: %v", what, name, at, err)
+				if err := use(name); !errors.As(err, &fault) || !errors.Is(err, ErrInvalid) || fault.Name != name || call[len(call)-len(fault.What):] != fault.What {
+					t.Errorf("%s %+q: %v", call, name, err)
 				}
-			})
-		}
-		for _, name := range faultless() {
-			if err := use(name); err != nil {
-				t.Errorf("%s %+q: %v", what, name, err)
 			}
 		}
-	}
-	for name := range faulty() { // also where somebody is only named
-		if name == "acme\ufffd" {
-			continue // no policy names it
-		}
-		for kind, call := range map[string]func() error{
-			"raise": func() error { _, err := l.Raise(t.Context(), order(t, "r"+name, "0.5", name)); return err },
-			"quote": func() error { _, err := l.Quote(t.Context(), purchase(t, "", "acme", "0.5", name).Order); return err },
-			"answer": func() error {
-				_, err := l.Answer(t.Context(), inquire(t, "a"+name, "winner", "0.5", ballots("ann"), name))
-				return err
-			},
-			"release": func() error { _, err := l.Release(t.Context(), releaseOf(t, "s"+name, name, "0.5")); return err },
-			"terms": func() error {
-				p := market(t, "1", func(m *policy.Market) { m.Barred = []string{name} })
-				_, err := l.Enroll(t.Context(), EnrollRequest{Key: "t" + name, Question: "vote", Objects: []string{"zoe"}, Policy: p, Cap: eps(t, "1")})
-				return err
-			},
-		} {
-			var fault *NameError
-			if err := call(); !errors.As(err, &fault) {
-				t.Errorf("%s %+q: %v", kind, name, err)
-			}
-		}
-	}
+	})
+	must(t, CheckName("object", "17"))
 }
 
-// No log's soundness depends on a version of Unicode: what the door refuses today may be in a log, and is used by its name.
-func TestALogMayHaveAnyNames(t *testing.T) {
-	s := &kvtest.Memory{}
-	begin(t, s)
-	l := openMemory(t, s, Options{Now: epoch})
-	define(t, l, vote())
-	enrollUnder(t, l, "vote", market(t, "2"), "9", "ann")
-	buyers := uint32(0)
-	for name := range faulty() {
-		buyers++
-		put := func(key string, enrolls uint64, c event.Change) {
-			_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
-				end := &event.Settled{Key: key, Digest: [32]byte{1}, First: s.Counters.Events + 1, Through: s.Counters.Events, Final: true}
-				end.Counts[roster.EnrolledNow] = enrolls
-				return []event.Change{c, end}, nil
-			})
-			must(t, err)
+// A log with such a name is one that no ledger has written.
+func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
+	for what, made := range map[string]func(name string) event.Change{
+		"object": func(n string) event.Change { return &event.Enrolled{Object: n, Question: 1, Cap: eps(t, "9")} },
+		"buyer":  func(n string) event.Change { return &event.BuyerNamed{Number: 1, Name: n} },
+		"question": func(n string) event.Change {
+			return &event.QuestionDefined{Number: 2, Question: Question{Name: n, Values: []string{"a", "b"}, Encoding: Direct}}
+		},
+		"value": func(n string) event.Change {
+			return &event.QuestionDefined{Number: 2, Question: Question{Name: "q", Values: []string{"a", n}, Encoding: Direct}}
+		},
+		"terms": func(n string) event.Change {
+			return &event.PolicyDefined{Number: 1, JSON: market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} }).String()}
+		},
+		"key": nil,
+	} {
+		for _, name := range append(lookalikes(), "17") {
+			s := &kvtest.Memory{}
+			begin(t, s)
+			l := openMemory(t, s, Options{Now: epoch})
+			define(t, l, vote())
+			err := func() error {
+				_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
+					end := &event.Settled{Key: "k", Digest: [32]byte{1}, First: s.Counters.Events + 1, Through: s.Counters.Events, Final: true}
+					if made == nil {
+						end.Key = name
+						return []event.Change{end}, nil
+					}
+					if what == "object" {
+						end.Counts[roster.EnrolledNow] = 1
+					}
+					return []event.Change{made(name), end}, nil
+				})
+				return err
+			}()
+			if possible := name == "17"; possible != (err == nil) || !possible && !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s %+q: %v", what, name, fmt.Sprint(err))
+			}
 		}
-		put(fmt.Sprint("buyer ", buyers), 0, &event.BuyerNamed{Number: buyers, Name: name})
-		put(fmt.Sprint("enrolled ", buyers), 1, &event.Enrolled{Object: name, Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "9")})
 	}
-	for name := range faulty() {
-		sell(t, l, purchase(t, "s"+name, name, "0.5", name))
-		release(t, l, releaseOf(t, "r"+name, name, "1"))
-		must(t, l.Withdraw(t.Context(), "w"+name, name))
-		must(t, l.Forget(t.Context(), "f"+name, name))
-		if o := objectOf(t, l, name); o.Forgotten == 0 || o.Spent != eps(t, "1") {
-			t.Errorf("%+q: %+v", name, o)
-		}
-	}
-	auditStore(t, s)
 }

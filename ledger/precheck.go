@@ -99,7 +99,7 @@ func (x *raise) ask(ctx context.Context, p prechecked) (missing []Refusal, err e
 	if len(p.needy.Names) == 0 {
 		return nil, nil
 	}
-	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, p.needy, &x.changed)
+	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, p.needy, &x.faults)
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,6 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
-	if err := l.door().Question(ctx, q.Name); err != nil {
-		return err
-	}
 	f := event.NewForm("question")
 	f.Field("Encoding").Text(string(asked))
 	f.Field("Name").Text(q.Name)

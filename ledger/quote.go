@@ -110,7 +110,7 @@ type trade struct {
 	at      time.Time
 	lines   []line
 	refused []Refusal
-	changed rules.ChangedTruths // of those refused, if truths were asked for
+	faults  rules.TruthFaults // of those refused, if truths were asked for
 	// promised are, of a reservation that is carried out, the policies by whose prices the names were reserved, by number.
 	promised []uint32
 	quoting  bool // the ID of the quote is wanted, so:
@@ -135,14 +135,8 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 		return nil, err
 	}
 	t := &trade{Bid: terms.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
-	err := l.door().Buyers(ctx, o.Buyer)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if t.names, err = names.CheckAsked(o.Objects, o.All, MaxPanel); err != nil {
-		return nil, err
-	}
-	if err := l.door().Objects(ctx, t.names); err != nil {
 		return nil, err
 	}
 	if t.Question, err = l.findQuestion(ctx, o.Question); err != nil {
@@ -416,10 +410,10 @@ func (m limits) check() error {
 // accept returns why a trade is not one the buyer agrees to, or nil.
 func (t *trade) accept(m limits) error {
 	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
-		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: t.refused}, &t.changed)
+		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: t.refused}, &t.faults)
 	}
 	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
-		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: untold}, &t.changed) // another quote would not help
+		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: untold}, &t.faults) // another quote would not help
 	}
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil

@@ -52,6 +52,8 @@ type RaiseResult struct {
 	// host alone, and nobody else is told, nor is it told again for the same key. Parts of the request that were carried
 	// out by an earlier call are not in it.
 	TruthChanged []string `json:"-"`
+	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
+	TruthInvalid []string `json:"-"`
 	First        uint64   // first and last event; other requests' events may lie between
 	Last         uint64   // as First
 }
@@ -76,8 +78,9 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	}
 	return RaiseResult{
 		Drawn: int(result.Counts[event.Drawn]), Reused: int(result.Counts[event.Reused]), Derived: int(result.Counts[event.Derived]),
-		Refused: result.Refused, Unlisted: result.Left - len(result.Refused), TruthChanged: raise.changed.Among(result.Refused),
-		First: result.First, Last: result.Last,
+		Refused: result.Refused, Unlisted: result.Left - len(result.Refused), TruthChanged: raise.faults.Changed(result.Refused),
+		TruthInvalid: raise.faults.Invalid(result.Refused),
+		First:        result.First, Last: result.Last,
 	}, nil
 }
 
@@ -92,7 +95,7 @@ type raise struct {
 	hold     *rules.Hold
 	looked   *prechecked // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
-	changed  rules.ChangedTruths
+	faults   rules.TruthFaults
 	prompt   bool            // it is decided without a look before; whoever is refused is looked at again, outside of the transaction
 	rest     string          // the first object whose truth was not kept, or ""
 	given    state.Level     // the response that the last object got or had
@@ -118,9 +121,6 @@ func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []
 		return ErrReadOnly
 	}
 	if err := names.Check("idempotency key", r.Key); err != nil {
-		return err
-	}
-	if err := l.door().Objects(ctx, objects); err != nil {
 		return err
 	}
 	if x.question, err = l.findQuestion(ctx, r.Question); err != nil {
@@ -286,7 +286,7 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 }
 
 func (x *raise) refuse(refused batch.RefusalList) error {
-	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, refused, &x.changed)
+	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, refused, &x.faults)
 }
 
 // instead adds to the error of a refused raise what would have been possible.
@@ -298,7 +298,7 @@ func (x *raise) instead(ctx context.Context, err error) error {
 type asker struct{ key, buyer string }
 
 // refuse logs that a request is refused, and returns the error that says so.
-func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error {
+func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
 	line := l.engine.Log.Info().Str("key", by.key)
 	if by.buyer != "" {
 		line = line.Str("buyer", by.buyer)
@@ -309,7 +309,7 @@ func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, re
 		o.Refused(observe.Refusal{Question: q.Name, People: refused.ByReason()})
 	}
 	refusal := refused.Error(q)
-	refusal.TruthChanged = changed.Among(refusal.Refused)
+	refusal.TruthChanged, refusal.TruthInvalid = faults.Changed(refusal.Refused), faults.Invalid(refusal.Refused)
 	return refusal
 }
 

@@ -158,6 +158,9 @@ type LevelState struct {
 
 // Object returns the budget and all responses of an object, or [ErrUnknown].
 func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
+	if err := names.Check("object", name); err != nil {
+		return ObjectState{}, err
+	}
 	r := l.takeObject()
 	defer l.giveBackObject(r)
 	r.ledger, r.name = l, name
@@ -186,9 +189,6 @@ type objectReader struct {
 
 // readFrom reads the record of the object and, behind it, those that list its questions.
 func (r *objectReader) readFrom(s *state.State) error {
-	if len(r.name) > names.MaxBytes {
-		return r.unknown()
-	}
 	r.state, r.key = s, state.AppendObjectKey(r.key[:0], r.name)
 	if err := s.Scan(state.BucketObjects, r.key, r.visit); err != nil {
 		return err
@@ -197,14 +197,12 @@ func (r *objectReader) readFrom(s *state.State) error {
 	case r.fault != nil:
 		return r.fault
 	case !r.known:
-		return r.unknown()
+		return fmt.Errorf("object %q: %w", r.name, ErrUnknown)
 	case uint64(len(r.out.Chains)) != r.object.Chains:
 		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
 	return addHeld(s, r.name, r.object, &r.out)
 }
-
-func (r *objectReader) unknown() error { return fmt.Errorf("object %.256q: %w", r.name, ErrUnknown) }
 
 // add takes in one record, and tells whether there may be more of the object.
 func (r *objectReader) add(key, value []byte) (more bool) {

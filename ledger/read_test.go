@@ -161,7 +161,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 	for i := range many {
 		name := fmt.Sprint("question ", i)
 		define(t, l, Question{Name: name, Values: []string{"a", "b"}, Encoding: Direct})
-		enroll(t, l, name, "9", "ann", "ann ")
+		enroll(t, l, name, "9", "ann", "ann 2")
 	}
 	o := objectOf(t, l, "ann")
 	if len(o.Chains) != many {

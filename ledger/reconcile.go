@@ -151,7 +151,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 
 // readTable reads the host's table, and checks each row.
 func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (*roster.Table, error) {
-	table, err := roster.NewTable(l.door(), l.findQuestion)
+	table, err := roster.NewTable(&l.engine, l.findQuestion)
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	s, options := &measured{Store: file}, Options{Memory: 1 << 20}
-	l, err = openClaimed(s, journals(path, options), options, false)
+	l, err = openClaimed(s, journals(path, options), options, "", false)
 	must(t, err)
 	if n := stats(t, l).Events; n != events {
 		t.Errorf("%d events of %d are there", n, events)

@@ -144,7 +144,7 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
 	strangers := make([]string, 10_000)
 	for i := range strangers {
-		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0010FFFF", 62)
+		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0001F600", 62)
 	}
 	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
 	if n := len(refusals(t, err)); n != len(strangers) {

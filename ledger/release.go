@@ -34,7 +34,7 @@ type ReleaseRequest struct {
 // The response is durable before Release returns. It is the same for every caller, for ever.
 //
 // Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
-// the error of the Truth function ([ErrTruthSource] for a true value that is not one of the question's), and those of any write.
+// the error of the Truth function, and those of any write.
 func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
 	x := &raiseOfOne{name: [1]string{r.Object}}
 	if err := x.begin(ctx, l, r); err != nil {
@@ -153,7 +153,7 @@ func (x *raiseOfOne) lookUp(s *state.State) error {
 // askTruth asks for the truth, outside of any transaction.
 func (x *raiseOfOne) askTruth(ctx context.Context) error {
 	names := x.name[:]
-	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, rules.Needy{Names: names, Bonds: x.bond[:]}, &x.changed)
+	values, err := x.ledger.rules.Ask(ctx, x.question, x.request.Truth, rules.Needy{Names: names, Bonds: x.bond[:]}, &x.faults)
 	if err != nil {
 		return err
 	}

@@ -246,7 +246,7 @@ func (x *selling) recall(s *state.State) error {
 		x.names, x.promised = append(x.names, c.Object), append(x.promised, c.Policy)
 	}
 	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.changed)
+		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.faults)
 	}
 	return nil
 }

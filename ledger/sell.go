@@ -43,14 +43,12 @@ type Sale struct {
 	// the buyer by now. What was delivered is not refunded.
 	Refund int64 `json:"refund"`
 	// Refused were left out, only if the request was partial. Whom a reservation left out before is in that.
-	Refused []Refusal `json:"refused"`
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult].
-	TruthChanged []string  `json:"-"`
-	Key          string    `json:"key"`   // of the request
-	Time         time.Time `json:"time"`  // in UTC, as the log has it
-	First        uint64    `json:"first"` // first and last event
-	Last         uint64    `json:"last"`  // as First
+	Refused                    []Refusal `json:"refused"`
+	TruthChanged, TruthInvalid []string  `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
+	Key                        string    `json:"key"`   // of the request
+	Time                       time.Time `json:"time"`  // in UTC, as the log has it
+	First                      uint64    `json:"first"` // first and last event
+	Last                       uint64    `json:"last"`  // as First
 }
 
 // Sell carries an order out, in one transaction: it draws the responses that are not recorded yet,
@@ -122,7 +120,7 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 		return Sale{}, x.instead(ctx, err)
 	}
 	sale, err := x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
-	sale.TruthChanged = x.changed.Among(sale.Refused)
+	sale.TruthChanged, sale.TruthInvalid = x.faults.Changed(sale.Refused), x.faults.Invalid(sale.Refused)
 	return sale, err
 }
 
@@ -199,7 +197,7 @@ func soldBy(s *state.State, number uint64) (uint64, error) {
 func (x *selling) ask(ctx context.Context) error {
 	var later rules.Later
 	for batch := range x.needy.Batches() {
-		values, err := x.ledger.rules.Ask(ctx, x.Question, x.truth, batch, &x.changed)
+		values, err := x.ledger.rules.Ask(ctx, x.Question, x.truth, batch, &x.faults)
 		if later.Is(err) {
 			continue
 		}

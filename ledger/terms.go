@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicedp/sluice/ledger/internal/admission"
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -69,7 +68,7 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 		return ChangeTermsResult{}, err
 	}
 	if r.Policy != nil {
-		if err := l.door().Policy(ctx, *r.Policy); err != nil {
+		if err := names.CheckPolicy(*r.Policy); err != nil {
 			return ChangeTermsResult{}, err
 		}
 	}
@@ -88,13 +87,10 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 	}, nil
 }
 
-// door is where new names come in.
-func (l *Ledger) door() admission.Door { return admission.Door{Engine: &l.engine} }
-
 // office carries out the requests about who takes part, and on which terms.
 func (l *Ledger) office() roster.Office {
 	return roster.Office{Engine: &l.engine, Rules: &l.rules, Refuse: func(key string, q *event.Question, refused batch.RefusalList) error {
-		return l.refuse(asker{key: key}, q, privacy.Epsilon{}, refused, &rules.ChangedTruths{})
+		return l.refuse(asker{key: key}, q, privacy.Epsilon{}, refused, &rules.TruthFaults{})
 	}}
 }
 

@@ -56,7 +56,7 @@ func asks(t *testing.T) map[string]func(l *Ledger) (ReleaseRequest, string) {
 		"a value that is none": func(*Ledger) (ReleaseRequest, string) {
 			r := mine("1")
 			r.TrueValue = "maybe"
-			return r, "not one of the question's values"
+			return r, "no-truth"
 		},
 		"… and is not needed": func(l *Ledger) (ReleaseRequest, string) {
 			has(l, "2")

@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/sluicedp/sluice/ledger/vocabulary"
+import (
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
 
 // The words that a ledger, its hosts and those who verify its documents share are in package vocabulary, which links no
 // database. Those that most hosts need have their names here, too.
@@ -31,7 +34,7 @@ type (
 	RefusalSum = vocabulary.RefusalSum
 	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError
-	// NameError says what is wrong with the name of an object, a buyer or a question that is new to the ledger. It is an [ErrInvalid].
+	// NameError says which character may not be in a name, and where. It is an [ErrInvalid].
 	NameError = vocabulary.NameError
 	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an [ErrClock].
 	ClockError = vocabulary.ClockError
@@ -66,3 +69,8 @@ const (
 	HoldersFull   = vocabulary.HoldersFull
 	NeedsConsent  = vocabulary.NeedsConsent
 )
+
+// CheckName returns nil if a text may be a name in a ledger: of an object, a question, a value, a buyer or an idempotency key. Otherwise it
+// returns the [ErrInvalid] that every request with that name returns, most often a [*NameError]. what says in the error what is named. A host
+// calls it where it takes names from people, such as in a sign-up form.
+func CheckName(what, name string) error { return names.Check(what, name) }

@@ -73,7 +73,7 @@ func (a *app) advance(cmd *cobra.Command, f *advanceFlags) error {
 }
 
 func (a *app) sweep(cmd *cobra.Command, l book, key string, f *advanceFlags) (ledger.AdvanceResult, error) {
-	truth := f.Source(a.Files, l)
+	truth := f.Source(a.Files, l, true)
 	if f.question == "" {
 		all, err := l.Questions(cmd.Context())
 		if err != nil {
@@ -85,7 +85,7 @@ func (a *app) sweep(cmd *cobra.Command, l book, key string, f *advanceFlags) (le
 	defer shown.Clear()
 	done, err := l.Advance(cmd.Context(), ledger.AdvanceRequest{Key: key, Question: f.question, Truth: truth.Ask, Progress: progress})
 	for _, q := range done.Questions {
-		a.WarnChanged(q.TruthChanged)
+		a.WarnTruths(q.TruthChanged, q.TruthInvalid)
 	}
 	return done, err
 }

@@ -94,17 +94,16 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	}
 	request := ledger.AnswerRequest{
 		Key: key, Question: f.question, Query: f.query, Epsilon: f.epsilon,
-		Objects: panel.Objects, All: panel.Objects == nil, Partial: f.partial, AcceptLoss: f.acceptLoss,
+		Objects: panel, All: panel == nil, Partial: f.partial, AcceptLoss: f.acceptLoss,
 	}
 	if f.quote {
 		return a.quoteAnswer(cmd.Context(), request)
 	}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
 	err = a.with(cmd.Context(), writing, func(l book) error {
-		request.Truth = f.Source(a.Files, l).Ask
+		request.Truth = f.Source(a.Files, l, f.partial).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
-		a.WarnChanged(out.TruthChanged)
-		err = panel.PlaceOf(err)
+		a.WarnTruths(out.TruthChanged, out.TruthInvalid)
 		return fault.WithKey(key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {

@@ -72,7 +72,7 @@ func (a *app) budget(cmd *cobra.Command, f *budgetFlags, c csv.Columns) error {
 	if err != nil {
 		return err
 	}
-	r.Objects, r.All = people.Objects, people.Objects == nil
+	r.Objects, r.All = people, people == nil
 	out := budgetResult{Skipped: skipped}
 	err = a.with(cmd.Context(), reading, func(l book) error {
 		out.Budget, err = l.Budget(cmd.Context(), r)

@@ -66,9 +66,9 @@ func (a *app) capture(cmd *cobra.Command, number string, f *captureFlags) error 
 	defer work.discard()
 	a.warnAhead()
 	err = work.open(cmd.Context(), a, func(l book) error {
-		r.Truth = f.Source(a.Files, l).Ask
+		r.Truth = f.Source(a.Files, l, f.partial).Ask
 		err := work.capture(cmd.Context(), a, l, r)
-		a.WarnChanged(work.sale.TruthChanged)
+		a.WarnTruths(work.sale.TruthChanged, work.sale.TruthInvalid)
 		return fault.WithKey(r.Key, fault.Refusal(reservationFault(err), f.partial))
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -20,7 +21,7 @@ type enrollFlags struct {
 	question, objects, policy, key string
 	columns                        csv.Columns
 	cap                            privacy.Epsilon
-	partial                        bool
+	partial, sameRows, dryRun      bool
 }
 
 // maxPolicy is more than any policy has, in bytes.
@@ -41,7 +42,12 @@ Whoever is new to the ledger needs a cap; without --cap, those known to it keep 
 already are left as they are; if one of them has another policy or cap, nobody is enrolled, unless --partial leaves
 them out: "ledgerctl terms" changes what somebody has agreed to. Those who have withdrawn take part again.
 
-With --value-column, people without a value are left out and counted. The values are not stored.`,
+With --value-column, people without a value are left out and counted; a value that the question does not have is an
+error. The values are not stored.
+
+With --id-rows a row is known by its number alone, so row 1 of another file would be the same person: people whom the
+ledger knows already need --same-rows, which says that the rows are those of before, or an --id-prefix for each file.
+--dry-run checks everything, says who is new, and changes nothing.`,
 		Example: `  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"fixed","ceiling":"2"}' --cap 3
 
   From 0.1 to 1 over a year, in steps of 0.1:
@@ -61,6 +67,8 @@ With --value-column, people without a value are left out and counted. The values
 	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions (required if anybody is new)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	flags.StringVar(&f.key, "key", "", "the idempotency `KEY` (default: a new one)")
+	flags.BoolVar(&f.sameRows, "same-rows", false, "with --id-rows: the rows are the same people as those that were enrolled by these numbers before")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "check everything, and say what would be done; nothing changes")
 	files.Mark(flags, files.Reads, files.ByName, "objects")
 	files.Mark(flags, files.Reads, files.Behind, "policy")
 	require(cmd, "question", "objects")
@@ -79,26 +87,52 @@ func (a *app) enroll(cmd *cobra.Command, f *enrollFlags) error {
 	if out.Key, err = keyOr(cmd, f.key); err != nil {
 		return err
 	}
-	people, err := a.readObjects(cmd.Context(), f, &out.Skipped)
+	if f.sameRows && !f.columns.ByRow() {
+		return fault.Usage("", "--same-rows is for --id-rows")
+	}
+	values := csv.Values{}
+	objects, err := a.readObjects(cmd.Context(), f, &out.Skipped, values)
 	if err != nil {
 		return err
 	}
-	err = a.with(cmd.Context(), writing, func(l book) error {
+	mode := writing
+	if out.DryRun = f.dryRun; f.dryRun {
+		mode = reading
+	}
+	err = a.with(cmd.Context(), mode, func(l book) error {
+		if err := values.Check(cmd.Context(), l, f.objects, f.question); err != nil {
+			return err
+		}
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
 		done, err := l.Enroll(cmd.Context(), ledger.EnrollRequest{
-			Key: out.Key, Question: f.question, Objects: people.Objects, Policy: ceiling, Cap: f.cap, Partial: f.partial, Progress: progress,
+			Key: out.Key, Question: f.question, Objects: objects, Policy: ceiling, Cap: f.cap, Partial: f.partial, Progress: progress,
+			New: f.columns.ByRow() && !f.sameRows, DryRun: f.dryRun,
 		})
 		out.Enrolled, out.Already, out.Refused, out.Unlisted = done.Enrolled, done.Already, append(out.Refused, done.Refused...), done.Unlisted
-		return fault.WithKey(out.Key, people.PlaceOf(fault.Refusal(err, f.partial)))
+		return fault.WithKey(out.Key, knownRows(fault.Refusal(err, f.partial)))
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.PrintDone("they are enrolled", out.Key, out); err != nil {
+	if f.dryRun {
+		out.Key = "" // it is still free
+		err = a.Print(out)
+	} else {
+		err = a.PrintDone("they are enrolled", out.Key, out)
+	}
+	if err != nil {
 		return err
 	}
 	return refusedAll(out.Question, out.Enrolled+out.Already, out.Refused, out.Unlisted)
+}
+
+// knownRows says what to do about rows whose numbers the ledger has already.
+func knownRows(err error) error {
+	if !errors.Is(err, ledger.ErrNotNew) {
+		return err
+	}
+	return fault.Input("--same-rows says that these are the rows of before; if they are other people, --id-prefix P names them P1, P2, …", "%w", err)
 }
 
 func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) {
@@ -112,15 +146,19 @@ func (a *app) policy(cmd *cobra.Command, f *enrollFlags) (policy.Policy, error) 
 	return policy.Parse(text)
 }
 
-// readObjects returns the people to enrol, and counts those left out.
-func (a *app) readObjects(ctx context.Context, f *enrollFlags, skipped *int) (csv.People, error) {
+// readObjects returns the ids of the people to enrol, and counts those left out. It adds their values to those given.
+func (a *app) readObjects(ctx context.Context, f *enrollFlags, skipped *int, values csv.Values) ([]string, error) {
+	var objects []string
 	c := f.columns
 	c.Skipped = skipped
-	people, err := csv.ReadPeople(ctx, a.Files, f.objects, c)
-	if err == nil && len(people.Objects) == 0 {
+	err := csv.Rows(ctx, a.Files, f.objects, c, func(e csv.Entry) {
+		objects = append(objects, e.Object)
+		values.Add(e)
+	})
+	if err == nil && len(objects) == 0 {
 		err = fault.Input("", "%s has nobody to enrol (%d rows were skipped)", f.objects, *skipped)
 	}
-	return people, err
+	return objects, err
 }
 
 type enrollResult struct {
@@ -130,7 +168,8 @@ type enrollResult struct {
 	Already  int              `json:"already"`
 	Refused  []ledger.Refusal `json:"refused"`
 	Unlisted int              `json:"unlisted,omitempty"` // refused, too
-	Key      string           `json:"key"`
+	DryRun   bool             `json:"dry_run,omitempty"`
+	Key      string           `json:"key,omitempty"`
 }
 
 func (r enrollResult) Table(w io.Writer) {
@@ -139,7 +178,11 @@ func (r enrollResult) Table(w io.Writer) {
 	if n := len(r.Refused) + r.Unlisted; n > 0 {
 		fmt.Fprintf(w, "refused, and left out\t%d\n", n)
 	}
-	fmt.Fprintf(w, "key\t%s\n", r.Key)
+	if r.DryRun {
+		fmt.Fprintln(w, "a dry run: nothing was changed")
+	} else {
+		fmt.Fprintf(w, "key\t%s\n", r.Key)
+	}
 	tableRefusals(w, r.Refused)
 	tableUnlisted(w, r.Unlisted, r.Key)
 }

@@ -36,7 +36,7 @@ func (f *orderFlags) flags(cmd *cobra.Command) {
 func (f *orderFlags) order(a *app, cmd *cobra.Command, c csv.Columns) (o ledger.Order, skipped int, err error) {
 	c.Skipped = &skipped
 	people, err := csv.Panel(cmd.Context(), a.Files, f.objects, c)
-	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people.Objects, All: people.Objects == nil}, skipped, err
+	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil}, skipped, err
 }
 
 func (a *app) quoteCommand() *cobra.Command {

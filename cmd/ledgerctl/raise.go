@@ -99,9 +99,9 @@ func (a *app) draw(ctx context.Context, l book, key string, f *raiseFlags) (ledg
 	defer shown.Clear()
 	done, err := l.Raise(ctx, ledger.RaiseRequest{
 		Key: key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
-		Partial: f.partial, Truth: f.Source(a.Files, l).Ask, Progress: progress,
+		Partial: f.partial, Truth: f.Source(a.Files, l, f.partial).Ask, Progress: progress,
 	})
-	a.WarnChanged(done.TruthChanged)
+	a.WarnTruths(done.TruthChanged, done.TruthInvalid)
 	return done, fault.Refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
 }
 

@@ -131,9 +131,9 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	defer work.discard()
 	a.warnAhead()
 	err = work.open(cmd.Context(), a, func(l book) error {
-		request.Truth = f.Source(a.Files, l).Ask
+		request.Truth = f.Source(a.Files, l, f.partial).Ask
 		err := work.sell(cmd.Context(), a, l, request)
-		a.WarnChanged(work.sale.TruthChanged)
+		a.WarnTruths(work.sale.TruthChanged, work.sale.TruthInvalid)
 		return fault.WithKey(request.Key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {

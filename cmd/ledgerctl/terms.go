@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/ledger"
@@ -69,7 +70,7 @@ func (a *app) terms(cmd *cobra.Command, f *termsFlags) error {
 	if out.Key, err = keyOr(cmd, f.key); err != nil {
 		return err
 	}
-	people, err := a.readObjects(cmd.Context(), &f.enrollFlags, &out.Skipped)
+	objects, err := a.readObjects(cmd.Context(), &f.enrollFlags, &out.Skipped, csv.Values{})
 	if err != nil {
 		return err
 	}
@@ -77,11 +78,11 @@ func (a *app) terms(cmd *cobra.Command, f *termsFlags) error {
 		shown, progress := a.progress("changing")
 		defer shown.Clear()
 		done, err := l.ChangeTerms(cmd.Context(), ledger.ChangeTermsRequest{
-			Key: out.Key, Question: f.question, Objects: people.Objects, Policy: under, Cap: f.cap, Consent: f.consent, Partial: f.partial, Progress: progress,
+			Key: out.Key, Question: f.question, Objects: objects, Policy: under, Cap: f.cap, Consent: f.consent, Partial: f.partial, Progress: progress,
 		})
 		out.Changed, out.Unchanged, out.Events = done.Changed, done.Unchanged, span{done.First, done.Last}
 		out.Refused, out.Unlisted = append([]ledger.Refusal{}, done.Refused...), done.Unlisted
-		return fault.WithKey(out.Key, people.PlaceOf(fault.Refusal(err, f.partial)))
+		return fault.WithKey(out.Key, fault.Refusal(err, f.partial))
 	})
 	if err != nil {
 		return err

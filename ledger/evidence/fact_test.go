@@ -46,7 +46,7 @@ func everyFact(t testing.TB) (log []Entry) {
 	for i, c := range []event.Change{
 		&event.Created{ID: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: "example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"},
 		&event.Created{},
-		&event.QuestionDefined{Number: 1, Question: vocabulary.Question{Name: "vote", Values: []string{"yes", "<no> & \u2028", "é"}, Encoding: vocabulary.Direct}},
+		&event.QuestionDefined{Number: 1, Question: vocabulary.Question{Name: "vote", Values: []string{"yes", "<no> & \u00a7", "é"}, Encoding: vocabulary.Direct}},
 		&event.QuestionDefined{Number: 2, Question: party},
 		&event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
 		&event.BuyerNamed{Number: 1, Name: "acme"},

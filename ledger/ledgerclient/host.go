@@ -41,7 +41,7 @@ func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Questi
 
 // Enroll is [ledger.Ledger.Enroll].
 func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
-	in := api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial}
+	in := api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial, New: r.New, DryRun: r.DryRun}
 	if r.Terms != nil {
 		in.Terms = map[string]api.Terms{}
 		for _, object := range slices.Sorted(slices.Values(r.Objects)) {
@@ -127,9 +127,7 @@ func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledg
 	case r.Truth != nil:
 		err = fmt.Errorf("%w: a release with a true value, and with a source of one", ledger.ErrInvalid)
 	default:
-		if err = sendable(r.Question, r.Object, r.TrueValue); err == nil {
-			err = send(map[string]api.Truths{r.Question: {r.Object: r.TrueValue}})
-		}
+		err = send(map[string]api.Truths{r.Question: {r.Object: sendable(r.TrueValue)}})
 	}
 	return out, err
 }
@@ -144,7 +142,7 @@ func (c *Client) Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.Raise
 	}}.run(ctx)
 	return ledger.RaiseResult{
 		Drawn: out.Drawn, Reused: out.Reused, Derived: out.Derived, Refused: listed(out.Refused), Unlisted: out.Unlisted,
-		TruthChanged: out.TruthChanged, First: out.First, Last: out.Last,
+		TruthChanged: out.TruthChanged, TruthInvalid: out.TruthInvalid, First: out.First, Last: out.Last,
 	}, err
 }
 
@@ -161,7 +159,7 @@ func (c *Client) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.A
 	}}.run(ctx)
 	done := ledger.AdvanceResult{First: out.First, Last: out.Last}
 	for _, one := range out.Questions {
-		one.Advanced.Refused, one.Advanced.TruthChanged = listed(one.Advanced.Refused), one.TruthChanged
+		one.Advanced.Refused, one.Advanced.TruthChanged, one.Advanced.TruthInvalid = listed(one.Advanced.Refused), one.TruthChanged, one.TruthInvalid
 		done.Questions = append(done.Questions, one.Advanced)
 	}
 	return done, err
@@ -179,7 +177,7 @@ func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.Ans
 		in.Truths = one(truths)
 		return c.change(ctx, "/v1/answers", r.Key, in, &out)
 	}}.run(ctx)
-	out.AnswerResult.Refused, out.AnswerResult.TruthChanged = listed(out.Refused), out.TruthChanged
+	out.AnswerResult.Refused, out.AnswerResult.TruthChanged, out.AnswerResult.TruthInvalid = listed(out.Refused), out.TruthChanged, out.TruthInvalid
 	return out.AnswerResult, err
 }
 

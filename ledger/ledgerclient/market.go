@@ -39,7 +39,7 @@ func (c *Client) Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, e
 }
 
 func sale(out api.Sold) ledger.Sale {
-	out.Sale.Refused, out.Sale.TruthChanged = listed(out.Sale.Refused), out.TruthChanged
+	out.Sale.Refused, out.Sale.TruthChanged, out.Sale.TruthInvalid = listed(out.Sale.Refused), out.TruthChanged, out.TruthInvalid
 	return out.Sale
 }
 

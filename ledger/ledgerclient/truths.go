@@ -90,22 +90,19 @@ func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string
 				told[need.Question] = api.Truths{}
 			}
 			for i, object := range objects {
-				if err := sendable(need.Question, object, values[i]); err != nil {
-					return nil, err
-				}
-				told[need.Question][object] = values[i]
+				told[need.Question][object] = sendable(values[i])
 			}
 		}
 	}
 	return told, nil
 }
 
-// sendable says of a true value that JSON cannot hold what the ledger would say of it.
-func sendable(question, object, value string) error {
+// sendable returns a true value as JSON can hold it. No question has a value with a zero byte, as none has one that is not UTF-8.
+func sendable(value string) string {
 	if utf8.ValidString(value) {
-		return nil
+		return value
 	}
-	return fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", question, ledger.ErrTruthSource, object)
+	return "\x00"
 }
 
 // telling of one question sends its values alone.

@@ -280,7 +280,7 @@ func (h *Handler) told(role Role, err error) *problem.Problem {
 	if role == Operator {
 		return &p
 	}
-	p.TruthChanged = nil
+	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
 		p.Detail, p.Refused, p.Instead = p.Title, bare(p.Refused), nil // the text has what people have spent
 	}

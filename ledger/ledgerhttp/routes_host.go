@@ -24,7 +24,7 @@ func defineQuestion(c *call, in api.NewQuestion) (api.Done, error) {
 }
 
 func enroll(c *call, in api.Enrolment) (api.Enrolled, error) {
-	r := ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap, Partial: in.Partial}
+	r := ledger.EnrollRequest{Key: c.key, Question: in.Question, Objects: in.Objects, Policy: in.Policy, Cap: in.Cap, Partial: in.Partial, New: in.New, DryRun: in.DryRun}
 	if in.Terms != nil {
 		if err := aboutEach(in); err != nil {
 			return api.Enrolled{}, err
@@ -112,16 +112,16 @@ func raise(c *call, in api.Raise) (api.Raised, error) {
 	})
 	return api.Raised{
 		Drawn: done.Drawn, Reused: done.Reused, Derived: done.Derived, Refused: orNone(done.Refused), Unlisted: done.Unlisted,
-		TruthChanged: c.aside(done.TruthChanged), First: done.First, Last: done.Last,
+		TruthChanged: c.aside(done.TruthChanged), TruthInvalid: c.aside(done.TruthInvalid), First: done.First, Last: done.Last,
 	}, err
 }
 
-// aside returns what only an operator is told: whose true value has changed says something of the values.
-func (c *call) aside(changed []string) []string {
+// aside returns names for an operator and nil for others: whose true value has changed, or is none of the question's, says something of it.
+func (c *call) aside(names []string) []string {
 	if c.holder.Role != Operator {
 		return nil
 	}
-	return changed
+	return names
 }
 
 func advance(c *call, in api.Advance) (api.Advanced, error) {
@@ -129,7 +129,7 @@ func advance(c *call, in api.Advance) (api.Advanced, error) {
 	out := api.Advanced{Questions: []api.AdvancedQuestion{}, First: done.First, Last: done.Last}
 	for _, one := range done.Questions {
 		one.Refused = orNone(one.Refused)
-		out.Questions = append(out.Questions, api.AdvancedQuestion{Advanced: one, TruthChanged: c.aside(one.TruthChanged)})
+		out.Questions = append(out.Questions, api.AdvancedQuestion{Advanced: one, TruthChanged: c.aside(one.TruthChanged), TruthInvalid: c.aside(one.TruthInvalid)})
 	}
 	return out, err
 }
@@ -144,7 +144,7 @@ func (c *call) inquiry(in api.Inquiry) ledger.AnswerRequest {
 func answer(c *call, in api.Inquiry) (api.Answered, error) {
 	done, err := c.ledger().Answer(c.ctx(), c.inquiry(in))
 	done.Refused = orNone(done.Refused)
-	return api.Answered{AnswerResult: done, TruthChanged: c.aside(done.TruthChanged)}, err
+	return api.Answered{AnswerResult: done, TruthChanged: c.aside(done.TruthChanged), TruthInvalid: c.aside(done.TruthInvalid)}, err
 }
 
 func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {

@@ -61,7 +61,7 @@ func sell(c *call, in api.Sell) (api.Sold, error) {
 
 func (c *call) sold(s ledger.Sale) api.Sold {
 	s.Refused = orNone(s.Refused)
-	return api.Sold{Sale: s, TruthChanged: c.aside(s.TruthChanged)}
+	return api.Sold{Sale: s, TruthChanged: c.aside(s.TruthChanged), TruthInvalid: c.aside(s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path. Of another buyer's it says what it says of one that there is not.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // tokenPrefix begins every token, so that one is recognized where it should not be.
@@ -62,9 +64,13 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	names, hashes := map[string]bool{}, map[string]bool{}
 	for _, t := range file.Tokens {
 		hash, err := hex.DecodeString(t.SHA256)
+		named := ledger.CheckName("token", t.Name)
+		if t.Whom != "" {
+			named = errors.Join(named, ledger.CheckName("buyer or object of a token", t.Whom))
+		}
 		switch {
-		case t.Name == "":
-			return file, errors.New("a file of tokens: a name is empty")
+		case named != nil:
+			return file, fmt.Errorf("a file of tokens: %w", named)
 		case names[t.Name]:
 			return file, fmt.Errorf("a file of tokens: the name %q is there twice", t.Name)
 		case !slices.Contains(Roles(), t.Role):

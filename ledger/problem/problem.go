@@ -40,6 +40,8 @@ type Problem struct {
 	Partly   bool             `json:"partly_done,omitempty" doc:"The first parts of the request were carried out, and stay."`
 	// TruthChanged is as in [ledger.RefusedError]; handlers tell it to an operator only.
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	// TruthInvalid is as in [ledger.RefusedError]; handlers tell it to an operator only.
+	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 
 	// Instead is as in [ledger.RefusedError].
 	Instead *ledger.Budget `json:"instead,omitempty" doc:"What the same people could answer."`
@@ -53,7 +55,7 @@ type Problem struct {
 	Displaced []ledger.Displaced `json:"displaced,omitempty" doc:"The levels on offer that an answer would take off the market."`
 
 	Needs   []Need `json:"needs,omitempty" doc:"Whose true values the request needs."`
-	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a new name."`
+	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a name."`
 	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
 	Clock   *Clock `json:"clock,omitempty" doc:"A clock that is far ahead of the log."`
 	Leader  string `json:"leader,omitempty" doc:"The host that has the ledger, if the one that was asked is a standby."`
@@ -70,7 +72,7 @@ type Need struct {
 
 // Name is a [ledger.NameError].
 type Name struct {
-	What   string `json:"what"`   // "object", "buyer" or "question"
+	What   string `json:"what"`   // what is named, such as "object"
 	Name   string `json:"name"`   // as it was given
 	Offset int    `json:"offset"` // of the first byte at fault
 	Fault  string `json:"fault"`  // what is there
@@ -140,7 +142,8 @@ func (p *Problem) also(err error) {
 func (p *Problem) refused(err error) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
-		p.Question, p.Refused, p.Unlisted, p.TruthChanged, p.Instead = refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged, listed(refused.Instead)
+		p.Question, p.Refused, p.Unlisted, p.TruthChanged, p.TruthInvalid, p.Instead =
+			refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
 		p.Partly = errors.Is(err, ledger.ErrPartlyDone)
 	}
 }
@@ -226,7 +229,7 @@ func (p *Problem) Unwrap() []error {
 func (p *Problem) typed() error {
 	switch {
 	case p.Kind == Refused:
-		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, TruthChanged: p.TruthChanged, Instead: p.Instead}
+		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, TruthChanged: p.TruthChanged, TruthInvalid: p.TruthInvalid, Instead: p.Instead}
 		if p.Partly {
 			return fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused)
 		}

@@ -49,6 +49,9 @@ type RefusedError struct {
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult], and not in the text.
 	TruthChanged []string `json:"-"`
+	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, and not in the text: the
+	// refusals say the same as of objects without a true value.
+	TruthInvalid []string `json:"-"`
 	// Instead says what the same objects could answer when the request was refused: at its ε, and at the largest for all of
 	// them, now and by time alone, and for how much. It is nil where nobody has looked: for a reservation that is carried
 	// out, which cannot be for less, and where looking failed.

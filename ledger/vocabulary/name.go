@@ -6,23 +6,28 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// NameError says what is wrong with the name of an object, a buyer or a question that is new to the ledger. It is an
-// ErrInvalid of package ledger.
+// NameError says which character may not be in a name, and where. It is an ErrInvalid of package ledger.
 //
-// New names are in Unicode's form NFC and have no invisible characters: no control, format or bidirectional ones, no
-// variation selectors or fillers. So two names that look the same but for that are one. Zero-width joiners stand where
-// scripts need them: behind a virama, and non-joiners between letters that would join, each between letters. Names that
-// the ledger knows already may be used as they are, and the log is sound with any UTF-8 without control characters, so that
-// no later version of Unicode makes it unsound. Letters of different scripts that look alike are different letters.
+// The names of objects, buyers, questions, values, outputs and keys are compared byte by byte, so no two possible names may look the same
+// but for what cannot be seen. A name has 1 to 256 bytes of UTF-8 in Unicode's normal form NFC. Its characters are letters, marks, numbers,
+// punctuation, symbols and single spaces between them. So a name has
+//   - no space at its start or its end, no two in a row, and no other white space, such as U+00A0, U+3000 or a tab;
+//   - nothing that looks like a space: the fillers of Hangul, the empty braille cell U+2800;
+//   - nothing invisible: no control or format characters, no variation selectors, no other default-ignorable code points;
+//   - no private characters, no unassigned ones, and no U+FFFD.
+//
+// Zero-width joiners may be used only where they change the writing: either after a virama, and the non-joiner between two Arabic letters
+// that would join. The rule is the same in requests, lookups and events of a log. Letters that look alike are different letters, and so are
+// capital and small ones.
 type NameError struct {
-	What   string // "object", "buyer" or "question"
+	What   string // what is named: "object", "buyer", "question", "value", "idempotency key", …
 	Name   string // as it was given
 	Offset int    // of the first byte at fault
 	Fault  string // what is there
 }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%v: the %s %+q has %s at byte %d", errs.ErrInvalid, e.What, e.Name, e.Fault, e.Offset)
+	return fmt.Sprintf("%v: the %s %+q has %s (byte %d)", errs.ErrInvalid, e.What, e.Name, e.Fault, e.Offset)
 }
 
 // Unwrap returns ErrInvalid of package ledger.

@@ -879,6 +879,8 @@ export interface components {
             refused: components["schemas"]["Refusal"][];
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /** Format: int64 */
             unchanged: number;
             /** Format: int64 */
@@ -919,6 +921,8 @@ export interface components {
             refused: components["schemas"]["Refusal"][];
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
         };
         Budget: {
             /** Format: date-time */
@@ -1083,6 +1087,10 @@ export interface components {
         Enrolment: {
             /** @description The largest ε of each over all questions; needed if anybody is new. */
             cap?: string;
+            /** @description Check everything, and answer what would be done; nothing is recorded. */
+            dry_run?: boolean;
+            /** @description Refuse the request if the ledger knows one of the objects already. */
+            new?: boolean;
             /** @description Who is enrolled, by name. */
             objects: string[];
             /** @description Leave refused objects out, rather than refuse the request. */
@@ -1342,6 +1350,8 @@ export interface components {
             title: string;
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /** @description A URI that names the kind, and leads to what it means. */
             type: string;
             /**
@@ -1431,6 +1441,8 @@ export interface components {
             reused: number;
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /**
              * Format: int64
              * @description How many more were left out.
@@ -1651,6 +1663,8 @@ export interface components {
             time: string;
             /** @description Of the refused, those whose true value is not the one drawn from before. */
             truth_changed?: string[];
+            /** @description Of the refused, those whose true value is not one of the question's. */
+            truth_invalid?: string[];
             /** Format: int64 */
             upgrades: number;
         };

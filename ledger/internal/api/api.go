@@ -51,6 +51,8 @@ type Enrolment struct {
 	Cap      privacy.Epsilon  `json:"cap,omitzero" doc:"The largest ε of each over all questions; needed if anybody is new."`
 	Terms    map[string]Terms `json:"terms,omitempty" doc:"In place of policy and cap, those of each of the objects, by name."`
 	Partial  bool             `json:"partial,omitempty" doc:"Leave refused objects out, rather than refuse the request."`
+	New      bool             `json:"new,omitempty" doc:"Refuse the request if the ledger knows one of the objects already."`
+	DryRun   bool             `json:"dry_run,omitempty" doc:"Check everything, and answer what would be done; nothing is recorded."`
 }
 
 // Terms are what one object is enrolled under.
@@ -141,6 +143,7 @@ type Raised struct {
 	Refused      []ledger.Refusal `json:"refused" doc:"Who was left out."`
 	Unlisted     int              `json:"unlisted,omitempty" doc:"How many more were left out."`
 	TruthChanged []string         `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string         `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 	First        uint64           `json:"first" doc:"The first event."`
 	Last         uint64           `json:"last" doc:"The last event."`
 }
@@ -155,6 +158,7 @@ type Advance struct {
 type AdvancedQuestion struct {
 	ledger.Advanced
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 }
 
 // Advanced is a [ledger.AdvanceResult].
@@ -178,6 +182,7 @@ type Inquiry struct {
 type Answered struct {
 	ledger.AnswerResult
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 }
 
 // AnswerQuote is a [ledger.AnswerQuote].
@@ -238,6 +243,7 @@ type Sell struct {
 type Sold struct {
 	ledger.Sale
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
 }
 
 // Reserve is a [ledger.ReserveRequest].

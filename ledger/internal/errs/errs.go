@@ -7,12 +7,13 @@ import (
 	"fmt"
 )
 
-// The errors that package ledger (ErrTruthLater: package vocabulary) exports, and documents, under the same names. ErrTruthSource and ErrNoCap are sorts of ErrInvalid.
+// The errors that package ledger (ErrTruthLater: package vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew are sorts of ErrInvalid.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
 	ErrTruthLater  = errors.New("true values are told later")
 	ErrNoCap       = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
+	ErrNotNew      = fmt.Errorf("%w: it is in the ledger already, and the enrolment is of new objects only", ErrInvalid)
 	ErrUnknown     = errors.New("unknown")
 	ErrKeyConflict = errors.New("idempotency key was used for another request")
 	ErrTruthKey    = errors.New("wrong truth key")

@@ -85,6 +85,9 @@ func applyPolicy(s *state.State, c *event.PolicyDefined) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
 	}
+	if err := names.CheckPolicy(p); err != nil {
+		return errs.Corrupt(nil, "policy %d: %v", c.Number, err)
+	}
 	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.JSON {
 		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -13,6 +14,9 @@ import (
 
 // applySettled ends a request, or a part of one, and checks what it says of itself.
 func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
+	if err := names.Check("idempotency key", c.Key); err != nil {
+		return errs.Corrupt(nil, "%v", err)
+	}
 	r, before, err := s.LastPart(c.Key)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type Desk struct {
 	Rules   *rules.Rules       // of the ledger
 	Sampler *mechanism.Sampler // used by the one goroutine that commits
 	// Refuse logs that a request is refused, and returns the error that says so.
-	Refuse func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, changed *rules.ChangedTruths) error
+	Refuse func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error
 }
 
 // Request asks a query about the true values of a panel of objects. Package ledger describes it.
@@ -46,6 +46,7 @@ type Result struct {
 	Charged      privacy.Epsilon      // to each object
 	Refused      []vocabulary.Refusal // left out
 	TruthChanged []string             // of those refused
+	TruthInvalid []string             // likewise
 	Event        uint64               // that recorded it
 }
 
@@ -123,7 +124,7 @@ type Inquiry struct {
 	members []string             // who can be charged and has a truth
 	truths  []int32              // the members' truths
 	missing []vocabulary.Refusal // who can be charged and has none
-	changed rules.ChangedTruths  // of those missing
+	faults  rules.TruthFaults    // of those missing
 }
 
 // convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
@@ -355,7 +356,7 @@ func (x *Inquiry) refuse(refused []vocabulary.Refusal) error {
 	if len(refused) == 0 || x.Request.Partial && len(refused) < len(x.Names) {
 		return nil
 	}
-	return x.Desk.Refuse(x.Request.Key, x.Question, x.Request.Epsilon, batch.RefusalList{Listed: refused}, &x.changed)
+	return x.Desk.Refuse(x.Request.Key, x.Question, x.Request.Epsilon, batch.RefusalList{Listed: refused}, &x.faults)
 }
 
 // ask fetches the truths of those who can be charged, in batches.
@@ -363,7 +364,7 @@ func (x *Inquiry) ask(ctx context.Context) error {
 	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.Names)), nil
 	var later rules.Later
 	for batch := range x.able.Batches() {
-		values, err := x.Desk.Rules.Ask(ctx, x.Question, x.Request.Truth, batch, &x.changed)
+		values, err := x.Desk.Rules.Ask(ctx, x.Question, x.Request.Truth, batch, &x.faults)
 		if later.Is(err) {
 			continue
 		}
@@ -544,7 +545,7 @@ func (x *Inquiry) result(ctx context.Context, settled uint64) (Result, error) {
 		if out.Refused, err = batch.RefusalsOf(s, settled, end); err != nil {
 			return err
 		}
-		out.TruthChanged = x.changed.Among(out.Refused)
+		out.TruthChanged, out.TruthInvalid = x.faults.Changed(out.Refused), x.faults.Invalid(out.Refused)
 		ev, err := s.Event(end.Answer)
 		if err != nil {
 			return err

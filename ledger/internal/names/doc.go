@@ -1,6 +1,6 @@
-// Package names says what may be the name of an object, question, value, buyer or key. It rests on the errors alone.
+// Package names decides which texts may be names: of objects, questions, values, outputs, buyers, noise keys and tokens, and idempotency
+// keys. There is one rule, [Check], for every request, every lookup and every event of a log. Names are compared byte by byte. So two names
+// that look the same to a person must not both be possible, or one person gets two budgets. See [vocabulary.NameError] for the rule.
 //
-// There are two rules. [Check] is for all names, those in old logs too: they may not change. [Fault] is for names that are new to a
-// ledger: it also refuses what people cannot tell apart by eye, invisible characters and other forms of the same letters. A log may
-// have any name that Check accepts.
+// No name is changed on the way in: the caller decides what a faulty name was meant to be.
 package names

@@ -1,38 +1,88 @@
 package names
 
 import (
+	"fmt"
 	"slices"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
 )
 
 // MaxBytes is the longest name of an object, question, value or buyer, and the longest idempotency key, in bytes.
 const MaxBytes = 256
 
-// Check accepts text of 1 to [MaxBytes] bytes of UTF-8 without control characters, and returns [errs.ErrInvalid] for other text. what
-// says in the error what the name is of. Keys of the file rely on names having no zero byte.
-func Check(what, name string) error { return check(what, name, MaxBytes) }
+// Check returns nil if name may be a name. Otherwise it returns an [errs.ErrInvalid], and a [*vocabulary.NameError] if a character is at
+// fault. what says in the error what is named. Keys of the file rely on names having no zero byte.
+func Check(what, name string) error {
+	if isPlain(name) {
+		return nil
+	}
+	if err := checkSize(what, name, MaxBytes); err != nil {
+		return err
+	}
+	if fault, at := faultOf(name); fault != "" {
+		return &vocabulary.NameError{What: what, Name: name, Offset: at, Fault: fault}
+	}
+	return nil
+}
+
+// isPlain reports whether a name has only visible characters of ASCII, and single spaces between them. Most names do.
+func isPlain(name string) bool {
+	if len(name) == 0 || len(name) > MaxBytes || name[len(name)-1] == ' ' {
+		return false
+	}
+	spaced := true // a space may not come next
+	for i := range len(name) {
+		c := name[i]
+		if c < ' ' || c > '~' || c == ' ' && spaced {
+			return false
+		}
+		spaced = c == ' '
+	}
+	return true
+}
 
 // MaxText is the longest text that is no name, in bytes.
 const MaxText = 1024
 
-// CheckText is [Check] for a text of up to [MaxText] bytes.
-func CheckText(what, text string) error { return check(what, text, MaxText) }
-
-func check(what, name string, most int) error {
-	switch {
-	case name == "":
-		return errs.Invalid("the %s is empty", what)
-	case len(name) > most:
-		return errs.Invalid("the %s has %d bytes; at most %d are allowed", what, len(name), most)
-	case !utf8.ValidString(name):
-		return errs.Invalid("the %s %q is not UTF-8", what, name)
+// CheckText accepts text of 1 to [MaxText] bytes of UTF-8 without control characters, which is not compared with other texts. It returns
+// [errs.ErrInvalid] for other text.
+func CheckText(what, text string) error {
+	if err := checkSize(what, text, MaxText); err != nil {
+		return err
 	}
-	for _, r := range name {
+	for i, r := range text {
 		if unicode.IsControl(r) {
-			return errs.Invalid("the %s %q contains a control character", what, name)
+			return errs.Invalid("the %s has a control character, %U, at byte %d", what, r, i)
+		}
+	}
+	return nil
+}
+
+func checkSize(what, text string, most int) error {
+	switch {
+	case text == "":
+		return errs.Invalid("the %s is empty", what)
+	case len(text) > most:
+		return errs.Invalid("the %s has %d bytes; at most %d are allowed", what, len(text), most)
+	case !utf8.ValidString(text):
+		return errs.Invalid("the %s is not UTF-8", what)
+	}
+	return nil
+}
+
+// CheckPolicy applies [Check] to the buyers that the terms of a policy name.
+func CheckPolicy(p policy.Policy) error {
+	sale := p.Terms()
+	if sale == nil {
+		return nil
+	}
+	for _, name := range slices.Concat(sale.Buyers(), sale.Barred()) {
+		if err := Check("buyer", name); err != nil {
+			return fmt.Errorf("policy: %w", err)
 		}
 	}
 	return nil

@@ -18,6 +18,8 @@ type Enrolment struct {
 	Request
 	List
 	Strangers bool // only those who were never enrolled in the question; who has withdrawn from all stays so
+	New       bool // an object that the ledger knows already is an error
+	DryRun    bool // return what would be done, and do nothing
 }
 
 // The tallies of an enrolment.
@@ -28,7 +30,29 @@ const (
 
 // Run carries it out.
 func (x *Enrolment) Run(ctx context.Context) (batch.Outcome, error) {
+	if x.DryRun {
+		return x.dryRun(ctx)
+	}
 	return x.run(ctx, &x.Request, x.Names, &planning{&x.Office, &x.Request, x.plan})
+}
+
+// dryRun returns what would be done.
+func (x *Enrolment) dryRun(ctx context.Context) (out batch.Outcome, err error) {
+	var refused batch.RefusalList
+	p := batch.Panel{Names: x.Names, Question: x.Question.Number}
+	err = batch.EachPart(ctx, x.Engine, &p, "", func(s *state.State, names []string) error {
+		part, err := x.plan(s, names)
+		for i, n := range part.Counts {
+			out.Counts[i] += n
+		}
+		refused.Add(part.Refused...)
+		return err
+	})
+	if err == nil && len(refused.Listed) > 0 && !x.Partial {
+		err = refused.Error(x.Question)
+	}
+	out.Refused, out.Left = refused.Listed, len(refused.Listed)+refused.Unlisted
+	return out, err
 }
 
 // plan says what to do with each object.
@@ -62,6 +86,9 @@ func (x *Enrolment) enrol(s *state.State, numbers *policyNumbers, name string) (
 	o, known, err := s.Object(name)
 	if err != nil {
 		return nil, nil, err
+	}
+	if known && x.New {
+		return nil, nil, fmt.Errorf("object %q: %w", name, errs.ErrNotNew)
 	}
 	if x.Strangers {
 		left, err := hasLeft(s, name, o)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/internal/admission"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -21,7 +21,7 @@ import (
 // Table is a table of the host's, put in order: of objects by their names, and of each by the numbers of the questions. It is in memory up
 // to a bound, and beyond that in temporary files.
 type Table struct {
-	door      admission.Door
+	engine    *engine.Engine
 	question  func(context.Context, string) (*event.Question, error) // by its name
 	rows      *scratch.Scratch
 	questions map[string]uint32 // few questions and policies are in many rows
@@ -34,13 +34,13 @@ const (
 	mostKnown   = 1024     // how many policies are remembered
 )
 
-// NewTable returns an empty one. Names come in by a door, and questions are found by a function.
-func NewTable(door admission.Door, question func(context.Context, string) (*event.Question, error)) (*Table, error) {
+// NewTable returns an empty one, for a ledger with an engine. Questions are found by a function.
+func NewTable(e *engine.Engine, question func(context.Context, string) (*event.Question, error)) (*Table, error) {
 	rows, err := scratch.New("", tableMemory)
 	if err != nil {
 		return nil, err
 	}
-	return &Table{door: door, question: question, rows: rows, questions: map[string]uint32{}, policies: map[string]row{}}, nil
+	return &Table{engine: e, question: question, rows: rows, questions: map[string]uint32{}, policies: map[string]row{}}, nil
 }
 
 // Close removes it, with its files.
@@ -58,7 +58,7 @@ type row struct {
 
 // Add adds a row, with a policy. The same object twice in a question is [errs.ErrInvalid], and so is what cannot be.
 func (t *Table) Add(ctx context.Context, object, question string, terms Terms) error {
-	if err := t.check(ctx, object, terms); err != nil {
+	if err := check(object, terms); err != nil {
 		return err
 	}
 	r, err := t.under(ctx, *terms.Policy)
@@ -83,7 +83,7 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 	return t.rows.Put(tableBucket, key, e.Buf)
 }
 
-func (t *Table) check(ctx context.Context, object string, terms Terms) error {
+func check(object string, terms Terms) error {
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (t *Table) check(ctx context.Context, object string, terms Terms) error {
 			return fmt.Errorf("object %q: %w", object, err)
 		}
 	}
-	return t.door.Objects(ctx, []string{object})
+	return nil
 }
 
 // numberOf returns the number of a question.
@@ -117,13 +117,13 @@ func (t *Table) under(ctx context.Context, p policy.Policy) (r row, err error) {
 	if known {
 		return r, nil
 	}
-	err = t.door.Engine.View(ctx, func(s *state.State) (err error) {
+	err = t.engine.View(ctx, func(s *state.State) (err error) {
 		r.number, known, err = s.PolicyNumber(p)
 		return err
 	})
 	if err == nil && !known {
 		r.text = p.String()
-		err = t.door.Policy(ctx, p)
+		err = names.CheckPolicy(p)
 	}
 	if err != nil {
 		return r, err

@@ -33,16 +33,17 @@ func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *vocabulary.
 // NoTruth stands for "the host has no value" where the number of a value is expected.
 const NoTruth = -1
 
-// Ask returns the numbers of the objects' true values, by which responses are drawn: noTruth for whom the host has
-// none, or another than the one that the chain is bound to. The latter are noted as changed.
-func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, who Needy, changed *ChangedTruths) ([]int32, error) {
-	numbers, err := l.askHost(ctx, q, truth, who.Names)
+// Ask returns the numbers of the objects' true values, by which responses are drawn. It returns [NoTruth] for an object of which the host
+// has no value, one that is not among the question's, or another than the one that the chain is bound to; faults notes which of these.
+// All draws get their true values here.
+func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, who Needy, faults *TruthFaults) ([]int32, error) {
+	numbers, err := l.askHost(ctx, q, truth, who.Names, faults)
 	if err != nil {
 		return nil, err
 	}
 	for i, name := range who.Names {
 		if fits := l.fits(q, who.Bonds[i], name, numbers[i]); !fits && numbers[i] != NoTruth {
-			changed.add(name)
+			note(&faults.changed, name)
 			numbers[i] = NoTruth
 		}
 	}
@@ -102,8 +103,9 @@ func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth 
 	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
 }
 
-// askHost asks the host. An error says which object's value is not one of the question's, but never what it is.
-func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string) ([]int32, error) {
+// askHost asks the host. A value that is not one of the question's counts as none: what others see of the request must not depend on it, and
+// one wrong value must not stop a request that may leave objects out.
+func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string, faults *TruthFaults) ([]int32, error) {
 	if truth == nil {
 		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
 	}
@@ -125,39 +127,49 @@ func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSourc
 	numbers := make([]int32, len(values))
 	for i, value := range values {
 		number, known := q.Index[value]
-		switch {
-		case known:
-			numbers[i] = int32(number)
-		case value == "":
-			numbers[i] = NoTruth
-		default:
-			clear(numbers)
-			return nil, fmt.Errorf("question %q: %w: that of object %q is not one of the question's values", q.Name, errs.ErrTruthSource, objects[i])
+		if !known {
+			number = NoTruth
 		}
+		if !known && value != "" {
+			note(&faults.invalid, objects[i])
+		}
+		numbers[i] = int32(number)
 	}
 	return numbers, nil
 }
 
-// ChangedTruths are the objects of a request whose true values are found to be others than those their chains began
-// with, in order. They are kept apart from what is recorded and from refusals: only the caller is told.
-type ChangedTruths struct {
-	names []string // the first MaxPanel, as refusals are listed
+// TruthFaults are the objects of a request whose true values cannot be drawn from: each list has the first MaxPanel names, in order. They
+// are kept apart from what is recorded and from refusals, which say the same as if there were no value. Only the caller gets them.
+type TruthFaults struct {
+	changed []string // the value is another one than that which the chain began with
+	invalid []string // the value is not one of the question's
 }
 
-func (c *ChangedTruths) add(name string) {
-	if at, known := slices.BinarySearch(c.names, name); !known && at < vocabulary.MaxPanel {
-		c.names = slices.Insert(c.names, at, name)
+// note adds a name to a list.
+func note(names *[]string, name string) {
+	if at, known := slices.BinarySearch(*names, name); !known && at < vocabulary.MaxPanel {
+		*names = slices.Insert(*names, at, name)
 	}
 }
 
-// Among returns those who were refused for want of a truth.
-func (c *ChangedTruths) Among(refused []vocabulary.Refusal) (names []string) {
+// Changed returns the refused objects whose true value has changed.
+func (f *TruthFaults) Changed(refused []vocabulary.Refusal) []string {
+	return untold(f.changed, refused)
+}
+
+// Invalid returns the refused objects whose true value is not one of the question's.
+func (f *TruthFaults) Invalid(refused []vocabulary.Refusal) []string {
+	return untold(f.invalid, refused)
+}
+
+// untold returns which of the names were refused for want of a true value.
+func untold(names []string, refused []vocabulary.Refusal) (among []string) {
 	for _, r := range refused {
-		if _, changed := slices.BinarySearch(c.names, r.Object); changed && r.Reason == vocabulary.NoTruth {
-			names = append(names, r.Object)
+		if _, noted := slices.BinarySearch(names, r.Object); noted && r.Reason == vocabulary.NoTruth {
+			among = append(among, r.Object)
 		}
 	}
-	return names
+	return among
 }
 
 // Told is what the host said of the true values of some objects, batch by batch in the order of their

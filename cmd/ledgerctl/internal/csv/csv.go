@@ -12,20 +12,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // Columns says which columns of a CSV file to use.
 type Columns struct {
-	ID    string // "" for the number of the row, from 1
-	byRow bool   // as if ID were ""
-	value string // "" for none
-	Raw   bool   // cells are taken as they are (see [plain])
+	ID     string // "" for the number of the row, from 1
+	byRow  bool   // as if ID were ""
+	prefix string // stands before the numbers of rows
+	value  string // "" for none
+	Raw    bool   // cells are taken as they are (see [plain])
 	// If value is "", guess takes the column named like the question, or else the only one left besides
 	// id, unless strict forbids the latter.
 	guess    bool
@@ -46,11 +47,17 @@ func (c *Columns) Flags(flags *pflag.FlagSet, value string) {
 func (c *Columns) idFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ID, "id-column", "id", "the `COLUMN` with the object's id")
 	flags.BoolVar(&c.byRow, "id-rows", false, "the object's id is the number of its row, from 1, and no column")
+	flags.StringVar(&c.prefix, "id-prefix", "", "with --id-rows: the `PREFIX` of the ids, which row 1 makes PREFIX1, so that rows of other files are other people")
 	flags.BoolVar(&c.Raw, "raw-cells", false, "take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
 }
 
 // IDs returns the columns to use of a file that is about people, not about their values.
-func (c Columns) IDs() Columns { return Columns{ID: c.ID, byRow: c.byRow, Raw: c.Raw} }
+func (c Columns) IDs() Columns {
+	return Columns{ID: c.ID, byRow: c.byRow, prefix: c.prefix, Raw: c.Raw}
+}
+
+// ByRow reports whether the ids are the numbers of rows, which say nothing about who a row is.
+func (c Columns) ByRow() bool { return c.byRow }
 
 // Entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
 type Entry struct {
@@ -89,11 +96,12 @@ type sheet struct {
 	records *csv.Reader
 	width   int            // columns
 	id      int            // place of the id column, or absent
-	idName  string         // what it is called
 	value   int            // place of the value column, or absent
 	line    int            // the last line read
 	row     int            // data rows so far
 	raw     bool           // cells are taken as they are
+	prefix  string         // of the numbers of rows
+	title   string         // of the id column
 	first   map[string]int // the line of each id
 }
 
@@ -155,7 +163,15 @@ func (s *sheet) readHeader(c Columns) error {
 	if c.byRow {
 		c.ID = ""
 	}
-	s.idName = c.ID
+	s.title, s.prefix = c.ID, c.prefix
+	if c.prefix != "" {
+		if c.ID != "" {
+			return fault.Usage("", "--id-prefix is for --id-rows")
+		}
+		if err := ledger.CheckName("--id-prefix", c.prefix+"1"); err != nil {
+			return fault.Usage("", "%w", err)
+		}
+	}
 	if s.id, err = s.find(header, c.ID, idHint); err != nil {
 		return err
 	}
@@ -195,9 +211,42 @@ func (s *sheet) find(header []string, name, hint string) (int, error) {
 		place = i
 	}
 	if place == absent {
-		return absent, fault.Input(hint, "%s: the header has no column %q", s.file, name)
+		return absent, fault.Input(hint, "%s: the header has no column %q%s", s.file, name, s.otherTitles(header))
 	}
 	return place, nil
+}
+
+// mostTitles is how many columns an error lists, and mostTitle how many bytes of each.
+const mostTitles, mostTitle = 20, 40
+
+// otherTitles returns the columns that there are, for an error. It returns "" if the first row may be data, of a file without a header: if it
+// has a number or something that is not a name, or if one of the next rows has the same in that column. The file is not used any more.
+func (s *sheet) otherTitles(header []string) string {
+	header = slices.Clone(header) // its memory is reused
+	for _, title := range header {
+		if isDecimal(title) || ledger.CheckName("column", title) != nil {
+			return ""
+		}
+	}
+	for range 1000 {
+		record, err := s.read()
+		if err != nil {
+			break
+		}
+		for i, cell := range record {
+			if i < len(header) && cell == header[i] {
+				return ""
+			}
+		}
+	}
+	var titles []string
+	for _, title := range header[:min(len(header), mostTitles)] {
+		titles = append(titles, fmt.Sprintf("%.*q", mostTitle, title))
+	}
+	if more := len(header) - len(titles); more > 0 {
+		titles = append(titles, fmt.Sprintf("%d more", more))
+	}
+	return "; it has " + strings.Join(titles, ", ")
 }
 
 // guessValue takes the column named like the question, or else the only one besides that of the ids.
@@ -210,13 +259,13 @@ func (s *sheet) guessValue(header []string, c Columns) error {
 	switch {
 	case c.strict:
 		return fault.Input(fmt.Sprintf("--question %s with --value-column COLUMN takes them from any column", c.question),
-			"%s: the header has no column %q, which would have the true values of that question", s.file, c.question)
+			"%s: the header has no column %q, which would have the true values of that question%s", s.file, c.question, s.otherTitles(header))
 	case s.id == absent && s.width == 1:
 		s.value = 0
 	case s.id != absent && s.width == 2:
 		s.value = 1 - s.id
 	default:
-		return fault.Usage("", "%s has %d columns: --value-column must name the one with the true values", s.file, s.width)
+		return fault.Usage("", "%s has %d columns: --value-column must name the one with the true values%s", s.file, s.width, s.otherTitles(header))
 	}
 	return nil
 }
@@ -272,7 +321,7 @@ func (s *sheet) lastLine(record []string) int {
 
 func (s *sheet) entry(record []string, line int) (Entry, error) {
 	s.row++
-	e := Entry{Object: strconv.Itoa(s.row), line: line}
+	e := Entry{Object: s.prefix + strconv.Itoa(s.row), line: line}
 	if s.id != absent {
 		id, err := s.newID(s.text(record[s.id]), line)
 		if err != nil {
@@ -302,9 +351,13 @@ func (s *sheet) newID(id string, line int) (string, error) {
 	if !utf8.ValidString(id) {
 		return "", s.fail("line %d: the id is not UTF-8", line)
 	}
-	if at := strings.IndexFunc(id, unicode.IsControl); at >= 0 {
-		r, _ := utf8.DecodeRuneInString(id[at:])
-		return "", s.fail("line %d, column %q: the id has %U, a control character, at byte %d", line, s.idName, r, at)
+	var name *ledger.NameError
+	switch err := ledger.CheckName("id", id); {
+	case errors.As(err, &name):
+		return "", fault.Input("ids are compared byte by byte and taken as they are: correct the file; a spreadsheet's CLEAN and TRIM help with blanks",
+			"%s: line %d, column %q: the id has %s (byte %d)", s.file, line, s.title, name.Fault, name.Offset)
+	case err != nil:
+		return "", s.fail("line %d, column %q: the id has %d bytes, which is too long for a name", line, s.title, len(id))
 	}
 	if before, twice := s.first[id]; twice {
 		return "", s.fail("line %d has the same id as line %d", line, before)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -15,45 +17,16 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// People are the objects of a file, with the lines of their ids: the file may be a pipe, which cannot be read again.
-type People struct {
-	Objects []string // nil for all, if no file was named
-	path    string
-	column  string // with the ids; "" for none
-	lines   []int
-}
-
-// ReadPeople returns the objects of a file.
-func ReadPeople(ctx context.Context, s *files.Files, path string, c Columns) (p People, err error) {
-	p = People{path: path, column: c.ID}
-	err = Rows(ctx, s, path, c, func(e Entry) { p.Objects, p.lines = append(p.Objects, e.Object), append(p.lines, e.line) })
-	return p, err
-}
-
-// Panel is ReadPeople of a file with at least one object, or all objects if no file is named.
-func Panel(ctx context.Context, s *files.Files, path string, c Columns) (p People, err error) {
+// Panel returns the people in a file, or nil for everybody if no file is given.
+func Panel(ctx context.Context, s *files.Files, path string, c Columns) (people []string, err error) {
 	if path == "" {
-		return p, nil
+		return nil, nil
 	}
-	p, err = ReadPeople(ctx, s, path, c)
-	if err == nil && len(p.Objects) == 0 {
+	err = Rows(ctx, s, path, c, func(e Entry) { people = append(people, e.Object) })
+	if err == nil && len(people) == 0 {
 		err = fault.Input("", "%s has nobody to ask about", path)
 	}
-	return p, err
-}
-
-// PlaceOf says where in the file the id stands that the ledger refuses as a name, and what is wrong with it, instead of the
-// name: the column could be the wrong one. Other errors stay what they are.
-func (p People) PlaceOf(err error) error {
-	var name *ledger.NameError
-	if !errors.As(err, &name) || name.What != "object" {
-		return err
-	}
-	at := slices.Index(p.Objects, name.Name)
-	if at < 0 {
-		return err // it was named elsewhere
-	}
-	return fault.Input("", "%s: line %d, column %q: the id has %s at byte %d", p.path, p.lines[at], p.column, name.Fault, name.Offset)
+	return people, err
 }
 
 // CheckStdin refuses to read two files from standard input.
@@ -82,9 +55,10 @@ func (f *TruthFlags) Flags(flags *pflag.FlagSet) {
 	files.Mark(flags, files.Reads, files.ByName, "truth")
 }
 
-// Source returns the true values that the flags name, for a ledger.
-func (f *TruthFlags) Source(s *files.Files, l Ledger) *Truths {
-	return &Truths{files: s, ledger: l, path: f.Truth, columns: f.Columns}
+// Source returns the true values that the flags name, for a ledger. A partial request leaves out people whose value is not one of the
+// question's; for another one, such a value is an error.
+func (f *TruthFlags) Source(s *files.Files, l Ledger, partial bool) *Truths {
+	return &Truths{files: s, ledger: l, path: f.Truth, columns: f.Columns, partial: partial}
 }
 
 // Ledger is what has questions.
@@ -100,6 +74,7 @@ type Truths struct {
 	ledger  Ledger
 	path    string // "" if there is no file
 	columns Columns
+	partial bool
 	// Several tells that the ledger may ask about more than one question. Then a column counts only for
 	// the question it is named like: another one's values would be drawn from, for good.
 	Several  bool
@@ -120,13 +95,74 @@ func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]
 		}
 	}
 	values := make([]string, len(objects))
+	var lines []int
 	for i, object := range objects {
-		if line, wrong := t.wrong[object]; wrong {
-			return nil, fault.Input("the values of the question are "+words.ListedQuoted(t.allowed), "%s: line %d: the true value is none of the question's", t.path, line)
-		}
 		values[i] = t.values[object]
+		if line, wrong := t.wrong[object]; wrong {
+			values[i], lines = invalid, append(lines, line)
+		}
+	}
+	if len(lines) > 0 && !t.partial {
+		return nil, wrongValues(t.path, lines, t.allowed, "--partial leaves such people out")
 	}
 	return values, nil
+}
+
+// invalid stands for a value that the question does not have: no value of a question has a control character. What the cell says is not
+// passed on.
+const invalid = "\x00"
+
+// wrongValues is the error of values that a question does not have, in lines of a file.
+func wrongValues(path string, lines []int, allowed []string, hint string) error {
+	const most = 10
+	slices.Sort(lines)
+	listed := make([]string, 0, most+1)
+	for _, line := range lines[:min(len(lines), most)] {
+		listed = append(listed, strconv.Itoa(line))
+	}
+	if more := len(lines) - len(listed); more > 0 {
+		listed = append(listed, fmt.Sprintf("and %d more", more))
+	}
+	what := "line"
+	if len(lines) > 1 {
+		what = "lines"
+	}
+	return fault.Input(hint+"; the values of the question are "+words.ListedQuoted(allowed),
+		"%s: %s %s: the true value is none of the question's", path, what, strings.Join(listed, ", "))
+}
+
+// Values are the values of a file, for which the question is looked up later.
+type Values map[string][]int // the lines of each
+
+// Add adds the value of a row, if there is one.
+func (v Values) Add(e Entry) {
+	if e.value != "" {
+		value := strings.Clone(e.value)
+		v[value] = append(v[value], e.line)
+	}
+}
+
+// Check returns an error that lists the lines of a file with values that a question does not have. Of a question that the ledger does not
+// know it says nothing.
+func (v Values) Check(ctx context.Context, l Ledger, path, question string) error {
+	t := Truths{ledger: l}
+	known, err := t.known(ctx, question)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var lines []int
+	for value, of := range v {
+		if _, is := known[value]; !is {
+			lines = append(lines, of...)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return wrongValues(path, lines, t.allowed, "correct them, or leave the cell empty to skip the row")
 }
 
 // checkSeveral refuses what is right for one question only.

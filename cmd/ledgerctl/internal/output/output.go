@@ -68,7 +68,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 func (p *Printer) Fail(err error, jsonAsked bool) fault.Code {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
-		p.WarnChanged(refused.TruthChanged)
+		p.WarnTruths(refused.TruthChanged, refused.TruthInvalid)
 	}
 	f, code := fault.Explain(err)
 	if p.JSON || jsonAsked {
@@ -97,9 +97,14 @@ func (p *Printer) Warn(text string) {
 	}
 }
 
-// WarnChanged says whose true value is not the one drawn from before. The results say "no-truth" of them, which others may
-// read as well: so it is on standard error alone, once, and in no exit code.
-func (p *Printer) WarnChanged(people []string) {
+// WarnTruths says whose true value is not the one drawn from before, and whose is none of the question's. The results say "no-truth" of
+// them, which others may read as well: so it is on standard error alone, once, and in no exit code.
+func (p *Printer) WarnTruths(changed, invalid []string) {
+	p.warnOf("the true value is not the one drawn from before", changed)
+	p.warnOf("the true value is none of the question's", invalid)
+}
+
+func (p *Printer) warnOf(what string, people []string) {
 	if len(people) == 0 {
 		return
 	}
@@ -112,7 +117,7 @@ func (p *Printer) WarnChanged(people []string) {
 		}
 		shown = append(shown, fmt.Sprintf("%q", name))
 	}
-	p.Warn("for you alone: the true value is not the one drawn from before, for " + strings.Join(shown, ", "))
+	p.Warn("for you alone: " + what + ", for " + strings.Join(shown, ", "))
 }
 
 // WriteJSON writes one JSON value on one line.

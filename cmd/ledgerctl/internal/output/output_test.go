@@ -70,11 +70,11 @@ func TestPrinter(t *testing.T) {
 func TestWarnChangedNamesAFew(t *testing.T) {
 	var stderr bytes.Buffer
 	p := Printer{Stderr: &stderr}
-	p.WarnChanged(nil)
+	p.WarnTruths(nil, nil)
 	if stderr.Len() > 0 {
 		t.Errorf("nobody has changed: %q", &stderr)
 	}
-	p.WarnChanged(slices.Repeat([]string{"ann"}, 25))
+	p.WarnTruths(slices.Repeat([]string{"ann"}, 25), nil)
 	if text := stderr.String(); strings.Count(text, `"ann"`) != 20 || !strings.Contains(text, "and 5 more") {
 		t.Error(text)
 	}
