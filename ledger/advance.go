@@ -78,9 +78,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		}
 		x.only, p.Question = q.Number, q.Number
 	}
-	f := event.NewForm("advance")
-	f.Field("Question").Text(r.Question)
-	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: f.Finish(), Panel: p, Progress: r.Progress}
+	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: event.SweepRequest(r.Question), Panel: p, Progress: r.Progress}
 	done, err := b.Run(ctx)
 	x.forget()
 	if err != nil {
@@ -292,7 +290,9 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if refusal != nil || o.Chain.Enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
-		dues = append(dues, duesOf(q, &o, len(p.chains), at)...)
+		for _, one := range terms.Released(q, o.Policy, o.Chain.Buyers, at) {
+			dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
+		}
 		p.object = o.Object
 		after := o.Chain
 		after.Levels = slices.Clip(after.Levels) // the subject has them, too
@@ -300,21 +300,6 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 	}
 	slices.SortStableFunc(dues, func(a, b due) int { return a.at.Compare(b.at) })
 	return p, dues, nil
-}
-
-// duesOf returns what time has released of a chain. What is for sale is released by sales.
-func duesOf(q *event.Question, o *terms.Subject, chain int, at time.Time) (dues []due) {
-	if o.Policy.Terms() != nil {
-		return nil
-	}
-	last := privacy.Epsilon{}
-	for _, one := range o.Policy.Releases(at, o.Chain.Buyers) {
-		if level, found := q.LevelWithin(one.Ceiling); found && last.Less(level) {
-			dues = append(dues, due{chain, one.At, level})
-			last = level
-		}
-	}
-	return dues
 }
 
 // take adds a step to a plan, if it is needed and possible.

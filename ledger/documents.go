@@ -44,10 +44,9 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	if err := names.Check("object", object); err != nil {
 		return evidence.Statement{}, err
 	}
-	f := event.NewForm("state")
-	f.Field("Object").Text(object)
+	id := event.ObjectRequest(event.RequestStatement, object)
 	state := func(s *state.State) (event.Change, error) { return stateOf(s, object) }
-	if err := batch.Once(ctx, &l.engine, key, object, f, state); err != nil {
+	if err := batch.Once(ctx, &l.engine, key, object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}
 	return l.prover.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx

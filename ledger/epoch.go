@@ -40,10 +40,8 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	if err != nil {
 		return err
 	}
-	f := event.NewForm("epoch")
-	f.Field("Question").Text(question)
-	f.Field("Object").Text(object)
-	return batch.Once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) { return l.epochOf(s, key, q, object) })
+	id := event.EpochRequest(question, object)
+	return batch.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) { return l.epochOf(s, key, q, object) })
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.

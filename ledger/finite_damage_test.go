@@ -329,6 +329,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	q := finiteParty(t)
 	q.Mechanism = &Mechanism{Family: familytest.Family(t, familytest.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
+	reidentify(changed, i)
 	wantForged(t, replayWhole(&kvtest.Memory{}, changed), "a response of")
 }
 

@@ -42,9 +42,8 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
-	f := event.NewForm("forget")
-	f.Field("Object").Text(object)
-	err := batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
+	id := event.ObjectRequest(event.RequestForget, object)
+	err := batch.Once(ctx, &l.engine, key, "", id, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
 	if err != nil {
 		return err
 	}

@@ -161,10 +161,10 @@ func goldenTerms(t *testing.T) policy.Policy {
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
 	end := &event.Settled{Key: "large", Digest: [32]byte{31: 1}, Object: "bob"}
-	p := batch.Part{Question: 1, Counts: event.Counts{1, 3, 0}}
+	p := batch.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
 	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
-		p.Refused = append(p.Refused, Refusal{Object: fmt.Sprint("object ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: vocabulary.RemedyEnrolling})
+		p.Refused = append(p.Refused, Refusal{Object: fmt.Sprint("a stranger ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: vocabulary.RemedyEnrolling})
 	}
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
@@ -185,7 +185,9 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 		}
 		numbers, err := fold.EventsAbout(s, o)
 		first := s.Counters.Events + 1
-		end := &event.Settled{Key: fmt.Sprint("state ", first), Digest: [32]byte{2}, First: first, Final: true, Alone: true, Object: name}
+		end := &event.Settled{Key: fmt.Sprint("state ", first), First: first, Final: true, Alone: true, Object: name}
+		id := event.ObjectRequest(event.RequestStatement, name)
+		end.Digest, end.Marks = id.Digest, id.Marks
 		return []event.Change{&event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: fold.AccountOf(o)}, end}, err
 	})
 	must(t, err)

@@ -29,10 +29,12 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 			for _, name := range who {
 				changes = append(changes, &event.Charged{Object: name, Question: q.Number, Epsilon: eps(t, "2")})
 			}
-			end := &event.Settled{Key: "k2", Digest: [32]byte{1}, Through: s.Counters.Events, First: s.Counters.Events + 1, Final: true}
+			panel := event.PanelOf(r.Objects)
+			id := event.PanelRequest{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: panel}.Identity()
+			end := &event.Settled{Key: "k2", Digest: id.Digest, Marks: id.Marks, Through: s.Counters.Events, First: s.Counters.Events + 1, Final: true}
 			end.Counts[event.Drawn], end.Answer = 1, end.First+3
 			changes = append(changes, &event.Answered{
-				Question: q.Number, Query: r.Query, Panel: event.PanelOf(r.Objects), Objects: 3, Epsilon: r.Epsilon,
+				Question: q.Number, Query: r.Query, Panel: panel, Objects: 3, Epsilon: r.Epsilon,
 				Result: event.Result{Scored: true, Score: 5}, Method: event.MethodRaise,
 			})
 			return batch.Settling(changes, 0, nil, end), nil

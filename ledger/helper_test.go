@@ -532,9 +532,75 @@ func costing(s *state.State, ev event.Event) event.Event {
 		if c.First == asItBegan {
 			whole.First = ev.Number - s.Counters.Underway.Events
 		}
+		identify(s, &whole, ev.Number)
 		ev.Change = &whole
 	}
 	return ev
+}
+
+// identify gives the settled event with a number the identity of a request that its events are of, where
+// they have all that such a request contains.
+func identify(s *state.State, c *event.Settled, number uint64) {
+	set := func(id event.Identity) { c.Digest, c.Marks = id.Digest, id.Marks }
+	question := func(number uint32) string {
+		if q, err := s.Question(number); err == nil {
+			return q.Name
+		}
+		return ""
+	}
+	u := &s.Counters.Underway
+	sale, noSale := s.Sale(c.Sale)
+	answer, noAnswer := s.Event(c.Answer)
+	made, answered := answer.Change.(*event.Answered)
+	last, noLast := s.Event(number - 1)
+	switch {
+	case noSale == nil && sale.Granted != 0:
+		set(event.CaptureRequest(c.Sale, false))
+	case noAnswer == nil && answered:
+		set(event.PanelRequest{Question: question(made.Question), Query: made.Query, Epsilon: made.Epsilon, Panel: made.Panel}.Identity())
+	case len(c.Swept) > 0:
+		set(event.SweepRequest(""))
+	case c.Alone && u.Raised+u.Derived > 0:
+		set(event.RaiseRequest(question(u.Question), u.Asked, false, []string{c.Object}, false))
+	case u.Events == 1 && noLast == nil:
+		identifyChange(c, last.Change, question)
+	}
+}
+
+// identifyChange gives a settled event the identity of the request that made one change, if that is one by itself.
+func identifyChange(c *event.Settled, change event.Change, question func(uint32) string) {
+	set := func(id event.Identity) { c.Digest, c.Marks = id.Digest, id.Marks }
+	alone := func(object string) {
+		if !c.Alone {
+			c.Alone, c.Object = true, object
+		}
+	}
+	switch made := change.(type) {
+	case *event.QuestionDefined:
+		set(event.DefineRequest(made.Question, ""))
+	case *event.Cancelled:
+		set(event.CancelRequest(made.Sale))
+	case *event.Forgotten:
+		set(event.ObjectRequest(event.RequestForget, made.Object))
+	case *event.Stated:
+		alone(made.Object)
+		set(event.ObjectRequest(event.RequestStatement, made.Object))
+	case *event.Withdrawn:
+		if c.Counts == (event.Counts{}) {
+			alone(made.Object)
+			set(event.ObjectRequest(event.RequestWithdraw, made.Object))
+		}
+	case *event.EpochBegun:
+		alone(made.Object)
+		set(event.EpochRequest(question(made.Question), made.Object))
+	}
+}
+
+// reidentify gives the settled event that follows on a change of a log the identity that goes with the change.
+func reidentify(log []event.Event, at int) {
+	end := *log[at+1].Change.(*event.Settled)
+	identifyChange(&end, log[at].Change, nil)
+	log[at+1].Change = &end
 }
 
 // auditBudgets adds up the chains of every object: the sum is what the object has spent, and no

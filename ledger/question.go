@@ -26,15 +26,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
-	f := event.NewForm("question")
-	f.Field("Encoding").Text(string(asked))
-	f.Field("Name").Text(q.Name)
-	values := f.Field("Values")
-	for _, value := range q.Values {
-		values.Text(value)
-	}
-	f.Field("Mechanism").Raw(event.Behaviour(q.Mechanism))
-	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
+	return batch.Once(ctx, &l.engine, key, "", event.DefineRequest(q, asked), func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
 }
 
 // defineQuestion returns the change that defines a question, or nil if it is defined already. strict: in this

@@ -132,12 +132,8 @@ func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []
 }
 
 func (x *raise) form() event.Identity {
-	f := event.NewForm("raise")
-	f.Field("Question").Text(x.request.Question)
-	f.Field("Epsilon").Epsilon(x.request.Epsilon)
-	f.Field("Partial").Flag(x.request.Partial)
-	f.Objects(x.panel.Names, x.request.All)
-	return f.Finish()
+	r := &x.request
+	return event.RaiseRequest(r.Question, r.Epsilon, r.Partial, x.panel.Names, r.All)
 }
 
 func (x *raise) run(ctx context.Context) (batch.Outcome, error) {
@@ -250,7 +246,16 @@ func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
 	if len(p.Refused) > 0 && !x.request.Partial {
 		return p, x.refuse(batch.RefusalList{Listed: p.Refused})
 	}
+	p.Again = x.again(p.Counts)
 	return p, nil
+}
+
+// again returns which responses are handed out again, if any are.
+func (x *raise) again(counts event.Counts) event.Wanted {
+	if counts[event.Reused] == 0 {
+		return event.Wanted{}
+	}
+	return event.Wanted{Question: x.question.Number, Epsilon: x.request.Epsilon}
 }
 
 // answer records the response of one object, unless there is one or it is refused, and counts it.

@@ -191,6 +191,7 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	case refusal != nil:
 		return nil, x.refuse(batch.RefusalList{Listed: []Refusal{*refusal}})
 	}
+	x.end.Again = x.again(x.end.Counts)
 	x.changes[0] = &x.end
 	return x.changes[:], nil
 }

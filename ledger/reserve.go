@@ -205,12 +205,9 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 	if r.Reservation == 0 {
 		return Sale{}, errs.Invalid("no reservation is given")
 	}
-	f := event.NewForm("commit")
-	f.Field("Reservation").U64(r.Reservation)
-	f.Field("Partial").Flag(r.Partial)
 	x := &selling{
 		trade:  &trade{ledger: l, key: r.Key, Bid: terms.Bid{Reserved: r.Reservation}},
-		limits: limits{partial: r.Partial}, truth: r.Truth, id: f.Finish(), progress: r.Progress,
+		limits: limits{partial: r.Partial}, truth: r.Truth, id: event.CaptureRequest(r.Reservation, r.Partial), progress: r.Progress,
 	}
 	return x.run(ctx)
 }
@@ -272,9 +269,7 @@ func notReserved(err error, number uint64) error {
 // right. It returns [ErrNotReserved] if the reservation was carried out or cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
-	f := event.NewForm("cancel")
-	f.Field("Reservation").U64(reservation)
-	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) {
+	return batch.Once(ctx, &l.engine, key, "", event.CancelRequest(reservation), func(s *state.State) (event.Change, error) {
 		r, err := reservationOf(s, reservation)
 		if err != nil || r.Status != state.SaleReserved {
 			return nil, notReserved(err, reservation)

@@ -319,6 +319,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		q := other[i].Change.(*event.QuestionDefined).Question
 		q.Encoding = encoding
 		other[i].Change = &event.QuestionDefined{Number: number, Question: q}
+		reidentify(other, i)
 		wantForged(t, replayWhole(&kvtest.Memory{}, other), "a response of")
 	}
 }

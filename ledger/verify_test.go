@@ -462,8 +462,8 @@ func tallyTampering(name string, value func(*state.Tally) any, change func(*stat
 }
 
 func strangerTampering(name string, value func(*state.Stranger) any, change func(*state.Stranger)) tampering {
-	return changed(state.BucketStrangers, []byte("object 0"), state.DecodeStranger, func(x state.Stranger) Problem {
-		return Problem{Kind: "stranger", Event: x.Latest, Object: "object 0", Text: `stranger "object 0"`}
+	return changed(state.BucketStrangers, []byte("a stranger 0"), state.DecodeStranger, func(x state.Stranger) Problem {
+		return Problem{Kind: "stranger", Event: x.Latest, Object: "a stranger 0", Text: `stranger "a stranger 0"`}
 	}, name, value, change)
 }
 

@@ -19,9 +19,8 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
-	f := event.NewForm("withdraw")
-	f.Field("Object").Text(object)
-	return batch.Once(ctx, &l.engine, key, object, f, func(s *state.State) (event.Change, error) {
+	id := event.ObjectRequest(event.RequestWithdraw, object)
+	return batch.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) {
 		o, found, err := s.Object(object)
 		if err != nil {
 			return nil, err

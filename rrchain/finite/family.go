@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Family is a mechanism at several ε, each one a degradation of the next: chains of responses can be drawn
@@ -162,6 +163,17 @@ func (f *Family) Kernel(from, to privacy.Epsilon, truth, last int) ([]*big.Rat, 
 		return nil, err
 	}
 	return probabilities(laws[0]), nil
+}
+
+// CanOccur reports whether one chain can have both responses: each has a probability above 0 at its
+// ε, and the channel from the higher level makes the lower response of the higher one with a
+// probability above 0. It reports false unless lower.Epsilon < higher.Epsilon are both levels.
+func (f *Family) CanOccur(lower, higher rrchain.Level) bool {
+	i, j := f.find(lower.Epsilon), f.find(higher.Epsilon)
+	if i < 0 || i >= j || f.checkResponse(lower.Response, i) != nil || f.checkResponse(higher.Response, j) != nil {
+		return false
+	}
+	return f.fall(j, higher.Response, i)[lower.Response].Sign() > 0
 }
 
 // probabilities returns those of a cumulative law.

@@ -205,11 +205,10 @@ func (o *Outcome) SweptOf(question uint32) *event.SweptQuestion {
 // Once carries out a request of at most one change, which decide returns, or nil if there is none to make.
 //
 // object is the one that the request names; "" if it names none.
-func Once(ctx context.Context, e *engine.Engine, key, object string, request *event.Form, decide func(*state.State) (event.Change, error)) error {
+func Once(ctx context.Context, e *engine.Engine, key, object string, id event.Identity, decide func(*state.State) (event.Change, error)) error {
 	if err := names.Check("idempotency key", key); err != nil {
 		return err
 	}
-	id := request.Finish()
 	_, _, err := e.Submit(ctx, func(s *state.State) ([]event.Change, error) {
 		st, err := StandingOf(s, key, id)
 		if err != nil || st.Done {
@@ -411,11 +410,12 @@ type Part struct {
 	Question uint32                 // of Refused, by number
 	Swept    []*event.SweptQuestion // of a sweep, with the refusals of each question
 	Left     int                    // objects at the end that it leaves to the next part
+	Again    event.Wanted           // the responses handed out again, if there are any
 }
 
 // Settle adds the refusals to the changes, and their numbers to what settles the part.
 func (p Part) Settle(end *event.Settled) []event.Change {
-	end.Counts = p.Counts
+	end.Counts, end.Again = p.Counts, p.Again
 	changes := p.Changes
 	for _, one := range p.Swept {
 		end.Swept = append(end.Swept, one.SweptCount)

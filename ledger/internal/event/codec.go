@@ -267,6 +267,9 @@ func (c *Settled) Fields(x wire.Codec) {
 func (c *Settled) identity(x wire.Codec) {
 	x.Array(c.Digest[:])
 	c.Marks.fields(x)
+	if x.Short(&c.Again.Question); c.Again.Question != 0 {
+		x.Epsilon(&c.Again.Epsilon)
+	}
 }
 
 // checkSwept refuses the counts of a sweep that do not count so many refusals. Without any, those are of something else.

@@ -256,6 +256,7 @@ type Settled struct {
 	Key     string            // the idempotency key
 	Digest  [sha256.Size]byte // of the request; zero once it is erased
 	Marks   Marks             // of its fields, likewise
+	Again   Wanted            // the responses handed out again, if the request got any; likewise
 	First   uint64            // the first event of this part
 	Through uint64            // objects enrolled by later events do not belong to the request
 	Final   bool              // no further part follows
@@ -270,6 +271,12 @@ type Settled struct {
 	// guesses, so it is erased with the object.
 	Alone  bool
 	Object string // the one, if it is alone; or the last one of a part that is not the final one, of a request for all
+}
+
+// Wanted is the question, by number, and the ε at which a request wants responses.
+type Wanted struct {
+	Question uint32
+	Epsilon  privacy.Epsilon
 }
 
 // SweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The refused

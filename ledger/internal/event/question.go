@@ -92,6 +92,16 @@ func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	return !v.IsUnary() && v.Index < len(q.Values)
 }
 
+// CanOccur reports whether one chain can have both responses, each of which the question has at its ε: lower is the
+// one at the lower ε. Only those of a mechanism of the question's own can exclude each other.
+func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsilon, b Value) bool {
+	if q.Encoding != vocabulary.Finite {
+		return true
+	}
+	level := func(e privacy.Epsilon, v Value) rrchain.Level { return rrchain.Level{Epsilon: e, Response: v.Index} }
+	return q.Mechanism.Family.CanOccur(level(lower, a), level(higher, b))
+}
+
 // Text writes a response that the question has at an ε: see [Question.Has].
 func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	switch q.Encoding {

@@ -1,6 +1,8 @@
 package event
 
 import (
+	"math"
+
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
@@ -44,17 +46,49 @@ func (r *Result) Fields(x wire.Codec) {
 // AnswerText puts an answer to a query in words. A query that cannot be read, or an answer that it does not have, is
 // [errs.ErrCorrupt].
 func (q *Question) AnswerText(query string, r Result) (string, error) {
-	output := r.answer()
-	parsed, err := mechanism.ParseQuery(query, q.Values)
+	parsed, err := q.parseQuery(query)
 	if err != nil {
-		return "", errs.Corrupt(nil, "query %q: %v", query, err)
+		return "", err
 	}
 	if r.Scored && parsed.Outputs(len(q.Values)) != 2 {
 		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.Values)))
 	}
+	output := r.answer()
 	texts, err := parsed.Answers(q.Values)
 	if err != nil || output >= len(texts) {
 		return "", errs.Corrupt(nil, "answer %d to query %q", output, query)
 	}
 	return texts[output], nil
+}
+
+// CheckAnswer refuses an answer that has probability 0 for every panel of so many objects, whatever their true values
+// are, as [errs.ErrCorrupt]. Where no panel has a neighbour with another true answer, the true answer is certain.
+func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
+	if _, err := q.AnswerText(query, r); err != nil {
+		return err
+	}
+	parsed, err := q.parseQuery(query)
+	if err != nil {
+		return err
+	}
+	counts := make([]int64, len(q.Values))
+	counts[0] = int64(min(objects, math.MaxInt64))
+	at, err := parsed.Place(counts, mechanism.Substitution)
+	if err != nil {
+		return errs.Corrupt(nil, "query %q: %v", query, err)
+	}
+	certain := at.Distance == mechanism.Unreachable
+	scored := !certain && parsed.Outputs(len(q.Values)) == 2
+	if r.Scored != scored || certain && r.Output != at.Color() {
+		return errs.Corrupt(nil, "query %q about %d objects: an answer of %v, which has probability 0", query, objects, r)
+	}
+	return nil
+}
+
+func (q *Question) parseQuery(query string) (mechanism.Query, error) {
+	parsed, err := mechanism.ParseQuery(query, q.Values)
+	if err != nil {
+		return parsed, errs.Corrupt(nil, "query %q: %v", query, err)
+	}
+	return parsed, nil
 }

@@ -66,7 +66,7 @@ func applyAnswered(s *state.State, c *event.Answered, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := q.AnswerText(c.Query, c.Result); err != nil {
+	if err := q.CheckAnswer(c.Query, c.Objects, c.Result); err != nil {
 		return err
 	}
 	key := state.AnswerKey(c.Question, c.Query, c.Panel)
@@ -262,7 +262,7 @@ func admitAnswer(a state.Answers, c *event.Answered, number uint64) (began uint6
 			return 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s among %d", c.Epsilon, c.Method, len(a))
 		}
 	}
-	if base.Scored != c.Scored || base.Objects != c.Objects {
+	if base.Objects != c.Objects {
 		return 0, cost, errs.Corrupt(nil, "an answer about %d objects is derived from none", c.Objects)
 	}
 	return base.Began, cost, nil

@@ -64,7 +64,21 @@ func addResponse(s *state.State, question uint32, c *state.Chain, epsilon privac
 		}
 	}
 	c.Levels = slices.Insert(c.Levels, at, state.NewLevel(epsilon, r.Value, number))
+	if err := checkNeighbours(q, c.Levels, at); err != nil {
+		return cost, err
+	}
 	return budget.Minus(c.Current(), before), s.CountLevel(q, c.Levels, at)
+}
+
+// checkNeighbours checks that a response has a probability above 0 beside those that are recorded next to it. The others
+// of the chain make no difference: given a response, those below and above it are independent of each other.
+func checkNeighbours(q *event.Question, levels []state.Level, at int) error {
+	for i := max(at-1, 0); i < min(at+1, len(levels)-1); i++ {
+		if a, b := levels[i], levels[i+1]; !q.CanOccur(a.Epsilon, a.Response, b.Epsilon, b.Response) {
+			return errs.Corrupt(nil, "responses at ε=%s and ε=%s that have probability 0 together", a.Epsilon, b.Epsilon)
+		}
+	}
+	return nil
 }
 
 // applyBound ties a chain to its truth, once.

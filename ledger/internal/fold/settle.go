@@ -3,12 +3,15 @@ package fold
 import (
 	"crypto/sha256"
 	"slices"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -36,6 +39,9 @@ func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 		return err
 	}
 	if err := checkAnswer(s, c, ev.Number); err != nil {
+		return err
+	}
+	if err := checkRequest(s, c, before, ev); err != nil {
 		return err
 	}
 	if err := checkSettled(s, c, before, ev.Number); err != nil {
@@ -188,6 +194,7 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 // events were folded, since somebody may be forgotten while an audit goes on.
 func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCount, erased uint64, err error) {
 	raised := map[state.RecordID]bool{}
+	var due calendar
 	found = map[uint32]event.SweptCount{}
 	for at := first; at < end; at++ {
 		ev, err := s.Event(at)
@@ -202,6 +209,9 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 		}
 		switch c := ev.Change.(type) {
 		case *event.Released:
+			if err := due.check(s, c, ev.Time); err != nil {
+				return nil, 0, err
+			}
 			if id, one := (state.RecordID{Question: c.Question, Name: c.Object}), found[c.Question]; !raised[id] {
 				one.Raised++
 				found[c.Question], raised[id] = one, true
@@ -233,4 +243,48 @@ func checkSpent(s *state.State, c *event.Settled) error {
 	}
 	s.Counters.Erased.Spent += hidden
 	return nil
+}
+
+// calendar has what time has released of the chains of one object.
+type calendar struct {
+	object string
+	levels map[uint32][]policy.Step // by question
+}
+
+// check refuses a response that no sweep draws: of a chain that is for sale, or at an ε that its policy has
+// not released.
+func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error {
+	if d.levels == nil || d.object != c.Object {
+		d.object, d.levels = c.Object, map[uint32][]policy.Step{}
+	}
+	levels, known := d.levels[c.Question]
+	if !known {
+		var err error
+		if levels, err = releasedOf(s, c, at); err != nil {
+			return err
+		}
+		d.levels[c.Question] = levels
+	}
+	_, is := slices.BinarySearchFunc(levels, c.Epsilon, func(l policy.Step, e privacy.Epsilon) int { return l.Ceiling.Compare(e) })
+	if !is {
+		return errs.Corrupt(nil, "a sweep draws a response of object %q to question %d at ε=%s, which time has not released", c.Object, c.Question, c.Epsilon)
+	}
+	return nil
+}
+
+// releasedOf returns the levels of a chain that time has released.
+func releasedOf(s *state.State, c *event.Released, at time.Time) ([]policy.Step, error) {
+	q, err := s.Question(c.Question)
+	if err != nil {
+		return nil, err
+	}
+	ch, _, err := s.Chain(c.Question, c.Object)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.Policy(ch.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return terms.Released(q, p, ch.Buyers, at), nil
 }

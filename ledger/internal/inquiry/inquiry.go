@@ -61,7 +61,10 @@ func (x *Inquiry) Run(ctx context.Context) (Result, error) {
 }
 
 // begin gets ready what stands for the request.
-func (x *Inquiry) begin() { x.whole, x.id = event.PanelOf(x.Names), x.form() }
+func (x *Inquiry) begin() {
+	x.whole = event.PanelOf(x.Names)
+	x.id = x.form()
+}
 
 // Quote tells what an answer would charge, and whom it would refuse.
 func (x *Inquiry) Quote(ctx context.Context) (vocabulary.AnswerQuote, error) {
@@ -164,13 +167,12 @@ func (x *Inquiry) recorded() (among state.Answers, base state.AnswerLevel, free 
 }
 
 func (x *Inquiry) form() event.Identity {
-	f := event.NewForm("answer")
-	f.Field("Question").Text(x.Request.Question)
-	f.Field("Query").Text(x.Request.Query)
-	f.Field("Epsilon").Epsilon(x.Request.Epsilon)
-	f.Objects(x.Names, x.Request.All)
-	f.Field("Partial").Flag(x.Request.Partial)
-	return f.Finish()
+	r := &x.Request
+	asked := event.PanelRequest{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: x.whole, All: r.All, Partial: r.Partial}
+	if r.Partial {
+		asked.Panel = x.whole.Partly()
+	}
+	return asked.Identity()
 }
 
 // attempt looks, asks for truths if they are needed, and decides.

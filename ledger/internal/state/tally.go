@@ -195,6 +195,30 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 	return &t, nil
 }
 
+// Responses returns how many chains of a question have a response at an ε.
+func (s *State) Responses(q *event.Question, epsilon privacy.Epsilon) (n uint64, err error) {
+	values := len(q.Values)
+	switch q.Encoding {
+	case vocabulary.Unary:
+		values = 1
+	case vocabulary.Finite:
+		values = len(event.OutputsAt(q.Mechanism, epsilon))
+	}
+	for value := range values {
+		key := TallyKey{q.Number, epsilon, uint32(value)}
+		t := s.Tallies[key]
+		if t == nil {
+			stored, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
+			if err != nil {
+				return 0, err
+			}
+			t = &stored
+		}
+		n += t.Recorded
+	}
+	return n, nil
+}
+
 // ForgetTallies forgets what was counted, once it is written.
 func (s *State) ForgetTallies() { s.Tallies = nil }
 

@@ -75,6 +75,22 @@ func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon)
 	return uint64(sale.Upgrade(c.HeldBy(buyer), epsilon, int64(c.PaidBy(buyer))))
 }
 
+// Released returns the levels of a chain that time has released by an instant, rising, and since when. What is for sale
+// is released by sales.
+func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (levels []policy.Step) {
+	if p.Terms() != nil {
+		return nil
+	}
+	last := privacy.Epsilon{}
+	for _, one := range p.Releases(at, buyers) {
+		if level, found := q.LevelWithin(one.Ceiling); found && last.Less(level) {
+			levels = append(levels, policy.Step{At: one.At, Ceiling: level})
+			last = level
+		}
+	}
+	return levels
+}
+
 // checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
 // holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
 func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {

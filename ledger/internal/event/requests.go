@@ -1,0 +1,115 @@
+package event
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// This file has the canonical form of each request that can be computed again from the events that
+// the request recorded. Package ledger builds the identity of a request with it, and package fold
+// checks that a settled event bears that identity. The forms of other requests contain what is in no
+// event: a price limit, or the names of objects for which nothing was recorded.
+
+// DefineRequest returns the identity of a request that defines a question. encoding is the one that
+// was asked for, and may be "".
+func DefineRequest(q vocabulary.Question, encoding vocabulary.Encoding) Identity {
+	f := NewForm("question")
+	f.Field("Encoding").Text(string(encoding))
+	f.Field("Name").Text(q.Name)
+	values := f.Field("Values")
+	for _, value := range q.Values {
+		values.Text(value)
+	}
+	f.Field("Mechanism").Raw(Behaviour(q.Mechanism))
+	return f.Finish()
+}
+
+// The kinds of requests that name one object and nothing else: see [ObjectRequest].
+const (
+	RequestWithdraw  = "withdraw"
+	RequestForget    = "forget"
+	RequestStatement = "state"
+)
+
+// ObjectRequest returns the identity of a request that names one object and nothing else.
+func ObjectRequest(kind, object string) Identity {
+	f := NewForm(kind)
+	f.Field("Object").Text(object)
+	return f.Finish()
+}
+
+// EpochRequest returns the identity of a request that begins an epoch.
+func EpochRequest(question, object string) Identity {
+	f := NewForm("epoch")
+	f.Field("Question").Text(question)
+	f.Field("Object").Text(object)
+	return f.Finish()
+}
+
+// RaiseRequest returns the identity of a release or a raise: objects are in order, and nil if it is
+// for all.
+func RaiseRequest(question string, epsilon privacy.Epsilon, partial bool, objects []string, all bool) Identity {
+	f := NewForm("raise")
+	f.Field("Question").Text(question)
+	f.Field("Epsilon").Epsilon(epsilon)
+	f.Field("Partial").Flag(partial)
+	f.Objects(objects, all)
+	return f.Finish()
+}
+
+// SweepRequest returns the identity of a sweep of one question, or of all if question is "".
+func SweepRequest(question string) Identity {
+	f := NewForm("advance")
+	f.Field("Question").Text(question)
+	return f.Finish()
+}
+
+// PanelRequest is a request for an answer about a panel.
+type PanelRequest struct {
+	Question, Query string
+	Epsilon         privacy.Epsilon
+	// Panel stands for the objects that the request names: their sum, or [PanelSum.Partly] of it if the
+	// request is partial. It is not used if All is set.
+	Panel        PanelSum
+	All, Partial bool
+}
+
+// Identity returns the identity of the request. In place of the objects it contains their sum, since an
+// answer contains that as well.
+func (r PanelRequest) Identity() Identity {
+	f := NewForm("answer")
+	f.Field("Question").Text(r.Question)
+	f.Field("Query").Text(r.Query)
+	f.Field("Epsilon").Epsilon(r.Epsilon)
+	objects := f.Field("Objects")
+	if objects.Flag(r.All); !r.All {
+		objects.Raw(r.Panel[:])
+	}
+	f.Field("Partial").Flag(r.Partial)
+	return f.Finish()
+}
+
+// CancelRequest returns the identity of a request that cancels a reservation.
+func CancelRequest(reservation uint64) Identity {
+	f := NewForm("cancel")
+	f.Field("Reservation").U64(reservation)
+	return f.Finish()
+}
+
+// CaptureRequest returns the identity of a request that sells what was reserved.
+func CaptureRequest(reservation uint64, partial bool) Identity {
+	f := NewForm("commit")
+	f.Field("Reservation").U64(reservation)
+	f.Field("Partial").Flag(partial)
+	return f.Finish()
+}
+
+// Is reports whether the identity is the one that a settled event bears.
+func (id Identity) Is(c *Settled) bool { return id.Digest == c.Digest && id.Marks == c.Marks }
+
+// IsAmong reports whether one of the identities is the one that a settled event bears.
+func (c *Settled) IsAmong(all ...Identity) bool {
+	return slices.ContainsFunc(all, func(id Identity) bool { return id.Is(c) })
+}
