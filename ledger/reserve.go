@@ -30,25 +30,32 @@ type ReserveRequest struct {
 // Reservation is an order held: until it expires, the budget it needs counts as spent for everybody else,
 // and its price does not rise.
 type Reservation struct {
-	Number   uint64          `json:"sale"`     // also of the sale that comes of it
-	Buyer    string          `json:"buyer"`    // by its name
-	Question string          `json:"question"` // by its name
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the responses
-	Price    int64           `json:"price"`    // at most, in minor units of the currency
-	Currency string          `json:"currency"` // the ledger's
-	Objects  uint64          `json:"objects"`  // that are held
-	Refused  []Refusal       `json:"refused"`  // left out, only if the request was partial
-	Key      string          `json:"key"`      // of the request
-	Expires  time.Time       `json:"expires"`  // in UTC; from then on it holds nothing
-	First    uint64          `json:"first"`    // first and last event
-	Last     uint64          `json:"last"`     // as First
+	Number   uint64           `json:"sale"`     // the sale has the same number, once State is [ReservationCaptured]
+	State    ReservationState `json:"state"`    // when it was read
+	Buyer    string           `json:"buyer"`    // by its name
+	Question string           `json:"question"` // by its name
+	Epsilon  privacy.Epsilon  `json:"epsilon"`  // of the responses
+	Price    int64            `json:"price"`    // at most, in minor units of the currency
+	Currency string           `json:"currency"` // the ledger's
+	Objects  uint64           `json:"objects"`  // that it held when it was granted
+	// Refused are the objects of the order that are left out, in the order of their names: those that were refused when it
+	// was granted, and once it is captured also those that the capture refused, as in [Sale]. It is empty if neither
+	// request was partial.
+	Refused []Refusal `json:"refused"`
+	Key     string    `json:"key"`     // of the request
+	Expires time.Time `json:"expires"` // in UTC; the first instant at which it holds nothing
+	First   uint64    `json:"first"`   // first and last event
+	Last    uint64    `json:"last"`    // as First
 }
 
 // Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile. Nothing
 // is drawn and no truth is asked for. [Ledger.Capture] carries the order out, [Ledger.Cancel] gives it
 // up; what expires frees itself, and what an object has when it withdraws ends with that. If terms change meanwhile
 // ([Ledger.ChangeTerms]), the price stays, and so does whatever else was checked; but budget that was taken back is no longer held.
-// Errors are those of [Ledger.Sell].
+// Errors are those of [Ledger.Sell], and a [*ReservationError] if the request was granted before and its reservation is
+// not open any more. So a reservation is open when Reserve returns without an error, and the buyer may be charged.
+// Repeated with its key, Reserve returns the same reservation while it is open. After it was captured, cancelled or has expired,
+// it returns the error: nothing may be charged again.
 //
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
@@ -87,7 +94,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, x.instead(ctx, err)
 	}
-	return l.Reservation(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
+	return l.readReservation(context.WithoutCancel(ctx), number, openReservation) // it is done, whatever has become of ctx
 }
 
 // checkTime refuses a time that is none, before anything is looked up.
@@ -135,14 +142,16 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 	return batch.Settling(changes, x.Question.Number, x.refused, end), d.Sale, nil
 }
 
-// Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
+// Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept for good.
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
+	return l.readReservation(ctx, number, reservationOf)
+}
+
+// readReservation reads a reservation, which find returns or refuses.
+func (l *Ledger) readReservation(ctx context.Context, number uint64, find func(*state.State, uint64) (state.Sale, error)) (Reservation, error) {
 	var out Reservation
 	err := l.engine.View(ctx, func(s *state.State) error {
-		r, err := reservationOf(s, number)
-		if err == nil && r.Granted == 0 {
-			err = fmt.Errorf("reservation %d: %w", number, ErrUnknown)
-		}
+		r, err := find(s, number)
 		if err == nil {
 			out, err = l.describeReserved(s, number, r)
 		}
@@ -154,6 +163,7 @@ func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, e
 	return out, nil
 }
 
+// describeReserved returns a reservation as hosts read it.
 func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (out Reservation, err error) {
 	begun, err := s.Event(r.Granted)
 	if err != nil {
@@ -168,16 +178,51 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	if err != nil {
 		return out, err
 	}
-	left, err := batch.RefusalsOf(s, last, end)
+	left, err := orderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
 	out = Reservation{
-		Number: number, Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
+		Number: number, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
 	out.Buyer, out.Question, err = telling.Names(s, r)
 	return out, err
+}
+
+// orderRefusals returns the objects of an order that its reservation or its sale refused, in the order of their names, without those that
+// were forgotten since. Every reading of a reservation and of a sale uses it.
+func orderRefusals(s *state.State, r state.Sale) (all []Refusal, err error) {
+	var ends []uint64 // the events that settled the requests
+	if r.Granted != 0 {
+		begun, err := s.Event(r.Granted)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := begun.Change.(*event.Reserved)
+		if !ok {
+			return nil, errs.Corrupt(nil, "event %d makes no reservation", begun.Number)
+		}
+		ends = append(ends, r.Granted+c.Objects+c.Refused+1)
+	}
+	if r.Status == state.SaleSold {
+		ends = append(ends, r.Event+r.Objects+r.Refused+1)
+	}
+	for _, last := range ends {
+		end, err := s.Settlement(last)
+		if err != nil {
+			return nil, err
+		}
+		left, err := batch.RefusalsOf(s, last, end)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, left...)
+	}
+	if len(ends) > 1 {
+		all = event.SortRefusals(all)
+	}
+	return all, nil
 }
 
 // CaptureRequest asks to carry a reservation out.
@@ -193,8 +238,7 @@ type CaptureRequest struct {
 
 // Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
 // reserved one, whatever its terms say now, less what the buyer has paid for it since. Besides the errors of Sell there is
-// [ErrNotReserved], when the reservation has expired, was cancelled or has been carried out under
-// another key.
+// [*ReservationError], when the reservation has expired, was cancelled or was captured under another key.
 func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 	if l.engine.ReadOnly {
 		return Sale{}, ErrReadOnly
@@ -217,9 +261,9 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 
 // recall reads what was reserved into the trade.
 func (x *selling) recall(s *state.State) error {
-	r, err := reservationOf(s, x.Reserved)
-	if err != nil || !r.Holds(s.Now) {
-		return notReserved(err, x.Reserved)
+	r, err := openReservation(s, x.Reserved)
+	if err != nil {
+		return err
 	}
 	if x.Question, err = s.Question(r.Question); err != nil {
 		return err
@@ -253,31 +297,53 @@ func (x *selling) recall(s *state.State) error {
 
 // reservationOf returns a reservation by a number that a caller gave.
 func reservationOf(s *state.State, number uint64) (state.Sale, error) {
+	unknown := fmt.Errorf("reservation %d: %w", number, ErrUnknown)
 	if number == 0 || number > s.Counters.Sales {
-		return state.Sale{}, fmt.Errorf("reservation %d: %w", number, ErrUnknown)
+		return state.Sale{}, unknown
 	}
-	return s.Sale(number)
+	r, err := s.Sale(number)
+	if err == nil && r.Granted == 0 { // a sale that was never reserved
+		err = unknown
+	}
+	return r, err
 }
 
-func notReserved(err error, number uint64) error {
-	if err != nil {
-		return err
+// openReservation returns a reservation by a number that a caller gave, or a [*ReservationError] if it is not open.
+func openReservation(s *state.State, number uint64) (state.Sale, error) {
+	r, err := reservationOf(s, number)
+	if err == nil && !r.Holds(s.Now) {
+		err = closedReservation(number, r, s.Now)
 	}
-	return fmt.Errorf("reservation %d: %w", number, ErrNotReserved)
+	return r, err
+}
+
+// closedReservation says why a reservation is not open at an instant.
+func closedReservation(number uint64, r state.Sale, at time.Time) *ReservationError {
+	err := &ReservationError{Number: number, State: r.ReservationState(at)}
+	switch err.State {
+	case ReservationCaptured:
+		err.Sale = number
+	case ReservationExpired:
+		err.Expires = r.Expires
+	}
+	return err
 }
 
 // Cancel gives a reservation up: what it holds is free again, and nothing of it is to be paid. It can be
 // used to settle the matter for good when a reservation has expired, before the host acts on it: a
 // reservation that has expired by a clock that was ahead could otherwise hold again when that is put
-// right. It returns [ErrNotReserved] if the reservation was carried out or cancelled under another key,
+// right. It returns a [*ReservationError] if the reservation was captured, or was cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	f := event.NewForm("cancel")
 	f.Field("Reservation").U64(reservation)
 	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) {
 		r, err := reservationOf(s, reservation)
-		if err != nil || r.Status != state.SaleReserved {
-			return nil, notReserved(err, reservation)
+		if err == nil && r.Status != state.SaleReserved {
+			err = closedReservation(reservation, r, s.Now)
+		}
+		if err != nil {
+			return nil, err
 		}
 		return &event.Cancelled{Sale: reservation}, nil
 	})
