@@ -55,7 +55,7 @@ type Problem struct {
 	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
 	Clock   *Clock `json:"clock,omitempty" doc:"A clock that is far ahead of the log."`
 	// Reservation is as in [ledger.ReservationError].
-	Reservation *Reservation `json:"reservation,omitempty" doc:"A reservation that is not open."`
+	Reservation *ClosedReservation `json:"reservation,omitempty" doc:"A reservation that is not open."`
 
 	Leader string `json:"leader,omitempty" doc:"The host that has the ledger, if the one that was asked is a standby."`
 	Gone   *Gone  `json:"gone,omitempty" doc:"How many have no row in a table."`
@@ -84,8 +84,8 @@ type Clock struct {
 	Leap  time.Duration `json:"leap"`  // how far ahead it may be, in nanoseconds
 }
 
-// Reservation is a [ledger.ReservationError].
-type Reservation struct {
+// ClosedReservation is a [ledger.ReservationError].
+type ClosedReservation struct {
 	Number  uint64                  `json:"reservation" doc:"Its number."`
 	State   ledger.ReservationState `json:"state" doc:"Captured, cancelled or expired."`
 	Sale    uint64                  `json:"sale,omitempty" doc:"The number of its sale, if it was captured."`
@@ -191,7 +191,7 @@ func (p *Problem) smaller(err error) {
 	var closed *ledger.ReservationError
 	switch {
 	case errors.As(err, &closed):
-		p.Reservation, p.Hint = &Reservation{closed.Number, closed.State, closed.Sale, closed.Expires}, closedHint(closed.State)
+		p.Reservation, p.Hint = &ClosedReservation{closed.Number, closed.State, closed.Sale, closed.Expires}, closedHint(closed.State)
 	case errors.As(err, &gone):
 		p.Gone = &Gone{gone.Gone, gone.Of, gone.Expected}
 	case errors.As(err, &score):
