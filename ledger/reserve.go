@@ -53,9 +53,9 @@ type Reservation struct {
 // up; what expires frees itself, and what an object has when it withdraws ends with that. If terms change meanwhile
 // ([Ledger.ChangeTerms]), the price stays, and so does whatever else was checked; but budget that was taken back is no longer held.
 // Errors are those of [Ledger.Sell], and a [*ReservationError] if the request was granted before and its reservation is
-// not open any more. So a reservation is open when Reserve returns without an error, and the buyer may be charged.
-// Repeated with its key, Reserve returns the same reservation while it is open. After it was captured, cancelled or has expired,
-// it returns the error: nothing may be charged again.
+// not open any more. So the reservation was open during a call of Reserve that returns no error, and the buyer may be charged.
+// Repeated with its key, Reserve returns the same while the reservation is open. After it was captured, cancelled or has
+// expired, Reserve returns the error, and nothing may be charged.
 //
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
@@ -79,7 +79,9 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 			return nil, err
 		}
 		if st.Done {
-			number, err = soldBy(s, st.Last)
+			if number, err = soldBy(s, st.Last); err == nil {
+				_, err = openReservation(s, number)
+			}
 			return nil, err
 		}
 		x.through = st.Through
@@ -94,7 +96,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, x.instead(ctx, err)
 	}
-	return l.readReservation(context.WithoutCancel(ctx), number, openReservation) // it is done, whatever has become of ctx
+	return l.readReservation(context.WithoutCancel(ctx), number, asGranted) // it is done, whatever has become of ctx
 }
 
 // checkTime refuses a time that is none, before anything is looked up.
@@ -293,6 +295,13 @@ func (x *selling) recall(s *state.State) error {
 		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.changed)
 	}
 	return nil
+}
+
+// asGranted is reservationOf without what has become of the reservation since it was granted.
+func asGranted(s *state.State, number uint64) (state.Sale, error) {
+	r, err := reservationOf(s, number)
+	r.Status, r.Expires = state.SaleReserved, s.Now.Add(1)
+	return r, err
 }
 
 // reservationOf returns a reservation by a number that a caller gave.
