@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -57,7 +58,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	if err != nil {
 		return out, err
 	}
-	left, err := orderRefusals(s, r)
+	left, err := batch.OrderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
@@ -85,12 +86,8 @@ func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error]
 // Reservations yields the reservations in the order of their numbers, of one buyer, or of all if buyer is "". With states, it
 // yields those that are in one of them; without, all that were ever granted. It yields [ErrInvalid] for a state that is none.
 func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...ReservationState) iter.Seq2[Reservation, error] {
-	for _, one := range states {
-		if !slices.Contains(vocabulary.ReservationStates(), one) {
-			return func(yield func(Reservation, error) bool) {
-				yield(Reservation{}, errs.Invalid("reservations: %.256q is no state; the states are %q", one, vocabulary.ReservationStates()))
-			}
-		}
+	if err := vocabulary.CheckReservationStates(states); err != nil {
+		return func(yield func(Reservation, error) bool) { yield(Reservation{}, err) }
 	}
 	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Reservation, int, error) {
 		if r.Granted == 0 || len(states) > 0 && !slices.Contains(states, r.ReservationState(s.Now)) {

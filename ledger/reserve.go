@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
@@ -60,7 +59,8 @@ type Reservation struct {
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	if err := r.checkTime(); err != nil {
+	term := batch.Term{For: r.For, Until: r.Until}
+	if err := term.Check(); err != nil {
 		return Reservation{}, err
 	}
 	x, request, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
@@ -80,12 +80,12 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 		}
 		if st.Done {
 			if number, err = soldBy(s, st.Last); err == nil {
-				_, err = openReservation(s, number)
+				_, err = batch.OpenReservation(s, number)
 			}
 			return nil, err
 		}
 		x.through = st.Through
-		expires, err := r.expires(s.Now)
+		expires, err := term.Expires(s.Now)
 		if err != nil {
 			return nil, err
 		}
@@ -96,29 +96,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, x.instead(ctx, err)
 	}
-	return l.readReservation(context.WithoutCancel(ctx), number, asGranted) // it is done, whatever has become of ctx
-}
-
-// checkTime refuses a time that is none, before anything is looked up.
-func (r *ReserveRequest) checkTime() error {
-	switch {
-	case r.Until.IsZero() && r.For <= 0, !r.Until.IsZero() && r.For != 0:
-		return errs.Invalid("a reservation for %v, until %v: give one of them", r.For, r.Until)
-	case !r.Until.IsZero() && (r.Until.UTC().Year() < 1970 || r.Until.UTC().Year() > event.LastYear):
-		return errs.Invalid("a reservation until %v", r.Until)
-	}
-	return nil
-}
-
-// expires is when a reservation that is granted now ends.
-func (r *ReserveRequest) expires(now time.Time) (time.Time, error) {
-	if r.Until.IsZero() {
-		return now.Add(r.For), nil
-	}
-	if !r.Until.After(now) {
-		return time.Time{}, errs.Invalid("a reservation until %s, and it is %s already", r.Until.UTC().Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
-	}
-	return r.Until.UTC(), nil
+	return l.readReservation(context.WithoutCancel(ctx), number, batch.AsGranted) // it is done, whatever has become of ctx
 }
 
 // reserve makes the events of the reservation.
@@ -146,7 +124,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 
 // Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept for good.
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
-	return l.readReservation(ctx, number, reservationOf)
+	return l.readReservation(ctx, number, batch.Reservation)
 }
 
 // readReservation reads a reservation, which find returns or refuses.
@@ -180,7 +158,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	if err != nil {
 		return out, err
 	}
-	left, err := orderRefusals(s, r)
+	left, err := batch.OrderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
@@ -190,41 +168,6 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	}
 	out.Buyer, out.Question, err = telling.Names(s, r)
 	return out, err
-}
-
-// orderRefusals returns the objects of an order that its reservation or its sale refused, in the order of their names, without those that
-// were forgotten since. Every reading of a reservation and of a sale uses it.
-func orderRefusals(s *state.State, r state.Sale) (all []Refusal, err error) {
-	var ends []uint64 // the events that settled the requests
-	if r.Granted != 0 {
-		begun, err := s.Event(r.Granted)
-		if err != nil {
-			return nil, err
-		}
-		c, ok := begun.Change.(*event.Reserved)
-		if !ok {
-			return nil, errs.Corrupt(nil, "event %d makes no reservation", begun.Number)
-		}
-		ends = append(ends, r.Granted+c.Objects+c.Refused+1)
-	}
-	if r.Status == state.SaleSold {
-		ends = append(ends, r.Event+r.Objects+r.Refused+1)
-	}
-	for _, last := range ends {
-		end, err := s.Settlement(last)
-		if err != nil {
-			return nil, err
-		}
-		left, err := batch.RefusalsOf(s, last, end)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, left...)
-	}
-	if len(ends) > 1 {
-		all = event.SortRefusals(all)
-	}
-	return all, nil
 }
 
 // CaptureRequest asks to carry a reservation out.
@@ -263,7 +206,7 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 
 // recall reads what was reserved into the trade.
 func (x *selling) recall(s *state.State) error {
-	r, err := openReservation(s, x.Reserved)
+	r, err := batch.OpenReservation(s, x.Reserved)
 	if err != nil {
 		return err
 	}
@@ -297,47 +240,6 @@ func (x *selling) recall(s *state.State) error {
 	return nil
 }
 
-// asGranted is reservationOf without what has become of the reservation since it was granted.
-func asGranted(s *state.State, number uint64) (state.Sale, error) {
-	r, err := reservationOf(s, number)
-	r.Status, r.Expires = state.SaleReserved, s.Now.Add(1)
-	return r, err
-}
-
-// reservationOf returns a reservation by a number that a caller gave.
-func reservationOf(s *state.State, number uint64) (state.Sale, error) {
-	unknown := fmt.Errorf("reservation %d: %w", number, ErrUnknown)
-	if number == 0 || number > s.Counters.Sales {
-		return state.Sale{}, unknown
-	}
-	r, err := s.Sale(number)
-	if err == nil && r.Granted == 0 { // a sale that was never reserved
-		err = unknown
-	}
-	return r, err
-}
-
-// openReservation returns a reservation by a number that a caller gave, or a [*ReservationError] if it is not open.
-func openReservation(s *state.State, number uint64) (state.Sale, error) {
-	r, err := reservationOf(s, number)
-	if err == nil && !r.Holds(s.Now) {
-		err = closedReservation(number, r, s.Now)
-	}
-	return r, err
-}
-
-// closedReservation says why a reservation is not open at an instant.
-func closedReservation(number uint64, r state.Sale, at time.Time) *ReservationError {
-	err := &ReservationError{Number: number, State: r.ReservationState(at)}
-	switch err.State {
-	case ReservationCaptured:
-		err.Sale = number
-	case ReservationExpired:
-		err.Expires = r.Expires
-	}
-	return err
-}
-
 // Cancel gives a reservation up: what it holds is free again, and nothing of it is to be paid. It can be
 // used to settle the matter for good when a reservation has expired, before the host acts on it: a
 // reservation that has expired by a clock that was ahead could otherwise hold again when that is put
@@ -347,9 +249,9 @@ func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) err
 	f := event.NewForm("cancel")
 	f.Field("Reservation").U64(reservation)
 	return batch.Once(ctx, &l.engine, key, "", f, func(s *state.State) (event.Change, error) {
-		r, err := reservationOf(s, reservation)
+		r, err := batch.Reservation(s, reservation)
 		if err == nil && r.Status != state.SaleReserved {
-			err = closedReservation(reservation, r, s.Now)
+			err = batch.ClosedReservation(reservation, r, s.Now)
 		}
 		if err != nil {
 			return nil, err

@@ -259,7 +259,7 @@ func (x *selling) decide(ctx context.Context, s *state.State) error {
 		return batch.ErrOvertaken
 	}
 	if x.Reserved != 0 {
-		if _, err := openReservation(s, x.Reserved); err != nil {
+		if _, err := batch.OpenReservation(s, x.Reserved); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package vocabulary
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -25,6 +26,16 @@ const (
 // ReservationStates returns all states.
 func ReservationStates() []ReservationState {
 	return []ReservationState{ReservationOpen, ReservationCaptured, ReservationCancelled, ReservationExpired}
+}
+
+// CheckReservationStates refuses what is no state.
+func CheckReservationStates(states []ReservationState) error {
+	for _, one := range states {
+		if !slices.Contains(ReservationStates(), one) {
+			return errs.Invalid("reservations: %.256q is no state; the states are %q", one, ReservationStates())
+		}
+	}
+	return nil
 }
 
 // ReservationError reports that a request needs an open reservation, and that this one is not open. Nothing was drawn,
