@@ -46,8 +46,8 @@ var (
 	// ErrClock says that the clock cannot be right, because it is beyond the year 2261, or is so far ahead of the log that
 	// a person must confirm it (then it comes as a [*ClockError]). Nothing was changed.
 	ErrClock = errs.ErrClock
-	// ErrNotReserved says that a reservation has expired, was cancelled, or has become a sale. What has expired
-	// is settled for good by [Ledger.Cancel].
+	// ErrNotReserved says that a reservation is not open: it was captured, was cancelled, or has expired. It comes as a
+	// [*ReservationError], which says which. [Ledger.Cancel] makes the end of an expired one final.
 	ErrNotReserved = errs.ErrNotReserved
 
 	// ErrForgotten says that the idempotency key belongs to a request about an object that was forgotten since.

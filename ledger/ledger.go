@@ -45,7 +45,8 @@ type Options struct {
 	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be written; 0 is 366 days. A
 	// clock further ahead is refused with a [*ClockError], before a request is decided, unless ClockAhead says that it is
 	// right: one event by a wrong clock would let every reservation lapse, and close every dated sale, for good.
-	// Reads show what would be at the time that the clock says, and change nothing.
+	// Reads show what would be at the time that the clock says, and change nothing. The ledger knows no clock but Now: a host
+	// that writes every day sets some days here, to notice a wrong clock sooner.
 	ClockLeap time.Duration
 	// ClockAhead is a person's word that the clock is right up to this time, after a ledger was left alone for long, say. It
 	// must come from a person who has looked, never from a clock. It is needed once: what is then written moves the log on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -58,7 +59,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	if err != nil {
 		return out, err
 	}
-	left, err := batch.RefusalsOf(s, last, end)
+	left, err := batch.OrderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
@@ -74,29 +75,35 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 
 // Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
-	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Sale, bool, error) {
+	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Sale, int, error) {
 		if r.Status != state.SaleSold {
-			return Sale{}, false, nil
+			return Sale{}, 0, nil
 		}
 		out, err := l.describeSold(s, number, r)
-		return out, true, err
+		return out, 1 + len(out.Refused), err
 	})
 }
 
-// Reservations yields the reservations that hold now, in the order of their numbers, of one buyer, or of
-// all if buyer is "".
-func (l *Ledger) Reservations(ctx context.Context, buyer string) iter.Seq2[Reservation, error] {
-	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Reservation, bool, error) {
-		if !r.Holds(s.Now) {
-			return Reservation{}, false, nil
+// Reservations yields the reservations in the order of their numbers, of one buyer, or of all if buyer is "". With states, it
+// yields those that are in one of them; without, all that were ever granted. It yields [ErrInvalid] for a state that is none.
+func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...ReservationState) iter.Seq2[Reservation, error] {
+	if err := vocabulary.CheckReservationStates(states); err != nil {
+		return func(yield func(Reservation, error) bool) { yield(Reservation{}, err) }
+	}
+	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Reservation, int, error) {
+		if r.Granted == 0 || len(states) > 0 && !slices.Contains(states, r.ReservationState(s.Now)) {
+			return Reservation{}, 0, nil
 		}
 		out, err := l.describeReserved(s, number, r)
-		return out, true, err
+		return out, 1 + len(out.Refused), err
 	})
 }
 
+// describer returns a sale or reservation as hosts read it, and its size in rows, which is 0 if it is not to be listed.
+type describer[T any] func(s *state.State, number uint64, r state.Sale) (one T, size int, err error)
+
 // eachSale yields what describe makes of sales and reservations, to one buyer or to all.
-func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func(*state.State, uint64, state.Sale) (T, bool, error)) iter.Seq2[T, error] {
+func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe describer[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if buyer != "" {
@@ -125,13 +132,13 @@ func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe func
 }
 
 // someSales describes sales from a number on, and returns the number to go on with, or 0 at the end.
-func someSales[T any](s *state.State, name string, from uint64, describe func(*state.State, uint64, state.Sale) (T, bool, error)) (found []T, next uint64, err error) {
+func someSales[T any](s *state.State, name string, from uint64, describe describer[T]) (found []T, next uint64, err error) {
 	only, known, err := s.BuyerNumber(name)
 	if err != nil || name != "" && !known {
 		return nil, 0, err
 	}
 	end := min(from+scanSize, s.Counters.Sales+1)
-	left := uint64(0) // refusals in what was found
+	rows := 0 // in what was found
 	for number := from; number < end; number++ {
 		r, err := s.Sale(number)
 		if err != nil {
@@ -140,15 +147,15 @@ func someSales[T any](s *state.State, name string, from uint64, describe func(*s
 		if known && r.Buyer != only {
 			continue
 		}
-		one, wanted, err := describe(s, number, r)
+		one, size, err := describe(s, number, r)
 		if err != nil {
 			return nil, 0, err
 		}
-		if !wanted {
+		if size == 0 {
 			continue
 		}
 		found = append(found, one)
-		if left += r.Refused; left > MaxPanel {
+		if rows += size; rows > MaxPanel {
 			end = number + 1
 		}
 	}

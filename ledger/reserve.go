@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
@@ -30,30 +29,38 @@ type ReserveRequest struct {
 // Reservation is an order held: until it expires, the budget it needs counts as spent for everybody else,
 // and its price does not rise.
 type Reservation struct {
-	Number   uint64          `json:"sale"`     // also of the sale that comes of it
-	Buyer    string          `json:"buyer"`    // by its name
-	Question string          `json:"question"` // by its name
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the responses
-	Price    int64           `json:"price"`    // at most, in minor units of the currency
-	Currency string          `json:"currency"` // the ledger's
-	Objects  uint64          `json:"objects"`  // that are held
-	Refused  []Refusal       `json:"refused"`  // left out, only if the request was partial
-	Key      string          `json:"key"`      // of the request
-	Expires  time.Time       `json:"expires"`  // in UTC; from then on it holds nothing
-	First    uint64          `json:"first"`    // first and last event
-	Last     uint64          `json:"last"`     // as First
+	Number   uint64           `json:"sale"`     // the sale has the same number, once State is [ReservationCaptured]
+	State    ReservationState `json:"state"`    // when it was read
+	Buyer    string           `json:"buyer"`    // by its name
+	Question string           `json:"question"` // by its name
+	Epsilon  privacy.Epsilon  `json:"epsilon"`  // of the responses
+	Price    int64            `json:"price"`    // at most, in minor units of the currency
+	Currency string           `json:"currency"` // the ledger's
+	Objects  uint64           `json:"objects"`  // that it held when it was granted
+	// Refused are the objects of the order that are left out, in the order of their names: those that were refused when it
+	// was granted, and once it is captured also those that the capture refused, as in [Sale]. It is empty if neither
+	// request was partial.
+	Refused []Refusal `json:"refused"`
+	Key     string    `json:"key"`     // of the request
+	Expires time.Time `json:"expires"` // in UTC; the first instant at which it holds nothing
+	First   uint64    `json:"first"`   // first and last event
+	Last    uint64    `json:"last"`    // as First
 }
 
 // Reserve holds budget and price of an order for some time, so that the buyer can pay meanwhile. Nothing
 // is drawn and no truth is asked for. [Ledger.Capture] carries the order out, [Ledger.Cancel] gives it
 // up; what expires frees itself, and what an object has when it withdraws ends with that. If terms change meanwhile
 // ([Ledger.ChangeTerms]), the price stays, and so does whatever else was checked; but budget that was taken back is no longer held.
-// Errors are those of [Ledger.Sell].
+// Errors are those of [Ledger.Sell], and a [*ReservationError] if the request was granted before and its reservation is
+// not open any more. So the reservation was open during a call of Reserve that returns no error, and the buyer may be charged.
+// Repeated with its key, Reserve returns the same while the reservation is open. After it was captured, cancelled or has
+// expired, Reserve returns the error, and nothing may be charged.
 //
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	if err := r.checkTime(); err != nil {
+	term := batch.Term{For: r.For, Until: r.Until}
+	if err := term.Check(); err != nil {
 		return Reservation{}, err
 	}
 	x, request, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
@@ -72,11 +79,13 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 			return nil, err
 		}
 		if st.Done {
-			number, err = soldBy(s, st.Last)
+			if number, err = soldBy(s, st.Last); err == nil {
+				_, err = batch.OpenReservation(s, number)
+			}
 			return nil, err
 		}
 		x.through = st.Through
-		expires, err := r.expires(s.Now)
+		expires, err := term.Expires(s.Now)
 		if err != nil {
 			return nil, err
 		}
@@ -87,29 +96,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, x.instead(ctx, err)
 	}
-	return l.Reservation(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
-}
-
-// checkTime refuses a time that is none, before anything is looked up.
-func (r *ReserveRequest) checkTime() error {
-	switch {
-	case r.Until.IsZero() && r.For <= 0, !r.Until.IsZero() && r.For != 0:
-		return errs.Invalid("a reservation for %v, until %v: give one of them", r.For, r.Until)
-	case !r.Until.IsZero() && (r.Until.UTC().Year() < 1970 || r.Until.UTC().Year() > event.LastYear):
-		return errs.Invalid("a reservation until %v", r.Until)
-	}
-	return nil
-}
-
-// expires is when a reservation that is granted now ends.
-func (r *ReserveRequest) expires(now time.Time) (time.Time, error) {
-	if r.Until.IsZero() {
-		return now.Add(r.For), nil
-	}
-	if !r.Until.After(now) {
-		return time.Time{}, errs.Invalid("a reservation until %s, and it is %s already", r.Until.UTC().Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
-	}
-	return r.Until.UTC(), nil
+	return l.readReservation(context.WithoutCancel(ctx), number, batch.AsGranted) // it is done, whatever has become of ctx
 }
 
 // reserve makes the events of the reservation.
@@ -135,14 +122,16 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 	return batch.Settling(changes, x.Question.Number, x.refused, end), d.Sale, nil
 }
 
-// Reservation returns a reservation as it was granted, whatever has become of it since, or [ErrUnknown].
+// Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept for good.
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
+	return l.readReservation(ctx, number, batch.Reservation)
+}
+
+// readReservation reads a reservation, which find returns or refuses.
+func (l *Ledger) readReservation(ctx context.Context, number uint64, find func(*state.State, uint64) (state.Sale, error)) (Reservation, error) {
 	var out Reservation
 	err := l.engine.View(ctx, func(s *state.State) error {
-		r, err := reservationOf(s, number)
-		if err == nil && r.Granted == 0 {
-			err = fmt.Errorf("reservation %d: %w", number, ErrUnknown)
-		}
+		r, err := find(s, number)
 		if err == nil {
 			out, err = l.describeReserved(s, number, r)
 		}
@@ -154,6 +143,7 @@ func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, e
 	return out, nil
 }
 
+// describeReserved returns a reservation as hosts read it.
 func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (out Reservation, err error) {
 	begun, err := s.Event(r.Granted)
 	if err != nil {
@@ -168,12 +158,12 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	if err != nil {
 		return out, err
 	}
-	left, err := batch.RefusalsOf(s, last, end)
+	left, err := batch.OrderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
 	out = Reservation{
-		Number: number, Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
+		Number: number, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
 	out.Buyer, out.Question, err = telling.Names(s, r)
@@ -193,8 +183,7 @@ type CaptureRequest struct {
 
 // Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
 // reserved one, whatever its terms say now, less what the buyer has paid for it since. Besides the errors of Sell there is
-// [ErrNotReserved], when the reservation has expired, was cancelled or has been carried out under
-// another key.
+// [*ReservationError], when the reservation has expired, was cancelled or was captured under another key.
 func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 	if l.engine.ReadOnly {
 		return Sale{}, ErrReadOnly
@@ -214,9 +203,9 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 
 // recall reads what was reserved into the trade.
 func (x *selling) recall(s *state.State) error {
-	r, err := reservationOf(s, x.Reserved)
-	if err != nil || !r.Holds(s.Now) {
-		return notReserved(err, x.Reserved)
+	r, err := batch.OpenReservation(s, x.Reserved)
+	if err != nil {
+		return err
 	}
 	if x.Question, err = s.Question(r.Question); err != nil {
 		return err
@@ -248,31 +237,19 @@ func (x *selling) recall(s *state.State) error {
 	return nil
 }
 
-// reservationOf returns a reservation by a number that a caller gave.
-func reservationOf(s *state.State, number uint64) (state.Sale, error) {
-	if number == 0 || number > s.Counters.Sales {
-		return state.Sale{}, fmt.Errorf("reservation %d: %w", number, ErrUnknown)
-	}
-	return s.Sale(number)
-}
-
-func notReserved(err error, number uint64) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("reservation %d: %w", number, ErrNotReserved)
-}
-
 // Cancel gives a reservation up: what it holds is free again, and nothing of it is to be paid. It can be
 // used to settle the matter for good when a reservation has expired, before the host acts on it: a
 // reservation that has expired by a clock that was ahead could otherwise hold again when that is put
-// right. It returns [ErrNotReserved] if the reservation was carried out or cancelled under another key,
+// right. It returns a [*ReservationError] if the reservation was captured, or was cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
 	return batch.Once(ctx, &l.engine, key, "", event.CancelRequest(reservation), func(s *state.State) (event.Change, error) {
-		r, err := reservationOf(s, reservation)
-		if err != nil || r.Status != state.SaleReserved {
-			return nil, notReserved(err, reservation)
+		r, err := batch.Reservation(s, reservation)
+		if err == nil && r.Status != state.SaleReserved {
+			err = batch.ClosedReservation(reservation, r, s.Now)
+		}
+		if err != nil {
+			return nil, err
 		}
 		return &event.Cancelled{Sale: reservation}, nil
 	})

@@ -2,12 +2,13 @@ package ledger
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 )
 
-// A reservation until a time is the same request whenever it is repeated, in whatever zone the time is written, and also when that
-// time has passed.
+// A reservation until a time is the same request whenever it is repeated, in whatever zone the time is written. From that time on
+// it has expired.
 func TestReservedUntilATime(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")
@@ -21,15 +22,22 @@ func TestReservedUntilATime(t *testing.T) {
 	if all, err := collect(l.Reservations(t.Context(), "")); err != nil || len(all) != 1 {
 		t.Errorf("just before it expires: %v, %v", all, err)
 	}
-	for _, at := range []time.Time{until.Add(-time.Minute), until, until.Add(time.Hour)} {
+	again := r
+	again.Until = until.In(time.FixedZone("elsewhere", 3600))
+	for _, at := range []time.Time{until.Add(-time.Minute), until.Add(-time.Nanosecond)} {
 		clock.set(at)
-		again := r
-		again.Until = until.In(time.FixedZone("elsewhere", 3600))
-		if got := reserve(t, l, again); got.Number != made.Number || got.First != made.First || !got.Expires.Equal(until) {
+		if got := reserve(t, l, again); !reflect.DeepEqual(got, made) {
 			t.Errorf("again at %v: %+v, not %+v", at, got, made)
 		}
 	}
-	if all, err := collect(l.Reservations(t.Context(), "")); err != nil || len(all) != 0 {
+	for _, at := range []time.Time{until, until.Add(time.Hour)} {
+		clock.set(at)
+		var closed *ReservationError
+		if got, err := l.Reserve(t.Context(), again); !errors.As(err, &closed) || closed.State != ReservationExpired || !closed.Expires.Equal(until) {
+			t.Errorf("again at %v: %+v, %v", at, got, err)
+		}
+	}
+	if all, err := collect(l.Reservations(t.Context(), "", ReservationOpen)); err != nil || len(all) != 0 {
 		t.Errorf("after it has expired: %v, %v", all, err)
 	}
 	var conflict *KeyConflictError

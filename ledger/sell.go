@@ -42,7 +42,8 @@ type Sale struct {
 	// Refund is what a reservation promised to cost beyond the price: for objects left out, or held by
 	// the buyer by now. What was delivered is not refunded.
 	Refund int64 `json:"refund"`
-	// Refused were left out, only if the request was partial. Whom a reservation left out before is in that.
+	// Refused are the objects of the order that are left out, in the order of their names: those that this request refused, and
+	// of a reservation that was captured also those that were refused when it was granted. It is empty if neither was partial.
 	Refused                    []Refusal `json:"refused"`
 	TruthChanged, TruthInvalid []string  `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
 	Key                        string    `json:"key"`   // of the request
@@ -256,8 +257,8 @@ func (x *selling) decide(ctx context.Context, s *state.State) error {
 		return batch.ErrOvertaken
 	}
 	if x.Reserved != 0 {
-		if r, err := s.Sale(x.Reserved); err != nil || !r.Holds(s.Now) {
-			return notReserved(err, x.Reserved)
+		if _, err := batch.OpenReservation(s, x.Reserved); err != nil {
+			return err
 		}
 	}
 	halted, err := x.reassess(ctx, s, rules.Earlier(x.at, s.Clock))

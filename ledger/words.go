@@ -38,6 +38,18 @@ type (
 	NameError = vocabulary.NameError
 	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an [ErrClock].
 	ClockError = vocabulary.ClockError
+	// ReservationState is the present state of a reservation.
+	ReservationState = vocabulary.ReservationState
+	// ReservationError reports that a reservation is not open. It is an [ErrNotReserved].
+	ReservationError = vocabulary.ReservationError
+)
+
+// The states of a reservation; package vocabulary describes them.
+const (
+	ReservationOpen      = vocabulary.ReservationOpen
+	ReservationCaptured  = vocabulary.ReservationCaptured
+	ReservationCancelled = vocabulary.ReservationCancelled
+	ReservationExpired   = vocabulary.ReservationExpired
 )
 
 // The encodings; package vocabulary describes them.

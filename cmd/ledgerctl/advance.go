@@ -60,7 +60,6 @@ func (a *app) advance(cmd *cobra.Command, f *advanceFlags) error {
 	if err != nil {
 		return err
 	}
-	a.warnAhead()
 	var done ledger.AdvanceResult
 	err = a.with(cmd.Context(), writing, func(l book) error {
 		done, err = a.sweep(cmd, l, key, f)

@@ -35,7 +35,7 @@ type book interface {
 	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
 	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
-	Reservations(ctx context.Context, buyer string) iter.Seq2[ledger.Reservation, error]
+	Reservations(ctx context.Context, buyer string, states ...ledger.ReservationState) iter.Seq2[ledger.Reservation, error]
 	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
 

@@ -18,7 +18,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Short: "Give a reservation up: what it holds is free again",
 		Long: `Give a reservation up, by the number that "ledgerctl reserve" printed: what it holds is free again, and nothing of
 it is to be paid. One that has expired can be cancelled, too: then no clock that is put right makes it hold again.
-One that was carried out or cancelled already is refused, and the exit code is 3. The same command with the same
+One that was captured or cancelled already is refused: the error says which, and the exit code is 3. The same command with the same
 --key does nothing twice.`,
 		Example:           "  ledgerctl cancel 7",
 		Args:              cobra.ExactArgs(1),
@@ -48,10 +48,7 @@ func (a *app) cancel(cmd *cobra.Command, number, key string) (err error) {
 
 // reservationFault adds what may help against the error of a request about a reservation.
 func reservationFault(err error) error {
-	switch {
-	case errors.Is(err, ledger.ErrNotReserved):
-		return &fault.Fault{Kind: "not-reserved", Code: fault.Refused, Hint: `it has expired, was cancelled or is sold: "ledgerctl reservations" lists what is held now, "ledgerctl sales" what was sold`, Err: err}
-	case errors.Is(err, ledger.ErrUnknown):
+	if errors.Is(err, ledger.ErrUnknown) {
 		return &fault.Fault{Kind: "unknown", Code: fault.Misuse, Hint: reservationsHint, Err: err}
 	}
 	return err

@@ -30,11 +30,12 @@ func (a *app) captureCommand() *cobra.Command {
 		Short: "Carry a reservation out: the buyer has paid",
 		Long: `Carry a reservation out, by the number that "ledgerctl reserve" printed: the sale that comes of it has the same
 number. It is made as by "ledgerctl sell", at the reserved price, whatever the terms say now, less what the buyer has
-paid for the same people since. A reservation that has expired, was cancelled or has been carried out already is
-refused, and the exit code is 3.
+paid for the same people since. A reservation that has expired, was cancelled or was captured already is refused: the
+error says which, with the number of the sale, and the exit code is 3.
 
 If somebody cannot answer any more, who has withdrawn, say, nothing is sold and the exit code is 3; with --partial,
-those people are left out, and their price is to be refunded. The same command with the same --key sells nothing
+those people are left out, and their price is to be refunded; what is printed as refused includes those whom the
+reservation left out. The same command with the same --key sells nothing
 twice and prints the same.
 
 ` + csv.TruthHelp + `
@@ -64,7 +65,6 @@ func (a *app) capture(cmd *cobra.Command, number string, f *captureFlags) error 
 		return err
 	}
 	defer work.discard()
-	a.warnAhead()
 	err = work.open(cmd.Context(), a, func(l book) error {
 		r.Truth = f.Source(a.Files, l, f.partial).Ask
 		err := work.capture(cmd.Context(), a, l, r)
@@ -94,7 +94,7 @@ func (a *app) captureRequest(cmd *cobra.Command, number string, f *captureFlags)
 }
 
 // reservationsHint says where the numbers of reservations are.
-const reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl reservations" lists what is held now, "ledgerctl sales" what was sold`
+const reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl reservations" lists them all`
 
 // reservationNumber reads the number of a reservation.
 func reservationNumber(text string) (uint64, error) {

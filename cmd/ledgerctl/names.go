@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/ledger"
 )
 
 // Names of the ledger are completed by the shell: questions, buyers, the numbers of sales and of reservations, and ε.
@@ -99,7 +101,7 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l book) (names []cobra.
 // reservationNumbers completes the number of a reservation that holds, where there is none yet.
 func (a *app) reservationNumbers(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.complete(func(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
-		for r, err := range l.Reservations(ctx, "") {
+		for r, err := range l.Reservations(ctx, "", ledger.ReservationOpen) {
 			if err != nil || len(args) > 0 {
 				return all, err
 			}

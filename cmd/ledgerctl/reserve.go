@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,16 +27,18 @@ func (a *app) reserveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reserve",
 		Short: "Hold an order while the buyer pays",
-		Long: `Hold an order until --expires: the budget that it needs counts as spent for everybody else, and its price
+		Long: `Hold an order until --expires, a time or a duration such as 24h: the budget that it needs counts as spent for everybody else, and its price
 does not rise. Nothing is drawn, nobody is charged, and no true values are needed. What is printed first is the
 number of the reservation: "ledgerctl capture NUMBER" carries it out, "ledgerctl cancel NUMBER" gives it up, and
-what has expired holds nothing any more.
+what has expired holds nothing any more. "ledgerctl reservations" lists them all, each with its state.
 
 If anybody is refused, nothing is held and the exit code is 3; with --partial, those people are left out. The same
-command with the same --key holds nothing twice and prints the same.
+command with the same --key holds nothing twice: it prints the same while the reservation is open. After it was
+captured, cancelled or has expired the command is refused and the exit code is 3, so charge a buyer only if it is 0.
 
 ` + atHelp,
 		Example: `  ledgerctl reserve --buyer acme --question vote --epsilon 0.5 --expires 2027-01-31T09:00:00Z
+  ledgerctl reserve --buyer acme --question vote --epsilon 0.5 --expires 24h --key order-6
   ledgerctl reserve --buyer acme --question vote --epsilon 1 --expires 2027-01-31T09:00:00Z --max-price 50000 --key order-7`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -43,7 +46,7 @@ command with the same --key holds nothing twice and prints the same.
 	}
 	f.orderFlags.flags(cmd)
 	f.limitFlags.flags(cmd, "hold")
-	cmd.Flags().StringVar(&f.expires, "expires", "", "the `TIME` from which nothing is held any more, such as 2027-01-31T09:00:00Z")
+	cmd.Flags().StringVar(&f.expires, "expires", "", "the `TIME or DURATION` from which, or after which, nothing is held any more, such as 2027-01-31T09:00:00Z or 24h")
 	require(cmd, "expires")
 	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
 	return cmd
@@ -55,7 +58,6 @@ func (a *app) reserve(cmd *cobra.Command, f *reserveFlags, c csv.Columns) error 
 		return err
 	}
 	out := reserveResult{Skipped: skipped}
-	a.warnAhead()
 	err = a.with(cmd.Context(), writing, func(l book) error {
 		out.Reservation, err = l.Reserve(cmd.Context(), r)
 		return fault.WithKey(r.Key, fault.Refusal(atLevels(cmd.Context(), l, r.Question, r.Epsilon, err), f.partial))
@@ -70,7 +72,7 @@ func (a *app) reserve(cmd *cobra.Command, f *reserveFlags, c csv.Columns) error 
 // reserveRequest puts the flags together, and counts the people left out for want of a value.
 func (a *app) reserveRequest(cmd *cobra.Command, f *reserveFlags, c csv.Columns) (r ledger.ReserveRequest, skipped int, err error) {
 	r = ledger.ReserveRequest{Partial: f.partial, QuoteID: f.quote}
-	if r.Until, err = parseTime("--expires", f.expires); err != nil {
+	if r.For, r.Until, err = parseExpiry(f.expires); err != nil {
 		return r, 0, err
 	}
 	if r.MaxPrice, err = f.max(cmd); err != nil {
@@ -86,6 +88,19 @@ func (a *app) reserveRequest(cmd *cobra.Command, f *reserveFlags, c csv.Columns)
 	return r, skipped, err
 }
 
+// parseExpiry reads --expires: a duration from when the reservation is granted, or a time.
+func parseExpiry(text string) (during time.Duration, until time.Time, err error) {
+	const hint = "a duration above 0, such as 90m or 24h, or " + timeHint
+	if during, err := time.ParseDuration(text); err == nil {
+		if during <= 0 {
+			return 0, until, fault.Usage(hint, "--expires %q is not above 0", text)
+		}
+		return during, until, nil
+	}
+	until, err = parseTime("--expires", text, hint)
+	return 0, until, err
+}
+
 // reserveResult is what is held.
 type reserveResult struct {
 	ledger.Reservation
@@ -94,7 +109,7 @@ type reserveResult struct {
 }
 
 func (r reserveResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "reservation\t%d\nexpires\t%s\nbuyer\t%s\nquestion\t%s\nε\t%s\n", r.Number, words.Stamp(r.Expires), r.Buyer, r.Question, r.Epsilon)
+	fmt.Fprintf(w, "reservation\t%d\nstate\t%s\nexpires\t%s\nbuyer\t%s\nquestion\t%s\nε\t%s\n", r.Number, r.State, words.Stamp(r.Expires), r.Buyer, r.Question, r.Epsilon)
 	fmt.Fprintf(w, "price, at most\t%s\npeople held\t%d\n", words.Money(r.Price, r.Currency), r.Objects)
 	fmt.Fprintf(w, "refused, and left out\t%d\nskipped, without a value\t%d\n", len(r.Refused), r.Skipped)
 	fmt.Fprintf(w, "events\t%d to %d\nkey\t%s\n", r.First, r.Last, r.Key)

@@ -111,7 +111,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
 	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
-	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock is right up to `TIME`, where it is more than 366 days ahead of the log: nothing is written before; needed once")
+	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock, or --at, is right up to `TIME`: needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five minutes ahead of this machine's clock")
 	a.remote.Flags(flags)
 	a.trust.Flags(flags)
 	a.keys.Flags(root)
@@ -180,12 +180,14 @@ func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(
 // open opens the ledger's file.
 func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) {
 	options.Now = a.clock
-	if a.clockAhead != "" {
-		at, err := parseTime("--clock-ahead", a.clockAhead)
-		if err != nil {
+	var err error
+	if options.ClockAhead, err = a.confirmed(); err != nil {
+		return nil, err
+	}
+	if !options.ReadOnly {
+		if err := a.checkAhead(options.ClockAhead); err != nil {
 			return nil, err
 		}
-		options.ClockAhead = at
 	}
 	if err := a.trust.Set(ctx, a.Files, &options); err != nil {
 		return nil, err

@@ -129,7 +129,6 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 		return err
 	}
 	defer work.discard()
-	a.warnAhead()
 	err = work.open(cmd.Context(), a, func(l book) error {
 		request.Truth = f.Source(a.Files, l, f.partial).Ask
 		err := work.sell(cmd.Context(), a, l, request)

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
@@ -98,8 +99,19 @@ func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale,
 }
 
 // Reservations is [ledger.Ledger.Reservations].
-func (c *Client) Reservations(ctx context.Context, buyer string) iter.Seq2[ledger.Reservation, error] {
-	return changed(list[ledger.Reservation](ctx, c, "/v1/reservations", ofBuyer(buyer)), func(r *ledger.Reservation) { r.Refused = listed(r.Refused) })
+func (c *Client) Reservations(ctx context.Context, buyer string, states ...ledger.ReservationState) iter.Seq2[ledger.Reservation, error] {
+	query := ofBuyer(buyer)
+	if len(states) > 0 {
+		var words []string
+		for _, one := range states {
+			words = append(words, string(one))
+		}
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("state", strings.Join(words, ","))
+	}
+	return changed(list[ledger.Reservation](ctx, c, "/v1/reservations", query), func(r *ledger.Reservation) { r.Refused = listed(r.Refused) })
 }
 
 // changed yields items as a function leaves them.

@@ -2,10 +2,14 @@ package ledgerhttp
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -13,7 +17,7 @@ import (
 // way could make another name of one.
 type param struct {
 	name, doc string
-	kind      string // "text", "number", "epsilon", "share" or "flag"
+	kind      string // "text", "number", "epsilon", "share", "flag" or "states"
 	needed    bool
 }
 
@@ -66,6 +70,16 @@ func (p param) fits(value string) bool {
 		_, err = strconv.ParseFloat(value, 64)
 	case "flag":
 		return value == "true" || value == "false"
+	case "states":
+		return !slices.ContainsFunc(statesIn(value), func(one ledger.ReservationState) bool { return !slices.Contains(vocabulary.ReservationStates(), one) })
 	}
 	return err == nil && utf8.ValidString(value)
+}
+
+// statesIn returns the states of reservations that a parameter lists.
+func statesIn(value string) (all []ledger.ReservationState) {
+	for one := range strings.SplitSeq(value, ",") {
+		all = append(all, ledger.ReservationState(one))
+	}
+	return all
 }

@@ -64,6 +64,14 @@ func (c *call) epsilon(name string) privacy.Epsilon {
 
 func (c *call) flag(name string) bool { return c.params[name] == "true" }
 
+// states returns the states of reservations that are asked for; none stands for all.
+func (c *call) states(name string) []ledger.ReservationState {
+	if text := c.params[name]; text != "" {
+		return statesIn(text)
+	}
+	return nil
+}
+
 // place returns a number in the path.
 func (c *call) place(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)

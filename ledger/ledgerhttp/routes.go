@@ -57,8 +57,8 @@ func marketRoutes() []route {
 		list("deliveries", "/v1/sales/{sale}/deliveries", "List the responses of a sale", market, nil, deliveries),
 		get("receipt", "/v1/sales/{sale}/receipt", "Prove a sale to its buyer", orders, nil, receipt),
 		change("reserve", "/v1/reservations", "Hold an order while a buyer pays", desk, reserve),
-		list("reservations", "/v1/reservations", "List the reservations that hold now", market, []param{buyer}, reservations),
-		get("reservation", "/v1/reservations/{reservation}", "Tell a reservation", market, nil, reservation),
+		list("reservations", "/v1/reservations", "List reservations, with what has become of each", market, []param{buyer, {"state", "only those that are open, captured, cancelled or expired; several with commas between; without it, all", "states", false}}, reservations),
+		get("reservation", "/v1/reservations/{reservation}", "Tell a reservation, with its state", market, nil, reservation),
 		change("capture", "/v1/reservations/{reservation}/capture", "Carry a reservation out", desk, capture),
 		change("cancel", "/v1/reservations/{reservation}/cancel", "Give a reservation up", desk, cancel),
 		get("buyers", "/v1/buyers", "List the buyers", []Role{Operator, Desk, Auditor}, nil, func(c *call) (api.Buyers, error) {

@@ -133,7 +133,7 @@ func reservations(c *call) (iter.Seq2[ledger.Reservation, error], error) {
 		return nil, err
 	}
 	return func(yield func(ledger.Reservation, error) bool) {
-		for r, err := range c.ledger().Reservations(c.ctx(), buyer) {
+		for r, err := range c.ledger().Reservations(c.ctx(), buyer, c.states("state")...) {
 			r.Refused = c.refused(r.Refused)
 			if !yield(r, err) {
 				return

@@ -108,7 +108,7 @@ func classes() []class {
 		{Price, refusal, http.StatusConflict, "too dear", nil, "raise max_price, or lower epsilon"},
 		{QuoteChanged, refusal, http.StatusConflict, "not what was quoted", nil, "quote again, and ask the buyer"},
 		{Displaced, refusal, http.StatusConflict, "levels on offer would be lost", nil, `"accept_loss": true answers all the same; displaced lists what is lost`},
-		{NotReserved, refusal, http.StatusConflict, "not reserved", ledger.ErrNotReserved, "reserve again"},
+		{NotReserved, refusal, http.StatusConflict, "the reservation is not open", ledger.ErrNotReserved, "charge nothing for it"},
 		{ManyGone, refusal, http.StatusConflict, "too many are gone", nil, "see whether it is the whole table; if it is, say how many are gone"},
 		{Held, unexpected, http.StatusServiceUnavailable, "what is to be destroyed is held back", journal.ErrHeld, "provide what is missing; then " + again},
 		{Forgotten, refusal, http.StatusGone, "forgotten", ledger.ErrForgotten, "its responses were destroyed, for good"},

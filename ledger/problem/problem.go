@@ -58,8 +58,11 @@ type Problem struct {
 	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a name."`
 	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
 	Clock   *Clock `json:"clock,omitempty" doc:"A clock that is far ahead of the log."`
-	Leader  string `json:"leader,omitempty" doc:"The host that has the ledger, if the one that was asked is a standby."`
-	Gone    *Gone  `json:"gone,omitempty" doc:"How many have no row in a table."`
+	// Reservation is as in [ledger.ReservationError].
+	Reservation *ClosedReservation `json:"reservation,omitempty" doc:"A reservation that is not open."`
+
+	Leader string `json:"leader,omitempty" doc:"The host that has the ledger, if the one that was asked is a standby."`
+	Gone   *Gone  `json:"gone,omitempty" doc:"How many have no row in a table."`
 
 	cause error // what it was made of, if it was made here
 }
@@ -83,6 +86,14 @@ type Clock struct {
 	Clock time.Time     `json:"clock"` // what it says
 	Last  time.Time     `json:"last"`  // of the log's last event
 	Leap  time.Duration `json:"leap"`  // how far ahead it may be, in nanoseconds
+}
+
+// ClosedReservation is a [ledger.ReservationError].
+type ClosedReservation struct {
+	Number  uint64                  `json:"reservation" doc:"Its number."`
+	State   ledger.ReservationState `json:"state" doc:"Captured, cancelled or expired."`
+	Sale    uint64                  `json:"sale,omitempty" doc:"The number of its sale, if it was captured."`
+	Expires time.Time               `json:"expires,omitzero" doc:"The first instant at which it holds nothing, if it has expired."`
 }
 
 // Gone is a [ledger.GoneError].
@@ -183,9 +194,12 @@ func (p *Problem) smaller(err error) {
 	var score *mechanism.ScoreError
 	var gone *ledger.GoneError
 	var displaced *ledger.DisplacedError
+	var closed *ledger.ReservationError
 	switch {
 	case errors.As(err, &displaced):
 		p.Question, p.Displaced = displaced.Question, displaced.Displaced
+	case errors.As(err, &closed):
+		p.Reservation, p.Hint = &ClosedReservation{closed.Number, closed.State, closed.Sale, closed.Expires}, closedHint(closed.State)
 	case errors.As(err, &gone):
 		p.Gone = &Gone{gone.Gone, gone.Of, gone.Expected}
 	case errors.As(err, &score):
@@ -199,6 +213,17 @@ func (p *Problem) smaller(err error) {
 	case errors.Is(err, ledger.ErrTruthSource):
 		p.Field = truths
 	}
+}
+
+// closedHint says what to do about a reservation that is not open.
+func closedHint(state ledger.ReservationState) string {
+	switch state {
+	case ledger.ReservationCaptured:
+		return "its sale is made, and may be read by its number: charge nothing again"
+	case ledger.ReservationExpired:
+		return "charge nothing for it; cancel it before a charge is refunded; reserve again with another key"
+	}
+	return "charge nothing for it, and refund what was charged; reserve again with another key"
 }
 
 // truths is the field of requests that holds true values.
@@ -246,6 +271,9 @@ func (p *Problem) typed() error {
 		return &mechanism.ScoreError{Outputs: p.Outputs}
 	case p.Gone != nil:
 		return &ledger.GoneError{Gone: p.Gone.Gone, Of: p.Gone.Of, Expected: p.Gone.Expected}
+	case p.Reservation != nil:
+		r := p.Reservation
+		return &ledger.ReservationError{Number: r.Number, State: r.State, Sale: r.Sale, Expires: r.Expires}
 	case p.Clock != nil:
 		return &ledger.ClockError{Clock: p.Clock.Clock, Last: p.Clock.Last, Leap: p.Clock.Leap}
 	}

@@ -536,7 +536,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the reservations that hold now
+         * List reservations, with what has become of each
          * @description For operator, desk, buyer, auditor.
          */
         get: operations["reservations"];
@@ -560,7 +560,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell a reservation
+         * Tell a reservation, with its state
          * @description For operator, desk, buyer, auditor.
          */
         get: operations["reservation"];
@@ -1004,6 +1004,25 @@ export interface components {
             /** Format: int64 */
             leap: number;
         };
+        ClosedReservation: {
+            /**
+             * Format: date-time
+             * @description The first instant at which it holds nothing, if it has expired.
+             */
+            expires?: string;
+            /**
+             * Format: int64
+             * @description Its number.
+             */
+            reservation: number;
+            /**
+             * Format: int64
+             * @description The number of its sale, if it was captured.
+             */
+            sale?: number;
+            /** @description Captured, cancelled or expired. */
+            state: string;
+        };
         Compacted: {
             /**
              * Format: int64
@@ -1339,6 +1358,8 @@ export interface components {
             quote?: components["schemas"]["Quote"];
             /** @description Who was refused, and why. */
             refused?: components["schemas"]["Refusal"][];
+            /** @description A reservation that is not open. */
+            reservation?: components["schemas"]["ClosedReservation"];
             /**
              * Format: int64
              * @description The HTTP status.
@@ -1538,6 +1559,7 @@ export interface components {
             refused: components["schemas"]["Refusal"][];
             /** Format: int64 */
             sale: number;
+            state: string;
         };
         Reserve: {
             /** @description Everyone who takes part, in place of objects. */
@@ -2675,6 +2697,8 @@ export interface operations {
             query?: {
                 /** @description one buyer, by name; without it, all */
                 buyer?: string;
+                /** @description only those that are open, captured, cancelled or expired; several with commas between; without it, all */
+                state?: string;
             };
             header?: never;
             path?: never;

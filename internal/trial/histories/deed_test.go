@@ -164,7 +164,7 @@ func (d *deed) at(p *person, m moment) (*person, bool) {
 	if d.what == toRaise && d.all && !p.in[d.question] {
 		return p, d.refusal == nil && !d.failed
 	}
-	if d.what == toCommit && d.notReserved {
+	if d.notReserved && (d.what == toCommit || d.what == toReserve) {
 		return p, !slices.ContainsFunc(p.held, func(h holding) bool { return h.number == d.number && m.log < h.expires })
 	}
 	if !d.isRefusal(d.refusalOf(p, m)) || !d.follows(p) {

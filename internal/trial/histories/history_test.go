@@ -23,7 +23,7 @@ func patience() time.Duration { return time.Duration(pace.Scale(1, 10)) * time.M
 
 // check looks for everything that is wrong with a history.
 func (x *trial) check(ctx context.Context) error {
-	once := x.once()
+	once := x.once(ctx)
 	x.checkSales(once)
 	faults := append(x.faults, x.checkBooks(ctx, once)...)
 	for _, operations := range x.partitions(once) {
@@ -39,9 +39,9 @@ func (x *trial) check(ctx context.Context) error {
 
 // once makes one record of all calls with the same key that were carried out: it happened once, after the first of them
 // began and before anybody was told. Refused calls stay as they are: nothing came of them. Those that were given up count
-// with one that was carried out later, because they may have done it.
-func (x *trial) once() (all []record) {
-	done, given := map[int]record{}, map[int]int64{}
+// with one that was carried out later, because they may have done it. A reservation that a repetition was told is not open was granted before.
+func (x *trial) once(ctx context.Context) (all []record) {
+	done, given, closed := map[int]record{}, map[int]int64{}, []record(nil)
 	for _, r := range x.told {
 		was, repeated := done[r.number]
 		switch {
@@ -51,6 +51,8 @@ func (x *trial) once() (all []record) {
 			}
 		case !r.decided():
 			x.fault("call %d, %s: %w", r.number, r.what, r.err)
+		case r.what == toReserve && errors.Is(r.err, ledger.ErrNotReserved):
+			all, closed = append(all, r), append(closed, r)
 		case r.err != nil, r.mereReading():
 			all = append(all, r)
 		case repeated:
@@ -63,6 +65,15 @@ func (x *trial) once() (all []record) {
 			done[r.number] = r
 		}
 	}
+	for _, r := range closed {
+		granted, found := done[r.number]
+		if !found { // only a call that was given up can have granted it
+			granted = r
+			granted.reply.Reservation, granted.err = x.reservationOf(ctx, r.err), nil
+		}
+		granted.till = min(granted.till, r.till)
+		done[r.number] = granted
+	}
 	for number, r := range done {
 		if from, found := given[number]; found {
 			r.from = min(r.from, from)
@@ -71,6 +82,17 @@ func (x *trial) once() (all []record) {
 	}
 	slices.SortFunc(all, func(a, b record) int { return cmp.Compare(a.till, b.till) })
 	return all
+}
+
+// reservationOf reads the reservation that is not open, by the error that says so.
+func (x *trial) reservationOf(ctx context.Context, told error) ledger.Reservation {
+	var closed *ledger.ReservationError
+	errors.As(told, &closed)
+	r, err := x.real.Reservation(ctx, closed.Number)
+	if err != nil || r.State == ledger.ReservationOpen && closed.State != ledger.ReservationExpired {
+		x.fault("%v, and it is read as %+v, %w", told, r, err)
+	}
+	return r
 }
 
 // mereReading tells whether a call changes nothing, so that each repetition is a call of its own.
@@ -170,6 +192,10 @@ func (r *record) deed(name string) *deed {
 		d.failed, d.refusal = true, refusalOf(refused.Refused, name)
 	case r.err != nil:
 		d.unknown, d.notReserved = errors.Is(r.err, ledger.ErrUnknown), errors.Is(r.err, ledger.ErrNotReserved)
+		var closed *ledger.ReservationError
+		if errors.As(r.err, &closed) {
+			d.number = closed.Number
+		}
 	default:
 		d.tell(r, len(r.objects) == 1)
 	}

@@ -134,8 +134,9 @@ func (g *game) compareDeals(buyer string) {
 		case d.status == dealSold:
 			wantSales = append(wantSales, d.sale)
 			g.compareDeliveries(d)
-		case d.holds(g.paper.now()):
-			wantHeld = append(wantHeld, d.granted)
+		}
+		if d.promised != nil && (buyer == "" || d.Buyer == buyer) {
+			wantHeld = append(wantHeld, d.reservation(g.paper.now()))
 		}
 	}
 	g.same("the list of sales", sales, wantSales)

@@ -54,9 +54,10 @@ func (g *game) now() time.Time { return g.paper.clock }
 type past struct {
 	again   func() (result string, err error)
 	result  string
-	alone   string // the only object that it names
-	refused error  // what there is instead, since that object was forgotten
-	left    any    // the result without whoever was forgotten
+	alone   string       // the only object that it names
+	refused error        // what there is instead, since that object was forgotten
+	closed  func() error // of a reservation, what there is instead once it is not open
+	left    any          // the result without whoever was forgotten
 	without func(left any, name string) any
 	changed []func() error // other requests with its key
 }
@@ -137,6 +138,7 @@ func (g *game) wantError(got, want error) {
 	var refused, refusedOnPaper *ledger.RefusedError
 	var quote, quoteOnPaper *ledger.QuoteError
 	var displaced, displacedOnPaper *ledger.DisplacedError
+	var closed, closedOnPaper *ledger.ReservationError
 	switch {
 	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
 		g.same("the refusal", withoutInstead(refused), refusedOnPaper)
@@ -146,6 +148,8 @@ func (g *game) wantError(got, want error) {
 		g.same("the refusal", current, quoteOnPaper)
 	case errors.As(want, &displacedOnPaper) && errors.As(got, &displaced):
 		g.same("what would be lost", displaced, displacedOnPaper)
+	case errors.As(want, &closedOnPaper) && errors.As(got, &closed):
+		g.same("the reservation that is not open", closed, closedOnPaper)
 	case !errors.Is(got, want):
 		g.Fatalf("the error is %v\n\twant %v", got, want)
 	}
@@ -507,6 +511,8 @@ func (one moveAgain) play(g *game) {
 	case g.paper.opened.ReadOnly && errors.Is(err, ledger.ErrReadOnly):
 	case it.refused != nil:
 		g.wantError(err, it.refused)
+	case it.closed != nil && it.closed() != nil:
+		g.wantError(err, it.closed())
 	case err != nil || result != it.result:
 		g.Fatalf("a request came to\n\t\t%s\n\tand again to\n\t\t%s\n\t\t%v", it.result, result, err)
 	}
@@ -606,10 +612,13 @@ func (one moveReserve) play(g *game) {
 	call := func(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
 		return g.ledger.Reserve(ctx, r)
 	}
-	demand(g, r, call, want, refused,
+	_, done := demand(g, r, call, want, refused,
 		func(r *ledger.ReserveRequest) { r.For++ },
 		func(r *ledger.ReserveRequest) { r.Buyer = "zoe" },
 		func(r *ledger.ReserveRequest) { r.Partial = !r.Partial })
+	if done {
+		g.past[len(g.past)-1].closed = func() error { return g.paper.deals[want.Number-1].closed(g.paper.now()) }
+	}
 }
 
 // deal returns the number of a reservation counted from the latest, or of none.

@@ -52,6 +52,35 @@ func (d *paperDeal) forget(name string) {
 func (d *paperDeal) holds(at time.Time) bool {
 	return d.status == dealReserved && at.Before(d.expires)
 }
+
+// reservation returns a deal that was reserved as it is listed.
+func (d *paperDeal) reservation(at time.Time) ledger.Reservation {
+	r := d.granted
+	switch {
+	case d.status == dealSold:
+		r.State, r.Refused = ledger.ReservationCaptured, d.sale.Refused
+	case d.status == dealCancelled:
+		r.State = ledger.ReservationCancelled
+	case !d.holds(at):
+		r.State = ledger.ReservationExpired
+	}
+	return r
+}
+
+// closed returns why a reservation is not open, or nil.
+func (d *paperDeal) closed(at time.Time) error {
+	e := &ledger.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
+	switch e.State {
+	case ledger.ReservationOpen:
+		return nil
+	case ledger.ReservationCaptured:
+		e.Sale = e.Number
+	case ledger.ReservationExpired:
+		e.Expires = d.expires
+	}
+	return e
+}
+
 func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
 
 // paperTrade is an order being looked at.
@@ -379,6 +408,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	buyer.Sales++
 	buyer.Paid += t.price()
 	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle(named, d.sale.Refused...)
+	d.sale.Refused = byObject(append(d.sale.Refused, d.granted.Refused...))
 	return d, nil
 }
 
@@ -416,7 +446,7 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 	q := t.quote()
 	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
 	d.granted = ledger.Reservation{
-		Number: uint64(len(m.deals)) + 1, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
+		Number: uint64(len(m.deals)) + 1, State: ledger.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: q.Refused, Key: c.key, Expires: d.expires, First: m.next(),
 	}
 	m.customer(t.Buyer)
@@ -437,16 +467,20 @@ func (m *paper) reservation(number uint64) (*paperDeal, error) {
 	if number == 0 || number > uint64(len(m.deals)) {
 		return nil, ledger.ErrUnknown
 	}
-	if d := m.deals[number-1]; d.status == dealReserved {
+	d := m.deals[number-1]
+	if d.promised == nil {
+		return nil, ledger.ErrUnknown
+	}
+	if d.status == dealReserved {
 		return d, nil
 	}
-	return nil, ledger.ErrNotReserved
+	return nil, d.closed(m.now())
 }
 
 func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	d, err := m.reservation(number)
-	if err == nil && !d.holds(m.now()) {
-		err = ledger.ErrNotReserved
+	if err == nil {
+		err = d.closed(m.now())
 	}
 	if err != nil {
 		return nil, err

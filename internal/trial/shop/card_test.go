@@ -13,6 +13,10 @@ import (
 // what it held.
 func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 	held, err := h.reserve(ctx, o)
+	var closed *ledger.ReservationError
+	if errors.As(err, &closed) {
+		return h.endClosed(ctx, o, closed)
+	}
 	if isRefusal(err) {
 		return refusing(err.Error()), nil
 	}
@@ -31,7 +35,26 @@ func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 	return out, err
 }
 
-// reserve returns the reservation as it was first granted, though it may have lapsed by now.
+// endClosed ends an order whose reservation is not open any more: an earlier life got further. It charges nothing. What was charged before
+// is for the sale, or is refunded.
+func (h *host) endClosed(ctx context.Context, o order, closed *ledger.ReservationError) (outcome, error) {
+	paid, err := h.cards.earned(ctx, o.ID)
+	if err != nil {
+		return outcome{}, err
+	}
+	held := ledger.Reservation{Number: closed.Number, Price: paid}
+	var out outcome
+	if closed.State == ledger.ReservationCaptured {
+		out, err = h.commit(ctx, o, held) // by its key: the sale is made already
+	} else {
+		out, err = refusing(closed.Error()), h.cancel(ctx, o, held)
+		out.refund = paid
+	}
+	out.charged = paid
+	return out, err
+}
+
+// reserve holds the order. It returns a [*ledger.ReservationError] if that was done before, and is not open any more.
 func (h *host) reserve(ctx context.Context, o order) (held ledger.Reservation, err error) {
 	err = h.step("reserve", func() error {
 		held, err = h.ledger.Reserve(ctx, ledger.ReserveRequest{

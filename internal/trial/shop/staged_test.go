@@ -99,7 +99,7 @@ func TestReservationLapsedBeforeTheCharge(t *testing.T) {
 	s, o := stage(t), anOrder("good")
 	s.live("after reserve", s.fulfil(o))
 	s.now = s.now.Add(tooLate)
-	s.wants(o, refused, "too late", 0)
+	s.wants(o, refused, "expired", 0)
 }
 
 // After the charge, all of it goes back, also if the process dies again on that way.
@@ -107,13 +107,13 @@ func TestReservationLapsedAfterTheCharge(t *testing.T) {
 	s, o := stage(t), anOrder("good")
 	s.live("after charge", s.fulfil(o))
 	s.now = s.now.Add(tooLate)
-	for _, boundary := range []string{"after commit", "after cancel", "after outcome", "after refund"} {
+	for _, boundary := range []string{"after cancel", "after outcome", "after refund"} {
 		s.live(boundary, func(h *host) { s.must(h.resume(t.Context())) })
 		if boundary == "after outcome" {
 			s.now = s.now.Add(-tooLate) // a clock that was wrong and is put right changes nothing any more
 		}
 	}
-	s.wants(o, refused, "not reserved", 0)
+	s.wants(o, refused, "not open: cancelled", 0)
 }
 
 // Until the lapse is settled by a cancellation, another life may decide otherwise; here because a clock

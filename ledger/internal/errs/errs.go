@@ -23,7 +23,7 @@ var (
 	ErrClosed      = errors.New("ledger is closed")
 	ErrReadOnly    = errors.New("ledger is open for reading only")
 	ErrClock       = errors.New("the clock is wrong")
-	ErrNotReserved = errors.New("not reserved")
+	ErrNotReserved = errors.New("not open")
 	ErrForgotten   = errors.New("forgotten")
 	ErrPartlyDone  = errors.New("carried out in part")
 	ErrNoSigner    = errors.New("the ledger was opened without a signer")

@@ -50,6 +50,19 @@ type Sale struct {
 // Holds tells whether it is a reservation that holds at an instant.
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
 
+// ReservationState returns the state, at an instant, of what was reserved once.
+func (r Sale) ReservationState(at time.Time) vocabulary.ReservationState {
+	switch {
+	case r.Status == SaleSold:
+		return vocabulary.ReservationCaptured
+	case r.Status == SaleCancelled:
+		return vocabulary.ReservationCancelled
+	case r.Holds(at):
+		return vocabulary.ReservationOpen
+	}
+	return vocabulary.ReservationExpired
+}
+
 // HoldsOn tells whether it is a reservation that holds something of an object. Whoever has withdrawn since it
 // was granted is out of it, also when enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }

@@ -185,6 +185,7 @@ func classify(err error) Fault {
 	var rollback *evidence.RollbackError
 	var clock *ledger.ClockError
 	var displaced *ledger.DisplacedError
+	var closed *ledger.ReservationError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Fault{"interrupted", Unexpected, "", err}
@@ -200,6 +201,8 @@ func classify(err error) Fault {
 		return Fault{"displaced", Refused, "--quote lists what would be lost; --accept-loss answers all the same", err}
 	case errors.As(err, &clock):
 		return Fault{"clock", Misuse, clockHint(clock), err}
+	case errors.As(err, &closed):
+		return Fault{string(problem.NotReserved), Refused, reservationHint(closed), err}
 	}
 	class := ofLedger(err)
 	if class.Kind != string(problem.Unexpected) {
@@ -299,14 +302,17 @@ type Report struct {
 }
 
 type details struct {
-	Hint     string           `json:"hint,omitempty"`
-	Key      string           `json:"key,omitempty"`   // of the request that can be taken up again, or that another one had before
-	Field    string           `json:"field,omitempty"` // in which the two differ
-	Sale     uint64           `json:"sale,omitempty"`  // that is made all the same
-	Question string           `json:"question,omitempty"`
-	Refused  []ledger.Refusal `json:"refused,omitempty"`
-	Unlisted int              `json:"unlisted,omitempty"` // refused, too
-	Instead  *ledger.Budget   `json:"instead,omitempty"`  // what would be possible
+	Hint  string `json:"hint,omitempty"`
+	Key   string `json:"key,omitempty"`   // of the request that can be taken up again, or that another one had before
+	Field string `json:"field,omitempty"` // in which the two differ
+	Sale  uint64 `json:"sale,omitempty"`  // that is made all the same, or that the reservation became
+	// A reservation that is not open.
+	Reservation uint64                  `json:"reservation,omitempty"` // its number
+	State       ledger.ReservationState `json:"state,omitempty"`       // captured, cancelled or expired
+	Question    string                  `json:"question,omitempty"`
+	Refused     []ledger.Refusal        `json:"refused,omitempty"`
+	Unlisted    int                     `json:"unlisted,omitempty"` // refused, too
+	Instead     *ledger.Budget          `json:"instead,omitempty"`  // what would be possible
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
@@ -347,6 +353,10 @@ func Explain(err error) (Report, Code) {
 	if errors.As(err, &conflict) {
 		f.Details.Key, f.Details.Field = conflict.Key, conflict.Field
 	}
+	var closed *ledger.ReservationError
+	if errors.As(err, &closed) {
+		f.Details.Reservation, f.Details.State, f.Details.Sale = closed.Number, closed.State, closed.Sale
+	}
 	if class.Kind == "interrupted" {
 		f.Message = "interrupted"
 	}
@@ -365,6 +375,17 @@ func Explain(err error) (Report, Code) {
 		}
 	}
 	return f, class.Code
+}
+
+// reservationHint says what to do about a reservation that is not open.
+func reservationHint(e *ledger.ReservationError) string {
+	switch e.State {
+	case ledger.ReservationCaptured:
+		return `its sale is made, "ledgerctl sales" lists it: charge nothing again`
+	case ledger.ReservationExpired:
+		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge is refunded; reserve again with another --key`, e.Number)
+	}
+	return "charge nothing for it, and refund what was charged; reserve again with another --key"
 }
 
 // clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when somebody has typed it.
