@@ -12,7 +12,8 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "etc", "elsewhere"), 0o700))
 	must(t, os.Symlink("../real.db", filepath.Join(dir, "etc", "panel.db")))
-	for name, in := range map[string]string{"panel.db": "etc", "real.db": "."} {
+	for _, at := range [][2]string{{"panel.db", "etc"}, {"real.db", "."}} {
+		name, in := at[0], at[1]
 		t.Chdir(filepath.Join(dir, in))
 		if in == "etc" {
 			must(t, Create(name, CreateOptions{})) // a dangling link: its target is created
@@ -20,7 +21,7 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 		l, err := Open(name, Options{})
 		must(t, err)
 		t.Chdir(filepath.Join(dir, "etc", "elsewhere"))
-		must(t, l.DefineQuestion(t.Context(), in, Question{Name: in + "q", Values: []string{"yes", "no"}}))
+		must(t, l.DefineQuestion(t.Context(), in, Question{Name: name, Values: []string{"yes", "no"}}))
 		if _, err := os.Stat(filepath.Join(dir, "real.db.journal")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
