@@ -26,8 +26,8 @@ type Copied struct {
 //
 // A backup is a ledger of its own, and verified again when it is first opened for writing. Opened instead of the original it is a rollback, which hands out new
 // draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
-// such a file, or the journal of another ledger where its own would be, and [ErrCorrupt] with the first problem when the ledger does not verify, events of the future aside. When
-// ctx ends first, there is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is removed
+// such a file, or the journal of another ledger where its own would be; [ErrInvalid] for an empty path, the ledger's own file, and the path of a
+// ledger's key, journal or other file; [ErrCorrupt] with the first problem when the ledger does not verify, events of the future aside. When ctx ends first, there is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is removed
 // by the next copy or compaction in the same directory.
 //
 // progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each of them is copied, and
@@ -52,11 +52,12 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	}
 	// The copy is of the file as it is: it must be the one that this process wrote, when it is begun and when it is made.
 	same := func() error { return l.engine.View(ctx, func(*state.State) error { return nil }) }
-	if err := errors.Join(same(), besideFile(path).vacant()); err != nil {
+	resolved, err := newFile(path, l.file)
+	if err = errors.Join(same(), err); err != nil {
 		return out, err
 	}
 	p := copying{told: progress, passes: 2}
-	err = from.CopyTo(ctx, path, how, p.read, func(copied string) (err error) {
+	err = from.CopyTo(ctx, resolved, how, p.read, func(copied string) (err error) {
 		if err := l.closeCopy(copied); err != nil {
 			return err
 		}

@@ -116,6 +116,7 @@ type Ledger struct {
 	publisher *prover.Publisher  // nil if nothing is published
 	queries   *mechanism.Sampler // used by the one goroutine that commits
 	objects   sync.Pool          // of *objectReader, for the next reader
+	file      string             // its path, resolved; "" in memory
 	// options are those of a standby, for who takes over.
 	options      Options
 	reservations health.Reservations // that hold
@@ -135,10 +136,9 @@ type CreateOptions struct {
 	LogKey string
 }
 
-// Create makes a new, empty ledger file. It returns [fs.ErrExist] when there is a file already, or the journal of another ledger beside it, and [ErrInvalid] for
-// options that cannot be. At any moment there is either no file or a whole one. It bears the time of this machine's clock,
-// and no log runs back: a ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify]
-// tells).
+// Create makes a new, empty ledger file. A symbolic link to a file that does not exist is followed. It returns [fs.ErrExist] when there is a file already, or the journal
+// of another ledger beside it, and [ErrInvalid] for options that cannot be, an empty path, and the path of a ledger's key, journal or other file. At any moment there is either
+// no file or a whole one. It bears the time of this machine's clock, and no log runs back: a ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify] tells).
 func Create(path string, options CreateOptions) error {
 	if _, err := note.NewVerifier(options.LogKey); err != nil && options.LogKey != "" {
 		return errs.Invalid("the log key: %w", err)
@@ -148,10 +148,11 @@ func Create(path string, options CreateOptions) error {
 
 // createFile makes a file where there is none, nor the journal of one.
 func createFile(path string, fill func(kv.Writer) error) error {
-	if err := besideFile(path).vacant(); err != nil {
+	resolved, err := newFile(path, "")
+	if err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
 	}
-	return bolt.Create(path, fill)
+	return bolt.Create(resolved, fill)
 }
 
 // format writes the beginning of a ledger to an empty store.
@@ -181,9 +182,9 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 	return fold.Flush(s)
 }
 
-// Open opens the ledger in an existing file and locks it against other processes. From the first change on a directory with
-// the name of the file and .journal behind it holds what was committed last; [Ledger.Close] brings the file up to date and removes it.
-// After a crash it is left: opened for writing, the ledger is brought up to date first, which takes some microseconds for each event; opened
+// Open opens the ledger in an existing file and locks it against other processes. A relative path and symbolic links are resolved once: the working directory
+// may change later. A link that leads elsewhere later is an [ErrReplaced]. From the first change on a directory with the name of the real file and .journal after it
+// holds what was committed last; [Ledger.Close] brings the file up to date and removes it. After a crash it is left: opened for writing, the ledger is brought up to date first, which takes some microseconds for each event; opened
 // for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal]. The directory may be a
 // symbolic link. The journal may also be elsewhere ([Options.Journal]).
 //
@@ -210,10 +211,11 @@ func openFile(path string, options Options, apart bool) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := openClaimed(s, journals(path, options), options, path, apart)
+	l, err := openClaimed(s, journals(s.Path(), options), options, s.Path(), apart)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 	}
+	l.file = s.Path()
 	return l, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -13,10 +14,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/file"
 )
 
-// besideFile keeps the journal of a ledger beside its file, in a directory with the same name and .journal behind it.
+// besideFile is the resolved path of a file whose journal is beside it, in a directory with the same name and .journal after it.
 type besideFile string
 
-func (f besideFile) dir() string { return string(f) + ".journal" }
+func (f besideFile) dir() string { return ledgerfile.Companion(string(f), ledgerfile.Journal) }
 
 // Find opens the journal that is there. It returns nil if there is none.
 func (f besideFile) Find(w journal.Wanted) (journal.Journal, error) {
@@ -52,17 +53,13 @@ func (f besideFile) Place(journal bool) (string, error) {
 	return file + " " + dir, err
 }
 
-// vacant returns [fs.ErrExist] if there is the journal of another ledger where a new file's would be.
-func (f besideFile) vacant() error {
-	_, err := os.Stat(f.dir()) // a link to where no directory is yet says where the journal shall be
-	if err == nil {
-		return fmt.Errorf("%w: %s may hold what another ledger has committed last: move it away with the file that it belongs to, or remove it if there is none",
-			fs.ErrExist, f.dir())
+// newFile returns the resolved path for the file of a new ledger, which is not own ([ledgerfile.NewLedger]).
+func newFile(path, own string) (string, error) {
+	resolved, err := ledgerfile.NewLedger(path, own)
+	if errors.As(err, new(*ledgerfile.OccupiedError)) {
+		err = errs.Invalid("%w", err)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return resolved, err
 }
 
 // Lasting implements [engine.Journals]: Close removes the journal.

@@ -39,6 +39,7 @@ func (l *Ledger) TakeOver(ctx context.Context) (*Ledger, error) {
 		j, lost := journals.Find(journal.Wanted{}) // a second Close does nothing
 		return nil, fmt.Errorf("take over: %w", errors.Join(err, lost, j.Close(), s.Close()))
 	}
+	next.file = l.file
 	next.engine.Chances, next.queries = l.engine.Chances, l.queries // a test's, maybe
 	return next, nil
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -38,7 +41,13 @@ signing key signs, buyers and auditors, since whoever can rewrite the ledger can
 				return err
 			}
 			if signer == "" {
-				signer = a.db + ".key"
+				signer = keys.SignerFile(a.db)
+			}
+			if err := a.CheckPlace("--db", a.db, ledgerfile.Ledger); err != nil {
+				return err
+			}
+			if err := a.CheckPlace("--signer", signer, ledgerfile.SigningKey); err != nil {
+				return err
 			}
 			made, err := createLedger(a.db, currency, signer)
 			if err != nil {
@@ -49,7 +58,7 @@ signing key signs, buyers and auditors, since whoever can rewrite the ledger can
 	}
 	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
 	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
-	files.Mark(cmd.Flags(), files.Writes, files.ByName, "signer")
+	files.MarkAs(cmd.Flags(), ledgerfile.SigningKey, "signer")
 	return cmd
 }
 
@@ -63,9 +72,9 @@ func (r initResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "ledger\t%s\nsigning key\t%s (secret: keep it apart from the ledger)\nlog key\t%s (public: buyers and auditors verify by it)\n", r.DB, r.Signer, r.LogKey)
 }
 
-// createLedger makes the key file and then the ledger, or neither.
+// createLedger creates the key file and then the ledger, or neither.
 func createLedger(db, currency, signer string) (initResult, error) {
-	if _, err := os.Lstat(db); err == nil {
+	if _, err := os.Stat(db); err == nil {
 		return initResult{}, exists(db, "nothing was changed; give --db another FILE")
 	}
 	secret, public, err := newKey()
@@ -84,10 +93,10 @@ func createLedger(db, currency, signer string) (initResult, error) {
 // dropKey removes the key of a ledger that could not be created. A ledger that is there after all
 // (its directory could not be synced, say) keeps its key.
 func dropKey(db, signer string, cause error) error {
-	if _, err := os.Lstat(db); err == nil && !errors.Is(cause, fs.ErrExist) {
+	if _, err := os.Stat(db); err == nil && !errors.Is(cause, fs.ErrExist) {
 		return nil
 	}
-	return os.Remove(signer)
+	return os.Remove(ledgerfile.Real(signer))
 }
 
 func exists(path, hint string) error {
@@ -108,19 +117,9 @@ func writeSecret(path, secret string) error {
 	if path == "-" {
 		return fault.Usage("", "--signer: the signing key goes to a file of its own, not to standard output")
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	err := atomicfile.Write(path, []byte(secret+"\n"), atomicfile.Options{New: true})
 	if errors.Is(err, fs.ErrExist) {
 		return exists(path, "nothing was changed; it may be the key of another ledger: keep it, and give --signer another FILE")
 	}
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(secret + "\n")
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return err
 }

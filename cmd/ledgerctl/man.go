@@ -13,14 +13,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write manual pages, one for each command, to a directory",
-		Long: `Write manual pages for man(1), one for each command, to a directory, which is made if it is not there. Pages that
-are there are replaced. Links that stand in their places are not followed.`,
+		Long: `Write manual pages for man(1), one for each command, to a directory, which is created if it does not exist. Pages that
+exist are replaced. Symbolic links in their places are followed.`,
 		Example: `  ledgerctl man ~/.local/share/man/man1
   man ledgerctl-sell`,
 		Args: cobra.ExactArgs(1),
@@ -31,6 +32,9 @@ are there are replaced. Links that stand in their places are not followed.`,
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: action(func(cmd *cobra.Command, args []string) error {
+			if err := a.CheckPlace("man", args[0], ledgerfile.Unknown); err != nil {
+				return err
+			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fault.Input("", "%w", err)
 			}
@@ -57,10 +61,7 @@ func (a *app) manPages(cmd *cobra.Command, out *manResult) error {
 	info, _ := debug.ReadBuildInfo()
 	name := manName(cmd) + ".1"
 	path := filepath.Join(out.Dir, name)
-	if err := a.CheckWritten("man", path); err != nil {
-		return err
-	}
-	file, err := a.NewOutput("man", path)
+	file, err := a.NewFile("man", path, ledgerfile.Unknown, 0o644) // it is for everybody
 	if err != nil {
 		return err
 	}
@@ -69,9 +70,6 @@ func (a *app) manPages(cmd *cobra.Command, out *manResult) error {
 		_, err := io.WriteString(w, manPage(cmd, newVersion(info)))
 		return err
 	})
-	if err == nil {
-		err = os.Chmod(path, 0o644) // it is for everybody
-	}
 	if err != nil {
 		return err
 	}

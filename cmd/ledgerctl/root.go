@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/progress"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -142,7 +143,7 @@ func (a *app) settle(cmd *cobra.Command, args []string) error {
 	if err := a.keys.Settle(cmd); err != nil {
 		return err
 	}
-	a.Name(cmd, args, files.Named{By: "--db", Path: a.db, Role: files.Reads}, files.Named{By: "--signer", Path: keys.SignerFile(a.db), Role: files.Reads})
+	a.Name(cmd, args, a.db, ledgerfile.ServedAt(a.remote.Address))
 	return a.CheckFiles()
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/api"
@@ -80,10 +80,12 @@ func (c *Client) CompactTo(ctx context.Context, path string, progress ledger.Pro
 }
 
 func (c *Client) copyTo(ctx context.Context, path string, query url.Values, progress ledger.Progress) (done ledger.Copied, err error) {
-	for _, there := range []string{path, path + ".journal"} { // before all of it is fetched
-		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) {
-			return done, errors.Join(err, fmt.Errorf("%q: %w", there, fs.ErrExist))
-		}
+	path, err = ledgerfile.NewLedger(path, "") // before all of it is fetched
+	if errors.As(err, new(*ledgerfile.OccupiedError)) {
+		err = fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+	}
+	if err != nil {
+		return done, fmt.Errorf("copy: %w", err)
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".sluice-fetched-")
 	if err != nil {

@@ -5,6 +5,7 @@ package files
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
 // Role is what a command does with a file.
@@ -39,6 +42,14 @@ const (
 // FileNote is the annotation of flags that name files: the role and the form.
 const FileNote = "sluice_file"
 
+// MarkAs notes that flags of a command name files that it writes, and what those files are to a ledger.
+func MarkAs(flags *pflag.FlagSet, k ledgerfile.Kind, names ...string) {
+	for _, name := range names {
+		// It fails only for a flag that was not defined.
+		_ = flags.SetAnnotation(name, FileNote, []string{string(Writes), string(ByName), string(k)})
+	}
+}
+
 // Mark notes that flags of a command name files. All flags that do are marked: by that, no command writes what it
 // reads.
 func Mark(flags *pflag.FlagSet, r Role, f Form, names ...string) {
@@ -48,16 +59,17 @@ func Mark(flags *pflag.FlagSet, r Role, f Form, names ...string) {
 	}
 }
 
-// MarkArguments notes that the arguments of a command are files.
+// MarkArguments notes that the arguments of a command are files. Those that it writes are new ledgers.
 func MarkArguments(cmd *cobra.Command, r Role) {
 	cmd.Annotations = map[string]string{FileNote: string(r)}
 }
 
 // Named is a file that a command line names.
 type Named struct {
-	By   string // the flag, or FILE
-	Path string // "-" for standard input or output
-	Role Role   // what the command does with it
+	By   string          // the flag, or FILE
+	Path string          // "-" for standard input or output
+	Role Role            // what the command does with it
+	Kind ledgerfile.Kind // of a file that it writes, if that is one of a ledger's
 }
 
 // Files are the files of one run of the program: those that the command line names, and its standard streams.
@@ -65,6 +77,7 @@ type Files struct {
 	Out   *output.Printer // has standard output
 	Stdin io.Reader       // standard input
 	named []Named         // by the command line
+	own   []string        // the files of the ledgers that the command is about
 
 	mu   sync.Mutex
 	read []input // those that were opened, and can be read once only
@@ -76,22 +89,30 @@ type input struct {
 	info fs.FileInfo // nil if it is not known
 }
 
-// Name finds the files that a command line names. Others that must not be overwritten, whether the command opens them
-// or not, are given.
-func (s *Files) Name(cmd *cobra.Command, args []string, others ...Named) {
-	all := others
+// Name finds the files that a command line names. db is the ledger's file; served is that of a ledger that another process
+// serves, or "". Neither they nor the files that belong to them are overwritten, whether the command opens them or not.
+func (s *Files) Name(cmd *cobra.Command, args []string, db, served string) {
+	all := []Named{{By: "--db", Path: db, Role: Reads}}
+	s.own = []string{db}
+	if served != "" {
+		all, s.own = append(all, Named{By: "--addr", Path: served, Role: Reads}), append(s.own, served)
+	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		note := f.Annotations[FileNote]
 		if note == nil {
 			return
 		}
 		for _, path := range paths(f.Value, Form(note[1])) {
-			all = append(all, Named{"--" + f.Name, path, Role(note[0])})
+			one := Named{By: "--" + f.Name, Path: path, Role: Role(note[0])}
+			if len(note) > 2 {
+				one.Kind = ledgerfile.Kind(note[2])
+			}
+			all = append(all, one)
 		}
 	})
 	if r := cmd.Annotations[FileNote]; r != "" {
 		for _, arg := range args {
-			all = append(all, Named{"FILE", arg, Role(r)})
+			all = append(all, Named{By: "FILE", Path: arg, Role: Role(r), Kind: ledgerfile.Ledger})
 		}
 	}
 	s.named = all
@@ -121,20 +142,68 @@ func paths(value pflag.Value, f Form) (all []string) {
 // CheckFiles refuses a command line by which a file would be written that it names besides. Standard output may be a
 // file, too.
 func (s *Files) CheckFiles() error {
-	for _, out := range append([]Named{{"standard output", "-", Writes}}, s.named...) {
+	for _, out := range append([]Named{{By: "standard output", Path: "-", Role: Writes}}, s.named...) {
 		if out.Role != Writes {
 			continue
 		}
-		if err := s.CheckWritten(out.By, out.Path); err != nil {
+		if err := s.checkNamed(out.By, out.Path); err != nil {
+			return err
+		}
+		if err := s.CheckPlace(out.By, out.Path, out.Kind); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// CheckWritten refuses to write a file that the command line names besides.
-func (s *Files) CheckWritten(by, path string) error {
-	out := Named{by, path, Writes}
+// CheckPlace refuses an output that would replace a file that belongs to a ledger, any ledger, or take its place. as is what
+// the output is itself: [ledgerfile.Unknown] for results.
+func (s *Files) CheckPlace(by, path string, as ledgerfile.Kind) error {
+	if path == "-" || path == "" {
+		return nil
+	}
+	resolved, err := atomicfile.Resolve(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Directories on the way may be created: what is resolved is the first that exists.
+		if resolved, err = atomicfile.Absolute(path); err == nil {
+			resolved, err = resolveAbove(filepath.Clean(resolved))
+		}
+	}
+	if err != nil {
+		return nil // whatever opens it reports it
+	}
+	return s.checkResolved(by, resolved, as)
+}
+
+// resolveAbove resolves the directories of a path that exist.
+func resolveAbove(path string) (string, error) {
+	above := filepath.Dir(path)
+	if above == path {
+		return path, nil
+	}
+	resolved, err := atomicfile.Resolve(above)
+	if errors.Is(err, fs.ErrNotExist) {
+		resolved, err = resolveAbove(above)
+	}
+	return filepath.Join(resolved, filepath.Base(path)), err
+}
+
+// checkResolved is CheckPlace for a resolved path.
+func (s *Files) checkResolved(by, path string, as ledgerfile.Kind) error {
+	err := ledgerfile.CheckOutput(path, as, s.own...)
+	var occupied *ledgerfile.OccupiedError
+	if errors.As(err, &occupied) {
+		return fault.Usage("nothing was changed; give another name: no output replaces a file that belongs to a ledger", "%s: %w", by, err)
+	}
+	if err != nil {
+		return fault.Input("nothing was changed; give another name", "%s: %w", by, err)
+	}
+	return nil
+}
+
+// checkNamed refuses to write a file that the command line names besides.
+func (s *Files) checkNamed(by, path string) error {
+	out := Named{By: by, Path: path, Role: Writes}
 	for _, other := range s.named {
 		standard := path == "-" && other.Path == "-" && other.Role == Writes // NewOutput sees to that
 		if other.By == by || standard || !s.same(out, other) {
@@ -186,18 +255,10 @@ func samePlace(a, b string) bool {
 	return os.SameFile(one, other)
 }
 
-// target follows links that lead to nothing, as far as they lead.
+// target resolves a path, as far as it leads.
 func target(path string) string {
-	const most = 40
-	for range most {
-		next, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(next) {
-			next = filepath.Join(filepath.Dir(path), next)
-		}
-		path = next
+	if resolved, err := atomicfile.Resolve(path); err == nil {
+		return resolved
 	}
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole

@@ -22,8 +22,8 @@ func TestFilesApartAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, names := range [][2]string{{"a/new", "b/new"}, {"a/there", "a/new"}, {"a/there", "b/there"}, {"a/new", ""}, {"no/new", "nor/new"}} {
-		a := &Files{Out: &output.Printer{}, named: []Named{{"--truth", names[1], Reads}}}
-		if err := a.CheckWritten("--out", names[0]); err != nil {
+		a := &Files{Out: &output.Printer{}, named: []Named{{By: "--truth", Path: names[1], Role: Reads}}}
+		if err := a.checkNamed("--out", names[0]); err != nil {
 			t.Error(err)
 		}
 	}

@@ -8,19 +8,26 @@ import (
 	"path/filepath"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
 // Output is a file of results that gets its name only when it is complete, or standard output. A nil one is none.
 type Output struct {
-	Path string   // its name; - for standard output
-	temp *os.File // nil for standard output
+	Path string           // its name; - for standard output
+	file *atomicfile.File // nil for standard output
 	out  io.Writer
 }
 
 // NewOutput begins the file that a flag names (see [Files.CheckFiles]), or none if path is empty, before anything is drawn: a draw
-// that could not be handed out would be a waste. Only the file's owner can read it. What goes to standard output,
-// named -, stands there in place of the result.
+// that could not be handed out would be a waste. It replaces the file that path leads to, whose owner and mode it keeps; only
+// the owner can read a new one. What goes to standard output, named -, is there in place of the result.
 func (s *Files) NewOutput(flag, path string) (*Output, error) {
+	return s.NewFile(flag, path, ledgerfile.Unknown, 0o600)
+}
+
+// NewFile is [Files.NewOutput] for a file that is something to a ledger, or that has another mode if it is new.
+func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode) (*Output, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -34,14 +41,28 @@ func (s *Files) NewOutput(flag, path string) (*Output, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fault.Usage("", "%s: %q is not a regular file", flag, path)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err := s.checkNamed(flag, path); err != nil {
+		return nil, err
+	}
+	check := func(resolved string) error { return s.checkResolved(flag, resolved, as) }
+	file, err := atomicfile.Create(path, atomicfile.Options{Mode: mode, Check: check})
+	var classed *fault.Fault
 	switch {
+	case errors.As(err, &classed):
+		return nil, err
+	case errors.Is(err, fs.ErrNotExist) && isDir(filepath.Dir(path)):
+		return nil, fault.Input("", "%s: the symbolic link %q leads to a directory that does not exist", flag, path)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.Input("", "%s: there is no directory %q", flag, filepath.Dir(path))
 	case err != nil:
-		return nil, fault.Input("", "%s: no file can be made in %q: %w", flag, filepath.Dir(path), fault.Cause(err))
+		return nil, fault.Input("", "%s: %q cannot be written: %w", flag, path, fault.Cause(err))
 	}
-	return &Output{path, temp, temp}, nil
+	return &Output{path, file, file}, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // Save has the file written, and gives it its name.
@@ -50,24 +71,15 @@ func (o *Output) Save(write func(io.Writer) error) error {
 		return nil
 	}
 	err := write(o.out)
-	if o.temp == nil {
+	if err != nil || o.file == nil {
 		return err
 	}
-	if err == nil {
-		err = o.temp.Sync()
-	}
-	if err = errors.Join(err, o.temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(o.temp.Name(), o.Path)
+	return o.file.Commit()
 }
 
 // Discard removes the file if it did not get its name.
 func (o *Output) Discard() {
-	if o == nil || o.temp == nil {
-		return
+	if o != nil {
+		o.file.Discard()
 	}
-	// After save both fail, as they should; otherwise an error is on its way already.
-	_ = o.temp.Close()
-	_ = os.Remove(o.temp.Name())
 }

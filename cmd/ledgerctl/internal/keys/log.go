@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
 // maxKey is more than any key has, in bytes.
@@ -33,8 +34,8 @@ func (f *Signer) Flag(cmd *cobra.Command) {
 	files.Mark(cmd.Flags(), files.Reads, files.ByName, "signer")
 }
 
-// SignerFile is where the signing key of a ledger is unless told otherwise.
-func SignerFile(db string) string { return db + ".key" }
+// SignerFile is where the signing key of a ledger is unless a flag names another file.
+func SignerFile(db string) string { return ledgerfile.Beside(db, ledgerfile.SigningKey) }
 
 // Load reads the signing key. No error says anything of what is in the file.
 func (f *Signer) Load(ctx context.Context, s *files.Files, db string) (note.Signer, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/simulate"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
 // Figures are the files for the figures of an experiment, by the figure's number.
@@ -34,6 +35,9 @@ func NewFigures(written *files.Files, dir string, figures []string) (Figures, er
 		return nil, nil
 	}
 	const hint = "--out needs a directory that you may write to"
+	if err := written.CheckPlace("--out", dir, ledgerfile.Unknown); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fault.Input(hint, "--out: %w", err)
 	}
@@ -41,9 +45,6 @@ func NewFigures(written *files.Files, dir string, figures []string) (Figures, er
 	for _, figure := range figures {
 		for _, format := range []string{"png", "svg"} {
 			name := figureName(dir, figure, format)
-			if err := written.CheckWritten("--out", name); err != nil {
-				return all, err
-			}
 			file, err := written.NewOutput("--out", name)
 			if err != nil {
 				var classed *fault.Fault

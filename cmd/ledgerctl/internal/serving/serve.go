@@ -24,6 +24,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/listen"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/metrics"
@@ -104,17 +105,18 @@ Standard error has a line of JSON for each request, which names no person.`,
 	return cmd
 }
 
+// tokensFile is where the tokens of a ledger are unless a flag names another file.
+func (h *Host) tokensFile() string { return ledgerfile.Beside(*h.DB, ledgerfile.Tokens) }
+
 // socketFile is where the socket of a ledger is unless --listen says otherwise: beside the file, also if that has the name of an
 // abstract socket.
-func socketFile(db string) string {
-	if strings.HasPrefix(db, "@") {
-		db = "./" + db
+func (h *Host) socketFile() string {
+	path := ledgerfile.Beside(*h.DB, ledgerfile.Socket)
+	if strings.HasPrefix(path, "@") {
+		path = "./" + path
 	}
-	return db + ".sock"
+	return path
 }
-
-// tokensFile is where the tokens of a ledger are unless told otherwise.
-func (h *Host) tokensFile() string { return *h.DB + ".tokens" }
 
 func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err := h.Check(cmd); err != nil {
@@ -124,7 +126,12 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 		return fault.Usage("give --journal FILE", "a standby follows a journal that other hosts have, too")
 	}
 	if f.listen == "" {
-		f.listen = "unix:" + socketFile(*h.DB)
+		f.listen = "unix:" + h.socketFile()
+	}
+	if path, unix := strings.CutPrefix(f.listen, "unix:"); unix {
+		if err := h.CheckPlace("--listen", path, ledgerfile.Socket); err != nil {
+			return err
+		}
 	}
 	options, err := h.serveOptions(cmd.Context(), f)
 	if err != nil {
@@ -222,7 +229,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 	if h.Quiet {
 		level = zerolog.ErrorLevel
 	}
-	o.Scratch = filepath.Dir(*h.DB) // copies of the ledger lie where it lies
+	o.Scratch = filepath.Dir(ledgerfile.Real(*h.DB)) // copies of the ledger are in its directory
 	o.Logger = zerolog.New(h.Stderr).Level(level).With().Timestamp().Logger()
 	if o.Gate, err = h.gate(f, o.Logger); err != nil {
 		return o, err

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
@@ -31,7 +32,7 @@ func (h *Host) tokenCommand() *cobra.Command {
 		},
 	}
 	cmd.PersistentFlags().StringVar(&path, "tokens", "", "the `FILE` with the tokens (default: the ledger's name and .tokens)")
-	files.Mark(cmd.PersistentFlags(), files.Writes, files.ByName, "tokens")
+	files.MarkAs(cmd.PersistentFlags(), ledgerfile.Tokens, "tokens")
 	cmd.AddCommand(h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
 	return cmd
 }
@@ -102,13 +103,18 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	return nil
 }
 
-// changeTokens changes the tokens of a file, which may be made, and returns those that are there then. Nobody else changes them meanwhile.
+// changeTokens changes the tokens of a file, which may be created, and returns those that it has then. The file to which path
+// leads is locked, so that no other process changes it concurrently by another name.
 func (h *Host) changeTokens(ctx context.Context, path string, made bool, change func([]ledgerhttp.Token) ([]ledgerhttp.Token, error)) ([]ledgerhttp.Token, error) {
+	if err := h.CheckPlace("--tokens", path, ledgerfile.Tokens); err != nil {
+		return nil, err
+	}
 	unlock, err := lockTokens(path)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	path = ledgerfile.Real(path)
 	file, err := h.readTokens(ctx, path, made)
 	if err != nil {
 		return nil, err
@@ -119,9 +125,10 @@ func (h *Host) changeTokens(ctx context.Context, path string, made bool, change 
 	return file.Tokens, h.writeTokens(path, file)
 }
 
-// lockTokens keeps others from changing a file of tokens meanwhile: what another one has read before would bring back a token that was taken away.
+// lockTokens keeps other processes from changing a file of tokens: what one of them has read before would bring back a token
+// that was removed. The lock is beside the file to which path leads.
 func lockTokens(path string) (unlock func(), err error) {
-	lock := path + ".lock"
+	lock := ledgerfile.Beside(path, ledgerfile.TokensLock)
 	file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		hint := fmt.Sprintf("try again; if none does, one was killed: remove %q", lock)
@@ -130,8 +137,13 @@ func lockTokens(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fault.Input("", "--tokens: no file can be made in %q: %w", filepath.Dir(path), fault.Cause(err))
 	}
-	_ = file.Close() // nothing is written
-	return func() { _ = os.Remove(lock) }, nil
+	unlock = func() { _ = os.Remove(lock) }
+	_, err = file.WriteString(ledgerfile.LockText)
+	if err = errors.Join(err, file.Close()); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 // checkToken refuses what is wrong with a new token in the words of the command.
@@ -188,7 +200,7 @@ func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 	if _, err := ledgerhttp.ReadTokens(text); err != nil {
 		return fault.Usage("", "%v", err)
 	}
-	out, err := h.NewOutput("--tokens", path)
+	out, err := h.NewFile("--tokens", path, ledgerfile.Tokens, 0o600)
 	if err != nil {
 		return err
 	}

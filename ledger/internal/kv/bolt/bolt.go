@@ -22,6 +22,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -37,7 +38,8 @@ const lockWait = 500 * time.Millisecond
 // reads it again, and the next of these calls in the same directory removes it, unless somebody has it open, or the system
 // has no flock: then delete it.
 type Store struct {
-	path       string
+	path       string     // absolute and without symbolic links, so that a change of the working directory does no harm
+	named      string     // the absolute path by which the file was opened; a link there must go on leading to it
 	compacting sync.Mutex // held by Compact to its end, and by Close
 	writing    sync.Mutex // held by each Update, and by Compact until the new file has its place
 	halted     error      // why nothing may be written any more; guarded by writing
@@ -99,14 +101,18 @@ func Open(path string, readOnly bool) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
+		s := &Store{current: d, naming: system()}
+		err = s.locate(path)
 		// Who had the file open may have compacted it while this process waited for the lock, and so may
 		// have left the lock of a file that nobody finds any more.
-		err = d.checkIdentity(path)
+		if err == nil {
+			err = s.check(d)
+		}
 		if err == nil && !readOnly {
-			err = syncName(path)
+			err = syncName(s.path)
 		}
 		if err == nil {
-			return &Store{path: path, current: d, naming: system()}, nil
+			return s, nil
 		}
 		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
 			return nil, fmt.Errorf("open %s: %w", path, err)
@@ -114,6 +120,20 @@ func Open(path string, readOnly bool) (*Store, error) {
 	}
 	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
 }
+
+// locate notes where the file is that path leads to now.
+func (s *Store) locate(path string) (err error) {
+	if s.path, err = atomicfile.Resolve(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
+	}
+	if err == nil {
+		s.named, err = atomicfile.Absolute(path)
+	}
+	return err
+}
+
+// Path returns the absolute path of the file, without symbolic links.
+func (s *Store) Path() string { return s.path }
 
 func openExisting(path string, readOnly bool) (*database, error) {
 	info, err := os.Stat(path)
@@ -133,10 +153,7 @@ func openExisting(path string, readOnly bool) (*database, error) {
 // syncName makes the name of a file durable: a process may have died between giving it to the file
 // and that. Not every directory can be synced.
 func syncName(path string) error {
-	target, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		err = syncDir(filepath.Dir(target))
-	}
+	err := atomicfile.SyncDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
@@ -327,7 +344,7 @@ func (s *Store) Update(fn func(kv.Writer) error) error {
 	if s.halted != nil {
 		return s.halted
 	}
-	if err := s.current.checkIdentity(s.path); err != nil {
+	if err := s.check(s.current); err != nil {
 		return err
 	}
 	return s.current.update(fn)
@@ -341,9 +358,18 @@ func (d *database) update(fn func(kv.Writer) error) error {
 func (s *Store) Check() error {
 	d := s.use()
 	defer d.users.Done()
-	err := d.checkIdentity(s.path)
-	if next := s.coming.Load(); err != nil && next != nil && next.checkIdentity(s.path) == nil {
+	err := s.check(d)
+	if next := s.coming.Load(); err != nil && next != nil && s.check(next) == nil {
 		return nil // a Compact has just put it there
+	}
+	return err
+}
+
+// check returns [kv.ErrReplaced] unless both paths lead to a file.
+func (s *Store) check(d *database) error {
+	err := d.checkIdentity(s.path)
+	if err == nil && s.named != s.path {
+		err = d.checkIdentity(s.named)
 	}
 	return err
 }

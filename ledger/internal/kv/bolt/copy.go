@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -76,7 +77,7 @@ func (s *Store) copyPages(path string, m *meter) error {
 }
 
 func (s *Store) copyRecords(path string, m *meter) error {
-	d, err := s.filled(path, m, func() error { return nil })
+	d, err := s.filled(path, m, func(*os.File) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -84,13 +85,13 @@ func (s *Store) copyRecords(path string, m *meter) error {
 }
 
 // filled makes a file of all records over an empty one, and syncs it once more when dress has returned nil.
-func (s *Store) filled(path string, m *meter, dress func() error) (d *database, err error) {
+func (s *Store) filled(path string, m *meter, dress func(*os.File) error) (d *database, err error) {
 	size, _ := s.Size() // if it is not known, the least is reserved
 	if d, err = open(path, false, size); err != nil {
 		return nil, err
 	}
 	if err = s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }); err == nil {
-		err = dress()
+		err = dress(d.file)
 	}
 	if err == nil {
 		err = d.file.Sync() // also the length, the owner and the mode
@@ -135,23 +136,19 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	case s.current.db.IsReadOnly():
 		return nil, errors.New("the file was opened for reading only")
 	}
-	if err := s.current.checkIdentity(s.path); err != nil {
+	if err := s.check(s.current); err != nil {
 		return nil, err
 	}
-	path, err := filepath.EvalSymlinks(s.path) // a rename would replace a symbolic link
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.Open(filepath.Dir(path))
+	dir, err := os.Open(filepath.Dir(s.path))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	// Where this does not work, find out while nothing has to be undone.
-	if err := syncDir(dir.Name()); err != nil {
+	if err := atomicfile.SyncDir(dir.Name()); err != nil {
 		return nil, err
 	}
-	next, err := s.rewrite(path, m)
+	next, err := s.rewrite(m)
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +162,11 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	return old, s.halted
 }
 
-// rewrite makes a new file of the records in the current one, and renames it to path. It is locked
+// rewrite makes a new file of the records in the current one, and renames it to the store's path. It is locked
 // before that, so that no other process can come first.
-func (s *Store) rewrite(path string, m *meter) (next *database, err error) {
-	err = unnamed(path, kindCompact, func(temp string) error {
-		next, err = s.filled(temp, m, func() error { return dress(temp, s.current.file) })
+func (s *Store) rewrite(m *meter) (next *database, err error) {
+	err = unnamed(s.path, kindCompact, func(temp string) error {
+		next, err = s.filled(temp, m, func(f *os.File) error { return dress(f, s.current.file) })
 		if err != nil {
 			return err
 		}
@@ -178,11 +175,11 @@ func (s *Store) rewrite(path string, m *meter) (next *database, err error) {
 			err = errBroken()
 		}
 		if err == nil {
-			err = s.current.checkIdentity(path)
+			err = s.check(s.current)
 		}
 		if err == nil {
 			s.coming.Store(next)
-			err = os.Rename(temp, path)
+			err = os.Rename(temp, s.path)
 		}
 		if err != nil {
 			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
@@ -193,15 +190,12 @@ func (s *Store) rewrite(path string, m *meter) (next *database, err error) {
 }
 
 // dress gives a new file the owner and the mode of another.
-func dress(path string, as *os.File) error {
+func dress(f, as *os.File) error {
 	info, err := as.Stat()
 	if err != nil {
 		return err
 	}
-	if err := own(path, info); err != nil {
-		return err
-	}
-	return os.Chmod(path, info.Mode().Perm()) // second: a change of the owner may take rights away
+	return atomicfile.Keep(f, info)
 }
 
 const (

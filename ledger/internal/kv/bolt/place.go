@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"github.com/sluicedp/sluice/internal/atomicfile"
 )
 
 // naming is how a new file gets its name.
@@ -16,7 +17,7 @@ type naming struct {
 	syncDir func(dir string) error
 }
 
-func system() naming { return naming{os.Link, renameNew, syncDir} }
+func system() naming { return naming{os.Link, renameNew, atomicfile.SyncDir} }
 
 // place makes a new file at path. write writes and syncs it under another name.
 func (n naming) place(path, kind string, write func(temp string) error) error {
@@ -74,15 +75,4 @@ func createTemp(path, kind string) (name string, err error) {
 		return "", err
 	}
 	return temp.Name(), temp.Close()
-}
-
-func syncDir(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be opened for syncing there
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -2,7 +2,7 @@
 //
 // # The directory
 //
-//	lock                              is locked as long as somebody has the directory open
+//	lock                              is locked while a process has the directory open; it holds "sluice keys lock"
 //	JOURNAL/7.2.key                   the key of the second segment of term 7
 //	JOURNAL/kept                      below which segment all keys are destroyed, and but which
 //	JOURNAL/mark                      how far somebody was told
@@ -30,6 +30,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -60,6 +61,9 @@ func Open(path string) (*Holder, error) {
 	if err == nil {
 		err = flock(lock)
 	}
+	if err == nil {
+		_, err = lock.WriteAt([]byte(lockText), 0)
+	}
 	if err != nil {
 		if lock != nil {
 			err = errors.Join(err, lock.Close())
@@ -68,6 +72,9 @@ func Open(path string) (*Holder, error) {
 	}
 	return &Holder{path: path, lock: lock, journals: map[string]*shelf{}}, nil
 }
+
+// lockText is in the lock, so that no program takes the file for one of its own.
+const lockText = "sluice keys lock\n"
 
 // makeFolder makes a directory that is there after a power cut, too.
 func makeFolder(path string) error {
@@ -203,7 +210,7 @@ func (s *shelf) put(of keyholder.Segment, k keyholder.Key) error {
 	case errors.Is(err, keyholder.ErrDestroyed) || !errors.Is(err, keyholder.ErrNoKey):
 		return err
 	}
-	return writeFile(s.file(of), keyFile(s.journal, of, k))
+	return atomicfile.Write(s.file(of), keyFile(s.journal, of, k), atomicfile.Options{Suffix: asNew})
 }
 
 func (s *shelf) get(of keyholder.Segment) (k keyholder.Key, err error) {
@@ -225,7 +232,7 @@ func (s *shelf) keep(below keyholder.Segment, live []keyholder.Segment) error {
 		return nil
 	}
 	next := kept{below, slices.Clone(live)}
-	if err := writeFile(filepath.Join(s.path, keptName), keptFile(s.journal, next)); err != nil {
+	if err := atomicfile.Write(filepath.Join(s.path, keptName), keptFile(s.journal, next), atomicfile.Options{Suffix: asNew}); err != nil {
 		return err
 	}
 	s.kept = next

@@ -266,8 +266,9 @@ func TestADiskThatFails(t *testing.T) {
 	s := keyholder.Segment{Term: 1, Number: 1}
 	must(t, d.Put(t.Context(), name, s, keyholder.Key{1}))
 	folder := filepath.Join(dir, "test-"+name[5:])
-	must(t, os.Mkdir(filepath.Join(folder, "1.2.key.new"), 0o700))
-	must(t, os.Mkdir(filepath.Join(folder, "kept.new"), 0o700))
+	for _, file := range []string{"1.2.key", "kept"} {
+		must(t, os.Symlink(filepath.Join(dir, "nowhere", file), filepath.Join(folder, file)))
+	}
 	if err := d.Put(t.Context(), name, keyholder.Segment{Term: 1, Number: 2}, keyholder.Key{2}); err == nil {
 		t.Error("Put has kept a key where it cannot")
 	}

@@ -103,25 +103,6 @@ func readKept(path, name string) (k kept, err error) {
 	return k, nil
 }
 
-// writeFile makes a file, in place of what was there, that is durable when it has its name.
-func writeFile(path string, content []byte) error {
-	f, err := os.OpenFile(path+asNew, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+asNew, path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
 // shred overwrites a file with zeros, flushes and unlinks it.
 func shred(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

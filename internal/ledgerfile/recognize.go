@@ -1,0 +1,148 @@
+package ledgerfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+)
+
+// head is how many bytes of a file are read to recognize it.
+const head = 4096
+
+// Recognize returns what a file is to a ledger, by its content. Directories, pipes and devices are Unknown, unless they are a journal.
+func Recognize(path string) (Kind, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return Unknown, err
+	case info.Mode()&fs.ModeSocket != 0:
+		return Socket, nil
+	case info.IsDir():
+		return holds(path), nil
+	case !info.Mode().IsRegular():
+		return Unknown, nil
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe since
+	if err != nil {
+		return Unknown, err
+	}
+	defer func() { _ = file.Close() }()
+	begin := make([]byte, head)
+	n, err := io.ReadFull(file, begin)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return Unknown, err
+	}
+	if isDatabase(file) {
+		return Ledger, nil
+	}
+	return recognizeText(begin[:n]), nil
+}
+
+// isDatabase reports whether a file begins as one of bbolt does: with two pages, whose size is the system's, each with the magic
+// number. One of them may be damaged.
+func isDatabase(file io.ReaderAt) bool {
+	const magic, behindHeader = 0xED0CDAED, 16
+	for _, page := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 64 << 10} {
+		b := make([]byte, 4)
+		if _, err := file.ReadAt(b, page+behindHeader); err != nil {
+			return false
+		}
+		if binary.LittleEndian.Uint32(b) == magic || binary.BigEndian.Uint32(b) == magic {
+			return true
+		}
+	}
+	return false
+}
+
+// recognizeText recognizes a file by its first bytes.
+func recognizeText(begin []byte) Kind {
+	begin = bytes.TrimPrefix(begin, []byte("\ufeff"))
+	text := bytes.TrimLeftFunc(begin, unicode.IsSpace)
+	for _, known := range []struct {
+		prefix string
+		kind   Kind
+	}{
+		{"PRIVATE+KEY+", SigningKey},
+		{"sluice_", Token},
+		{strings.TrimSpace(LockText), TokensLock},
+		{"sluice journal ", Journal},
+		{"sluice key ", Keys},
+		{"sluice kept ", Keys},
+		{"sluice mark ", Keys},
+		{"sluice keys lock", Keys},
+	} {
+		if bytes.HasPrefix(text, []byte(known.prefix)) {
+			return known.kind
+		}
+	}
+	switch {
+	case bytes.Contains(begin, []byte("-----BEGIN ")) && bytes.Contains(begin, []byte("PRIVATE KEY-----")), isSecret(begin):
+		return SecretKey
+	case isTokens(text):
+		return Tokens
+	}
+	return Unknown
+}
+
+// LockText is in the lock of a file of tokens, so that it is recognized.
+const LockText = "sluice token lock\n"
+
+// isSecret reports whether a file is a truth or noise key: 32 random bytes, or a line of hexadecimal digits. A text of 32 bytes
+// is not random.
+func isSecret(content []byte) bool {
+	const size, least, most = 32, 32, 2048 // the latter two in digits
+	digits := strings.TrimRight(string(content), "\r\n")
+	if strings.Trim(digits, "0123456789abcdefABCDEF") == "" {
+		return len(digits) >= least && len(digits) <= most && len(digits)%2 == 0
+	}
+	return len(content) == size && !isText(content)
+}
+
+func isText(content []byte) bool {
+	return utf8.Valid(content) && !bytes.ContainsFunc(content, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
+}
+
+// isTokens reports whether a text begins as a file of tokens does.
+func isTokens(text []byte) bool {
+	in := json.NewDecoder(bytes.NewReader(text))
+	for _, want := range []json.Token{json.Delim('{'), "tokens"} {
+		if got, err := in.Token(); err != nil || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// holds returns what a directory is to a ledger: a journal, the keys of journals, or nothing.
+func holds(path string) Kind {
+	dir, err := os.Open(path)
+	if err != nil {
+		return Unknown
+	}
+	defer func() { _ = dir.Close() }()
+	const most = 1000 // a journal has few segments
+	names, _ := dir.Readdirnames(most)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".segment") && !slices.Contains([]string{"kept", "mark", "lock"}, name) {
+			continue
+		}
+		at := filepath.Join(path, name)
+		if info, err := os.Lstat(at); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if found, err := Recognize(at); err == nil && (found == Journal || found == Keys) {
+			return found
+		}
+	}
+	return Unknown
+}

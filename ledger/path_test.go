@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A ledger opened by a link, or by a relative path, has its journal beside the real file, wherever the process goes.
+func TestOpen_ResolvesThePath(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "etc", "elsewhere"), 0o700))
+	must(t, os.Symlink("../real.db", filepath.Join(dir, "etc", "panel.db")))
+	for _, at := range [][2]string{{"panel.db", "etc"}, {"real.db", "."}} {
+		name, in := at[0], at[1]
+		t.Chdir(filepath.Join(dir, in))
+		if in == "etc" {
+			must(t, Create(name, CreateOptions{})) // a dangling link: its target is created
+		}
+		l, err := Open(name, Options{})
+		must(t, err)
+		t.Chdir(filepath.Join(dir, "etc", "elsewhere"))
+		must(t, l.DefineQuestion(t.Context(), in, Question{Name: name, Values: []string{"yes", "no"}}))
+		if _, err := os.Stat(filepath.Join(dir, "real.db.journal")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "etc", "panel.db.journal")); err == nil {
+			t.Error("the journal is beside the link")
+		}
+		must(t, l.Compact(t.Context(), nil))
+		must(t, l.Close())
+	}
+	if info, err := os.Lstat(filepath.Join(dir, "etc", "panel.db")); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info, err)
+	}
+}
+
+// A link that leads to another file is a replacement, as a file that takes its place is.
+func TestOpen_NoticesALinkThatLeadsElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	path, other, link := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db"), filepath.Join(dir, "link")
+	must(t, errors.Join(Create(path, CreateOptions{}), Create(other, CreateOptions{}), os.Symlink("a.db", link)))
+	l, err := Open(link, Options{})
+	must(t, err)
+	defer l.Close()
+	must(t, errors.Join(os.Remove(link), os.Symlink("b.db", link)))
+	err = l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: []string{"yes", "no"}})
+	if !errors.Is(err, ErrReplaced) {
+		t.Error(err)
+	}
+}
+
+func TestNewFile_RefusesThePathsOfALedger(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "l.db"), filepath.Join(dir, "link")
+	must(t, errors.Join(Create(path, CreateOptions{}), os.Symlink("l.db", link)))
+	l, err := Open(path, Options{})
+	must(t, err)
+	defer l.Close()
+	for _, to := range []string{"", path, link, path + ".journal", path + ".key", path + ".sock"} {
+		if _, err := l.Backup(t.Context(), to, nil); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Backup to %q: %v", to, err)
+		}
+	}
+	for _, to := range []string{"", path + ".journal", path + ".tokens"} {
+		if err := Create(to, CreateOptions{}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Create of %q: %v", to, err)
+		}
+	}
+}
