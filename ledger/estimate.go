@@ -41,24 +41,14 @@ type Estimate struct {
 	N        int64           `json:"n"`        // objects counted
 	Values   []ValueEstimate `json:"values"`   // in the order of the question's
 	Levels   []LevelCount    `json:"levels"`   // by rising ε
-	Method   string          `json:"method"`   // how levels are combined: MethodLevel, MethodStratified or MethodPooled
-	Covers   string          `json:"covers"`   // what intervals are about: CoversPanel or CoversPopulation
+	Method   string          `json:"method"`   // how levels are combined: "level" if there is one alone, "stratified" if each counts in proportion to its objects, "pooled" if by precision
+	Covers   string          `json:"covers"`   // what intervals are about: "panel", the shares among the objects counted, or "population", those of which the objects are a random sample
 	// Disagreement is a p-value, where there are several levels: the probability that levels differ as much or more if the
 	// level of an object is independent of its value. It is 1 if there are too few responses for a test. See
 	// [estimate.Disagreement].
 	Disagreement *float64 `json:"disagreement,omitempty"`
 	Event        uint64   `json:"event"` // the last one that all this counts; of a recount, the last before it began
 }
-
-// The methods of an [Estimate], and what its intervals cover.
-const (
-	MethodLevel      = "level"      // from a single level
-	MethodStratified = "stratified" // each level counts in proportion to its objects
-	MethodPooled     = "pooled"     // levels count by precision
-
-	CoversPanel      = "panel"      // the shares among the objects counted: only the noise is random
-	CoversPopulation = "population" // the shares in a population of which the objects are a random sample
-)
 
 // ValueEstimate is the estimated share of one value; see [estimate.Frequency].
 type ValueEstimate struct {
@@ -113,22 +103,22 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	if len(counts) == 0 {
 		return Estimate{}, fmt.Errorf("question %q: %w", r.Question, ErrNoResponses)
 	}
-	out := Estimate{Question: r.Question, Method: MethodLevel, Covers: CoversPanel, Event: last}
+	out := Estimate{Question: r.Question, Method: "level", Covers: "panel", Event: last}
 	for _, level := range counts {
 		out.N += level.Objects
 		out.Levels = append(out.Levels, LevelCount{level.Epsilon, level.Objects})
 	}
 	if r.Population {
-		out.Covers = CoversPopulation
+		out.Covers = "population"
 	}
 	found, p, err := shares.Of(q, estimate.Options{Confidence: r.Confidence, Pool: r.Pool, Population: r.Population}, counts)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if len(counts) > 1 {
-		out.Method, out.Disagreement = MethodStratified, &p
+		out.Method, out.Disagreement = "stratified", &p
 		if r.Pool {
-			out.Method = MethodPooled
+			out.Method = "pooled"
 		}
 	}
 	out.Values = make([]ValueEstimate, len(found))

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -257,6 +258,41 @@ func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
 			})
 			settle(true, func(c *event.Settled) { c.Final = false })
 			settle(false, func(*event.Settled) {})
+		})
+	}
+}
+
+// Of a mechanism of its own, a question may have two responses that no true value and no draw lead to together.
+func TestVerify_ResponsesThatExcludeEachOther_IsFound(t *testing.T) {
+	var m Mechanism // b and c become y at the lower level, always
+	must(t, m.UnmarshalJSON([]byte(`{"family":{
+		"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
+		"channels":[[["1","0"],["0","1"],["0","1"]]]},"outputs":[["x","y"],["a","b","c"]]}`)))
+	at := m.Family.Epsilons()
+	for name, one := range map[string]struct {
+		higher, lower int
+		forged        bool
+	}{
+		"a and x": {0, 0, false}, "a and y": {0, 1, true}, "b and x": {1, 0, true}, "c and x": {2, 0, true}, "c and y": {2, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := inMemory(t, Options{})
+			define(t, l, Question{Name: "f", Values: []string{"u", "v"}, Encoding: Finite, Mechanism: &m})
+			enroll(t, l, "f", "30", "ann")
+			respond := func(level, output int, how event.Method, forged bool) {
+				t.Helper()
+				wantUnwritable(t, l, forged, func(s *state.State) []event.Change {
+					end := settledAs(s, event.RaiseRequest("f", at[level], false, []string{"ann"}, false), func(c *event.Settled) {
+						c.Key, c.Alone, c.Object = fmt.Sprint("level ", level), true, "ann"
+						c.Counts[verdictOf(how)] = 1
+					})
+					return []event.Change{
+						&event.Released{Object: "ann", Question: 1, Epsilon: at[level], Response: event.Response{Value: event.Value{Index: output}, Method: how}}, end,
+					}
+				})
+			}
+			respond(1, one.higher, event.MethodRaise, false)
+			respond(0, one.lower, event.MethodDegrade, one.forged)
 		})
 	}
 }

@@ -129,7 +129,7 @@ func (r estimateResult) Table(w io.Writer) {
 		fmt.Fprintf(w, "%s%d at ε=%s", separator(i), level.N, level.Epsilon)
 	}
 	fmt.Fprintln(w)
-	if r.Covers == ledger.CoversPopulation {
+	if r.Covers == "population" {
 		fmt.Fprintln(w, "The intervals are for a population of which these people are a random sample.")
 	} else {
 		fmt.Fprintln(w, "The intervals are for these people; --population is for a larger group that they represent.")
@@ -148,7 +148,7 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	if r.Disagreement == nil {
 		return
 	}
-	pooled := r.Method == ledger.MethodPooled
+	pooled := r.Method == "pooled"
 	if pooled {
 		fmt.Fprintf(w, "The levels are pooled by precision, which assumes that a person's ε is independent of the value.")
 	} else {

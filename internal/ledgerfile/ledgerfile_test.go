@@ -34,7 +34,7 @@ func TestRecognize(t *testing.T) {
 		"PRIVATE+KEY+sluice-1+2+x\n": SigningKey, "\ufeff PRIVATE+KEY+x": SigningKey,
 		random: SecretKey, strings.Repeat("0a", 32) + "\n": SecretKey,
 		"-----BEGIN EC PRIVATE KEY-----\n": SecretKey,
-		"{\n \"tokens\": []}":             Tokens, `{"tokens":null}`: Tokens,
+		"{\n \"tokens\": []}":              Tokens, `{"tokens":null}`: Tokens,
 		"sluice_abc": Token, LockText: TokensLock, "sluice journal 1": Journal, "sluice mark 1": Keys,
 		"": Unknown, "id,v\na,yes\n": Unknown, strings.Repeat("text", 8): Unknown, strings.Repeat("0a", 8): Unknown,
 		`{"sale":1}`: Unknown, `["tokens"]`: Unknown, "sluice-1a2b3c4d\n5\n": Unknown,

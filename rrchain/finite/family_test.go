@@ -388,3 +388,31 @@ func TestFamilyIsForSeveralGoroutines(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// Two responses can occur together if the channel between their levels leads from one to the other.
+func TestCanOccur_ResponsesThatExcludeEachOther_IsFalse(t *testing.T) {
+	var f Family // b and c become y, always
+	if err := f.UnmarshalJSON([]byte(`{"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
+		"channels":[[["1","0"],["0","1"],["0","1"]]]}`)); err != nil {
+		t.Fatal(err)
+	}
+	at := f.Epsilons()
+	for higher, leads := range [][2]bool{{true, false}, {false, true}, {false, true}} {
+		for lower, want := range leads {
+			if got := f.CanOccur(rrchain.Level{Epsilon: at[0], Response: lower}, rrchain.Level{Epsilon: at[1], Response: higher}); got != want {
+				t.Errorf("outputs %d and %d: %v, want %v", higher, lower, got, want)
+			}
+		}
+	}
+	for name, pair := range map[string][2]rrchain.Level{
+		"the wrong order":     {{Epsilon: at[1], Response: 0}, {Epsilon: at[0], Response: 0}},
+		"one level twice":     {{Epsilon: at[0], Response: 0}, {Epsilon: at[0], Response: 0}},
+		"no output":           {{Epsilon: at[0], Response: 2}, {Epsilon: at[1], Response: 0}},
+		"a negative output":   {{Epsilon: at[0], Response: 0}, {Epsilon: at[1], Response: -1}},
+		"no level of the two": {{}, {Epsilon: at[1], Response: 0}},
+	} {
+		if f.CanOccur(pair[0], pair[1]) {
+			t.Errorf("%s: possible", name)
+		}
+	}
+}

@@ -720,10 +720,10 @@ func (one moveEstimate) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	want := ledger.Estimate{Question: q.Name, Method: ledger.MethodLevel, Covers: ledger.CoversPanel, Event: uint64(len(g.paper.log))}
+	want := ledger.Estimate{Question: q.Name, Method: "level", Covers: "panel", Event: uint64(len(g.paper.log))}
 	shares, p := sharesOf(g, q, counts)
 	if len(counts) > 1 {
-		want.Method, want.Disagreement = ledger.MethodStratified, &p
+		want.Method, want.Disagreement = "stratified", &p
 	}
 	for i, s := range shares {
 		want.Values = append(want.Values, ledger.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})

@@ -275,8 +275,8 @@ type Settled struct {
 
 // Wanted is the question, by number, and the ε at which a request wants responses.
 type Wanted struct {
-	Question uint32
-	Epsilon  privacy.Epsilon
+	Question uint32          // 0 for none
+	Epsilon  privacy.Epsilon // above 0
 }
 
 // SweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The refused

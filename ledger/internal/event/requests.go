@@ -68,12 +68,12 @@ func SweepRequest(question string) Identity {
 
 // PanelRequest is a request for an answer about a panel.
 type PanelRequest struct {
-	Question, Query string
-	Epsilon         privacy.Epsilon
+	Question, Query string          // the question by its name, and the query as the host wrote it
+	Epsilon         privacy.Epsilon // above 0
 	// Panel stands for the objects that the request names: their sum, or [PanelSum.Partly] of it if the
 	// request is partial. It is not used if All is set.
 	Panel        PanelSum
-	All, Partial bool
+	All, Partial bool // about all objects of the question; without those that are refused
 }
 
 // Identity returns the identity of the request. In place of the objects it contains their sum, since an

@@ -163,7 +163,7 @@ func (p *bars) title() string {
 // caption says what the bars are, and what is left out.
 func (p *bars) caption() string {
 	covers := "these people"
-	if p.whole.Covers == ledger.CoversPopulation {
+	if p.whole.Covers == "population" {
 		covers = "a population that they represent"
 	}
 	lines := []string{"share, %", "", fmt.Sprintf("The thin lines are %.4g %% intervals for %s.", 100*p.confidence, covers)}
