@@ -60,7 +60,7 @@ func spared() map[string]string {
 		"bbolt.(*DB).init < bbolt.Open":                        "bolt.open flushes the whole file behind it",
 		"bolt.open < bolt.(*Store).filled":                     "it is for files that were there before",
 		"bolt.open < bolt.openExisting":                        "a ledger commits before anything depends on what was there",
-		"bolt.syncDir < bolt.(*Store).replace":                 "it is to find out whether that works",
+		"atomicfile.SyncDir < bolt.(*Store).replace":           "it is to find out whether that works",
 		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm": "a ledger opens its copy before it gets its name, which flushes it",
 		"bolt.(*Store).filled < bolt.(*Store).copyRecords":     "the same",
 	}

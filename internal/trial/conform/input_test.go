@@ -18,11 +18,11 @@ const mostOfAName = 256
 // Invariant 11 for what callers pass in: absurd names and sizes give ErrInvalid, and change nothing.
 
 func goodNames() []string {
-	return []string{"a", strings.Repeat("a", mostOfAName), strings.Repeat("é", mostOfAName/2), " ", "null", "\u00a0", "\U0010ffff", `"`, `\`, "'; DROP TABLE objects; --", "../../etc/passwd", "q", "n"}
+	return []string{"a", strings.Repeat("a", mostOfAName), strings.Repeat("é", mostOfAName/2), "null", `"`, `\`, "'; DROP TABLE objects; --", "../../etc/passwd", "q", "n"}
 }
 
 func badNames() []string {
-	return []string{"", strings.Repeat("a", mostOfAName+1), strings.Repeat("é", mostOfAName/2) + "x", "a\x00", "\x00", "a\nb", "\t", "\x1b[31m", "\x7f", "\u0085", "\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("x", 1<<20)}
+	return []string{"", " ", "\u00a0", "\U0010ffff", strings.Repeat("a", mostOfAName+1), strings.Repeat("é", mostOfAName/2) + "x", "a\x00", "\x00", "a\nb", "\t", "\x1b[31m", "\x7f", "\u0085", "\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("x", 1<<20)}
 }
 
 // nameFields are the fields that take a name, each as a call that uses it.

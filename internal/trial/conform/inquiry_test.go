@@ -236,16 +236,15 @@ func testAnswerRefusesWhatCannotBe(t *kit.T) {
 		return kit.Inquire(t, "1", "majority:yes", "1", kit.Ballots(), "ann", "bob")
 	}
 	for name, spoil := range map[string]func(*ledger.AnswerRequest){
-		"no key":          func(r *ledger.AnswerRequest) { r.Key = "" },
-		"no ε":            func(r *ledger.AnswerRequest) { r.Epsilon = kit.Eps(t, "0") },
-		"no query":        func(r *ledger.AnswerRequest) { r.Query = "" },
-		"unknown value":   func(r *ledger.AnswerRequest) { r.Query = "majority:maybe" },
-		"nobody":          func(r *ledger.AnswerRequest) { r.Objects = []string{} },
-		"neither":         func(r *ledger.AnswerRequest) { r.Objects = nil },
-		"both":            func(r *ledger.AnswerRequest) { r.All = true },
-		"twice":           func(r *ledger.AnswerRequest) { r.Objects = []string{"ann", "ann"} },
-		"a label unknown": func(r *ledger.AnswerRequest) { r.Truth = ledger.TruthOf("secret") },
-		"no source":       func(r *ledger.AnswerRequest) { r.Truth = nil },
+		"no key":        func(r *ledger.AnswerRequest) { r.Key = "" },
+		"no ε":          func(r *ledger.AnswerRequest) { r.Epsilon = kit.Eps(t, "0") },
+		"no query":      func(r *ledger.AnswerRequest) { r.Query = "" },
+		"unknown value": func(r *ledger.AnswerRequest) { r.Query = "majority:maybe" },
+		"nobody":        func(r *ledger.AnswerRequest) { r.Objects = []string{} },
+		"neither":       func(r *ledger.AnswerRequest) { r.Objects = nil },
+		"both":          func(r *ledger.AnswerRequest) { r.All = true },
+		"twice":         func(r *ledger.AnswerRequest) { r.Objects = []string{"ann", "ann"} },
+		"no source":     func(r *ledger.AnswerRequest) { r.Truth = nil },
 		"too few truths": func(r *ledger.AnswerRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, nil }
 		},

@@ -89,7 +89,7 @@ func (f *fair) visit(i int) error {
 		}
 		return f.pardon(err)
 	default:
-		_, err := f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 10_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
+		_, err := f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 10_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
 		return f.pardon(err)
 	}
 }
@@ -401,7 +401,7 @@ func testForgettingAtTheFair(t *kit.T) {
 				_, err = f.ledger.Capture(f.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 			}
 		case n < 80:
-			_, err = f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 1_000_000), Objects: o.Objects, Partial: true, Truth: f.truth})
+			_, err = f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 1_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
 		case n < 85:
 			_, err = f.ledger.Advance(f.Context(), ledger.AdvanceRequest{Key: key, Truth: f.truth})
 		default:

@@ -77,13 +77,13 @@ func testASweepGoesOnWithoutAKey(t *kit.T) {
 	for _, year := range []string{"2025", ""} {
 		l := house.Open(t, ledger.Options{NoiseKey: kit.NoiseKeys(year)})
 		kit.Define(t, l, kit.Vote())
-		kit.EnrollUnder(t, l, "vote", timed, "9", "of "+year)
+		kit.EnrollUnder(t, l, "vote", timed, "9", "of <"+year+">")
 		kit.Must(t, l.Close())
 	}
 	l := house.Open(t, ledger.Options{})
 	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: ledger.TruthOf("yes")})
 	kit.Must(t, err)
-	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of 2025" || one.Refused[0].Reason != ledger.NoNoiseKey {
+	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of <2025>" || one.Refused[0].Reason != ledger.NoNoiseKey {
 		t.Errorf("%+v", one)
 	}
 	kit.WantClean(t, l, ledger.VerifyRequest{})

@@ -193,7 +193,7 @@ func testWhatIsNotProvenToBeLessNeedsConsent(t *kit.T) {
 		"a market for nothing":  {policy.Policy{}, kit.Market(t, "2")},
 		"another buyer":         {kit.Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), kit.Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
 		"earlier":               {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: kit.Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: kit.Eps(t, "1")})},
-		"nobody knows":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.7", 999_999_937), unlock("0.3", 333_333_001))},
+		"nobody knows":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.69", 999_999_937), unlock("0.31", 333_333_001))},
 		"nobody knows, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "0.2")}))},
 	} {
 		t.Run(name, func(t *kit.T) {

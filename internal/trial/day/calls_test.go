@@ -27,6 +27,7 @@ type reply struct {
 	N      int
 	Result json.RawMessage
 	Err    string
+	Closed uint64 // the number of the reservation that was granted, if it is not open any more
 }
 
 // day is a host's day: its calls, one after the other, each at its own minute. What it calls for depends on
@@ -102,7 +103,11 @@ func (d *day) call(n int) (result any, err error) {
 		return nil, d.ledger.Forget(ctx, key, guest)
 	case pick < 60:
 		r, err := d.ledger.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(40)) * time.Minute, Partial: some})
-		if err == nil {
+		var closed *ledger.ReservationError
+		if errors.As(err, &closed) {
+			r.Number = closed.Number
+		}
+		if err == nil || closed != nil {
 			d.reserved[n] = r
 		}
 		return r, err
@@ -183,7 +188,10 @@ func (d *day) live(before map[int]reply, tell func(reply)) {
 		}
 		result, err := d.call(n)
 		one := reply{N: n}
-		if err != nil {
+		var closed *ledger.ReservationError
+		if errors.As(err, &closed) && told {
+			one.Closed = closed.Number
+		} else if err != nil {
 			one.Err = err.Error()
 		}
 		if one.Result, err = json.Marshal(result); err != nil {

@@ -84,6 +84,10 @@ func liveAndDie(t *testing.T, path string, round int, told map[int]reply) (throu
 			t.Fatalf("the host says %s", line)
 		}
 		if old, known := told[one.N]; known {
+			var granted ledger.Reservation
+			if one.Closed != 0 && json.Unmarshal(old.Result, &granted) == nil && granted.Number == one.Closed {
+				continue // the reservation is not open any more, and says so
+			}
 			if one.Err != "" || !bytes.Equal(one.Result, old.Result) {
 				t.Fatalf("call %d came to\n%s\nand after a crash to\n%s %s", one.N, old.Result, one.Result, one.Err)
 			}

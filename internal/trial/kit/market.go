@@ -27,7 +27,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 // EnrollUnder enrols objects in a question under a policy, each with the same cap.
 func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
-	key := fmt.Sprintf("enrol in %.40s %.40q %d under %.60s", question, objects[0], len(objects), p)
+	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})
 	Must(t, err)
 }

@@ -106,18 +106,18 @@ func errands(t testing.TB) []errand {
 			return l.Reserve(ctx, ledger.ReserveRequest{Key: key(n), Order: order(n), For: time.Hour})
 		}, true},
 		{"Commit", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			r, err := l.Reserve(context.Background(), ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			number, err := reserved(l, ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
 			if err != nil {
 				return nil, err
 			}
-			return l.Capture(ctx, ledger.CaptureRequest{Key: key(n), Reservation: r.Number, Truth: truths})
+			return l.Capture(ctx, ledger.CaptureRequest{Key: key(n), Reservation: number, Truth: truths})
 		}, true},
 		{"Cancel", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			r, err := l.Reserve(context.Background(), ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			number, err := reserved(l, ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
 			if err != nil {
 				return nil, err
 			}
-			return none(l.Cancel(ctx, key(n), r.Number))
+			return none(l.Cancel(ctx, key(n), number))
 		}, true},
 		{"Advance", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			if _, err := l.Enroll(context.Background(), ledger.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
@@ -289,4 +289,14 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 		}
 		wantClean(t, l)
 	}
+}
+
+// reserved returns the number of a reservation, whatever has become of it since.
+func reserved(l *ledger.Ledger, r ledger.ReserveRequest) (uint64, error) {
+	made, err := l.Reserve(context.Background(), r)
+	var closed *ledger.ReservationError
+	if errors.As(err, &closed) {
+		return closed.Number, nil
+	}
+	return made.Number, err
 }
