@@ -199,6 +199,7 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 					if what == "object" {
 						end.Counts[roster.EnrolledNow] = 1
 					}
+					identifyChange(end, made(name), nil)
 					return []event.Change{made(name), end}, nil
 				})
 				return err

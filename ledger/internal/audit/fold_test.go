@@ -36,10 +36,9 @@ func newKept(t *testing.T) *kept {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	created := event.Created{Currency: "USD"}
 	k := &kept{about: event.About{Created: created, At: at}}
-	settled := func(key string, first uint64, object string, counts event.Counts) *event.Settled {
-		form := event.NewForm(key).Finish()
+	settled := func(key string, id event.Identity, first uint64, object string, counts event.Counts) *event.Settled {
 		return &event.Settled{
-			Key: key, Digest: form.Digest, Marks: form.Marks, First: first, Through: first - 1, Final: true,
+			Key: key, Digest: id.Digest, Marks: id.Marks, First: first, Through: first - 1, Final: true,
 			Counts: counts, Alone: object != "", Object: object,
 		}
 	}
@@ -55,9 +54,9 @@ func newKept(t *testing.T) *kept {
 		q := vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}
 		for _, request := range [][]event.Change{
 			{&created},
-			{&event.QuestionDefined{Number: 1, Question: q}, settled("define", 2, "", event.Counts{})},
-			{&event.Enrolled{Object: "ann", Question: 1, Cap: epsilon(t, "1")}, settled("enroll", 4, "ann", event.Counts{1})},
-			{released(t, "0.5"), settled("raise", 6, "ann", event.Counts{1})},
+			{&event.QuestionDefined{Number: 1, Question: q}, settled("define", event.DefineRequest(q, ""), 2, "", event.Counts{})},
+			{&event.Enrolled{Object: "ann", Question: 1, Cap: epsilon(t, "1")}, settled("enroll", event.NewForm("enroll").Finish(), 4, "ann", event.Counts{1})},
+			{released(t, "0.5"), settled("raise", event.RaiseRequest("vote", epsilon(t, "0.5"), false, []string{"ann"}, false), 6, "ann", event.Counts{1})},
 		} {
 			if _, _, err := fold.Record(s, request); err != nil {
 				return err

@@ -34,7 +34,7 @@ func whole(s *state.State, c event.Change) (history.Detail, error) {
 	}
 	switch c := c.(type) {
 	case *event.PolicyDefined:
-		p, err := policy.Parse([]byte(c.JSON)) // not the state's, which has computed steps: events are compared by their fields
+		p, err := s.Policy(c.Number)
 		return history.PolicyDefined{Policy: p}, err
 	case *event.Enrolled:
 		return enrolled(s, c)
