@@ -32,7 +32,8 @@ const (
 
 // Policy is the ceiling of a chain as a function of time and of the buyers it has served, and the
 // terms on which it is for sale. Values are immutable and safe for concurrent use; compare them with
-// [Policy.Equal], not with ==. The zero value is no policy at all (see [Policy.IsZero]); its ceiling
+// [Policy.Equal], not with ==, nor with reflect.DeepEqual, which also sees steps that are computed when
+// they are first needed. The zero value is no policy at all (see [Policy.IsZero]); its ceiling
 // is ε = 0.
 type Policy struct {
 	_    [0]func() // two equal policies may be two nodes: == must not compile
