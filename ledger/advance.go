@@ -454,7 +454,7 @@ func (x *sweep) result(ctx context.Context, done batch.Outcome) (AdvanceResult, 
 				Refused: one.Refusals, Unlisted: int(one.Refused) - len(one.Refusals),
 			}
 			if faults := x.faults[number]; faults != nil {
-				told.TruthChanged, told.TruthInvalid = faults.Changed(one.Refusals), faults.Invalid(one.Refusals)
+				told.TruthChanged, told.TruthInvalid = faults.Among(one.Refusals)
 			}
 			out.Questions = append(out.Questions, told)
 		}

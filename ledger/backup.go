@@ -21,8 +21,8 @@ type Copied struct {
 
 // Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on. They wait until it is copied if the file outgrows meanwhile the
 // address space reserved for it: four times its size when it was opened, and 4 GiB at least; on Windows and 32-bit systems if it grows at all. The copy is verified
-// ([Ledger.Verify]) before it gets its name, and is on disk when Backup returns. It is made page by page, so its unused pages hold whatever those of
-// the original do, which may be what was forgotten: [Ledger.CompactTo] leaves that out, and takes longer.
+// ([Ledger.Verify]) before it gets its name, and is on disk when Backup returns. It is made page by page; its unused pages are
+// overwritten with zeros, so nothing is in it that was forgotten before. [Ledger.CompactTo] leaves them out, and takes longer.
 //
 // A backup is a ledger of its own, and verified again when it is first opened for writing. Opened instead of the original it is a rollback, which hands out new
 // draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
@@ -36,8 +36,7 @@ func (l *Ledger) Backup(ctx context.Context, path string, progress Progress) (Co
 	return l.copyTo(ctx, path, kv.Pages, progress)
 }
 
-// CompactTo is [Ledger.Backup] record by record: the copy has no unused pages, and nothing in it that was
-// forgotten or replaced.
+// CompactTo is [Ledger.Backup] record by record: the copy is smaller, as it has no unused pages.
 func (l *Ledger) CompactTo(ctx context.Context, path string, progress Progress) (Copied, error) {
 	return l.copyTo(ctx, path, kv.Records, progress)
 }
@@ -58,7 +57,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	}
 	p := copying{told: progress, passes: 2}
 	err = from.CopyTo(ctx, resolved, how, p.read, func(copied string) (err error) {
-		if err := l.closeCopy(copied); err != nil {
+		if err := l.closeCopy(ctx, copied); err != nil {
 			return err
 		}
 		if out, err = verifyCopy(ctx, copied, l.engine.Clock, p.verified); err != nil {
@@ -102,13 +101,16 @@ func (p *copying) tell(done int64) {
 	}
 }
 
-// closeCopy makes a copy of the file whole, so that it names no journal.
-func (l *Ledger) closeCopy(path string) error {
+// closeCopy makes a copy of the file whole, so that it names no journal and holds nothing that was forgotten.
+func (l *Ledger) closeCopy(ctx context.Context, path string) error {
 	s, err := bolt.Open(path, false)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Update(l.engine.Complete), s.Close())
+	if err := errors.Join(s.Update(l.engine.Complete), s.Close()); err != nil {
+		return err
+	}
+	return bolt.EraseUnused(ctx, path)
 }
 
 // verifyCopy verifies a copy that has no name yet.

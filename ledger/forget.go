@@ -23,7 +23,7 @@ import (
 // that others have keep their worth, and what buyers were given stays with them.
 //
 // The bytes are gone from the file's records, and from the journal, which is overwritten, when Forget returns; from the file's unused pages,
-// and from what a crash has left of copies, with the next [Ledger.Compact]. Overwriting binds no solid-state disk and no file system that
+// and from what a crash has left of copies, with the next [Ledger.Compact]. Copies that are made after it ([Ledger.Backup]) have none of them. Overwriting binds no solid-state disk and no file system that
 // copies on write. Copies of the file, and the blocks that a file system has freed, are the host's to clean. If the process dies or the ledger is
 // closed before Forget returns, the person may be forgotten or not: call it again with the same key. What the journal holds then, [Open] destroys.
 //

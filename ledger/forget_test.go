@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,9 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	release(t, l, releaseOf(t, "degrade", object, "0.5"))
 	sell(t, l, purchase(t, "sale", "acme", "2", object, "bob"))
 	sell(t, l, purchase(t, "resale", "beta", "2", object))
-	answerTo(t, l, inquire(t, "query", "majority:yes", "0.25", ballots("bob", object), "bob", object))
+	query := inquire(t, "query", "majority:yes", "0.25", ballots("bob", object), "bob", object)
+	query.AcceptLoss = true
+	answerTo(t, l, query)
 	reserve(t, l, ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
 	refused := order(t, "too much", "9", object, "bob")
 	refused.Partial = true
@@ -119,25 +122,80 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	}
 }
 
-// Without compaction the bytes are in unused pages: this is why there is Compact.
-func TestForgottenBytesAreInNoCopyByRecords(t *testing.T) {
+// Forget leaves the old bytes in unused pages of the file. No copy that is made after it has them.
+func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
 	l := open(t, path, options)
 	secrets := secretsOf(t, l, name)
 	forget(t, l, name)
-	copied := path + ".compact"
-	made, err := l.CompactTo(t.Context(), copied, nil)
+	for what, copyTo := range copiers(l) {
+		t.Run(what, func(t *testing.T) {
+			copied := filepath.Join(t.TempDir(), "copy.db")
+			made, err := copyTo(t.Context(), copied, nil)
+			must(t, err)
+			wantNoSecrets(t, path, copied, secrets)
+			if data := mustRead(t, copied); made.Bytes != int64(len(data)) || made.Events != stats(t, l).Events {
+				t.Errorf("%+v of %d bytes", made, len(data))
+			}
+			wantClean(t, open(t, copied, Options{ReadOnly: true, Now: options.Now}), VerifyRequest{})
+		})
+	}
+}
+
+// If a process dies within Forget, only the journal says that the person is forgotten, and the file still has the records. A copy of both, made
+// by a process that only reads, has them no more.
+func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
+	names := crowd(9)
+	path := votersFile(t, "9", names...)
+	l, f := openHeld(t, path, Options{})
+	for i, name := range names {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+	}
+	must(t, l.engine.Checkpoint())
+	secrets := secretsOf(t, l, names[0])
+	held, forgot := newGate(t), make(chan error, 1)
+	f.hold.Store(held)
+	go func() { forgot <- l.Forget(t.Context(), "forget", names[0]) }()
+	held.wait(t)
+	crashed := left(t, path)
+	held.open()
+	must(t, <-forgot)
+	reader := open(t, crashed, Options{ReadOnly: true})
+	for what, copyTo := range copiers(reader) {
+		t.Run(what, func(t *testing.T) {
+			copied := filepath.Join(t.TempDir(), "copy.db")
+			must(t, second(copyTo(t.Context(), copied, nil)))
+			wantNoSecrets(t, crashed, copied, secrets)
+		})
+	}
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	must(t, err)
-	data, err := os.ReadFile(copied)
-	must(t, err)
+	return data
+}
+
+func copiers(l *Ledger) map[string]func(context.Context, string, Progress) (Copied, error) {
+	return map[string]func(context.Context, string, Progress) (Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
+}
+
+// wantNoSecrets fails unless a file still has some of the secrets, and its copy none.
+func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
+	t.Helper()
+	original, data, old := mustRead(t, path), mustRead(t, copied), 0
 	for _, secret := range secrets {
+		if bytes.Contains(original, secret) {
+			old++
+		}
 		if bytes.Contains(data, secret) {
 			t.Errorf("%x is in the copy", secret)
 		}
 	}
-	if made.Bytes != int64(len(data)) || made.Events != stats(t, l).Events {
-		t.Errorf("%+v of %d bytes", made, len(data))
+	if old == 0 {
+		t.Error("the file itself has none of the bytes: the test shows nothing")
 	}
 }
 

@@ -76,11 +76,11 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	if err != nil {
 		return RaiseResult{}, raise.instead(ctx, err)
 	}
+	changed, invalid := raise.faults.Among(result.Refused)
 	return RaiseResult{
 		Drawn: int(result.Counts[event.Drawn]), Reused: int(result.Counts[event.Reused]), Derived: int(result.Counts[event.Derived]),
-		Refused: result.Refused, Unlisted: result.Left - len(result.Refused), TruthChanged: raise.faults.Changed(result.Refused),
-		TruthInvalid: raise.faults.Invalid(result.Refused),
-		First:        result.First, Last: result.Last,
+		Refused: result.Refused, Unlisted: result.Left - len(result.Refused), TruthChanged: changed, TruthInvalid: invalid,
+		First: result.First, Last: result.Last,
 	}, nil
 }
 
@@ -314,7 +314,7 @@ func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, re
 		o.Refused(observe.Refusal{Question: q.Name, People: refused.ByReason()})
 	}
 	refusal := refused.Error(q)
-	refusal.TruthChanged, refusal.TruthInvalid = faults.Changed(refusal.Refused), faults.Invalid(refusal.Refused)
+	refusal.TruthChanged, refusal.TruthInvalid = faults.Among(refusal.Refused)
 	return refusal
 }
 

@@ -121,7 +121,7 @@ func (x *selling) run(ctx context.Context) (Sale, error) {
 		return Sale{}, x.instead(ctx, err)
 	}
 	sale, err := x.ledger.Sale(context.WithoutCancel(ctx), number) // it is done, whatever has become of ctx
-	sale.TruthChanged, sale.TruthInvalid = x.faults.Changed(sale.Refused), x.faults.Invalid(sale.Refused)
+	sale.TruthChanged, sale.TruthInvalid = x.faults.Among(sale.Refused)
 	return sale, err
 }
 

@@ -15,8 +15,8 @@ A backup is a ledger of its own. Used in place of the original it is a rollback:
 drawn anew, and people give away more than the ledger says. Whoever restores one should verify it against the
 newest checkpoint first ("ledgerctl audit verify --checkpoint").
 
-The copy is made page by page, so that what was forgotten may still be in its unused pages if it still is in those
-of the original; "ledgerctl compact" leaves that out.`,
+The unused pages of the copy are overwritten with zeros: nothing is in it that was forgotten before.
+"ledgerctl compact" leaves these pages out.`,
 		Example: `  ledgerctl backup "/mnt/backup/ledger-$(date +%F).db"`,
 	}, "copying", book.Backup)
 }

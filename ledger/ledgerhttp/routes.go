@@ -83,7 +83,7 @@ func evidenceRoutes() []route {
 		}),
 		post("verify", "/v1/verifications", "Verify the log and what is stored, as far as the word of this server goes", readers, verify).copying(),
 		post("takeOver", "/v1/takeovers", "Take over, as a standby, from the host that has the ledger", []Role{Operator}, takeOver),
-		get("backup", "/v1/backup", "Copy the file, as it is at one instant", readers, []param{flag("compact", "leave out unused pages, which may hold what was forgotten: true or false")}, backup).as("application/octet-stream").copying(),
+		get("backup", "/v1/backup", "Copy the file, as it is at one instant", readers, []param{flag("compact", "leave out unused pages, which are overwritten with zeros otherwise: true or false")}, backup).as("application/octet-stream").copying(),
 	}
 }
 

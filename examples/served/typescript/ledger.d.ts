@@ -1992,7 +1992,7 @@ export interface operations {
     backup: {
         parameters: {
             query?: {
-                /** @description leave out unused pages, which may hold what was forgotten: true or false */
+                /** @description leave out unused pages, which are overwritten with zeros otherwise: true or false */
                 compact?: boolean;
             };
             header?: never;

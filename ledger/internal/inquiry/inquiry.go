@@ -547,7 +547,7 @@ func (x *Inquiry) result(ctx context.Context, settled uint64) (Result, error) {
 		if out.Refused, err = batch.RefusalsOf(s, settled, end); err != nil {
 			return err
 		}
-		out.TruthChanged, out.TruthInvalid = x.faults.Changed(out.Refused), x.faults.Invalid(out.Refused)
+		out.TruthChanged, out.TruthInvalid = x.faults.Among(out.Refused)
 		ev, err := s.Event(end.Answer)
 		if err != nil {
 			return err

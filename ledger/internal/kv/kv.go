@@ -95,7 +95,7 @@ type Copying int
 
 const (
 	// Pages copies the file as it is. It is the fast way. The copy also holds what lies in parts of the
-	// file that are not in use: what was deleted or replaced, and what was never committed.
+	// file that are not in use, what was deleted or replaced, and what was never committed, until these are erased.
 	Pages Copying = iota
 	// Records copies one record after another into a new file. Nothing else is in the copy: neither
 	// what was deleted or replaced, nor a bucket without records.

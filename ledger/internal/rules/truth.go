@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -37,17 +38,35 @@ const NoTruth = -1
 // has no value, one that is not among the question's, or another than the one that the chain is bound to; faults notes which of these.
 // All draws get their true values here.
 func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, who Needy, faults *TruthFaults) ([]int32, error) {
-	numbers, err := l.askHost(ctx, q, truth, who.Names, faults)
+	values, err := l.askHost(ctx, q, truth, who.Names)
 	if err != nil {
 		return nil, err
 	}
+	numbers := make([]int32, len(values))
 	for i, name := range who.Names {
-		if fits := l.fits(q, who.Bonds[i], name, numbers[i]); !fits && numbers[i] != NoTruth {
-			note(&faults.changed, name)
-			numbers[i] = NoTruth
-		}
+		numbers[i] = l.numberOf(q, who.Bonds[i], name, values[i], faults)
 	}
 	return numbers, nil
+}
+
+// numberOf returns the number of a true value, or [NoTruth] if a chain cannot be drawn from it. It takes the same steps whether the value
+// is missing, changed or invalid: the time that a refusal takes must not show which of these it is.
+func (l *Rules) numberOf(q *event.Question, to state.Bond, name, value string, faults *TruthFaults) int32 {
+	number, known := q.Index[cmp.Or(value, q.Values[0])] // a missing value is looked up as well
+	if !known || value == "" {
+		number = NoTruth
+	}
+	why := truthChanged
+	switch fits := l.fits(q, to, name, int32(number)); {
+	case fits:
+		return int32(number)
+	case value == "":
+		why = truthMissing
+	case !known:
+		why = truthInvalid
+	}
+	faults.note(name, why)
+	return NoTruth
 }
 
 // Later notes that a source will tell what it was asked for another time, and is asked on for now.
@@ -103,9 +122,9 @@ func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth 
 	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
 }
 
-// askHost asks the host. A value that is not one of the question's counts as none: what others see of the request must not depend on it, and
+// askHost asks the host. A value that is not one of the question's is no error: what others see of the request must not depend on it, and
 // one wrong value must not stop a request that may leave objects out.
-func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string, faults *TruthFaults) ([]int32, error) {
+func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string) ([]string, error) {
 	if truth == nil {
 		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
 	}
@@ -124,52 +143,58 @@ func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSourc
 	if len(values) != len(objects) {
 		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, errs.ErrTruthSource, len(values), len(objects))
 	}
-	numbers := make([]int32, len(values))
-	for i, value := range values {
-		number, known := q.Index[value]
-		if !known {
-			number = NoTruth
-		}
-		if !known && value != "" {
-			note(&faults.invalid, objects[i])
-		}
-		numbers[i] = int32(number)
-	}
-	return numbers, nil
+	return values, nil
 }
 
-// TruthFaults are the objects of a request whose true values cannot be drawn from: each list has the first MaxPanel names, in order. They
-// are kept apart from what is recorded and from refusals, which say the same as if there were no value. Only the caller gets them.
+// TruthFaults are the objects of a request whose true values cannot be drawn from, the first MaxPanel of them, with the reasons. They
+// are kept apart from what is recorded and from refusals, which are the same whatever the reason. Only the caller gets them.
 type TruthFaults struct {
-	changed []string // the value is another one than that which the chain began with
-	invalid []string // the value is not one of the question's
+	names []string // in order
+	why   []truthFault
 }
 
-// note adds a name to a list.
-func note(names *[]string, name string) {
-	if at, known := slices.BinarySearch(*names, name); !known && at < vocabulary.MaxPanel {
-		*names = slices.Insert(*names, at, name)
+// truthFault is why a chain cannot be drawn from a true value.
+type truthFault uint8
+
+const (
+	truthMissing truthFault = iota // the host has none
+	truthChanged                   // the value is another one than that which the chain began with
+	truthInvalid                   // the value is not one of the question's
+	truthFaults
+)
+
+// note adds an object, or replaces the reason that was noted for it before.
+func (f *TruthFaults) note(name string, why truthFault) {
+	at, known := slices.BinarySearch(f.names, name)
+	switch {
+	case known:
+		f.why[at] = why
+	case at < vocabulary.MaxPanel:
+		f.names, f.why = slices.Insert(f.names, at, name), slices.Insert(f.why, at, why)
 	}
 }
 
-// Changed returns the refused objects whose true value has changed.
-func (f *TruthFaults) Changed(refused []vocabulary.Refusal) []string {
-	return untold(f.changed, refused)
-}
-
-// Invalid returns the refused objects whose true value is not one of the question's.
-func (f *TruthFaults) Invalid(refused []vocabulary.Refusal) []string {
-	return untold(f.invalid, refused)
-}
-
-// untold returns which of the names were refused for want of a true value.
-func untold(names []string, refused []vocabulary.Refusal) (among []string) {
+// Among returns which of the refused objects have a true value that has changed, and which have one that is not the question's. It takes the
+// same steps whatever the reasons are.
+func (f *TruthFaults) Among(refused []vocabulary.Refusal) (changed, invalid []string) {
+	var lists [truthFaults][]string
+	for why := range lists {
+		lists[why] = make([]string, 0, min(len(refused), len(f.names)))
+	}
 	for _, r := range refused {
-		if _, noted := slices.BinarySearch(names, r.Object); noted && r.Reason == vocabulary.NoTruth {
-			among = append(among, r.Object)
+		if at, noted := slices.BinarySearch(f.names, r.Object); noted && r.Reason == vocabulary.NoTruth {
+			lists[f.why[at]] = append(lists[f.why[at]], r.Object)
 		}
 	}
-	return among
+	return orNil(lists[truthChanged]), orNil(lists[truthInvalid])
+}
+
+// orNil returns nil for an empty list.
+func orNil(names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	return names
 }
 
 // Told is what the host said of the true values of some objects, batch by batch in the order of their

@@ -88,7 +88,7 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 		}
 	}
 	if m.free() != noFreeList {
-		err = s.freeList(m.free())
+		err = s.freeList(m.free(), func(uint64) error { return nil })
 	} else if !readOnly { // whoever only reads does not need it
 		err = errors.New("there is none")
 	}
@@ -248,9 +248,9 @@ func (s *pageWalk) claim(first, n uint64) error {
 	return nil
 }
 
-// freeList looks at the list of free pages: none is in use, or named twice. Its head has the number of pages in 2
-// bytes, or if that is not enough 65535, and the number stands before the first of them.
-func (s *pageWalk) freeList(id uint64) error {
+// freeList looks at the list of free pages, and passes each to visit: none is in use, or named twice. Its head has the number of pages
+// in 2 bytes, or if that is not enough 65535, and the number stands before the first of them.
+func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	b, err := s.near(id)
 	if err != nil {
 		return err
@@ -287,7 +287,11 @@ func (s *pageWalk) freeList(id uint64) error {
 		if _, err := io.ReadFull(list, field[:]); err != nil {
 			return err
 		}
-		if err := s.claim(binary.NativeEndian.Uint64(field[:]), 1); err != nil {
+		page := binary.NativeEndian.Uint64(field[:])
+		if err := s.claim(page, 1); err != nil {
+			return err
+		}
+		if err := visit(page); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A refused call takes the same steps whether the true value is missing, changed or invalid: its time must not show which. Steps are counted
+// as allocations, the fewest of some rounds since the runtime makes some, too.
+func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
+	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann", "bob")
+	release(t, l, releaseOf(t, "first", "ann", "1"))
+	calls := map[string]func(truth TruthFunc) error{
+		"Release": func(truth TruthFunc) error {
+			_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "vote", Object: "ann", Epsilon: eps(t, "2"), Truth: truth})
+			return err
+		},
+		"Raise": func(truth TruthFunc) error {
+			r := order(t, "k", "2", "ann")
+			r.Truth = truth
+			_, err := l.Raise(t.Context(), r)
+			return err
+		},
+	}
+	for what, call := range calls {
+		steps := map[string]float64{}
+		for why, value := range map[string]string{"missing": "", "changed": "no", "invalid": "MAYBE"} {
+			truth := truthsOf(map[string]string{"ann": value})
+			if r := refusals(t, call(truth)); len(r) != 1 || r[0].Reason != NoTruth {
+				t.Fatalf("%s: %+v", why, r)
+			}
+			for range 5 {
+				n := testing.AllocsPerRun(20, func() { _ = call(truth) })
+				if before, counted := steps[why]; !counted || n < before {
+					steps[why] = n
+				}
+			}
+		}
+		if steps["changed"] != steps["missing"] || steps["invalid"] != steps["missing"] {
+			t.Errorf("%s: %s", what, fmt.Sprint(steps))
+		}
+	}
+}
