@@ -47,7 +47,7 @@ func TestDamagedFile(t *testing.T) {
 		{"budget", "--question", "vote"}, {"quote", "--buyer", "acme", "--question", "vote", "--epsilon", "1"}, {"sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1"},
 		{"advance"}, {"epoch", "7", "--question", "vote"}, {"withdraw", "7"}, {"audit", "verify"}, {"audit", "checkpoint"},
 		{"statement", "make", "7", "--out", filepath.Join(t.TempDir(), "s.json")}, {"receipt", "make", "1", "--out", filepath.Join(t.TempDir(), "r.json")},
-		{"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}, {"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--truth", people},
+		{"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}, {"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--accept-loss", "--truth", people},
 	}
 	whole, err := os.ReadFile(db)
 	if err != nil {
