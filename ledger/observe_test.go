@@ -85,7 +85,7 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	release(t, l, releaseOf(t, "between", crowd(1)[0], "1.5"))
 	seen.wantWork(t, "releases", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 1, "degrade": 1, "insert": 1}, Charged: 1})
 
-	answer := AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), Truth: TruthOf("yes")}
+	answer := AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), Truth: TruthOf("yes"), AcceptLoss: true}
 	_, err := l.Answer(t.Context(), answer)
 	must(t, err)
 	seen.wantWork(t, "an answer", observe.Commit{Requests: 1, Draws: map[string]uint64{"fresh": 1}, Charged: 1})
