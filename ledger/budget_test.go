@@ -110,7 +110,7 @@ func (b *bazaar) act() {
 	case 5:
 		_, err = l.Reserve(ctx, ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
 	case 6:
-		_, err = l.Answer(ctx, AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, Truth: truth})
+		_, err = l.Answer(ctx, AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, AcceptLoss: true, Truth: truth})
 	case 7:
 		if b.random.IntN(4) == 0 {
 			err = l.Withdraw(ctx, b.key(), b.some()[0])
@@ -580,7 +580,7 @@ func (b *bazaar) requests(untold string) []request {
 			return int(r.Objects), err
 		}},
 		{"answer", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
-			r, err := l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
+			r, err := l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: names, Partial: partial, AcceptLoss: true, Truth: truth})
 			return int(r.Objects), err
 		}},
 	}

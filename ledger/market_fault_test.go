@@ -187,7 +187,6 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 			return append(all(objects, "yes"), "yes"), nil
 		},
 		"nothing": func(context.Context, []string) ([]string, error) { return nil, nil },
-		"unknown": func(_ context.Context, objects []string) ([]string, error) { return all(objects, "perhaps"), nil },
 		"panicking": func(context.Context, []string) ([]string, error) {
 			panic(errPanicked)
 		},
@@ -198,7 +197,7 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 func wantBadSource(t *testing.T, kind string, err error) {
 	t.Helper()
 	wantErr(t, err, map[string]error{"failing": errDisk, "slow": context.DeadlineExceeded, "late": context.DeadlineExceeded, "panicking": errPanicked,
-		"too few": ErrInvalid, "too many": ErrInvalid, "nothing": ErrInvalid, "unknown": ErrInvalid}[kind])
+		"too few": ErrInvalid, "too many": ErrInvalid, "nothing": ErrInvalid}[kind])
 }
 
 // With any source that fails, nothing changes, and the key is still free.

@@ -41,7 +41,7 @@ func drawings() map[string]drawing {
 			return s.Refused, s.TruthInvalid, [3]any{s.Objects, s.Price, s.Refund}, err
 		}, either},
 		"Answer": {func(t *testing.T, l *Ledger, partial bool, truth TruthFunc) ([]Refusal, []string, any, error) {
-			r, err := l.Answer(t.Context(), AnswerRequest{Key: "k", Question: "vote", Query: "winner", All: true, Epsilon: eps(t, "0.5"), Partial: partial, Truth: truth})
+			r, err := l.Answer(t.Context(), AnswerRequest{Key: "k", Question: "vote", Query: "winner", All: true, Epsilon: eps(t, "0.5"), Partial: partial, AcceptLoss: true, Truth: truth})
 			return r.Refused, r.TruthInvalid, r.Objects, err
 		}, either},
 		"Advance": {func(t *testing.T, l *Ledger, _ bool, truth TruthFunc) ([]Refusal, []string, any, error) {

@@ -105,7 +105,7 @@ func (w *disturber) act(ctx context.Context) {
 			_, err = w.l.Capture(ctx, CaptureRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
 		}
 	case 7:
-		_, err = w.l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, Truth: TruthOf("yes")})
+		_, err = w.l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, AcceptLoss: true, Truth: TruthOf("yes")})
 	case 8:
 		err = w.l.Withdraw(ctx, key, name)
 	case 9, 10:

@@ -188,7 +188,7 @@ func NewLedger(path, own string) (string, error) {
 		return "", &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
 	journal := Companion(resolved, Journal)
-	if _, err := os.Lstat(journal); err == nil {
+	if _, err := os.Stat(journal); err == nil { // a link that leads to nothing yet is where the journal is to be
 		return "", fmt.Errorf("%w: %s may hold what another ledger has committed last: move it with the file that it belongs to, or remove it if there is no such file",
 			fs.ErrExist, journal)
 	}
