@@ -11,7 +11,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
-	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -31,9 +30,6 @@ func (x *Inquiry) refuseLoss(s *state.State, names []string, at time.Time) error
 	}
 	x.Desk.Engine.Log.Info().Str("key", x.Request.Key).Str("question", x.Question.Name).Str("epsilon", x.Request.Epsilon.String()).
 		Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")
-	if o := x.Desk.Engine.Observer; o != nil {
-		o.Refused(observe.Refusal{Question: x.Question.Name})
-	}
 	return &vocabulary.DisplacedError{Question: x.Question.Name, Displaced: lost}
 }
 
