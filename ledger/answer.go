@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -9,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/inquiry"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -78,6 +80,9 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 		return AnswerResult{}, err
 	}
 	result, err := x.Run(ctx)
+	if o := l.engine.Observer; o != nil && errors.As(err, new(*DisplacedError)) {
+		o.Refused(observe.Refusal{Question: x.Question.Name})
+	}
 	return AnswerResult(result), err
 }
 

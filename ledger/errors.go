@@ -15,7 +15,7 @@ var (
 	// ErrInvalid says that a request cannot be right, whatever the state of the ledger. The text says
 	// what is wrong with it.
 	ErrInvalid = errs.ErrInvalid
-	// ErrTruthSource says that the host's source of true values returned what cannot be right. It is an
+	// ErrTruthSource says that the host's source of true values returned more or fewer values than it was asked for. It is an
 	// ErrInvalid that is not the request's fault. What the source itself returns as an error is passed on.
 	ErrTruthSource = errs.ErrTruthSource
 	// ErrNoCap says that an enrolment gives no cap, and that somebody in it is new to the ledger. It is an ErrInvalid.

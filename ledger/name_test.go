@@ -199,8 +199,9 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 					if what == "object" {
 						end.Counts[roster.EnrolledNow] = 1
 					}
-					identifyChange(end, made(name), nil)
-					return []event.Change{made(name), end}, nil
+					change := made(name)
+					identifyChange(end, change, nil)
+					return []event.Change{change, end}, nil
 				})
 				return err
 			}()

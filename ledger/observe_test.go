@@ -181,6 +181,10 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")})
 			return err
 		}, map[vocabulary.Reason]uint64{vocabulary.CapDiffers: 2}},
+		"an answer that takes levels on offer off the market": {func() error {
+			_, err := l.Answer(t.Context(), AnswerRequest{Key: "d", Question: "vote", Query: "plurality", Epsilon: eps(t, "0.5"), Objects: names[:3], Truth: TruthOf("yes")})
+			return err
+		}, map[vocabulary.Reason]uint64{}},
 		"what cannot be right": {func() error {
 			_, err := l.Release(t.Context(), releaseOf(t, "", names[0], "1"))
 			return err

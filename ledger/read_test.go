@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -116,7 +115,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	}
 	got := events(t, l)
 	for i := range max(len(got), len(want)) {
-		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {
+		if i >= len(got) || i >= len(want) || !isSame(got[i], want[i]) {
 			t.Fatalf("event %d of %d is\n%+v\nwant\n%+v", i+1, len(got), got[i:], want[i:])
 		}
 	}
@@ -144,7 +143,7 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 			{Question: "smoker", Epoch: 1, Ceiling: eps(t, "3"), Levels: []LevelState{}},
 		},
 	}
-	if !reflect.DeepEqual(got, want) {
+	if !isSame(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
 	for _, name := range []string{"an", "ann b"} { // neighbours among the keys

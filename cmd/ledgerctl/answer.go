@@ -97,10 +97,13 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 		Objects: panel, All: panel == nil, Partial: f.partial, AcceptLoss: f.acceptLoss,
 	}
 	if f.quote {
-		return a.quoteAnswer(cmd.Context(), request)
+		return a.quoteAnswer(cmd.Context(), f, request)
 	}
 	out := answerResult{Question: f.question, Query: f.query, Key: key}
 	err = a.with(cmd.Context(), writing, func(l book) error {
+		if err := f.checkPeople(cmd.Context(), l, panel); err != nil {
+			return err
+		}
 		request.Truth = f.Source(a.Files, l, f.partial).Ask
 		out.AnswerResult, err = l.Answer(cmd.Context(), request)
 		a.WarnTruths(out.TruthChanged, out.TruthInvalid)
@@ -111,6 +114,11 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) error {
 	}
 	out.Refused, out.Sums = append([]ledger.Refusal{}, out.Refused...), vocabulary.SumRefusals(out.Refused)
 	return a.PrintDone(fmt.Sprintf("the answer is event %d", out.Event), key, out)
+}
+
+// checkPeople refuses a file none of whose people takes part.
+func (f *answerFlags) checkPeople(ctx context.Context, l book, panel []string) error {
+	return f.Columns.CheckPeople(ctx, l, f.objects, f.question, panel)
 }
 
 type answerResult struct {
@@ -133,9 +141,12 @@ func (r answerResult) Table(w io.Writer) {
 }
 
 // quoteAnswer says what an answer would cost.
-func (a *app) quoteAnswer(ctx context.Context, r ledger.AnswerRequest) error {
+func (a *app) quoteAnswer(ctx context.Context, f *answerFlags, r ledger.AnswerRequest) error {
 	out := answerQuoteResult{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, partial: r.Partial, accepted: r.AcceptLoss}
 	err := a.with(ctx, reading, func(l book) error {
+		if err := f.checkPeople(ctx, l, r.Objects); err != nil {
+			return err
+		}
 		quote, err := l.QuoteAnswer(ctx, r)
 		out.Objects, out.Charge, out.Anew, out.Held = quote.Objects, quote.Charge, quote.Anew, quote.Held
 		out.Displaced, out.currency = append([]ledger.Displaced{}, quote.Displaced...), l.About().Currency

@@ -75,6 +75,9 @@ func (a *app) budget(cmd *cobra.Command, f *budgetFlags, c csv.Columns) error {
 	r.Objects, r.All = people, people == nil
 	out := budgetResult{Skipped: skipped}
 	err = a.with(cmd.Context(), reading, func(l book) error {
+		if err := c.CheckPeople(cmd.Context(), l, f.objects, f.question, people); err != nil {
+			return err
+		}
 		out.Budget, err = l.Budget(cmd.Context(), r)
 		out.currency = l.About().Currency
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
@@ -15,8 +16,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// estimateFlags are the flags of estimate.
+type estimateFlags struct {
+	ledger.EstimateRequest
+	columns       csv.Columns
+	objects, plot string
+}
+
 func (a *app) estimateCommand() *cobra.Command {
-	request, plot := ledger.EstimateRequest{}, ""
+	f := &estimateFlags{}
+	request := &f.EstimateRequest
 	cmd := &cobra.Command{
 		Use:   "estimate",
 		Short: "Estimate the true shares of a question's values",
@@ -30,14 +39,18 @@ than others. A test of that is printed as "disagreement", a p-value; below 0.01 
 The intervals cover the shares among these people (the panel): only the noise in the responses is random. With
 --population they cover the shares in a larger population of which these people are a random sample.
 
+With --objects, only the people of a file count. Choose them without regard to their responses: an estimate of those who
+answered "yes" says nothing. It reads all responses, so it is for a ledger in a file.
+
 With --plot the shares are drawn as well, as bars with intervals: for each value one bar for each ε at which
 there are responses, the higher the darker.`,
 		Example: `  ledgerctl estimate --question vote
   ledgerctl estimate --question vote --population --confidence 0.99
+  ledgerctl estimate --question vote --objects women.csv
   ledgerctl estimate --question vote --plot vote.svg`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, request, plot) }),
+		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
@@ -45,29 +58,46 @@ there are responses, the higher the darker.`,
 	flags.Float64Var(&request.Confidence, "confidence", 0.95, "the `PROBABILITY` with which the intervals are to hold the true shares")
 	flags.BoolVar(&request.Pool, "pool", false, "weigh responses at several ε by precision: right only if a person's ε is independent of the value")
 	flags.BoolVar(&request.Population, "population", false, "let the intervals cover a population of which the people are a random sample")
-	flags.StringVar(&plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
+	flags.StringVar(&f.plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
+	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
+	f.columns.IDFlags(flags)
 	files.Mark(flags, files.Writes, files.ByName, "plot")
+	files.Mark(flags, files.Reads, files.ByName, "objects")
 	require(cmd, "question")
 	a.completeLevels(cmd)
 	return cmd
 }
 
-func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string) error {
+func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
+	r := f.EstimateRequest
 	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
 		return fault.Usage("", "--epsilon must be above 0")
 	}
 	if !(r.Confidence > 0 && r.Confidence < 1) {
 		return fault.Usage("", "--confidence must be between 0 and 1")
 	}
-	drawn, err := picture.New(a.Files, "--plot", path)
+	people, err := csv.Panel(cmd.Context(), a.Files, f.objects, f.columns)
+	if err != nil {
+		return err
+	}
+	if people != nil {
+		if a.remote.Address != "" {
+			return fault.Usage("leave out --objects, or use --db where the file is", "--objects is for a ledger in a file: behind an address estimates are of all people")
+		}
+		r.Include = among(people)
+	}
+	drawn, err := picture.New(a.Files, "--plot", f.plot)
 	if err != nil {
 		return err
 	}
 	defer drawn.Discard()
 	var out estimateResult
 	err = a.with(cmd.Context(), reading, func(l book) error {
+		if err := f.columns.CheckPeople(cmd.Context(), l, f.objects, f.Question, people); err != nil {
+			return err
+		}
 		e, err := l.Estimate(cmd.Context(), r)
 		if err != nil {
 			return err
@@ -79,6 +109,18 @@ func (a *app) estimate(cmd *cobra.Command, r ledger.EstimateRequest, path string
 		return err
 	}
 	return a.Print(out)
+}
+
+// among returns a function that reports whether an object is one of these.
+func among(people []string) func(string) bool {
+	set := make(map[string]struct{}, len(people))
+	for _, object := range people {
+		set[object] = struct{}{}
+	}
+	return func(object string) bool {
+		_, is := set[object]
+		return is
+	}
 }
 
 type estimateResult struct {

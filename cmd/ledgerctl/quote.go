@@ -39,6 +39,11 @@ func (f *orderFlags) order(a *app, cmd *cobra.Command, c csv.Columns) (o ledger.
 	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil}, skipped, err
 }
 
+// checkPeople refuses a file none of whose people takes part.
+func (f *orderFlags) checkPeople(cmd *cobra.Command, l book, c csv.Columns, o ledger.Order) error {
+	return c.CheckPeople(cmd.Context(), l, f.objects, o.Question, o.Objects)
+}
+
 func (a *app) quoteCommand() *cobra.Command {
 	f := &orderFlags{}
 	c := &csv.Columns{}
@@ -74,6 +79,9 @@ func (a *app) quote(cmd *cobra.Command, f *orderFlags, c csv.Columns) error {
 	}
 	out := quoteResult{Skipped: skipped}
 	err = a.with(cmd.Context(), reading, func(l book) error {
+		if err := f.checkPeople(cmd, l, c, order); err != nil {
+			return err
+		}
 		out.Quote, err = l.Quote(cmd.Context(), order)
 		return atLevels(cmd.Context(), l, order.Question, order.Epsilon, err)
 	})

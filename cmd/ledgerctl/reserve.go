@@ -59,6 +59,9 @@ func (a *app) reserve(cmd *cobra.Command, f *reserveFlags, c csv.Columns) error 
 	}
 	out := reserveResult{Skipped: skipped}
 	err = a.with(cmd.Context(), writing, func(l book) error {
+		if err := f.checkPeople(cmd, l, c, r.Order); err != nil {
+			return err
+		}
 		out.Reservation, err = l.Reserve(cmd.Context(), r)
 		return fault.WithKey(r.Key, fault.Refusal(atLevels(cmd.Context(), l, r.Question, r.Epsilon, err), f.partial))
 	})

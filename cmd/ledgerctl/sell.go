@@ -130,6 +130,9 @@ func (a *app) sell(cmd *cobra.Command, f *sellFlags) error {
 	}
 	defer work.discard()
 	err = work.open(cmd.Context(), a, func(l book) error {
+		if err := f.checkPeople(cmd, l, f.Columns, request.Order); err != nil {
+			return err
+		}
 		request.Truth = f.Source(a.Files, l, f.partial).Ask
 		err := work.sell(cmd.Context(), a, l, request)
 		a.WarnTruths(work.sale.TruthChanged, work.sale.TruthInvalid)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -70,11 +71,15 @@ func (a *app) terms(cmd *cobra.Command, f *termsFlags) error {
 	if out.Key, err = keyOr(cmd, f.key); err != nil {
 		return err
 	}
-	objects, err := a.readObjects(cmd.Context(), &f.enrollFlags, &out.Skipped, csv.Values{})
+	values := csv.Values{}
+	objects, err := a.readObjects(cmd.Context(), &f.enrollFlags, &out.Skipped, values)
 	if err != nil {
 		return err
 	}
 	err = a.with(cmd.Context(), writing, func(l book) error {
+		if err := errors.Join(f.columns.CheckPeople(cmd.Context(), l, f.objects, f.question, objects), values.Check(cmd.Context(), l, f.objects, f.question)); err != nil {
+			return err
+		}
 		shown, progress := a.progress("changing")
 		defer shown.Clear()
 		done, err := l.ChangeTerms(cmd.Context(), ledger.ChangeTermsRequest{

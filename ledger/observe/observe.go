@@ -15,7 +15,8 @@ import (
 type Observer interface {
 	// Committed is told each commit once it is durable. What a standby folds was committed elsewhere, and is told there.
 	Committed(Commit)
-	// Refused is told each request that is refused because of the people in it. Requests that cannot be right, or come too late,
+	// Refused is told each request that is refused because of the people in it, or because it would take levels on offer off the
+	// market. Requests that cannot be right, or come too late,
 	// are no refusals: their callers get other errors. One that was decided in a commit that fails is told all the same.
 	Refused(Refusal)
 	// Audited is told each audit when it ends.
@@ -40,7 +41,7 @@ type Commit struct {
 // Refusal is a request that was refused as a whole.
 type Refusal struct {
 	Question string                       // by name
-	People   map[vocabulary.Reason]uint64 // who stood in its way, by reason
+	People   map[vocabulary.Reason]uint64 // who stood in its way, by reason; none if levels on offer did
 }
 
 // Audit is a log that was folded again, and compared with what is stored.

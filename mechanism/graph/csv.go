@@ -302,7 +302,7 @@ func openCSV(r io.Reader, name string, columns ...string) (*csvFile, error) {
 	for _, column := range columns {
 		place := slices.Index(f.row, column)
 		if place < 0 {
-			return nil, f.fault("", "no column %q", column)
+			return nil, f.fault("", "no column %q; the header has %s", column, f.titles())
 		}
 		if slices.Contains(f.row[place+1:], column) {
 			return nil, f.fault("", "two columns %q", column)
@@ -310,6 +310,19 @@ func openCSV(r io.Reader, name string, columns ...string) (*csvFile, error) {
 		f.columns = append(f.columns, place)
 	}
 	return f, nil
+}
+
+// titles returns the columns of the header, which has been read, for an error: the first 20, and 40 bytes of each.
+func (f *csvFile) titles() string {
+	const most, longest = 20, 40
+	var titles []string
+	for _, title := range f.row[:min(len(f.row), most)] {
+		titles = append(titles, fmt.Sprintf("%.*q", longest, title))
+	}
+	if more := len(f.row) - most; more > 0 {
+		titles = append(titles, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(titles, ", ")
 }
 
 // next reads a row. It returns false at the end of the file and after an error.

@@ -76,10 +76,10 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"", edges, InputError{File: "nodes", Line: 1, Reason: "no header row"}},
 		{"\uFEFF", edges, InputError{File: "nodes", Line: 1, Reason: "no header row"}},
 		{nodes, "", InputError{File: "edges", Line: 1, Reason: "no header row"}},
-		{"ID,color\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"`}},
-		{"id,colour\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "color"`}},
+		{"ID,color\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"; the header has "ID", "color"`}},
+		{"id,colour\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "color"; the header has "id", "colour"`}},
 		{"id,color,id\n", edges, InputError{File: "nodes", Line: 1, Reason: `two columns "id"`}},
-		{nodes, "source,to\n", InputError{File: "edges", Line: 1, Reason: `no column "target"`}},
+		{nodes, "source,to\n", InputError{File: "edges", Line: 1, Reason: `no column "target"; the header has "source", "to"`}},
 		{nodes, "target,source,target\n", InputError{File: "edges", Line: 1, Reason: `two columns "target"`}},
 		{"id,color\na,blue\n\n,red\n", edges, InputError{File: "nodes", Line: 4, Reason: "a vertex without an id"}},
 		{"id,color\na,blue\na,red\n", edges, InputError{File: "nodes", Line: 3, Vertex: "a", Reason: "the id is given twice"}},
@@ -149,7 +149,7 @@ func TestReadGiven(t *testing.T) {
 	}
 	for text, want := range map[string]InputError{
 		"":                                {File: "boundary", Line: 1, Reason: "no header row"},
-		"id,color\n":                      {File: "boundary", Line: 1, Reason: `no column "probability"`},
+		"id,color\n":                      {File: "boundary", Line: 1, Reason: `no column "probability"; the header has "id", "color"`},
 		"id,color,probability\nd,red,1\n": {File: "boundary", Line: 2, Vertex: "d", Reason: "the id is not among the nodes"},
 		"id,color,probability\na,red,1\na,red,1\n":    {File: "boundary", Line: 3, Vertex: "a", Reason: "the id is given twice"},
 		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the colour is none of the nodes"},

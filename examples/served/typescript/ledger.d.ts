@@ -1035,18 +1035,27 @@ export interface components {
             proof: string[];
         };
         Delivery: {
+            encoding: string;
             epsilon: string;
             erased?: boolean;
             /** Format: int64 */
             event: number;
             method: string;
             object: string;
+            /** Format: double */
+            p?: number;
             /** Format: int64 */
             price: number;
+            /** Format: double */
+            q?: number;
             question: string;
             response: string;
             /** Format: int64 */
+            sale: number;
+            /** Format: int64 */
             sold: number;
+            /** Format: int64 */
+            values: number;
         };
         Difference: {
             /** Format: int64 */
@@ -1056,7 +1065,6 @@ export interface components {
             question?: string;
             text: string;
         };
-        Done: Record<string, never>;
         Displaced: {
             epsilon: string;
             /** Format: int64 */
@@ -1065,6 +1073,7 @@ export interface components {
             /** Format: int64 */
             revenue: number;
         };
+        Done: Record<string, never>;
         EarlierEpoch: {
             answered: string;
             /** Format: int64 */
@@ -1130,9 +1139,13 @@ export interface components {
             question: string;
         };
         Estimate: {
+            covers: string;
+            /** Format: double */
+            disagreement?: number;
             /** Format: int64 */
             event: number;
             levels: components["schemas"]["LevelCount"][];
+            method: string;
             /** Format: int64 */
             n: number;
             question: string;
@@ -1341,7 +1354,7 @@ export interface components {
              * @description The most that was to be paid.
              */
             max_price?: number;
-            /** @description What is wrong with a new name. */
+            /** @description What is wrong with a name. */
             name?: components["schemas"]["Name"];
             /** @description Whose true values the request needs. */
             needs?: components["schemas"]["Need"][];
@@ -2260,6 +2273,10 @@ export interface operations {
                 epsilon?: string;
                 /** @description that of the intervals, such as 0.95 */
                 confidence?: number;
+                /** @description combine levels by precision, which assumes that the ε of an object is independent of its value: true or false */
+                pool?: boolean;
+                /** @description let intervals cover the shares in a population of which the objects are a random sample: true or false */
+                population?: boolean;
             };
             header?: never;
             path?: never;

@@ -187,6 +187,27 @@ func testEstimatesCountTheCurrentEpoch(t *kit.T) {
 	}
 }
 
+// How levels are combined, and what intervals cover, is the caller's choice.
+func TestEstimate_PoolAndPopulation_AreUsed(t *testing.T) {
+	kit.Anywhere(t, testEstimatePoolAndPopulationAreUsed)
+}
+
+func testEstimatePoolAndPopulationAreUsed(t *kit.T) {
+	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "9", "ann", "bob")
+	kit.Release(t, l, kit.ReleaseOf(t, "1", "ann", "1"))
+	kit.Release(t, l, kit.ReleaseOf(t, "2", "bob", "0.5"))
+	for _, c := range []struct {
+		pool, population bool
+		method, covers   string
+	}{{false, false, "stratified", "panel"}, {true, false, "pooled", "panel"}, {false, true, "stratified", "population"}} {
+		got, err := l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Pool: c.pool, Population: c.population})
+		kit.Must(t, err)
+		if got.Method != c.method || got.Covers != c.covers {
+			t.Errorf("%+v: %s, %s", c, got.Method, got.Covers)
+		}
+	}
+}
+
 // The calendar goes on, for the new value as for the old one; and whoever withdraws and is back goes on with the epoch.
 func TestTheCalendarReleasesInTheNewEpoch(t *testing.T) {
 	kit.Anywhere(t, testTheCalendarReleasesInTheNewEpoch)

@@ -42,7 +42,7 @@ func New() *Metrics {
 		draws:    counters("sluice_draws_total", "Responses and answers that were drawn. The methods raise and fresh take true values, degrade and insert none.", "method"),
 		resold:   counter("sluice_resales_total", "Responses that were sold again, without any draw."),
 		charged:  counter("sluice_epsilon_charged_total", "The sum of what people were charged, as ε in nats."),
-		refusals: counter("sluice_refused_requests_total", "Requests that were refused as a whole, because of the people in them."),
+		refusals: counter("sluice_refused_requests_total", "Requests that were refused as a whole, because of the people in them or of levels on offer that would be lost."),
 		refused:  counters("sluice_refusing_people_total", "People because of whom requests were refused as a whole, by reason.", "reason"),
 		leftOut:  counters("sluice_left_out_people_total", "People whom requests have left out, by reason.", "reason"),
 		audits:   counters("sluice_audits_total", "Audits of the whole log, by result: sound, problems, or failed when they could not be carried out.", "result"),

@@ -38,13 +38,13 @@ type Columns struct {
 
 // Flags adds the flags that name the columns. What the column of values is for is given.
 func (c *Columns) Flags(flags *pflag.FlagSet, value string) {
-	c.idFlag(flags)
+	c.IDFlags(flags)
 	flags.StringVar(&c.value, "value-column", "", value)
 }
 
-// idFlag adds the flags that say who is meant. A flag that was forgotten must not draw from somebody else: rows are
+// IDFlags adds the flags that say who is meant. A flag that was forgotten must not draw from somebody else: rows are
 // numbered only when that is asked for.
-func (c *Columns) idFlag(flags *pflag.FlagSet) {
+func (c *Columns) IDFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ID, "id-column", "id", "the `COLUMN` with the object's id")
 	flags.BoolVar(&c.byRow, "id-rows", false, "the object's id is the number of its row, from 1, and no column")
 	flags.StringVar(&c.prefix, "id-prefix", "", "with --id-rows: the `PREFIX` of the ids, which row 1 makes PREFIX1, so that rows of other files are other people")

@@ -29,6 +29,35 @@ func Panel(ctx context.Context, s *files.Files, path string, c Columns) (people 
 	return people, err
 }
 
+// Budgets is a ledger that counts the people who take part in a question.
+type Budgets interface {
+	// Budget is as [ledger.Ledger] has it.
+	Budget(ctx context.Context, r ledger.BudgetRequest) (ledger.Budget, error)
+}
+
+// CheckPeople returns an error if none of the people in a file is enrolled in the question: the column is probably not that of the ids, and
+// its cells may be true values. The error has none of them. To be of use it must come before a request that prints or records whom it
+// refuses. It reports no other fault: what hinders the check hinders the request, too, or is a token that may not ask.
+func (c Columns) CheckPeople(ctx context.Context, l Budgets, path, question string, people []string) error {
+	const most = 1000 // in a call: mostly the first of them has somebody
+	if path == "" {
+		return nil
+	}
+	for some := range slices.Chunk(people, most) {
+		b, err := l.Budget(ctx, ledger.BudgetRequest{Question: question, Objects: some})
+		allUnknown := func(r ledger.RefusalSum) bool { return r.Reason == ledger.NotEnrolled && r.Count == uint64(len(some)) }
+		if err != nil || !slices.ContainsFunc(b.Refused, allUnknown) {
+			return nil
+		}
+	}
+	what := fmt.Sprintf("the ids in column %q", c.ID)
+	if c.byRow {
+		what = "the numbers of its rows"
+	}
+	return fault.Input(`do --id-column or --id-rows mean their ids? "ledgerctl enroll" adds people to a question`,
+		"%s: %s: none of them (%d) is enrolled in question %q; they are not shown, because they may be true values", path, what, len(people), question)
+}
+
 // CheckStdin refuses to read two files from standard input.
 func CheckStdin(objects, truth string) error {
 	if objects == "-" && truth == "-" {

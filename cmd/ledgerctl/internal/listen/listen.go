@@ -106,8 +106,8 @@ func (s Secrets) config(ctx context.Context, f *files.Files) (*tls.Config, error
 }
 
 // Unix listens on a Unix socket that only its owner may connect to, from the first moment on: it is made in a directory that no
-// other user can enter, and then moved to its path. The socket that a dead server left there is replaced; any other is an error.
-// Of two servers that start at one path at the same time, one gets it.
+// other user can enter, and then moved to its path. The socket that a dead server left there is replaced; any other is an error,
+// and so is a link, which is neither followed nor replaced. Of two servers that start at one path at the same time, one gets it.
 func Unix(path string) (net.Listener, error) {
 	l, err := unix(path)
 	var classed *fault.Fault

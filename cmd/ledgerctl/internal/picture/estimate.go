@@ -3,6 +3,7 @@ package picture
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
@@ -76,6 +77,10 @@ func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledg
 	for _, at := range shown {
 		r.Epsilon = at.Epsilon
 		level, err := l.Estimate(ctx, r)
+		if r.Include != nil && errors.Is(err, ledger.ErrNoResponses) { // all there are of other people
+			p.recorded--
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
