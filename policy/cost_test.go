@@ -152,3 +152,30 @@ func BenchmarkHalvingLine(b *testing.B) {
 		r.line()
 	}
 }
+
+func BenchmarkHardest(b *testing.B) {
+	hard := func(i int) Policy {
+		return parsed(b, fmt.Sprintf(`{"kind":"sum","of":[{"kind":"unlock","total":"1","orders":%d},{"kind":"unlock","total":"1","orders":%d},{"kind":"fixed","ceiling":"0"}]}`,
+			1_000_000_000-i, 999_999_000+i))
+	}
+	p, q := hard(0), hard(1)
+	for b.Loop() {
+		c := comparison{from: instantOf(at(0)), left: maxWork}
+		_ = c.ceilings(p.node, q.node)
+	}
+}
+
+func BenchmarkPairs(b *testing.B) {
+	long := longPolicies(1000)
+	other := longPolicies(999)
+	for kind, text := range long {
+		for less, t2 := range other {
+			b.Run(kind+"-"+less, func(b *testing.B) {
+				p, q := parsed(b, text), parsed(b, t2)
+				for b.Loop() {
+					_ = AtMost(p, q, at(0))
+				}
+			})
+		}
+	}
+}
