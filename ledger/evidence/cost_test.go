@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -254,6 +256,44 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 			})
 		},
 	}
+	all["enrolled in questions with long names"] = func(n int) []Detail {
+		return repeat(20*n, nil, func(i int) []Detail {
+			name := fmt.Sprintf("%0*d", names.MaxBytes, i)
+			return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, &Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
+		})
+	}
+	all["refused at length"] = func(n int) []Detail {
+		why := strings.Repeat("\x01", vocabulary.MaxWhy) // each is six bytes of JSON
+		return repeat(50*n, []Detail{question, enrolled}, func(int) []Detail {
+			return []Detail{&ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}}}
+		})
+	}
+	all["forgotten in many questions"] = func(n int) []Detail {
+		var chains []ForgottenChain
+		begin := repeat(50*n, nil, func(i int) []Detail {
+			name := fmt.Sprint("q", i)
+			chains = append(chains, ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
+			return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}}
+		})
+		begin = append(begin, &Forgotten{Object: "ann", Chains: chains})
+		return repeat(50*n, begin, func(i int) []Detail { return []Detail{&Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}} })
+	}
+	all["holdings under long policies"] = func(n int) []Detail {
+		p := policyOf(t, kindsOfPolicies()["steps"](0))
+		reserved := &Reserved{Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime}
+		return repeat(2*n, []Detail{question, &PolicyDefined{Number: 1, Policy: *p}, &BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
+			func(int) []Detail { return []Detail{&Held{Sale: 1, Object: "ann", Policy: p}} })
+	}
+	all["levels of one mechanism"] = func(n int) []Detail {
+		m := manyLevels(t, 60)
+		return repeat(n, []Detail{&QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
+			epoch := []Detail{&EpochBegun{Object: "ann", Question: "q"}}
+			for level, epsilon := range slices.Backward(m.Family.Epsilons()) {
+				epoch = append(epoch, &Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
+			}
+			return epoch
+		})
+	}
 	for kind, text := range kindsOfPolicies() {
 		number := func(n int) int { return max(2, 20*n*150/len(text(0))) }
 		all["policies of kind "+kind] = func(n int) []Detail {
@@ -287,6 +327,25 @@ func manyOutputs(t testing.TB) *vocabulary.Mechanism {
 	}
 	m := &finite.Family{}
 	must(t, json.Unmarshal([]byte(`{"levels":[[[`+strings.Join(rows[0], ",")+`],[`+strings.Join(rows[1], ",")+`]]],"channels":[]}`), m))
+	return event.NameOutputs(&vocabulary.Mechanism{Family: m})
+}
+
+// manyLevels is a mechanism of two inputs, two outputs, and many levels.
+func manyLevels(t testing.TB, levels int) *vocabulary.Mechanism {
+	t.Helper()
+	symmetric := func(over, under int) string { // the matrix that keeps its input with (over+under)/2·under
+		same, other := fmt.Sprintf(`"%d/%d"`, under+over, 2*under), fmt.Sprintf(`"%d/%d"`, under-over, 2*under)
+		return "[[" + same + "," + other + "],[" + other + "," + same + "]]"
+	}
+	var all, channels []string
+	for k := 1; k <= levels; k++ {
+		all = append(all, symmetric(k, levels+1))
+		if k > 1 {
+			channels = append(channels, symmetric(k-1, k))
+		}
+	}
+	m := &finite.Family{}
+	must(t, json.Unmarshal([]byte(`{"levels":[`+strings.Join(all, ",")+`],"channels":[`+strings.Join(channels, ",")+`]}`), m))
 	return event.NameOutputs(&vocabulary.Mechanism{Family: m})
 }
 
@@ -450,6 +509,22 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 		}
 	}
 	t.Errorf("20,000 levels take %v, 80,000 take %v", small, large)
+}
+
+// A proof of any number of hashes is read and refused at once.
+func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
+	h := newHostileHost(t)
+	wantLinear(t, "proof", func(n int) []byte {
+		st, err := ReadStatement(h.statement([]Detail{&Withdrawn{Object: "ann"}}))
+		must(t, err)
+		st.Proof = make([]tlog.Hash, 1000*n)
+		data, err := json.Marshal(st)
+		must(t, err)
+		return data
+	}, func(data []byte) bool {
+		st, err := ReadStatement(data)
+		return err == nil && !st.Verify(h.keys).OK()
+	})
 }
 
 func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
