@@ -290,7 +290,7 @@ type SweptCount struct {
 type Counts [3]uint64
 
 // MaxNoiseKeys is the largest number of noise keys of a ledger. The name of a new one is compared with those of all before.
-const MaxNoiseKeys = 256
+const MaxNoiseKeys = 1024
 
 // NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is the one.
 type NoiseKeySet struct {
