@@ -681,8 +681,8 @@ func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 	if !strings.Contains(err.Error(), "no more are possible") {
 		t.Error(err)
 	}
-	must(t, openMemory(t, s, Options{NoiseKey: noiseKeys(name(event.MaxNoiseKeys / 2))}).Close())
 	wantErr(t, set(event.MaxNoiseKeys+1, event.MaxNoiseKeys+1), ErrCorrupt)
+	must(t, openMemory(t, s, Options{NoiseKey: noiseKeys(name(event.MaxNoiseKeys / 2))}).Close())
 }
 
 // A file that claims more noise keys than it has is damaged, and takes no memory.
