@@ -23,6 +23,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -650,6 +651,38 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 			wantForged(t, follow(one.forged), one.why)
 		})
 	}
+}
+
+// A ledger with as many noise keys as there can be opens with any of them, and with no other. No log has more.
+func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
+	s := &kvtest.Memory{}
+	begin(t, s)
+	name := func(i int) string { return fmt.Sprint("key ", i) }
+	set := func(from, to int) error {
+		return s.Update(func(w kv.Writer) error {
+			st, err := state.Begin(w, epoch())
+			if err != nil {
+				return err
+			}
+			st.Salts = steadySalts(2)
+			var changes []event.Change
+			for i := from; i <= to; i++ {
+				changes = append(changes, &event.NoiseKeySet{Number: uint32(i), Name: name(i), Check: rules.NoiseCheck(theNoiseKey(name(i)))})
+			}
+			if _, _, err := fold.Record(st, changes); err != nil {
+				return err
+			}
+			return fold.Flush(st)
+		})
+	}
+	must(t, set(1, event.MaxNoiseKeys))
+	_, err := openStore(s, Options{NoiseKey: noiseKeys("new")})
+	wantErr(t, err, ErrInvalid)
+	if !strings.Contains(err.Error(), "no more are possible") {
+		t.Error(err)
+	}
+	wantErr(t, set(event.MaxNoiseKeys+1, event.MaxNoiseKeys+1), ErrCorrupt)
+	must(t, openMemory(t, s, Options{NoiseKey: noiseKeys(name(event.MaxNoiseKeys / 2))}).Close())
 }
 
 // A file that claims more noise keys than it has is damaged, and takes no memory.

@@ -40,11 +40,11 @@ func AtMost(p, q Policy, from time.Time) error {
 	return nil
 }
 
-// The ceilings of parts that a comparison computes are bounded by the length of both policies, and to a millisecond or so: a change of
-// terms is a short event, and each may be between two other policies.
+// What a comparison computes is bounded by the length of both policies, and to a fifth of a millisecond or so: a change of terms is a short event,
+// and each may be between two other policies. The unit is the ceiling of one part, about 10 ns.
 const (
-	workPerByte = 64
-	maxWork     = 1 << 17
+	workPerByte = 32
+	maxWork     = 1 << 14
 )
 
 // comparison is what AtMost knows of its question.
@@ -59,7 +59,7 @@ type comparison struct {
 
 // ceilings returns nil if the ceiling of p is never above that of q.
 func (c *comparison) ceilings(p, q *node) error {
-	if p.text == q.text {
+	if p.text == q.text || !q.timed && !q.ordered && !q.limit.Less(p.limit) {
 		return nil
 	}
 	if whole, ok := q.rule.(combined); ok && whole.name == "min" {
@@ -224,10 +224,11 @@ func (t timeline) lineAt(memory *[]step, orders uint64) []step {
 	return *memory
 }
 
-// cost returns how many ceilings of parts lineAt computes, about; a sixteenth for each step that is there already.
+// cost returns how many ceilings of parts lineAt computes, about, and what it takes to walk along the steps; half as much for steps that are
+// there already.
 func (t timeline) cost() int {
 	if t.byOrders == nil {
-		return 1 + t.steps/16
+		return 1 + t.steps/2
 	}
-	return len(t.instants) * t.policies
+	return 1 + len(t.instants)*(1+2*t.policies)
 }

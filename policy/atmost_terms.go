@@ -47,23 +47,35 @@ func checkHolders(p, q *Terms) error {
 
 // checkBuyers returns an error if p may be bought by somebody who may not buy q.
 func checkBuyers(p, q *Terms) error {
-	for _, name := range p.buyers {
-		if !q.Allows(name) {
-			return fmt.Errorf("buyer %.40q might not buy", name)
-		}
+	name, found := firstOf(p.buyers, true, q.barred)
+	if !found && len(q.buyers) > 0 {
+		name, found = firstOf(p.buyers, false, q.buyers)
 	}
-	if len(p.buyers) > 0 {
+	switch {
+	case found:
+		return fmt.Errorf("buyer %.40q might not buy", name)
+	case len(p.buyers) > 0:
 		return nil
-	}
-	if len(q.buyers) > 0 {
+	case len(q.buyers) > 0:
 		return errors.New("only some buyers might buy, and now everybody may")
 	}
-	for _, name := range q.barred {
-		if !listed(p.barred, name) {
-			return fmt.Errorf("buyer %.40q was barred", name)
-		}
+	if name, found = firstOf(q.barred, false, p.barred); found {
+		return fmt.Errorf("buyer %.40q was barred", name)
 	}
 	return nil
+}
+
+// firstOf returns the first of some names that is on a list, or is not. Both are sorted.
+func firstOf(names []string, isListed bool, list []string) (name string, found bool) {
+	for _, name := range names {
+		for len(list) > 0 && list[0] < name {
+			list = list[1:]
+		}
+		if (len(list) > 0 && list[0] == name) == isListed {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // maxListed is how many multiples of a stride are looked at one by one.

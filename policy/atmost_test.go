@@ -43,7 +43,7 @@ func TestCeilingsAreComparedExactly(t *testing.T) {
 			}
 		}
 		from := g.time()
-		c := comparison{from: instantOf(from), left: maxWork}
+		c := comparison{from: instantOf(from), left: 16 * maxWork}
 		err, want := c.ceilings(p.node, q.node), higher(p, q, from, 7)
 		if (err != nil) != want {
 			t.Fatalf("from %v on, is\n%v higher than\n%v? %v, and it says %v", from, p, q, want, err)

@@ -113,3 +113,69 @@ func TestLogarithms_In128Bits_AreThoseOfLongIntegers(t *testing.T) {
 		t.Errorf("%d of %d are settled", settled, tries)
 	}
 }
+
+// A line of running logarithms is that of each logarithm by itself.
+func TestHalving_RunningLogarithms_AreThoseOfEachLevel(t *testing.T) {
+	g := newGenerator(t)
+	levels, settled := 0, 0
+	for range 300 {
+		to := 2 + g.Int64N(1<<(1+g.IntN(39)))
+		r := halving{
+			from: nanos(g.Int64N(to) / (1 + g.Int64N(1<<g.IntN(30)))), to: nanos(to), start: instantOf(at(0)),
+			halfLife: time.Duration(1 + g.Int64N(1<<(1+g.IntN(62)))), stride: nanos(1 + to/(1+g.Int64N(MaxSteps))),
+		}
+		var log runningLog
+		first, count := multiplesBetween(r.from, r.to, r.stride)
+		left := r.to.Nano() - r.from.Nano()
+		for level := first; level < first+count*r.stride.Nano(); level += r.stride.Nano() {
+			log.add(uint64(left), uint64(to-level))
+			left = to - level
+			want, inRange := timesLog2(int64(r.halfLife), to-r.from.Nano(), left)
+			ceil, ok := log.times(uint64(r.halfLife))
+			if levels++; !ok {
+				continue
+			}
+			settled++
+			if !inRange || int64(ceil) != want {
+				t.Fatalf("%+v: at level %d after %d ns, not %d", r, level, ceil, want)
+			}
+		}
+	}
+	if settled < levels/4 {
+		t.Errorf("%d of %d are settled", settled, levels)
+	}
+}
+
+func BenchmarkHalvingLine(b *testing.B) {
+	r := parsed(b, `{"kind":"halving","from":"0","limit":"1.000000001","start":"2027-01-01T00:00:00Z","half_life":"720h","stride":"0.001"}`).node.rule
+	for b.Loop() {
+		r.line()
+	}
+}
+
+func BenchmarkHardest(b *testing.B) {
+	hard := func(i int) Policy {
+		return parsed(b, fmt.Sprintf(`{"kind":"sum","of":[{"kind":"unlock","total":"1","orders":%d},{"kind":"unlock","total":"1","orders":%d},{"kind":"fixed","ceiling":"0"}]}`,
+			1_000_000_000-i, 999_999_000+i))
+	}
+	p, q := hard(0), hard(1)
+	for b.Loop() {
+		c := comparison{from: instantOf(at(0)), left: maxWork}
+		_ = c.ceilings(p.node, q.node)
+	}
+}
+
+func BenchmarkPairs(b *testing.B) {
+	long := longPolicies(1000)
+	other := longPolicies(999)
+	for kind, text := range long {
+		for less, t2 := range other {
+			b.Run(kind+"-"+less, func(b *testing.B) {
+				p, q := parsed(b, text), parsed(b, t2)
+				for b.Loop() {
+					_ = AtMost(p, q, at(0))
+				}
+			})
+		}
+	}
+}

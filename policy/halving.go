@@ -73,10 +73,18 @@ func (r halving) shape() (shape, error) {
 func (r halving) line() []step {
 	level, count := multiplesBetween(r.from, r.to, r.stride)
 	line := appendStep(make([]step, 0, count+1), step{r.start, r.from})
+	left := uint64(r.to.Nano() - r.from.Nano())
+	var log runningLog
 	for range count {
-		at, ok := r.reaches(level)
-		if !ok {
-			break
+		next := uint64(r.to.Nano() - level)
+		log.add(left, next)
+		left = next
+		elapsed, ok := log.times(uint64(r.halfLife))
+		at := r.start + instant(elapsed)
+		if !ok || elapsed > uint64(lastInstant-r.start) {
+			if at, ok = r.reaches(level); !ok {
+				break
+			}
 		}
 		line = appendStep(line, step{at, nanos(level)})
 		level += r.stride.Nano()

@@ -372,7 +372,7 @@ func object(text []byte) ([]field, error) {
 	if len(text) == 0 || text[0] != '{' {
 		return nil, errNoObject
 	}
-	all := make([]field, 0, 8)
+	all := make([]field, 0, 4) // many parts have two
 	for rest := trim(text[1:]); rest[0] != '}'; {
 		var raw, value []byte
 		raw, rest = cutValue(rest)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -254,6 +256,46 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 			})
 		},
 	}
+	all["enrolled in questions with long names"] = func(n int) []Detail {
+		return repeat(20*n, nil, func(i int) []Detail {
+			name := fmt.Sprintf("%0*d", names.MaxBytes, i)
+			return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, &Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
+		})
+	}
+	all["refused at length"] = func(n int) []Detail {
+		why := strings.Repeat("\x01", vocabulary.MaxWhy) // each is six bytes of JSON
+		return repeat(50*n, []Detail{question, enrolled}, func(int) []Detail {
+			return []Detail{&ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}}}
+		})
+	}
+	all["forgotten in many questions"] = func(n int) []Detail {
+		var chains []ForgottenChain
+		begin := repeat(50*n, nil, func(i int) []Detail {
+			name := fmt.Sprint("q", i)
+			chains = append(chains, ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
+			return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}}
+		})
+		begin = append(begin, &Forgotten{Object: "ann", Chains: chains})
+		return repeat(50*n, begin, func(i int) []Detail {
+			return []Detail{&Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}}
+		})
+	}
+	all["holdings under long policies"] = func(n int) []Detail {
+		p := policyOf(t, kindsOfPolicies()["steps"](0))
+		reserved := &Reserved{Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime}
+		return repeat(2*n, []Detail{question, &PolicyDefined{Number: 1, Policy: *p}, &BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
+			func(int) []Detail { return []Detail{&Held{Sale: 1, Object: "ann", Policy: p}} })
+	}
+	all["levels of one mechanism"] = func(n int) []Detail {
+		m := manyLevels(t, 60)
+		return repeat(n, []Detail{&QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
+			epoch := []Detail{&EpochBegun{Object: "ann", Question: "q"}}
+			for level, epsilon := range slices.Backward(m.Family.Epsilons()) {
+				epoch = append(epoch, &Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
+			}
+			return epoch
+		})
+	}
 	for kind, text := range kindsOfPolicies() {
 		number := func(n int) int { return max(2, 20*n*150/len(text(0))) }
 		all["policies of kind "+kind] = func(n int) []Detail {
@@ -290,6 +332,25 @@ func manyOutputs(t testing.TB) *vocabulary.Mechanism {
 	return event.NameOutputs(&vocabulary.Mechanism{Family: m})
 }
 
+// manyLevels is a mechanism of two inputs, two outputs, and many levels.
+func manyLevels(t testing.TB, levels int) *vocabulary.Mechanism {
+	t.Helper()
+	symmetric := func(over, under int) string { // the matrix that keeps its input with (over+under)/2·under
+		same, other := fmt.Sprintf(`"%d/%d"`, under+over, 2*under), fmt.Sprintf(`"%d/%d"`, under-over, 2*under)
+		return "[[" + same + "," + other + "],[" + other + "," + same + "]]"
+	}
+	var all, channels []string
+	for k := 1; k <= levels; k++ {
+		all = append(all, symmetric(k, levels+1))
+		if k > 1 {
+			channels = append(channels, symmetric(k-1, k))
+		}
+	}
+	m := &finite.Family{}
+	must(t, json.Unmarshal([]byte(`{"levels":[`+strings.Join(all, ",")+`],"channels":[`+strings.Join(channels, ",")+`]}`), m))
+	return event.NameOutputs(&vocabulary.Mechanism{Family: m})
+}
+
 // hostileReceipt signs a receipt of n responses.
 func (h *hostileHost) receipt(n int, q vocabulary.Question, epsilon privacy.Epsilon, response string) []byte {
 	h.t.Helper()
@@ -322,45 +383,49 @@ func (h *hostileHost) receipt(n int, q vocabulary.Question, epsilon privacy.Epsi
 
 // cost is what it takes to read and verify a document.
 type cost struct {
-	bytes, allocated int
-	processor        time.Duration
+	bytes, allocated, kept int
+	processor              time.Duration
 }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%d bytes take %d bytes of memory for each, and %d ns", c.bytes, c.allocated/c.bytes, int(c.processor)/c.bytes)
+	return fmt.Sprintf("%d bytes take %d bytes of memory for each, of which %d are kept, and %d ns", c.bytes, c.allocated/c.bytes, c.kept/c.bytes, int(c.processor)/c.bytes)
 }
 
-// costOf measures a document. Memory is all that is allocated, also what is free again before the end.
-func costOf(data []byte, verify func([]byte) bool) (c cost, read bool) {
+// costOf measures a document. Memory is all that is allocated, also what is free again before the end; and what is still in use then.
+func costOf(data []byte, verify func([]byte) (document any, read bool)) (c cost) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	begun := processorTime()
-	read = verify(data)
+	document, _ := verify(data)
 	c.processor = processorTime() - begun
 	runtime.ReadMemStats(&after)
 	c.bytes, c.allocated = len(data), int(after.TotalAlloc-before.TotalAlloc)
-	return c, read
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	c.kept = int(after.HeapAlloc) - int(before.HeapAlloc)
+	runtime.KeepAlive(document)
+	return c
 }
 
 // wantLinear checks that a document of four times the size takes four times the work. Memory is counted, and must fit. Time is measured on a
 // machine that others use too: it must fit once in a few tries, and twice as much as is proportional is no fault.
-func wantLinear(t *testing.T, name string, document func(n int) []byte, verify func([]byte) bool) {
+func wantLinear(t *testing.T, name string, document func(n int) []byte, verify func([]byte) (document any, read bool)) {
 	t.Helper()
-	most := 64 // bytes of memory for each byte, beside 1 MiB
+	const kept = 64 // bytes of memory for each byte, beside 1 MiB
+	most := kept
 	if name == "mechanisms" {
-		most *= 2 // their texts are written several times, and freed in between
+		most *= 2 // their probabilities are checked as long integers, one mechanism after the other
 	}
 	small, large := document(2), document(8)
-	if !verify(small) {
+	if _, read := verify(small); !read {
 		t.Errorf("%s: it cannot be read", name)
 		return
 	}
 	var one, four cost
 	for range 5 {
-		one, _ = costOf(small, verify)
-		four, _ = costOf(large, verify)
-		if four.allocated > (1+pace.Race)*(1<<20+most*four.bytes) {
+		one, four = costOf(small, verify), costOf(large, verify)
+		if four.allocated > (1+pace.Race)*(1<<20+most*four.bytes) || four.kept > (1+pace.Race)*(1<<20+kept*four.bytes) {
 			t.Errorf("%s: %v", name, four)
 			return
 		}
@@ -377,14 +442,14 @@ func TestCostOfDocuments_AnyKindOfFact_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
 	for name, says := range hostileStatements(t) {
 		t.Run(name, func(t *testing.T) {
-			wantLinear(t, name, func(n int) []byte { return h.statement(says(n)) }, func(data []byte) bool {
+			wantLinear(t, name, func(n int) []byte { return h.statement(says(n)) }, func(data []byte) (any, bool) {
 				st, err := ReadStatement(data)
 				if err != nil {
 					t.Logf("%v", err)
-					return false
+					return nil, false
 				}
 				checked := st.Verify(h.keys)
-				return checked.Signed
+				return []any{st, checked}, checked.Signed
 			})
 		})
 	}
@@ -408,13 +473,13 @@ func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 		"finite": {200, vocabulary.Question{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantLinear(t, name, func(n int) []byte { return h.receipt(of.n*n, of.question, of.epsilon, of.response) }, func(data []byte) bool {
+			wantLinear(t, name, func(n int) []byte { return h.receipt(of.n*n, of.question, of.epsilon, of.response) }, func(data []byte) (any, bool) {
 				r, err := ReadReceipt(data)
 				if err != nil {
 					t.Logf("%v", err)
-					return false
+					return nil, false
 				}
-				return r.Verify(h.keys).OK()
+				return r, r.Verify(h.keys).OK()
 			})
 		})
 	}
@@ -450,6 +515,22 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 		}
 	}
 	t.Errorf("20,000 levels take %v, 80,000 take %v", small, large)
+}
+
+// A proof of any number of hashes is read and refused at once.
+func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
+	h := newHostileHost(t)
+	wantLinear(t, "proof", func(n int) []byte {
+		st, err := ReadStatement(h.statement([]Detail{&Withdrawn{Object: "ann"}}))
+		must(t, err)
+		st.Proof = make([]tlog.Hash, 1000*n)
+		data, err := json.Marshal(st)
+		must(t, err)
+		return data
+	}, func(data []byte) (any, bool) {
+		st, err := ReadStatement(data)
+		return st, err == nil && !st.Verify(h.keys).OK()
+	})
 }
 
 func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {

@@ -218,15 +218,18 @@ func (c *Client) change(ctx context.Context, path, key string, in, out any) erro
 	return c.call(ctx, message{method: http.MethodPost, path: path, keyed: true, key: key, body: in}, out)
 }
 
-// whole reads an answer that is a document.
-func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
+// whole reads an answer that is a document of so many bytes at most.
+func (c *Client) whole(ctx context.Context, m message, most int) ([]byte, error) {
 	response, err := c.do(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.ContentLength >= 0 && int64(len(text)) != response.ContentLength {
+	text, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
+	switch {
+	case err == nil && len(text) > most:
+		return nil, problem.New(problem.Unreachable, "the answer has more than %d bytes, which no such document has", most)
+	case err == nil && response.ContentLength >= 0 && int64(len(text)) != response.ContentLength:
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {

@@ -268,6 +268,25 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// A server may answer without an end. A document has one.
+func TestCheckpoint_AnswerWithoutEnd_IsRefused(t *testing.T) {
+	c := around(t, ledgertest.New(t).Ledger, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/checkpoint" {
+				h.ServeHTTP(w, r)
+				return
+			}
+			for range 4 * maxCheckpoint / 1024 {
+				_, _ = w.Write(make([]byte, 1024))
+			}
+		})
+	})
+	text, err := c.Checkpoint(t.Context())
+	if kindOf(err) != problem.Unreachable || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
 // strangers is a gate that knows nobody.
 type strangers struct{}
 

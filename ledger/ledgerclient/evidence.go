@@ -24,7 +24,7 @@ import (
 
 // Receipt is [ledger.Ledger.Receipt].
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
-	text, err := c.whole(ctx, message{method: http.MethodGet, path: numbered("sales", sale, "/receipt")})
+	text, err := c.whole(ctx, message{method: http.MethodGet, path: numbered("sales", sale, "/receipt")}, evidence.MaxDocument)
 	if err != nil {
 		return evidence.Receipt{}, err
 	}
@@ -33,16 +33,19 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 
 // Statement is [ledger.Ledger.Statement].
 func (c *Client) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
-	text, err := c.whole(ctx, message{method: http.MethodPost, path: "/v1/statements", keyed: true, key: key, body: api.Object{Object: object}})
+	text, err := c.whole(ctx, message{method: http.MethodPost, path: "/v1/statements", keyed: true, key: key, body: api.Object{Object: object}}, evidence.MaxDocument)
 	if err != nil {
 		return evidence.Statement{}, err
 	}
 	return evidence.ReadStatement(text)
 }
 
+// maxCheckpoint is more than any checkpoint has, in bytes.
+const maxCheckpoint = 1 << 20
+
 // Checkpoint is [ledger.Ledger.Checkpoint].
 func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
-	return c.whole(ctx, message{method: http.MethodGet, path: "/v1/checkpoint"})
+	return c.whole(ctx, message{method: http.MethodGet, path: "/v1/checkpoint"}, maxCheckpoint)
 }
 
 // Head is [ledger.Ledger.Head].

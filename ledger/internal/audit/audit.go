@@ -179,7 +179,7 @@ func (a *auditor) begin() error {
 	if err := a.scratch.Put(state.BucketMeta, []byte(state.KeyFormat), format); err != nil {
 		return err
 	}
-	a.fold = &state.State{Reader: a.source, Writer: a.source, Plain: true, Levels: state.LevelPage{Page: make([]state.Level, 256)}, Known: &state.Cache{}}
+	a.fold = &state.State{Reader: a.source, Writer: a.source, Plain: true, Levels: state.LevelPage{Page: make([]state.Level, 256)}, Known: &state.Cache{All: true}}
 	a.checkTrusted()
 	return nil
 }

@@ -289,8 +289,8 @@ type SweptCount struct {
 // Counts are the tallies of a request; what each means depends on the request.
 type Counts [3]uint64
 
-// MaxNoiseKeys is the largest number of noise keys of a ledger. The name of a new one is compared with those of all before.
-const MaxNoiseKeys = 256
+// MaxNoiseKeys is the largest number of noise keys of a ledger. A ledger with a host's keys reads them all when it is opened.
+const MaxNoiseKeys = 1024
 
 // NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is the one.
 type NoiseKeySet struct {

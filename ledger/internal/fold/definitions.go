@@ -34,19 +34,17 @@ func applyNoiseKey(s *state.State, c *event.NoiseKeySet) error {
 	if c.Number > event.MaxNoiseKeys {
 		return errs.Corrupt(nil, "noise key %d; at most %d are possible", c.Number, event.MaxNoiseKeys)
 	}
-	known, err := s.NoiseKeys()
+	known, err := s.NoiseNames()
 	if err != nil {
 		return err
 	}
 	if c.Number != s.Counters.Noises+1 || names.Check("noise key", c.Name) != nil {
 		return errs.Corrupt(nil, "noise key %d, %q, follows on %d", c.Number, c.Name, s.Counters.Noises)
 	}
-	for _, k := range known {
-		if k.Name == c.Name {
-			return errs.Corrupt(nil, "noise key %q is set twice", c.Name)
-		}
+	if known[c.Name] {
+		return errs.Corrupt(nil, "noise key %q is set twice", c.Name)
 	}
-	s.Counters.Noises = c.Number
+	known[c.Name], s.Counters.Noises = true, c.Number
 	return s.Put(state.BucketMeta, state.NoiseKey(c.Number), wire.Encode(c))
 }
 

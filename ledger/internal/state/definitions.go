@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -129,6 +130,10 @@ type recent struct {
 // Cache remembers questions and policies, which never change, and which of these allow no more than others. Only committed ones are put in: the
 // number of one that was rolled back may be given to another.
 type Cache struct {
+	// All keeps every question and policy. An audit does, whose log may cycle through any number of them: their memory is then in proportion to
+	// the log, where to read them again and again would not be.
+	All bool
+
 	mu        sync.Mutex
 	questions map[uint32]*event.Question
 	names     map[string]*event.Question
@@ -152,17 +157,21 @@ func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint3
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep(all, number, value)
+	most := cached
+	if c.All {
+		most = math.MaxInt
+	}
+	keep(all, number, value, most)
 	return value, nil
 }
 
 // keep puts one in. When there are too many, it makes room for it.
-func keep[K comparable, T any](all *map[K]T, key K, value T) {
+func keep[K comparable, T any](all *map[K]T, key K, value T, most int) {
 	if *all == nil {
 		*all = make(map[K]T)
 	}
 	for other := range *all {
-		if len(*all) < cached {
+		if len(*all) < most {
 			break
 		}
 		delete(*all, other)
@@ -181,5 +190,5 @@ func (c *Cache) Named(name string) *event.Question {
 func (c *Cache) Name(q *event.Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep(&c.names, q.Name, q)
+	keep(&c.names, q.Name, q, cached)
 }

@@ -134,8 +134,11 @@ func (p *LevelPage) take(n int) []Level {
 		return taken
 	case n == 0:
 		return nil
+	case p.Page == nil:
+		return make([]Level, n, n+1)
 	}
-	return make([]Level, n, n+1)
+	p.Page, p.used = make([]Level, 2*(n+1)), 0 // what was taken keeps the old one
+	return p.take(n)
 }
 
 // Clear makes the whole page free. What was taken must not be used any more.

@@ -26,6 +26,19 @@ func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
 	return all, nil
 }
 
+// NoiseNames returns the names of all noise keys that the ledger has seen. They are read once: whoever adds a key adds its name.
+func (s *State) NoiseNames() (map[string]bool, error) {
+	if uint64(len(s.noiseNames)) == uint64(s.Counters.Noises) && s.noiseNames != nil {
+		return s.noiseNames, nil
+	}
+	all, err := s.NoiseKeys()
+	s.noiseNames = make(map[string]bool, len(all))
+	for _, k := range all {
+		s.noiseNames[k.Name] = true
+	}
+	return s.noiseNames, err
+}
+
 // NoiseKeyName returns the name of a noise key; 0 is none.
 func (s *State) NoiseKeyName(number uint32) (string, error) {
 	if number == 0 {

@@ -15,7 +15,7 @@ type comparison struct {
 	more error // nil if the newer one allows nothing that the older one does not
 }
 
-// AtMost is [policy.AtMost]. It may take some hundredths of a second, and many objects are under the same few policies, so what came of it is
+// AtMost is [policy.AtMost]. It may take a fifth of a millisecond, and many objects are under the same few policies, so what came of it is
 // remembered: what is proven from an instant on holds from every later one. A nil cache remembers nothing.
 func (c *Cache) AtMost(newer, older policy.Policy, from time.Time) error {
 	if c == nil {
@@ -31,6 +31,6 @@ func (c *Cache) AtMost(newer, older policy.Policy, from time.Time) error {
 	now := comparison{from, policy.AtMost(newer, older, from)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep(&c.compared, key, now)
+	keep(&c.compared, key, now, cached)
 	return now.more
 }

@@ -1,0 +1,78 @@
+package policy
+
+import "math/bits"
+
+// fixed128 is a number of 128 bits. What its unit is depends on the use.
+type fixed128 struct{ hi, lo uint64 }
+
+func (x fixed128) plus(y fixed128) fixed128 {
+	lo, carry := bits.Add64(x.lo, y.lo, 0)
+	hi, _ := bits.Add64(x.hi, y.hi, carry)
+	return fixed128{hi, lo}
+}
+
+// times returns x·y/2¹²⁸. It is at most 3 too small.
+func (x fixed128) times(y fixed128) fixed128 {
+	hi, lo := bits.Mul64(x.hi, y.hi)
+	one, _ := bits.Mul64(x.hi, y.lo)
+	other, _ := bits.Mul64(x.lo, y.hi)
+	return fixed128{hi, lo}.plus(fixed128{0, one}).plus(fixed128{0, other})
+}
+
+// over returns x/n, rounded down.
+func (x fixed128) over(n uint64) fixed128 {
+	hi := x.hi / n
+	lo, _ := bits.Div64(x.hi%n, x.lo, n)
+	return fixed128{hi, lo}
+}
+
+// runningLog is a logarithm to which those of further factors are added. A line has up to 1,024 logarithms of numbers that are close to
+// each other: a few terms of a series add the next one, where the digits of each by themselves take ten times as long.
+type runningLog struct {
+	half  fixed128 // half the natural logarithm, in units of 2⁻¹²⁴, at most 2⁻¹⁰³ too small for each factor
+	added uint64   // how many factors there are
+	rough bool     // whether a factor was too large for the series
+}
+
+// roughly is the error of each factor, in units of 2⁻¹²² of the binary logarithm: four times 2⁻¹⁰³ and more.
+const roughly = 1 << 22
+
+// add multiplies the number by a/b, for b < a < 2⁵² and a ≤ 2b.
+//
+// With w = (a−b)/(a+b), half the logarithm of a/b is w + w³/3 + w⁵/5 + …, and w² is at most 1/9. Numbers are in units of 2⁻¹²⁸. There are at most
+// 34 terms; roundings and what follows the last one come to less than 2⁻¹⁰³.
+func (l *runningLog) add(a, b uint64) {
+	l.added++
+	if a > 2*b {
+		l.rough = true
+		return
+	}
+	hi, rest := bits.Div64(a-b, 0, a+b)
+	lo, _ := bits.Div64(rest, 0, a+b)
+	w := fixed128{hi, lo}
+	square, sum, power := w.times(w), w, w
+	for k := uint64(3); ; k += 2 {
+		power = power.times(square)
+		if power.hi == 0 && power.lo < 1<<24 {
+			break
+		}
+		sum = sum.plus(power.over(k))
+	}
+	l.half = l.half.plus(fixed128{sum.hi >> 4, sum.hi<<60 | sum.lo>>4})
+}
+
+// times returns ⌈h·log₂ of the number⌉ for h < 2⁶³ and a number below 2⁴⁰, or false if 128 bits do not settle it, or it is 2⁶³ or more.
+func (l *runningLog) times(h uint64) (ceil uint64, ok bool) {
+	twoByLn2 := fixed128{0xb8aa3b295c17f0bb, 0xbe87fed0691d3e88} // 2/ln 2, in units of 2⁻¹²⁶
+	log := l.half.times(twoByLn2)                                // in units of 2⁻¹²²
+	floor := func(log fixed128) (uint64, bool) {
+		carry, _ := bits.Mul64(h, log.lo)
+		hi, lo := bits.Mul64(h, log.hi)
+		lo, more := bits.Add64(lo, carry, 0)
+		hi += more
+		return hi<<6 | lo>>58, hi>>57 == 0
+	}
+	lowest, fits := floor(log)
+	highest, alsoFits := floor(log.plus(fixed128{0, (l.added + 1) * roughly}))
+	return lowest + 1, !l.rough && fits && alsoFits && lowest == highest
+}
