@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -203,7 +204,7 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 func Open(path string, options Options) (*Ledger, error) { return openFile(path, options, false) }
 
 // openFile is Open. If the file is apart, as on another machine, copies that are open here are not noticed.
-func openFile(path string, options Options, apart bool) (*Ledger, error) {
+func openFile(path string, options Options, apart bool) (l *Ledger, err error) {
 	if options.Standby && options.Journal == nil {
 		return nil, errs.Invalid("open %s: a standby needs a journal to follow", path)
 	}
@@ -211,12 +212,12 @@ func openFile(path string, options Options, apart bool) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := openClaimed(s, journals(s.Path(), options), options, s.Path(), apart)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
-	}
-	l.file = s.Path()
-	return l, nil
+	defer func() {
+		if l == nil { // also when a function of the host has panicked
+			err = fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
+		}
+	}()
+	return openClaimed(s, journals(s.Path(), options), options, s.Path(), apart)
 }
 
 // openClaimed opens the ledger in a file and, if it is for writing and not apart, claims it before anything is written.
@@ -224,13 +225,16 @@ func openFile(path string, options Options, apart bool) (*Ledger, error) {
 func openClaimed(s kv.Store, j engine.Journals, options Options, path string, apart bool) (*Ledger, error) {
 	l, err := readStore(s, j, options)
 	if err == nil && !l.engine.ReadOnly && !apart {
-		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID, path, options.Logger)
+		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID, path, &l.engine.Log)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := l.begin(options); err != nil {
-		return nil, errors.Join(err, l.engine.LetGo())
+	l.file = path
+	release := func() { err = errors.Join(err, l.engine.LetGo()) }
+	if err = callback.OrClean(func() error { return l.begin(options) }, release); err != nil {
+		release()
+		return nil, err
 	}
 	return l, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -101,7 +102,9 @@ func TestClaimLedger_NameTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log bytes.Buffer
-			claim, err := ClaimLedger(id, path, zerolog.New(&log))
+			var to callback.Log
+			to.Use(zerolog.New(&log))
+			claim, err := ClaimLedger(id, path, &to)
 			if c.inUse {
 				if !errors.Is(err, kv.ErrInUse) || !strings.HasSuffix(err.Error(), ", in this process") || log.Len() > 0 {
 					t.Errorf("%v; want ErrInUse with the process; log %s", err, log.Bytes())
