@@ -125,7 +125,7 @@ func TestClaimLedger_NameTaken(t *testing.T) {
 // of the claim would not be known then.
 func TestClaim_ManyConnections_StillCounts(t *testing.T) {
 	id, name := newID(t)
-	claim, err := ClaimLedger(id, t.TempDir(), zerolog.Nop())
+	claim, err := ClaimLedger(id, t.TempDir(), &callback.Log{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestClaim_ManyConnections_StillCounts(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	if _, err := ClaimLedger(id, t.TempDir(), zerolog.Nop()); !errors.Is(err, kv.ErrInUse) {
+	if _, err := ClaimLedger(id, t.TempDir(), &callback.Log{}); !errors.Is(err, kv.ErrInUse) {
 		t.Errorf("%v; want ErrInUse", err)
 	}
 }
