@@ -23,6 +23,34 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// logLines is a log that several goroutines write to.
+type logLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// await waits for a line that another goroutine writes.
+func (l *logLines) await(t testing.TB, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !strings.Contains(l.String(), text); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not say %q: %s", text, l)
+		}
+	}
+}
+
 // hook is what a function of the host does: nothing, until it is set, and then once.
 type hook struct{ next atomic.Pointer[func()] }
 
@@ -453,6 +481,7 @@ func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	if panicked != "the host's own" {
 		t.Fatalf("recovered %v, error %v; want the panic", panicked, err)
 	}
+	_ = c.a.Close() // it has the claim of this process
 	o = c.options("b")
 	o.Standby = false
 	l := open(t, c.file, o)

@@ -36,11 +36,12 @@ type Options struct {
 	// Logger gets one line for each request that is committed (debug), for each refusal (info) and for each failure (error).
 	// They tell the idempotency key, the buyer, the sale, the first and the last event, how many requests shared the commit
 	// and how long it took, as far as there are such. Failures of the journal and of checkpoints are told, too. Lines come from several
-	// goroutines. The zero value is silent. No line contains a true value.
+	// goroutines, outside of commits. A panic of its writer or of a hook is reported as zerolog reports the error of a writer. The zero
+	// value is silent. No line contains a true value.
 	Logger zerolog.Logger
 	// Observer is told of each commit, refusal and audit, in numbers. nil costs nothing. See [Ledger.Health], too.
 	Observer observe.Observer
-	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
+	// Now is the clock; nil means [time.Now]. It is read when a request is handed in, outside of the commit. It may jump. Times in the log never run back; what policies
 	// allow is what they allowed by the time the clock says, even if the log is ahead of it. The first and last day of a sale, and reservations and what comes of them, go by the log's time.
 	Now func() time.Time
 	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be written; 0 is 366 days. A
@@ -193,7 +194,7 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // or has a journal: it may have been copied while it was written to. What does not hold together is [ErrCorrupt].
 //
 // It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
-// [ErrInvalid] as they apply. An ErrInUse comes within a second.
+// [ErrInvalid] as they apply. An ErrInUse comes within a second. If a function of the host panics, the panic continues when all is released.
 //
 // Two copies of a ledger that are both drawn from release two independent responses of the same objects. So, on Linux, ErrInUse is also
 // returned if a copy of the ledger, a file with the same [About.ID], is open for writing; the text names the process. That reaches as far as
