@@ -23,30 +23,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// logLines is a log that several goroutines write to.
-type logLines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // await waits for a line that another goroutine writes.
-func (l *logLines) await(t testing.TB, text string) {
+func (l *journalLog) await(t testing.TB, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !strings.Contains(l.String(), text); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !l.has(text); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the log does not say %q: %s", text, l)
+			t.Fatalf("the log does not say %q", text)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 // A checkpoint in the background that finds the journal replaced stops the ledger.
 func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) {
 	path := votersFile(t, "5", crowd(20)...)
-	var log logLines
+	var log journalLog
 	l := open(t, path, Options{Logger: zerolog.New(&log)})
 	told := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
 	replaceJournal(t, path)["directory removed"]()

@@ -53,6 +53,9 @@ func (l *Log) Say(level zerolog.Level, err error, text string) {
 	l.Later(func(log *zerolog.Logger) { log.WithLevel(level).Err(err).Msg(text) })
 }
 
+// Flush writes the lines of Later that no goroutine has begun to write. It may be called by the logger itself.
+func (l *Log) Flush() { l.write() }
+
 func (l *Log) write() {
 	for line := l.next(); line != nil; line = l.next() {
 		l.Now(line)

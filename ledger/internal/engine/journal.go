@@ -272,7 +272,10 @@ func (l *Engine) keep(j journal.Journal, term uint64) error {
 }
 
 // Close brings the file up to date, and lets go of it. The queue must be closed.
-func (l *Engine) Close() error { return errors.Join(l.end(), l.Store.Close(), l.Claim.Release()) }
+func (l *Engine) Close() error {
+	defer l.Log.Flush()
+	return errors.Join(l.end(), l.Store.Close(), l.Claim.Release())
+}
 
 // LetGo lets go of the journal and of the claim of a ledger that could not be opened. Both stay as they are.
 func (l *Engine) LetGo() error {
