@@ -80,8 +80,8 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 		return AnswerResult{}, err
 	}
 	result, err := x.Run(ctx)
-	if o := l.engine.Observer; o != nil && errors.As(err, new(*DisplacedError)) {
-		o.Refused(observe.Refusal{Question: x.Question.Name})
+	if errors.As(err, new(*DisplacedError)) {
+		l.engine.Observe(func(o observe.Observer) { o.Refused(observe.Refusal{Question: x.Question.Name}) })
 	}
 	return AnswerResult(result), err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -31,7 +32,7 @@ type Copied struct {
 // by the next copy or compaction in the same directory.
 //
 // progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each of them is copied, and
-// then verified, so they count twice. It must not use the ledger.
+// then verified, so they count twice.
 func (l *Ledger) Backup(ctx context.Context, path string, progress Progress) (Copied, error) {
 	return l.copyTo(ctx, path, kv.Pages, progress)
 }
@@ -55,15 +56,17 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	if err = errors.Join(same(), err); err != nil {
 		return out, err
 	}
-	p := copying{told: progress, passes: 2}
-	err = from.CopyTo(ctx, resolved, how, p.read, func(copied string) (err error) {
-		if err := l.closeCopy(ctx, copied); err != nil {
-			return err
-		}
-		if out, err = verifyCopy(ctx, copied, l.engine.Clock, p.verified); err != nil {
-			return err
-		}
-		return same()
+	err = callback.WithProgress(ctx, progress, func(ctx context.Context, report callback.Progress) error {
+		p := copying{report: report, passes: 2}
+		return from.CopyTo(ctx, resolved, how, p.read, func(copied string) (err error) {
+			if err := l.closeCopy(ctx, copied); err != nil {
+				return err
+			}
+			if out, err = verifyCopy(ctx, copied, l.engine.Clock, p.verified); err != nil {
+				return err
+			}
+			return same()
+		})
 	})
 	if err != nil {
 		l.engine.StopIfOverwritten(err)
@@ -79,9 +82,9 @@ func (l *Ledger) orEnded(err error) error {
 
 // copying tells how far a copy has come.
 type copying struct {
-	told   Progress // may be nil
-	passes int64    // how often the file is gone through
-	size   int64    // of the file, in bytes
+	report Progress
+	passes int64 // how often the file is gone through
+	size   int64 // of the file, in bytes
 }
 
 func (p *copying) read(done, total int64) {
@@ -96,9 +99,7 @@ func (p *copying) verified(done, total uint64) {
 
 func (p *copying) tell(done int64) {
 	const unit = 1 << 10
-	if p.told != nil {
-		p.told(int(done/unit), int(p.passes*p.size/unit))
-	}
+	p.report(int(done/unit), int(p.passes*p.size/unit))
 }
 
 // closeCopy makes a copy of the file whole, so that it names no journal and holds nothing that was forgotten.
@@ -141,7 +142,7 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 // On Windows an open file cannot be replaced; use [Ledger.CompactTo] there.
 //
 // When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else is left. progress,
-// unless nil, is told how many KiB of the file are rewritten, of about how many. It must not use the ledger.
+// unless nil, is told how many KiB of the file are rewritten, of about how many.
 func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if l.engine.ReadOnly && !l.engine.Standby {
 		return ErrReadOnly
@@ -153,8 +154,10 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if !ok {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
-	p := copying{told: progress, passes: 1}
-	err := from.Compact(ctx, p.read)
+	err := callback.WithProgress(ctx, progress, func(ctx context.Context, report callback.Progress) error {
+		p := copying{report: report, passes: 1}
+		return from.Compact(ctx, p.read)
+	})
 	if errors.Is(err, kv.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
 		l.engine.Queue.Stop(err)

@@ -48,9 +48,9 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 				}
 			})
 			cancel()
-			if err == nil && end == told && name != "compact" {
-				must(t, os.Remove(filepath.Join(dir, name))) // all was verified when that was told
-			} else if !errors.Is(err, context.Canceled) {
+			if err == nil && name != "compact" {
+				must(t, os.Remove(filepath.Join(dir, name))) // all was done when that was reported: a copy waits for no progress function
+			} else if err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, stopped when told for the %dth time of %d: %v", name, end, told, err)
 			}
 			for _, at := range []string{dir, filepath.Dir(path)} {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -41,7 +42,9 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 		return err
 	}
 	id := event.EpochRequest(question, object)
-	return batch.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) { return l.epochOf(s, key, q, object) })
+	return callback.Tell(batch.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) {
+		return l.epochOf(s, key, q, object)
+	}))
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.

@@ -203,7 +203,8 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	}
 	secrets := secretsOf(t, l, names[0])
 	held, compacted := newGate(t), make(chan error, 1)
-	go func() { compacted <- l.Compact(t.Context(), func(int, int) { _ = held.pass() }) }()
+	file, _ := l.engine.Copier()
+	go func() { compacted <- file.Compact(t.Context(), func(int64, int64) { _ = held.pass() }) }()
 	held.wait(t)
 	before := l.engine.Queue.DurableEvents()
 	forgot := make(chan error, 1)

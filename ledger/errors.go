@@ -107,5 +107,6 @@ func (e *QuoteError) Error() string {
 }
 
 // Progress is called now and then during a long request, with the number of objects done and the
-// number in all (or of what else the request says). It must return soon.
+// number in all (or of what else the request says), on the goroutine of the caller. Nothing is held then: it may use the
+// ledger, and delays no other caller. If it panics, the panic continues when the transaction under way has ended.
 type Progress func(done, total int)

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,16 +120,14 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 // A checkpoint in the background that finds the journal replaced stops the ledger.
 func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) {
 	path := votersFile(t, "5", crowd(20)...)
-	var log bytes.Buffer
+	var log journalLog
 	l := open(t, path, Options{Logger: zerolog.New(&log)})
 	told := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
 	replaceJournal(t, path)["directory removed"]()
 	_ = l.engine.Checkpoint() // its end trims the journal
 	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), ErrReplaced)
 	wantErr(t, l.Close(), ErrReplaced)
-	if !strings.Contains(log.String(), "all that was acknowledged is in the file") {
-		t.Errorf("the log does not say so: %s", &log)
-	}
+	log.await(t, "all that was acknowledged is in the file")
 	if again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")); again.Value != told.Value {
 		t.Errorf("the key had %q, and gets %q", told.Value, again.Value)
 	}

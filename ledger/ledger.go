@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -35,11 +36,12 @@ type Options struct {
 	// Logger gets one line for each request that is committed (debug), for each refusal (info) and for each failure (error).
 	// They tell the idempotency key, the buyer, the sale, the first and the last event, how many requests shared the commit
 	// and how long it took, as far as there are such. Failures of the journal and of checkpoints are told, too. Lines come from several
-	// goroutines. The zero value is silent. No line contains a true value.
+	// goroutines, outside of commits. A panic of its writer or of a hook is reported as zerolog reports the error of a writer. The zero
+	// value is silent. No line contains a true value.
 	Logger zerolog.Logger
 	// Observer is told of each commit, refusal and audit, in numbers. nil costs nothing. See [Ledger.Health], too.
 	Observer observe.Observer
-	// Now is the clock; nil means [time.Now]. It may jump. Times in the log never run back; what policies
+	// Now is the clock; nil means [time.Now]. It is read when a request is handed in, outside of the commit. It may jump. Times in the log never run back; what policies
 	// allow is what they allowed by the time the clock says, even if the log is ahead of it. The first and last day of a sale, and reservations and what comes of them, go by the log's time.
 	Now func() time.Time
 	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be written; 0 is 366 days. A
@@ -192,7 +194,7 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // or has a journal: it may have been copied while it was written to. What does not hold together is [ErrCorrupt].
 //
 // It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
-// [ErrInvalid] as they apply. An ErrInUse comes within a second.
+// [ErrInvalid] as they apply. An ErrInUse comes within a second. If a function of the host panics, the panic continues when all is released.
 //
 // Two copies of a ledger that are both drawn from release two independent responses of the same objects. So, on Linux, ErrInUse is also
 // returned if a copy of the ledger, a file with the same [About.ID], is open for writing; the text names the process. That reaches as far as
@@ -203,7 +205,7 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 func Open(path string, options Options) (*Ledger, error) { return openFile(path, options, false) }
 
 // openFile is Open. If the file is apart, as on another machine, copies that are open here are not noticed.
-func openFile(path string, options Options, apart bool) (*Ledger, error) {
+func openFile(path string, options Options, apart bool) (l *Ledger, err error) {
 	if options.Standby && options.Journal == nil {
 		return nil, errs.Invalid("open %s: a standby needs a journal to follow", path)
 	}
@@ -211,12 +213,12 @@ func openFile(path string, options Options, apart bool) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := openClaimed(s, journals(s.Path(), options), options, s.Path(), apart)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
-	}
-	l.file = s.Path()
-	return l, nil
+	defer func() {
+		if l == nil { // also when a function of the host has panicked
+			err = fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
+		}
+	}()
+	return openClaimed(s, journals(s.Path(), options), options, s.Path(), apart)
 }
 
 // openClaimed opens the ledger in a file and, if it is for writing and not apart, claims it before anything is written.
@@ -224,13 +226,16 @@ func openFile(path string, options Options, apart bool) (*Ledger, error) {
 func openClaimed(s kv.Store, j engine.Journals, options Options, path string, apart bool) (*Ledger, error) {
 	l, err := readStore(s, j, options)
 	if err == nil && !l.engine.ReadOnly && !apart {
-		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID, path, options.Logger)
+		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID, path, &l.engine.Log)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := l.begin(options); err != nil {
-		return nil, errors.Join(err, l.engine.LetGo())
+	l.file = path
+	release := func() { err = errors.Join(err, l.engine.LetGo()) }
+	if err = callback.OrClean(func() error { return l.begin(options) }, release); err != nil {
+		release()
+		return nil, err
 	}
 	return l, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -94,6 +95,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 
 // instead adds to the error of a refused order what would have been possible. A reservation cannot be carried out for less.
 func (t *trade) instead(ctx context.Context, err error) error {
+	err = callback.Tell(err)
 	if t.Reserved != 0 {
 		return err
 	}

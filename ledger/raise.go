@@ -5,7 +5,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -296,26 +299,27 @@ func (x *raise) refuse(refused batch.RefusalList) error {
 
 // instead adds to the error of a refused raise what would have been possible.
 func (x *raise) instead(ctx context.Context, err error) error {
-	return x.ledger.instead(ctx, err, x.question, "", x.request.Epsilon, x.panel.Names, x.panel.All)
+	return x.ledger.instead(ctx, callback.Tell(err), x.question, "", x.request.Epsilon, x.panel.Names, x.panel.All)
 }
 
 // asker is who asks: the key of the request, and the buyer, if one orders. Both are "" for a quote by nobody.
 type asker struct{ key, buyer string }
 
-// refuse logs that a request is refused, and returns the error that says so.
+// refuse returns the error that a request is refused. The host's log and observer get it when the request ends, from [callback.Tell].
 func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
-	line := l.engine.Log.Info().Str("key", by.key)
-	if by.buyer != "" {
-		line = line.Str("buyer", by.buyer)
-	}
-	line.Str("question", q.Name).Str("epsilon", epsilon.String()).
-		Int("objects", len(refused.Listed)+refused.Unlisted).Str("first", refused.Listed[0].String()).Msg("refused")
-	if o := l.engine.Observer; o != nil {
-		o.Refused(observe.Refusal{Question: q.Name, People: refused.ByReason()})
-	}
 	refusal := refused.Error(q)
 	refusal.TruthChanged, refusal.TruthInvalid = faults.Among(refusal.Refused)
-	return refusal
+	objects, first, reasons := len(refused.Listed)+refused.Unlisted, refused.Listed[0].String(), refused.ByReason()
+	return callback.ToTell(refusal, func() {
+		l.engine.Log.Now(func(log *zerolog.Logger) {
+			line := log.Info().Str("key", by.key)
+			if by.buyer != "" {
+				line = line.Str("buyer", by.buyer)
+			}
+			line.Str("question", q.Name).Str("epsilon", epsilon.String()).Int("objects", objects).Str("first", first).Msg("refused")
+		})
+		l.engine.Observe(func(o observe.Observer) { o.Refused(observe.Refusal{Question: q.Name, People: reasons}) })
+	})
 }
 
 // toldResponse puts a recorded level in words.

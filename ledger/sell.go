@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -102,17 +103,15 @@ type selling struct {
 	sale    uint64         // its number
 
 	progress Progress // may be nil
+	report   Progress // has progress called, outside of the commit
 }
 
 // tell says how many objects are drawn for, or recorded after all are.
 func (x *selling) tell(recorded bool, done int) {
-	if x.progress == nil {
-		return
-	}
 	if recorded {
 		done += len(x.names)
 	}
-	x.progress(done, 2*len(x.names))
+	x.report(done, 2*len(x.names))
 }
 
 func (x *selling) run(ctx context.Context) (Sale, error) {
@@ -135,9 +134,13 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 		return 0, err
 	}
 	x.lines = nil // they are looked at again
-	_, _, err = x.ledger.engine.Propose(ctx, &engine.Proposal{
-		Decide: func(s *state.State) ([]event.Change, error) { return nil, x.decide(ctx, s) },
-		Record: x.record,
+	err = callback.WithProgress(ctx, x.progress, func(ctx context.Context, report callback.Progress) error {
+		x.report = report
+		_, _, err := x.ledger.engine.Propose(ctx, &engine.Proposal{
+			Decide: func(s *state.State) ([]event.Change, error) { return nil, x.decide(ctx, s) },
+			Record: x.record,
+		})
+		return err
 	})
 	if err != nil {
 		return 0, err

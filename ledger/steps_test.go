@@ -206,9 +206,7 @@ func failAtStep(t *testing.T, step string, fault error) {
 	if err := l.engine.Checkpoint(); goesOn || step == stepStored { // what is in the file is there, trimmed or not
 		wantErr(t, err, fault)
 	}
-	if !log.has(fault.Error()) {
-		t.Errorf("the log says nothing: %s", log.text.String())
-	}
+	log.await(t, fault.Error())
 	if goesOn {
 		wantTold(t, l, told, "afterwards")
 		told[names[5]] = release(t, l, releaseOf(t, names[5], names[5], "1"))

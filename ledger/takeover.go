@@ -17,7 +17,7 @@ import (
 // If TakeOver fails because the journal cannot be claimed (this host has not all keys, something is lost, the database does not answer), nothing has
 // happened, and the standby goes on. If ctx ends, or the journal cannot be read, when it is claimed, the standby goes on as well, but nobody has
 // the ledger: call TakeOver again, here or on another host. After any other error the standby is closed; open it again.
-func (l *Ledger) TakeOver(ctx context.Context) (*Ledger, error) {
+func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if !l.engine.Standby {
 		return nil, errs.Invalid("only a standby takes over")
 	}
@@ -34,12 +34,16 @@ func (l *Ledger) TakeOver(ctx context.Context) (*Ledger, error) {
 	}
 	o := l.options
 	o.Standby, o.ReadOnly = false, false
-	next, err := openClaimed(s, journals, o, "", true) // the journal is claimed: whatever copies are open here
+	defer func() {
+		if next == nil { // also when a function of the host has panicked
+			j, lost := journals.Find(journal.Wanted{}) // a second Close does nothing
+			err = fmt.Errorf("take over: %w", errors.Join(err, lost, j.Close(), s.Close()))
+		}
+	}()
+	next, err = openClaimed(s, journals, o, l.file, true) // the journal is claimed: whatever copies are open here
 	if err != nil {
-		j, lost := journals.Find(journal.Wanted{}) // a second Close does nothing
-		return nil, fmt.Errorf("take over: %w", errors.Join(err, lost, j.Close(), s.Close()))
+		return nil, err
 	}
-	next.file = l.file
 	next.engine.Chances, next.queries = l.engine.Chances, l.queries // a test's, maybe
 	return next, nil
 }

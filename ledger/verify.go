@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -85,12 +86,12 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 	if r.Report != nil {
 		asked.Report = func(p audit.Finding) { r.Report(Problem(p)) }
 	}
-	observer, began := l.engine.Observer, time.Now()
-	asked.Exhausted = observer != nil
+	began := time.Now()
+	asked.Exhausted = l.engine.Observer != nil
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
-	if observer != nil {
-		observer.Audited(observe.Audit{Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted, Err: err})
-	}
+	l.engine.Observe(func(o observe.Observer) {
+		o.Audited(observe.Audit{Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted, Err: err})
+	})
 	return Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
 
@@ -112,19 +113,22 @@ func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (
 
 // auditCopy verifies the file of a ledger that is being opened, as it is without its journal.
 func (l *Ledger) auditCopy() error {
-	log, began := l.engine.Log, time.Now()
-	log.Info().Msg("auditing a file that may be a copy")
+	log, began := &l.engine.Log, time.Now()
+	const text = "auditing a file that may be a copy"
+	log.Now(func(log *zerolog.Logger) { log.Info().Msg(text) })
 	told := began
 	found, err := l.sound(context.Background(), func(done, total uint64) {
 		if now := time.Now(); now.Sub(told) >= time.Second {
 			told = now
-			log.Info().Uint64("events", done).Uint64("last", total).Msg("auditing a file that may be a copy")
+			log.Now(func(log *zerolog.Logger) { log.Info().Uint64("events", done).Uint64("last", total).Msg(text) })
 		}
 	})
 	if err != nil {
 		return fmt.Errorf("the file seems to be a copy, and is not what a ledger was at one instant; copy a ledger by Backup, or when it is closed: %w", err)
 	}
-	log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began)).Msg("audited a file that may be a copy")
+	log.Now(func(log *zerolog.Logger) {
+		log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began)).Msg("audited a file that may be a copy")
+	})
 	return nil
 }
 

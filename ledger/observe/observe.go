@@ -11,7 +11,8 @@ import (
 )
 
 // Observer is told what a ledger does. Its methods are called by the goroutines that do it, several at a time, also before Open
-// returns. Commits wait for Committed, and may wait for Refused: both must soon return. None may panic, or use the ledger.
+// returns. They are called outside of commits, and may use the ledger. A delay holds up one of the requests that it is called
+// for, and no other. A panic is logged.
 type Observer interface {
 	// Committed is told each commit once it is durable. What a standby folds was committed elsewhere, and is told there.
 	Committed(Commit)

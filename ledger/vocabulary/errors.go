@@ -14,6 +14,22 @@ import (
 // nothing more than the parts before. So the source knows whom it will be asked about when the request is repeated with its key.
 var ErrTruthLater = errs.ErrTruthLater
 
+// PanicError reports that a function of the host panicked where no caller's goroutine could go on with the panic: a method of
+// its journal in a commit, or the function that gets its checkpoints.
+type PanicError struct {
+	Function string // such as "Journal.Append"
+	Value    any    // what it panicked with
+}
+
+// Error names the function and the value.
+func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Function, e.Value) }
+
+// Unwrap returns the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an
 // [ErrKeyConflict].
 type KeyConflictError struct {

@@ -292,7 +292,7 @@ func (a *auditor) note(ev *event.Event) {
 func (a *auditor) checkClock() {
 	if a.early > 0 {
 		a.report(Finding{Kind: ProblemClock, Event: a.earliest.Number, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
-			a.early, a.earliest.Number, a.earliest.Time.Format(time.RFC3339Nano), a.ledger.Now().UTC().Format(time.RFC3339Nano))})
+			a.early, a.earliest.Number, a.earliest.Time.Format(time.RFC3339Nano), a.horizon.Add(-mostAhead).UTC().Format(time.RFC3339Nano))})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -34,7 +35,7 @@ const (
 // ClaimLedger claims the ledger in the file at path until the claim is released. It returns [kv.ErrInUse] if a process
 // of this user, of root or of the file's owner has claimed it. Where such sockets are not available, or another user has
 // the name, it claims nothing, and copies that are open at the same time are not noticed. It logs the latter.
-func ClaimLedger(id [16]byte, path string, log zerolog.Logger) (*Claim, error) {
+func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 	name := "@sluice-ledger-" + uuid.UUID(id).String()
 	deadline := time.Now().Add(claimWait)
 	for strangers := 0; ; time.Sleep(claimPoll) {
@@ -80,13 +81,13 @@ func acceptAll(socket *net.UnixListener) {
 }
 
 // logForeign logs that a process that does not count has the name of a claim, or that no process accepts connections there.
-func logForeign(log zerolog.Logger, holder *syscall.Ucred, err error) {
+func logForeign(log *callback.Log, holder *syscall.Ucred, err error) {
 	const then = "the name by which open copies of this ledger are noticed is taken by another user: they are not noticed now"
 	if err != nil {
-		log.Warn().AnErr("cause", err).Msg(then)
+		log.Now(func(log *zerolog.Logger) { log.Warn().AnErr("cause", err).Msg(then) })
 		return
 	}
-	log.Warn().Uint32("uid", holder.Uid).Int32("process", holder.Pid).Msg(then)
+	log.Now(func(log *zerolog.Logger) { log.Warn().Uint32("uid", holder.Uid).Int32("process", holder.Pid).Msg(then) })
 }
 
 // trusts reports whether a claim of a user counts for the file at path: the user of this process, root, or the owner of

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -101,7 +102,9 @@ func TestClaimLedger_NameTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log bytes.Buffer
-			claim, err := ClaimLedger(id, path, zerolog.New(&log))
+			var to callback.Log
+			to.Use(zerolog.New(&log))
+			claim, err := ClaimLedger(id, path, &to)
 			if c.inUse {
 				if !errors.Is(err, kv.ErrInUse) || !strings.HasSuffix(err.Error(), ", in this process") || log.Len() > 0 {
 					t.Errorf("%v; want ErrInUse with the process; log %s", err, log.Bytes())
@@ -122,7 +125,7 @@ func TestClaimLedger_NameTaken(t *testing.T) {
 // of the claim would not be known then.
 func TestClaim_ManyConnections_StillCounts(t *testing.T) {
 	id, name := newID(t)
-	claim, err := ClaimLedger(id, t.TempDir(), zerolog.Nop())
+	claim, err := ClaimLedger(id, t.TempDir(), &callback.Log{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +148,7 @@ func TestClaim_ManyConnections_StillCounts(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	if _, err := ClaimLedger(id, t.TempDir(), zerolog.Nop()); !errors.Is(err, kv.ErrInUse) {
+	if _, err := ClaimLedger(id, t.TempDir(), &callback.Log{}); !errors.Is(err, kv.ErrInUse) {
 		t.Errorf("%v; want ErrInUse", err)
 	}
 }

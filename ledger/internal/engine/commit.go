@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -18,25 +21,57 @@ import (
 
 // commit carries a batch out: it is decided and folded on the table, and appended to the journal with one flush. Only then
 // does anybody see it. A decision that refuses affects nobody else; a failure to append fails the whole batch.
-func (l *Engine) commit(batch []*Proposal) error {
+//
+// tell reports to the host's log and observer; nil if there is nothing to report. It must not be called before others may lead.
+func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 	if err := l.Queue.Stopped(); err != nil {
-		return err
+		return nil, err
 	}
 	began := time.Now()
 	s, err := l.write(batch)
+	took := time.Since(began)
 	switch {
 	case err != nil:
-		l.Log.Error().Err(err).Int("requests", len(batch)).Dur("duration", time.Since(began)).Msg("commit failed")
+		failed, requests := err, len(batch)
+		tell = func() {
+			l.Log.Now(func(log *zerolog.Logger) {
+				log.Error().Err(failed).Int("requests", requests).Dur("duration", took).Msg("commit failed")
+			})
+		}
 		defer l.saveIfReplaced() // before the caller learns of it, which may end the process
-		return l.stopIfUnsure(err)
+		return tell, l.stopIfUnsure(err)
 	case s != nil:
 		l.edge = s.Edge
 		l.Queue.settled(s.Counters.Events)
-		took := time.Since(began)
-		l.tell(batch, took)
-		l.observe(s, took)
+		return l.telling(s, batch, took), nil
 	}
-	return nil
+	return nil, nil
+}
+
+// telling returns what reports a commit to the host, or nil. It copies what it needs: the requests go on when they are settled.
+func (l *Engine) telling(s *state.State, batch []*Proposal, took time.Duration) func() {
+	var lines []Proposal
+	if l.Log.Debugging() {
+		for _, p := range batch {
+			if p.first != 0 {
+				lines = append(lines, Proposal{first: p.first, last: p.last, about: p.about})
+			}
+		}
+	}
+	if len(lines) == 0 && l.Observer == nil {
+		return nil
+	}
+	var seen observe.Commit
+	if l.Observer != nil {
+		seen = observed(s, took)
+	}
+	requests := len(batch)
+	return func() {
+		for i := range lines {
+			l.Log.Now(func(log *zerolog.Logger) { lines[i].log(log, requests, took) })
+		}
+		l.Observe(func(o observe.Observer) { o.Committed(seen) })
+	}
 }
 
 // errTakenBack ends a transaction in which a proposal was refused that had recorded something. It is made again without that.
@@ -47,7 +82,7 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	if err := l.startJournal(); err != nil {
 		return nil, err
 	}
-	now := l.Clock()
+	now := newest(batch)
 	for err = errTakenBack; err == errTakenBack; { // each time somebody else is refused, and no time passes
 		err = l.Store.Update(func(w kv.Writer) error {
 			s, err := l.carryOut(batch, w, now)
@@ -64,6 +99,16 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	return written, err
 }
 
+// newest returns the newest reading of the clock in a batch: the others were taken while it was waited for.
+func newest(batch []*Proposal) (now time.Time) {
+	for _, p := range batch {
+		if now.IsZero() || p.now.After(now) {
+			now = p.now
+		}
+	}
+	return now
+}
+
 // stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose the file is.
 func (l *Engine) stopIfUnsure(err error) error {
 	if errors.Is(err, kv.ErrUncertain) && !errors.Is(err, errs.ErrStopped) {
@@ -77,39 +122,28 @@ func (l *Engine) stopIfUnsure(err error) error {
 // StopIfOverwritten stops a ledger whose file somebody else has written to.
 func (l *Engine) StopIfOverwritten(err error) {
 	if errors.Is(err, kv.ErrOverwritten) && l.Queue.Stop(err) {
-		l.Log.Error().Err(err).Msg("ledger stopped")
+		l.Log.Say(zerolog.ErrorLevel, err, "ledger stopped")
 	}
 }
 
-// tell logs each request that was committed.
-func (l *Engine) tell(batch []*Proposal, took time.Duration) {
-	if !l.Log.Debug().Enabled() {
-		return
+// log writes the line of a request that was committed.
+func (p *Proposal) log(to *zerolog.Logger, requests int, took time.Duration) {
+	line := to.Debug()
+	if p.about.key != "" {
+		line = line.Str("key", p.about.key)
 	}
-	for _, p := range batch {
-		if p.first == 0 {
-			continue
-		}
-		line := l.Log.Debug()
-		if p.about.key != "" {
-			line = line.Str("key", p.about.key)
-		}
-		if p.about.sale != 0 {
-			line = line.Uint64("sale", p.about.sale).Str("buyer", p.about.buyer)
-		}
-		line.Uint64("events", p.last-p.first+1).Uint64("first", p.first).Uint64("last", p.last).
-			Int("requests", len(batch)).Dur("duration", took).Msg("committed")
+	if p.about.sale != 0 {
+		line = line.Uint64("sale", p.about.sale).Str("buyer", p.about.buyer)
 	}
+	line.Uint64("events", p.last-p.first+1).Uint64("first", p.first).Uint64("last", p.last).
+		Int("requests", requests).Dur("duration", took).Msg("committed")
 }
 
 // nanoNats is how many nano-nats a nat has.
 const nanoNats = 1e9
 
-// observe tells the observer what was committed.
-func (l *Engine) observe(s *state.State, took time.Duration) {
-	if l.Observer == nil {
-		return
-	}
+// observed returns what the observer gets of a commit.
+func observed(s *state.State, took time.Duration) observe.Commit {
 	c := observe.Commit{
 		Requests: s.Work.Requests, Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(), Resold: s.Work.Resold(),
 		Charged: float64(s.Work.Spent) / nanoNats, LeftOut: s.Work.LeftOut,
@@ -117,7 +151,7 @@ func (l *Engine) observe(s *state.State, took time.Duration) {
 	for _, r := range s.Records {
 		c.Bytes += int64(len(r))
 	}
-	l.Observer.Committed(c)
+	return c
 }
 
 // carryOut decides and folds a batch in a transaction, and returns the state behind it. If a proposal comes to something else when the transaction is
@@ -145,7 +179,7 @@ func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state
 	if s.Far != nil {
 		return nil, s.Far
 	}
-	if l.Log.Debug().Enabled() {
+	if l.Log.Debugging() {
 		if err := describe(s, batch); err != nil {
 			return nil, err
 		}
@@ -189,7 +223,7 @@ func (l *Engine) append(s *state.State) error {
 		Records: s.Records, Cut: l.journal.cut(s.Durable.Events),
 	}
 	// Nobody can take back what is being appended, so no caller's context ends it.
-	err := l.journal.open.Append(context.Background(), g)
+	err := callback.Call("Journal.Append", func() error { return l.journal.open.Append(context.Background(), g) })
 	if err == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -19,7 +20,7 @@ import (
 type Engine struct {
 	Store    kv.Store // what is committed: a table over the base, or the base
 	base     kv.Store
-	Log      zerolog.Logger   // where failures and commits are told
+	Log      callback.Log     // where failures and commits are logged
 	Clock    func() time.Time // the host's
 	leap     Leap
 	ReadOnly bool        // nothing is decided
@@ -47,7 +48,8 @@ func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func
 		clock = time.Now
 	}
 	l.base = base
-	l.Store, l.Log, l.Clock, l.leap, l.ReadOnly = base, log, clock, p, only
+	l.Log.Use(log)
+	l.Store, l.Clock, l.leap, l.ReadOnly = base, clock, p, only
 	l.journal.save = sync.OnceFunc(l.saveAll)
 	if l.journal.from = j; j != nil {
 		if err := l.overTable(base); err != nil {
@@ -84,6 +86,13 @@ func (l *Engine) Backlog() (events uint64, memory, room int64) {
 		events = durable - min(at.Events, durable)
 	}
 	return events, memory, room
+}
+
+// Observe calls the observer, if there is one. A panic of it is logged. It is called where nothing is held.
+func (l *Engine) Observe(call func(observe.Observer)) {
+	if l.Observer != nil {
+		l.Log.Guard("Observer", func() { call(l.Observer) })
+	}
 }
 
 // Found tells where the log ended when the ledger was opened.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -186,7 +188,9 @@ func (l *Engine) foldJournal(j journal.Journal) error {
 	defer stop()
 	began, told := at.Events, time.Now()
 	tell := func(text string) {
-		l.Log.Info().Uint64("events", at.Events-began).Uint64("last", at.Events).Msg(text)
+		l.Log.Now(func(log *zerolog.Logger) {
+			log.Info().Uint64("events", at.Events-began).Uint64("last", at.Events).Msg(text)
+		})
 	}
 	for p, err := range ahead(stop, x.parts(j.Read(ctx, at))) {
 		if err == nil {

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -89,11 +92,11 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 			wait = readFirst
 			continue
 		case !passes(err):
-			l.Log.Error().Err(err).Msg("standby stopped")
+			l.Log.Say(zerolog.ErrorLevel, err, "standby stopped")
 			l.Queue.Stop(fmt.Errorf("%w: it cannot follow the journal any more: %w", errs.ErrStopped, err))
 			return
 		case wait == readFirst:
-			l.Log.Warn().Err(err).Msg("the journal cannot be followed; trying again")
+			l.Log.Say(zerolog.WarnLevel, err, "the journal cannot be followed; trying again")
 		}
 		select {
 		case <-time.After(wait):
@@ -117,14 +120,14 @@ func passes(err error) bool {
 func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	x, at, err := l.reader()
 	if err == nil {
-		err = f.Await(ctx, at)
+		err = callback.Call("Journal.Await", func() error { return f.Await(ctx, at) })
 	}
 	if err != nil {
 		return err
 	}
-	for p, err := range x.parts(f.Read(ctx, at)) {
+	for p, err := range x.parts(callback.Seq("Journal.Read", f.Read(ctx, at))) {
 		if s, can := f.(journal.Settler); can && err == nil {
-			err = s.Settle(ctx) // nobody is shown what a loss of power could still undo
+			err = callback.Call("Journal.Settle", func() error { return s.Settle(ctx) }) // nobody is shown what a loss of power could still undo
 		}
 		if err == nil {
 			err = l.fold(p)
@@ -150,12 +153,13 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 		}
 		base := l.following.base()
 		if err == nil && (l.following.unsaid.Swap(false) || base != told || n%saidEvery == 0) {
-			if err = f.Folded(ctx, base); err == nil {
+			err = callback.Call("Journal.Folded", func() error { return f.Folded(ctx, base) })
+			if err == nil {
 				told = base
 			}
 		}
 		if err != nil && !failed && ctx.Err() == nil {
-			l.Log.Warn().Err(err).Msg("the others do not hear what this standby has")
+			l.Log.Say(zerolog.WarnLevel, err, "the others do not hear what this standby has")
 		}
 		failed = err != nil
 		select {
@@ -168,7 +172,7 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 
 // TakeOver claims the journal, folds what is left of it, and ends following: this engine does nothing any more then. It returns the file, which stays
 // open, and where the one that goes on finds the journal. If it fails before it has claimed the journal, nothing has happened.
-func (l *Engine) TakeOver(ctx context.Context) (kv.Store, Journals, error) {
+func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals, err error) {
 	name, err := l.noted(state.KeyJournal)
 	if err != nil {
 		return nil, nil, err
@@ -181,19 +185,24 @@ func (l *Engine) TakeOver(ctx context.Context) (kv.Store, Journals, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if file == nil { // also when a function of the host has panicked
+			l.following.unsaid.Store(true) // a host that claims follows no more, as far as the others know
+			err = errors.Join(err, j.Close())
+		}
+	}()
 	if j.Name() != name {
-		return nil, nil, closing(j, mismatch("the journal is %s, the file's is %s", j.Name(), name))
+		return nil, nil, mismatch("the journal is %s, the file's is %s", j.Name(), name)
 	}
 	if _, _, err := l.ahead(ctx, j); err != nil {
-		return nil, nil, closing(j, err)
+		return nil, nil, err
 	}
 	term, end, err := j.Claim(ctx)
 	if err == nil {
 		err = l.foldUpTo(ctx, end)
 	}
 	if err != nil {
-		l.following.unsaid.Store(true) // a host that claims follows no more, as far as the others know
-		return nil, nil, errors.Join(err, j.Close())
+		return nil, nil, err
 	}
 	return l.base, claimed{l.journal.from, claimedJournal{j, term, end}}, nil
 }

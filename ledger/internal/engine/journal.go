@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -95,7 +97,7 @@ func (l *Engine) makeJournal() error {
 	if err != nil {
 		return err
 	}
-	term, end, err := j.Claim(context.Background())
+	term, end, err := j.Claim(context.Background()) // it is one beside the file: the host opens its own before
 	if err == nil && end != at {
 		err = errs.Corrupt(nil, "a new journal begins at event %d, the ledger ends at event %d", end.Events, at.Events)
 	}
@@ -246,10 +248,10 @@ func (l *Engine) saveIfReplaced() {
 // saveAll is save, done once.
 func (l *Engine) saveAll() {
 	if err := l.nameJournal(""); err != nil {
-		l.Log.Error().Err(err).Msg("the journal was replaced, and what was committed last cannot be written to the file")
+		l.Log.Say(zerolog.ErrorLevel, err, "the journal was replaced, and what was committed last cannot be written to the file")
 		return
 	}
-	l.Log.Warn().Msg("the journal was replaced: all that was acknowledged is in the file, which does not need that journal any more")
+	l.Log.Say(zerolog.WarnLevel, nil, "the journal was replaced: all that was acknowledged is in the file, which does not need that journal any more")
 }
 
 // noteReplaced notes that an error of the journal says that it was replaced.
@@ -270,7 +272,10 @@ func (l *Engine) keep(j journal.Journal, term uint64) error {
 }
 
 // Close brings the file up to date, and lets go of it. The queue must be closed.
-func (l *Engine) Close() error { return errors.Join(l.end(), l.Store.Close(), l.Claim.Release()) }
+func (l *Engine) Close() error {
+	defer l.Log.Flush()
+	return errors.Join(l.end(), l.Store.Close(), l.Claim.Release())
+}
 
 // LetGo lets go of the journal and of the claim of a ledger that could not be opened. Both stay as they are.
 func (l *Engine) LetGo() error {

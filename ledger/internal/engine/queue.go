@@ -40,6 +40,7 @@ type Proposal struct {
 	Part        bool                     // one of several of a large request: it lets others go first
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
+	now         time.Time                // by the host's clock, when it was handed in
 	err         error
 	refused     bool      // it is not decided again, as long as those before it come to the same
 	turn        chan bool // gets true when it is to lead, and false when it is settled; nil if it leads at once, and is in the batch
@@ -247,6 +248,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
+	p.now = l.Clock() // before it leads: the host's clock may take its time, panic, or call the ledger
 	lead, err := l.Queue.enter(p)
 	if err != nil {
 		return 0, 0, err
@@ -297,6 +299,7 @@ func (l *Engine) lead(own *Proposal) {
 	batch, began := l.Queue.take(), time.Now()
 	l.Queue.last = len(batch)
 	err, panics := errs.ErrStopped, true // what the others learn then
+	var tell func()
 	defer func() {
 		if errors.Is(err, errs.ErrStopped) {
 			l.Queue.Stop(err)
@@ -307,8 +310,11 @@ func (l *Engine) lead(own *Proposal) {
 		l.Queue.spent(batch, time.Since(began))
 		settle(batch, err)
 		l.Queue.handOver()
+		if tell != nil {
+			tell() // the host is called when others lead already
+		}
 	}()
-	err = l.commit(batch)
+	tell, err = l.commit(batch)
 	panics = false
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -43,7 +44,12 @@ func (l *Engine) Recover(c Checks) error {
 		}
 		return err
 	}
-	term, err := l.readJournal(j, named, c.Audit)
+	return callback.OrClean(func() error { return l.goOn(j, named, c.Audit, admit) }, func() { _ = j.Close() })
+}
+
+// goOn brings the ledger to where a journal ends, and goes on with it as the ledger was opened.
+func (l *Engine) goOn(j journal.Journal, named bool, audit, admit func() error) error {
+	term, err := l.readJournal(j, named, audit)
 	if err == nil {
 		err = admit()
 	}
@@ -97,7 +103,7 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 
 // checkName closes a journal whose name cannot be noted in the file: it would be opened with any journal, or with none.
 func checkName(j journal.Journal) error {
-	err := names.Check("name of the journal", j.Name())
+	err := callback.Call("Journal.Name", func() error { return names.Check("name of the journal", j.Name()) })
 	if err != nil {
 		err = closing(j, err)
 	}

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -54,15 +57,15 @@ func (l *Engine) checkpointWritten(mark []byte) {
 		err = l.trim(at)
 	}
 	if errors.Is(err, journal.ErrHeld) {
-		l.Log.Info().Err(err).Msg("journal not trimmed yet") // the next checkpoint tries again
+		l.Log.Say(zerolog.InfoLevel, err, "journal not trimmed yet") // the next checkpoint tries again
 	} else if err != nil {
-		l.Log.Error().Err(err).Msg("journal not trimmed")
+		l.Log.Say(zerolog.ErrorLevel, err, "journal not trimmed")
 	}
 }
 
 // checkpointFailed says that a checkpoint could not be made. Nothing is lost: it is in the journal, and another one comes.
 func (l *Engine) checkpointFailed(err error) {
-	l.Log.Error().Err(err).Msg("checkpoint failed")
+	l.Log.Say(zerolog.ErrorLevel, err, "checkpoint failed")
 	_ = l.stopIfUnsure(err)
 }
 
@@ -73,7 +76,7 @@ func (l *Engine) trim(at journal.Position) error {
 	if l.journal.open == nil || at.Events <= l.journal.gone().Events {
 		return nil
 	}
-	err := l.journal.open.Trim(context.Background(), at)
+	err := callback.Call("Journal.Trim", func() error { return l.journal.open.Trim(context.Background(), at) })
 	if held, is := errors.AsType[*journal.HeldError](err); is {
 		if held.Through.Events > l.journal.gone().Events {
 			l.journal.trimmed.Store(&held.Through)
@@ -182,7 +185,9 @@ func (l *Engine) trimmed(ctx context.Context, at journal.Position) error {
 			return err
 		}
 		if wait == heldFirst {
-			l.Log.Warn().Err(err).Uint64("through", at.Events).Msg("waiting to erase")
+			l.Log.Now(func(log *zerolog.Logger) {
+				log.Warn().Err(err).Uint64("through", at.Events).Msg("waiting to erase")
+			})
 		}
 		select {
 		case <-time.After(wait):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -23,8 +24,9 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	if err := l.Queue.Check(); err != nil {
 		return err
 	}
+	now := l.Clock() // before there is a snapshot: the host's clock may take its time, panic, or call the ledger
 	v := l.views.take(l)
-	v.fn = fn
+	v.fn, v.now = fn, now
 	err := l.Store.View(v.run)
 	l.views.giveBack(v)
 	if err != nil {
@@ -46,6 +48,7 @@ type views struct {
 type viewing struct {
 	engine *Engine
 	state  state.State
+	now    time.Time                // by the host's clock
 	fn     func(*state.State) error // what to do with it
 	run    func(kv.Reader) error    // runOn, as a value that is made once
 }
@@ -82,7 +85,7 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 		return err
 	}
 	s.Known = &l.Known
-	s.SetClock(l.Clock())
+	s.SetClock(v.now)
 	s.Far = l.leap.of(s)
 	return v.fn(s)
 }

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -28,9 +31,13 @@ func (x *Inquiry) refuseLoss(s *state.State, names []string, at time.Time) error
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	x.Desk.Engine.Log.Info().Str("key", x.Request.Key).Str("question", x.Question.Name).Str("epsilon", x.Request.Epsilon.String()).
-		Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")
-	return &vocabulary.DisplacedError{Question: x.Question.Name, Displaced: lost}
+	key, question, epsilon := x.Request.Key, x.Question.Name, x.Request.Epsilon.String()
+	return callback.ToTell(&vocabulary.DisplacedError{Question: question, Displaced: lost}, func() {
+		x.Desk.Engine.Log.Now(func(log *zerolog.Logger) {
+			log.Info().Str("key", key).Str("question", question).Str("epsilon", epsilon).
+				Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")
+		})
+	})
 }
 
 // displaced returns the levels on offer that some objects lose if each is charged the cost. It reads

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
@@ -20,6 +21,7 @@ const mostLooks = 16
 // instead adds to the error of a refused answer what the panel could answer: at its ε, and at the largest for all. If that cannot be
 // found out, the error stays as it is.
 func (x *Inquiry) instead(ctx context.Context, err error) error {
+	err = callback.Tell(err)
 	var refused *vocabulary.RefusedError
 	if !errors.As(err, &refused) {
 		return err

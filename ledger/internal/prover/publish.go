@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -48,7 +51,7 @@ func (p *Publisher) run(ctx context.Context) {
 	defer close(p.done)
 	for wait := shortest; ctx.Err() == nil; {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			p.prover.Engine.Log.Error().Err(err).Msg("checkpoint not published")
+			p.prover.Engine.Log.Now(func(log *zerolog.Logger) { log.Error().Err(err).Msg("checkpoint not published") })
 			pause(ctx, wait)
 			wait = min(2*wait, longest)
 			continue
@@ -62,7 +65,7 @@ func (p *Publisher) run(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	if err := p.publish(last); err != nil {
-		p.prover.Engine.Log.Error().Err(err).Msg("last checkpoint not published")
+		p.prover.Engine.Log.Now(func(log *zerolog.Logger) { log.Error().Err(err).Msg("last checkpoint not published") })
 	}
 }
 
@@ -104,10 +107,13 @@ func (p *Publisher) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signed, err := p.prover.Sign(head)
-	if err == nil {
-		err = p.to(ctx, signed)
-	}
+	err = callback.Call("Publishing.To", func() error {
+		signed, err := p.prover.Sign(head)
+		if err == nil {
+			err = p.to(ctx, signed)
+		}
+		return err
+	})
 	if err == nil {
 		p.sent = size
 		p.prover.Gave(size)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -38,7 +39,8 @@ func (o *Office) run(ctx context.Context, r *Request, objects []string, work bat
 		p.Question = r.Question.Number
 	}
 	b := &batch.Bulk{Engine: o.Engine, Holds: &o.Rules.Holds, Work: work, Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress}
-	return b.Run(ctx)
+	done, err := b.Run(ctx)
+	return done, callback.Tell(err)
 }
 
 // batchWork is what package batch asks for.

@@ -1,0 +1,483 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/observe"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// await waits for a line that another goroutine writes.
+func (l *journalLog) await(t testing.TB, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !l.has(text); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not say %q", text)
+		}
+	}
+}
+
+// hook is what a function of the host does: nothing, until it is set, and then once.
+type hook struct{ next atomic.Pointer[func()] }
+
+func (h *hook) set(what func()) { h.next.Store(&what) }
+
+func (h *hook) call() {
+	if what := h.next.Swap(nil); what != nil {
+		(*what)()
+	}
+}
+
+func (h *hook) progress(int, int) { h.call() }
+
+func (h *hook) truth(ctx context.Context, question string, objects []string) ([]string, error) {
+	h.call()
+	return TruthOf("yes")(ctx, question, objects)
+}
+
+// Committed implements [observe.Observer], as the next two do.
+func (h *hook) Committed(observe.Commit) { h.call() }
+func (h *hook) Refused(observe.Refusal)  { h.call() }
+func (h *hook) Audited(observe.Audit)    { h.call() }
+
+// Run implements [zerolog.Hook].
+func (h *hook) Run(*zerolog.Event, zerolog.Level, string) { h.call() }
+
+// hookedSigner calls a hook when it signs.
+type hookedSigner struct {
+	note.Signer
+	*hook
+}
+
+func (s hookedSigner) Sign(text []byte) ([]byte, error) {
+	s.call()
+	return s.Signer.Sign(text)
+}
+
+// A caller is a request that calls a function of the host.
+type caller struct {
+	panics  bool // a panic of the function goes on to the caller; else it is logged, and the request succeeds
+	options func(*Options, *hook)
+	prepare func(testing.TB, *Ledger)
+	request func(t testing.TB, l *Ledger, h *hook) error
+}
+
+// callers lists one request for each function of the host. docs/howto/embed.md has the same table.
+func callers() map[string]caller {
+	const all = "vote"
+	person := crowd(8)
+	refused := func(t testing.TB, l *Ledger, _ *hook) error {
+		_, err := l.Release(t.Context(), releaseOf(t, "refused", "stranger", "1"))
+		if err == nil {
+			return errors.New("not refused")
+		}
+		if _, is := errors.AsType[*RefusedError](err); is {
+			return nil
+		}
+		return err
+	}
+	released := func(t testing.TB, l *Ledger, _ *hook) error {
+		_, err := l.Release(t.Context(), releaseOf(t, "r", person[0], "1"))
+		return err
+	}
+	observed := func(o *Options, h *hook) { o.Observer = h }
+	logged := func(level zerolog.Level) func(*Options, *hook) {
+		return func(o *Options, h *hook) { o.Logger = zerolog.New(io.Discard).Level(level).Hook(h) }
+	}
+	clocked := func(o *Options, h *hook) {
+		o.Now = func() time.Time {
+			h.call()
+			return time.Now()
+		}
+	}
+	return map[string]caller{
+		"SellRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			r := purchase(t, "s", "acme", "1", person...)
+			r.Progress = h.progress
+			return failed(l.Sell(t.Context(), r))
+		}},
+		"SellRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			r := purchase(t, "s", "acme", "1", person...)
+			r.Truth = h.truth
+			return failed(l.Sell(t.Context(), r))
+		}},
+		"CaptureRequest.Progress": {panics: true, prepare: func(t testing.TB, l *Ledger) {
+			reserve(t, l, ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
+		}, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes"), Progress: h.progress}))
+		}},
+		"RaiseRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			r := order(t, "r", "1", person...)
+			r.Progress = h.progress
+			return failed(l.Raise(t.Context(), r))
+		}},
+		"RaiseRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			r := order(t, "r", "1", person...)
+			r.Truth = h.truth
+			return failed(l.Raise(t.Context(), r))
+		}},
+		"ReleaseRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			r := releaseOf(t, "r", person[0], "1")
+			r.Truth = h.truth
+			return failed(l.Release(t.Context(), r))
+		}},
+		"AnswerRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.Answer(t.Context(), AnswerRequest{
+				Key: "a", Question: all, Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: person, Truth: h.truth, AcceptLoss: true,
+			}))
+		}},
+		"EnrollRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.Enroll(t.Context(), EnrollRequest{Key: "n", Question: all, Objects: []string{"new"}, Cap: eps(t, "1"), Progress: h.progress}))
+		}},
+		"EnrollRequest.Terms": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.Enroll(t.Context(), EnrollRequest{Key: "n", Question: all, Objects: []string{"new"},
+				Terms: func(string) (policy.Policy, privacy.Epsilon) {
+					h.call()
+					return policy.Policy{}, eps(t, "1")
+				}}))
+		}},
+		"ChangeTermsRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4"), Progress: h.progress}))
+		}},
+		"AdvanceRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.Advance(t.Context(), AdvanceRequest{Key: "d", Truth: TruthOf("yes"), Progress: h.progress}))
+		}},
+		"ReconcileRequest.Progress": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) { r.Progress = h.progress })},
+		"ReconcileRequest.Confirm": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) {
+			r.Confirm = func(ReconcileResult) error {
+				h.call()
+				return nil
+			}
+		})},
+		"ReconcileRequest.Members": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) {
+			rows := r.Members
+			r.Members = func(yield func(Member, error) bool) {
+				h.call()
+				rows(yield)
+			}
+		})},
+		"EstimateRequest.Include": {panics: true, prepare: func(t testing.TB, l *Ledger) {
+			release(t, l, releaseOf(t, "r", person[0], "1"))
+		}, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.Estimate(t.Context(), EstimateRequest{Question: all, Include: func(string) bool {
+				h.call()
+				return true
+			}}))
+		}},
+		"Backup progress":    {panics: true, request: copyingBy((*Ledger).Backup)},
+		"CompactTo progress": {panics: true, request: copyingBy((*Ledger).CompactTo)},
+		"Compact progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return l.Compact(t.Context(), h.progress)
+		}},
+		"VerifyRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			return failed(l.Verify(t.Context(), VerifyRequest{Progress: func(uint64, uint64) { h.call() }}))
+		}},
+		"VerifyRequest.Report": {panics: true, options: func(o *Options, _ *hook) {
+			o.Now, o.ClockAhead = func() time.Time { return time.Now().Add(time.Hour) }, time.Now().Add(2*time.Hour)
+		}, request: func(t testing.TB, l *Ledger, h *hook) error {
+			l.engine.Clock = time.Now // the events are ahead of it: a problem
+			return failed(l.Verify(t.Context(), VerifyRequest{Report: func(Problem) { h.call() }}))
+		}},
+		"Watch": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
+			for _, err := range l.Watch(t.Context(), 1) {
+				h.call()
+				return err
+			}
+			return nil
+		}},
+		"Options.Now, writing":              {panics: true, options: clocked, request: released},
+		"Options.Now, reading":              {panics: true, options: clocked, request: func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Object(t.Context(), person[0])) }},
+		"Options.Observer, Committed":       {options: observed, request: released},
+		"Options.Observer, Refused":         {options: observed, request: refused},
+		"Options.Observer, Audited":         {options: observed, request: func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Verify(t.Context(), VerifyRequest{})) }},
+		"Options.Logger, committed":         {options: logged(zerolog.DebugLevel), request: released},
+		"Options.Logger, refused":           {options: logged(zerolog.InfoLevel), request: refused},
+		"Options.Logger, refused in a sale": {options: logged(zerolog.InfoLevel), request: refusedInTheCommit},
+		"Options.Signer": {panics: true, options: func(o *Options, h *hook) {
+			o.Signer = hookedSigner{o.Signer, h}
+		}, request: func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Checkpoint(t.Context())) }},
+	}
+}
+
+// reconciling is a reconciliation that enrols an object.
+func reconciling(set func(*ReconcileRequest, *hook)) func(testing.TB, *Ledger, *hook) error {
+	return func(t testing.TB, l *Ledger, h *hook) error {
+		rows := iter.Seq2[Member, error](func(yield func(Member, error) bool) {
+			yield(Member{Object: "new", Question: "vote", Cap: eps(t, "1")}, nil)
+		})
+		r := ReconcileRequest{Members: rows}
+		set(&r, h)
+		return failed(l.Reconcile(t.Context(), r))
+	}
+}
+
+// copyingBy makes a copy.
+func copyingBy(how func(*Ledger, context.Context, string, Progress) (Copied, error)) func(testing.TB, *Ledger, *hook) error {
+	return func(t testing.TB, l *Ledger, h *hook) error {
+		return failed(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
+	}
+}
+
+// refusedInTheCommit is a sale whose object withdraws when its true value is asked for.
+func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
+	r := purchase(t, "late", "acme", "1", crowd(1)...)
+	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
+		return []string{"yes"}, l.Withdraw(ctx, "w", objects[0])
+	}
+	_, err := l.Sell(t.Context(), r)
+	if _, is := errors.AsType[*RefusedError](err); is {
+		return nil
+	}
+	return fmt.Errorf("not refused: %w", err)
+}
+
+// start opens a ledger of people whose answers are for sale, and returns what makes the request.
+func (c caller) start(t *testing.T) (l *Ledger, h *hook, run func() error) {
+	h = &hook{}
+	signer, _, public := logKey(t, "sluice-test", 1)
+	path := pace.Scratch(t) + "/ledger.db"
+	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+	o := Options{Signer: signer}
+	if c.options != nil {
+		c.options(&o, h)
+	}
+	l = open(t, path, o)
+	sellers(t, l, "3", "5", crowd(9)...)
+	if c.prepare != nil {
+		c.prepare(t, l)
+	}
+	return l, h, func() error { return c.request(t, l, h) }
+}
+
+// serve runs a request as net/http runs a handler.
+func serve(run func() error) (panicked any, err error) {
+	defer func() { panicked = recover() }()
+	return nil, run()
+}
+
+// goesOn checks that another caller reads and writes, and that the ledger closes.
+func goesOn(t *testing.T, l *Ledger) {
+	t.Helper()
+	wrote := await(t, async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "other", crowd(9)[8], "2")) }))
+	read := await(t, async(func() (ObjectState, error) { return l.Object(t.Context(), crowd(9)[8]) }))
+	if err := errors.Join(wrote.err, read.err); err != nil {
+		t.Errorf("another caller: %v", err)
+	}
+}
+
+func TestCallback_Panics_OnlyItsRequestIsConcerned(t *testing.T) {
+	for name, c := range callers() {
+		t.Run(name, func(t *testing.T) {
+			l, h, run := c.start(t)
+			h.set(func() { panic("the host's own") })
+			panicked, err := serve(run)
+			switch {
+			case h.next.Load() != nil:
+				t.Fatal("the function was not called")
+			case c.panics && panicked != "the host's own":
+				t.Errorf("recovered %v, error %v; want the panic", panicked, err)
+			case !c.panics && (panicked != nil || err != nil):
+				t.Errorf("recovered %v, error %v; want neither", panicked, err)
+			}
+			goesOn(t, l)
+			must(t, await(t, async(func() (any, error) { return nil, l.Close() })).err)
+		})
+	}
+}
+
+func TestCallback_CallsTheLedger_IsAnswered(t *testing.T) {
+	for name, c := range callers() {
+		t.Run(name, func(t *testing.T) {
+			l, h, run := c.start(t)
+			var inner error
+			h.set(func() {
+				_, wrote := l.Release(t.Context(), releaseOf(t, "inner", crowd(9)[8], "1"))
+				_, read := l.Object(t.Context(), crowd(9)[8])
+				inner = errors.Join(wrote, read)
+			})
+			outer := await(t, async(func() (any, error) { return nil, run() }))
+			if inner != nil || outer.err != nil || h.next.Load() != nil {
+				t.Errorf("within the function: %v; the request: %v", inner, outer.err)
+			}
+			goesOn(t, l)
+		})
+	}
+}
+
+func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
+	for name, c := range callers() {
+		t.Run(name, func(t *testing.T) {
+			l, h, run := c.start(t)
+			inner := errors.New("not called")
+			h.set(func() { inner = l.Close() })
+			outer := await(t, async(func() (any, error) { return nil, run() }))
+			if inner != nil || outer.err != nil && !errors.Is(outer.err, ErrClosed) {
+				t.Errorf("Close: %v; the request: %v; want nil or ErrClosed", inner, outer.err)
+			}
+			closed(t, open(t, l.file, Options{}))
+		})
+	}
+}
+
+func TestCallback_TakesItsTime_OthersDoNotWait(t *testing.T) {
+	for name, c := range callers() {
+		t.Run(name, func(t *testing.T) {
+			l, h, run := c.start(t)
+			called, goOn := make(chan struct{}), make(chan struct{})
+			release := sync.OnceFunc(func() { close(goOn) })
+			defer release()
+			h.set(func() {
+				close(called)
+				<-goOn
+			})
+			outer := async(func() (any, error) { return nil, run() })
+			<-called
+			goesOn(t, l)
+			release()
+			if err := await(t, outer).err; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// within returns options whose journal panics in a method, or when it is opened.
+func (h *host) within(method string) Options {
+	find := h.options().Journal
+	return Options{Journal: func(w journal.Wanted) (journal.Journal, error) {
+		if method == "" {
+			panic("the host's own")
+		}
+		j, err := find(w)
+		if err != nil {
+			return nil, err
+		}
+		return panickyNoting{j.(noting), method}, nil
+	}}
+}
+
+// panickyNoting is a journal that notes that it was closed, and panics in one of its methods.
+type panickyNoting struct {
+	noting
+	in string
+}
+
+func (j panickyNoting) Claim(ctx context.Context) (uint64, journal.Position, error) {
+	if j.in == "Claim" {
+		panic("the host's own")
+	}
+	return j.noting.Claim(ctx)
+}
+
+func (j panickyNoting) Read(ctx context.Context, at journal.Position) iter.Seq2[journal.Group, error] {
+	if j.in == "Read" {
+		panic("the host's own")
+	}
+	return j.noting.Read(ctx, at)
+}
+
+func (j panickyNoting) Append(ctx context.Context, g journal.Group) error {
+	if j.in == "Append" {
+		panic("the host's own")
+	}
+	return j.noting.Append(ctx, g)
+}
+
+type panickyVerifiers struct{}
+
+func (panickyVerifiers) Verifier(string, uint32) (note.Verifier, error) { panic("the host's own") }
+
+func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
+	for name, options := range map[string]func(*host, []byte) Options{
+		"NoiseKey.Key": func(h *host, _ []byte) Options {
+			o := h.options()
+			o.NoiseKey = NoiseKeys{Current: "k", Key: func(string) ([]byte, error) { panic("the host's own") }}
+			return o
+		},
+		"Journal":       func(h *host, _ []byte) Options { return h.within("") },
+		"Journal.Claim": func(h *host, _ []byte) Options { return h.within("Claim") },
+		"Journal.Read":  func(h *host, _ []byte) Options { return h.within("Read") },
+		"Now": func(h *host, _ []byte) Options {
+			o := h.options()
+			o.Now = func() time.Time { panic("the host's own") }
+			return o
+		},
+		"Verifiers": func(h *host, signed []byte) Options {
+			o := h.options()
+			o.Checkpoint, o.Verifiers = signed, panickyVerifiers{}
+			return o
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, o := witnessed(t, "ann")
+			h := newHost()
+			o.Journal = h.options().Journal
+			l := open(t, path, o)
+			release(t, l, releaseOf(t, "r", "ann", "1"))
+			signed := checkpointOf(t, l)
+			closed(t, l)
+			if h.opened != 0 {
+				t.Fatalf("%d handles of the journal are open", h.opened)
+			}
+			panicked, err := serve(func() error { return failed(Open(path, options(h, signed))) })
+			if panicked != "the host's own" {
+				t.Errorf("recovered %v, error %v; want the panic", panicked, err)
+			}
+			if h.opened != 0 {
+				t.Errorf("%d handles of the journal are open", h.opened)
+			}
+			closed(t, open(t, path, o)) // neither the file nor the claim is held
+		})
+	}
+}
+
+func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
+	c := newCouple(t, "ann")
+	o, take := c.options("b"), &hook{}
+	o.NoiseKey = NoiseKeys{Key: func(string) ([]byte, error) { return nil, nil }}
+	o.Now = func() time.Time {
+		take.call()
+		return time.Now()
+	}
+	b := open(t, c.file, o)
+	c.catchUp(b)
+	b.engine.Clock = time.Now // only the ledger that goes on has the clock that panics
+	take.set(func() { panic("the host's own") })
+	panicked, err := serve(func() error { return failed(b.TakeOver(t.Context())) })
+	if panicked != "the host's own" {
+		t.Fatalf("recovered %v, error %v; want the panic", panicked, err)
+	}
+	_ = c.a.Close() // it has the claim of this process
+	o = c.options("b")
+	o.Standby = false
+	l := open(t, c.file, o)
+	release(t, l, releaseOf(t, "after", "ann", "2"))
+}
+
+func TestJournal_AppendPanics_StopsTheLedgerWithAPanicError(t *testing.T) {
+	path, h := votersFile(t, "9", "ann"), newHost()
+	l := open(t, path, h.within("Append"))
+	panicked, err := serve(func() error { return failed(l.Release(t.Context(), releaseOf(t, "r", "ann", "1"))) })
+	of, is := errors.AsType[*vocabulary.PanicError](err)
+	if panicked != nil || !errors.Is(err, ErrStopped) || !is || of.Function != "Journal.Append" || !strings.Contains(err.Error(), "the host's own") {
+		t.Errorf("recovered %v, error %v; want ErrStopped with a PanicError", panicked, err)
+	}
+	_ = l.Close()
+	closed(t, open(t, path, h.options()))
+}

@@ -1,0 +1,93 @@
+package callback
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/rs/zerolog"
+)
+
+// Log writes lines to the logger of the host. A panic of its writer or of its hooks is handled as zerolog handles a writer's
+// error: by [zerolog.ErrorHandler], or with a line on the standard error. The line is lost. The zero value discards all lines.
+type Log struct {
+	host  zerolog.Logger
+	quiet zerolog.Logger // the same, without the sampler: its levels run no code of the host
+
+	mu      sync.Mutex
+	lines   []func(*zerolog.Logger) // of Later
+	writing bool                    // a goroutine writes them
+}
+
+// Use sets the logger. It is called once, before all others.
+func (l *Log) Use(log zerolog.Logger) { l.host, l.quiet = log, log.Sample(nil) }
+
+// Debugging reports whether the logger takes lines of the debug level. It runs no code of the host.
+func (l *Log) Debugging() bool { return l.quiet.Debug().Enabled() }
+
+// Now has a line written by this goroutine. It is called where nothing is held.
+func (l *Log) Now(line func(*zerolog.Logger)) {
+	defer func() {
+		if p := recover(); p != nil {
+			lost(fmt.Errorf("ledger: the logger panicked: %v", p))
+		}
+	}()
+	line(&l.host)
+}
+
+// Later has a line written by another goroutine, after those that were passed to Later before. It is for rare lines, from
+// where a lock or a transaction may be held, or which no request waits for.
+func (l *Log) Later(line func(*zerolog.Logger)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+	if !l.writing {
+		l.writing = true
+		go l.write()
+	}
+}
+
+// Say is [Log.Later] for a text with an error, which may be nil.
+func (l *Log) Say(level zerolog.Level, err error, text string) {
+	l.Later(func(log *zerolog.Logger) { log.WithLevel(level).Err(err).Msg(text) })
+}
+
+// Flush writes the lines of Later that no goroutine has begun to write. It may be called by the logger itself.
+func (l *Log) Flush() { l.write() }
+
+func (l *Log) write() {
+	for line := l.next(); line != nil; line = l.next() {
+		l.Now(line)
+	}
+}
+
+func (l *Log) next() (line func(*zerolog.Logger)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writing = len(l.lines) > 0; l.writing {
+		line, l.lines = l.lines[0], l.lines[1:]
+	}
+	return line
+}
+
+// Guard calls a function of the host whose result no request needs. A panic is logged, with its stack.
+func (l *Log) Guard(name string, call func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			stack := debug.Stack()
+			l.Now(func(log *zerolog.Logger) {
+				log.Error().Str("function", name).Str("panic", fmt.Sprint(p)).Bytes("stack", stack).Msg("a function of the host panicked")
+			})
+		}
+	}()
+	call()
+}
+
+func lost(err error) {
+	if zerolog.ErrorHandler != nil {
+		zerolog.ErrorHandler(err)
+		return
+	}
+	fmt.Fprintln(os.Stderr, err)
+}

@@ -1,0 +1,91 @@
+package callback
+
+import (
+	"context"
+	"runtime"
+	"sync"
+)
+
+// Progress is a function of the host that is called with how much is done, of how much in all.
+type Progress = func(done, total int)
+
+// WithProgress runs work on a goroutine of its own, and calls progress on the goroutine of the caller, in the order in which
+// work reports. So progress may take its time, and may call the ledger: work waits for neither. If progress panics, the
+// context of work ends, and the panic continues once work has returned. A panic of work continues on the caller's goroutine.
+// Without progress work runs on the caller's goroutine.
+func WithProgress(ctx context.Context, progress Progress, work func(ctx context.Context, report Progress) error) error {
+	if progress == nil {
+		return work(ctx, func(int, int) {})
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := reports{more: make(chan struct{}, 1), ended: make(chan struct{})}
+	go r.run(func() error { return work(ctx, r.add) })
+	defer func() {
+		cancel()
+		<-r.ended
+	}()
+	r.deliver(progress)
+	if r.panicked && r.panic == nil {
+		runtime.Goexit() // as a test that fails does
+	}
+	if r.panicked {
+		panic(r.panic)
+	}
+	return r.err
+}
+
+// reports are what work has reported and progress was not called with yet.
+type reports struct {
+	mu    sync.Mutex
+	queue [][2]int
+	more  chan struct{} // holds one element while the queue may have something
+	ended chan struct{} // is closed when work has returned
+
+	err      error // of work
+	panicked bool  // work has panicked, or ended its goroutine
+	panic    any   // of work
+}
+
+func (r *reports) run(work func() error) {
+	defer close(r.ended)
+	r.panicked = true
+	defer func() {
+		if r.panicked {
+			r.panic = recover()
+		}
+	}()
+	r.err = work()
+	r.panicked = false
+}
+
+func (r *reports) add(done, total int) {
+	r.mu.Lock()
+	r.queue = append(r.queue, [2]int{done, total})
+	r.mu.Unlock()
+	select {
+	case r.more <- struct{}{}:
+	default: // the caller has not taken the last one yet
+	}
+}
+
+func (r *reports) take() [][2]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	queue := r.queue
+	r.queue = nil
+	return queue
+}
+
+// deliver calls progress until work has returned and nothing is left in the queue.
+func (r *reports) deliver(progress Progress) {
+	for ended := false; !ended; {
+		select {
+		case <-r.more:
+		case <-r.ended:
+			ended = true
+		}
+		for _, one := range r.take() {
+			progress(one[0], one[1])
+		}
+	}
+}
