@@ -229,7 +229,7 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			return err
 		},
 		"Commit": func() error {
-			_, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes")})
+			_, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")})
 			return err
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
@@ -243,8 +243,11 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			}
 			return nil
 		},
-		"Verify":     func() error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
-		"Advance":    func() error { _, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: TruthOf("yes")}); return err },
+		"Verify": func() error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
+		"Advance": func() error {
+			_, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
+			return err
+		},
 		"Sale":       func() error { return unlessUnknown(func() error { _, err := l.Sale(ctx, 1); return err }()) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
 		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },

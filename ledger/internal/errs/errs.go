@@ -7,11 +7,12 @@ import (
 	"fmt"
 )
 
-// The errors that package ledger (ErrTruthLater: package vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew are sorts of ErrInvalid.
+// The errors that package ledger (ErrTruthLater and ErrTruthFailed: package vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew are sorts of ErrInvalid.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
 	ErrTruthLater  = errors.New("true values are told later")
+	ErrTruthFailed = errors.New("source of true values failed")
 	ErrNoCap       = fmt.Errorf("%w: it is new to the ledger, and its enrolment gives no cap", ErrInvalid)
 	ErrNotNew      = fmt.Errorf("%w: it is in the ledger already, and the enrolment is of new objects only", ErrInvalid)
 	ErrUnknown     = errors.New("unknown")
@@ -27,6 +28,7 @@ var (
 	ErrForgotten   = errors.New("forgotten")
 	ErrPartlyDone  = errors.New("carried out in part")
 	ErrNoSigner    = errors.New("the ledger was opened without a signer")
+	ErrSigner      = errors.New("the signer failed")
 	ErrCorrupt     = errors.New("damaged data")
 	ErrJournal     = fmt.Errorf("%w: file and journal do not belong together", ErrCorrupt)
 	ErrReplaced    = errors.New("file was replaced while open")
