@@ -244,7 +244,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	if l.ReadOnly {
 		return 0, 0, errs.ErrReadOnly
 	}
-	if err := ctx.Err(); err != nil {
+	if err := errs.Context(ctx); err != nil {
 		return 0, 0, err
 	}
 	lead, err := l.Queue.enter(p)

@@ -149,27 +149,12 @@ func (l *Rules) callSource(caller context.Context, question string, truth truthS
 			"and repeat the request with its key", errs.ErrTruthFailed, l.Patience)
 	case err == nil:
 		return values, nil
-	case errors.Is(err, errs.ErrTruthLater) || errors.Is(err, errs.ErrTruthSource):
-		return nil, err
 	}
-	return nil, fmt.Errorf("%w: %w", errs.ErrTruthFailed, ownContext{err})
+	return nil, errs.OfSource(err)
 }
 
 func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// ownContext is an error of a source, which is not one of a context to the caller: the context of the request has not ended.
-type ownContext struct{ err error }
-
-func (e ownContext) Error() string { return e.err.Error() }
-
-// As has errors.As find what the error of the source wraps.
-func (e ownContext) As(target any) bool { return errors.As(e.err, target) }
-
-// Is has errors.Is find what the error of the source wraps, but for errors of contexts.
-func (e ownContext) Is(target error) bool {
-	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
 }
 
 // TruthOf returns a source with the value of one object in one question: of the first that it is called for. For any other,
