@@ -203,7 +203,10 @@ func wantStopped(t *testing.T, l *Ledger) {
 
 // everyCall is one call of each method that reads or writes.
 func everyCall(t *testing.T, l *Ledger) map[string]func() error {
-	ctx := t.Context()
+	return everyCallWith(t.Context(), t, l)
+}
+
+func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
 	return map[string]func() error{
 		"Release": func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
 		"Raise":   func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },

@@ -197,7 +197,7 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 // wantBadSource checks the error that a bad source leads to.
 func wantBadSource(t *testing.T, kind string, err error) {
 	t.Helper()
-	wantErr(t, err, map[string]error{"failing": errDisk, "slow": context.DeadlineExceeded, "late": context.DeadlineExceeded, "panicking": errPanicked,
+	wantErr(t, err, map[string]error{"failing": errDisk, "slow": vocabulary.ErrTruthFailed, "late": vocabulary.ErrTruthFailed, "panicking": errPanicked,
 		"too few": ErrInvalid, "too many": ErrInvalid, "nothing": ErrInvalid, "unknown": ErrInvalid}[kind])
 }
 
@@ -516,7 +516,10 @@ func TestTheTimeForTruthsIsAnOption(t *testing.T) {
 	r := purchase(t, "1", "acme", "0.5", "ann")
 	r.Truth = wait
 	_, err := l.Sell(t.Context(), r)
-	wantErr(t, err, context.DeadlineExceeded)
+	wantErr(t, err, vocabulary.ErrTruthFailed)
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the deadline of the source reads as the caller's: %v", err)
+	}
 	l = sellers(t, inMemory(t, Options{}), "1", "1", "ann")
 	r.Truth = func(ctx context.Context, _ string, _ []string) ([]string, error) {
 		if _, limited := ctx.Deadline(); limited {

@@ -247,6 +247,7 @@ func TestAddresses(t *testing.T) {
 		"redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
 		"a page":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); _, _ = w.Write([]byte("<html>")) },
 		"no JSON":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"no ledger": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) },
 		"half":      func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"`)) },
 		"an empty problem": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", problem.ContentType)
