@@ -107,7 +107,7 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 			close(held)
 			<-goOn
 		}
-		return TruthOf("no")(ctx, q, objects)
+		return sameTruth("no")(ctx, q, objects)
 	}
 	request := order(t, "raise", "1", names...)
 	request.Partial = true
@@ -218,7 +218,7 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 		for _, name := range objects {
 			asked[name]++
 		}
-		return TruthOf("yes")(ctx, q, objects)
+		return sameTruth("yes")(ctx, q, objects)
 	}
 	if result := carryOut(t, l, request); result.Drawn != len(names) {
 		t.Errorf("%+v", result)
@@ -244,7 +244,7 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 		request := order(t, "raise", "1", names...)
 		request.Partial = partial
 		request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
-			values, err := TruthOf("yes")(ctx, q, objects)
+			values, err := sameTruth("yes")(ctx, q, objects)
 			if i := slices.Index(objects, last); i >= 0 {
 				if times++; times > 1 {
 					values[i] = ""

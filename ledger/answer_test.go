@@ -54,7 +54,7 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 		}
 		must(t, err)
 		r := releaseOf(t, fmt.Sprint(name, i), name, epsilon)
-		r.Truth = TruthOf(vote().Values[truth])
+		r.Truth = sameTruth(vote().Values[truth])
 		got := release(t, l, r)
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -43,7 +44,7 @@ func (l *Ledger) CompactTo(ctx context.Context, path string, progress Progress) 
 }
 
 func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progress Progress) (out Copied, err error) {
-	if err := errors.Join(ctx.Err(), l.engine.Queue.Check()); err != nil {
+	if err := errors.Join(errs.Context(ctx), l.engine.Queue.Check()); err != nil {
 		return out, err
 	}
 	from, ok := l.engine.Copier()

@@ -19,7 +19,7 @@ func BenchmarkBudget(b *testing.B) {
 				names[i] = crowdName(i)
 			}
 			enrollUnder(b, l, "vote", market(b, "5"), "5", names...)
-			_, err := l.Raise(b.Context(), RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(b, "1"), Truth: TruthOf("yes")})
+			_, err := l.Raise(b.Context(), RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(b, "1"), Truth: sameTruth("yes")})
 			must(b, err)
 			r := BudgetRequest{Question: "vote", All: true, Buyer: "acme"}
 			for i := range MaxBudgetLevels {

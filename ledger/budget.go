@@ -168,7 +168,7 @@ func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon,
 func (x *forecast) count(ctx context.Context, s *state.State, o *outlook.Outlook) error {
 	p := batch.Panel{Names: x.names, All: x.all, Question: x.bid.Question.Number, Through: s.Counters.Events}
 	for behind, last := "", false; !last; {
-		if err := ctx.Err(); err != nil {
+		if err := errs.Context(ctx); err != nil {
 			return err
 		}
 		some, end, err := p.After(s, behind, state.PartSize)

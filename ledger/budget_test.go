@@ -98,7 +98,7 @@ func (b *bazaar) order() Order {
 
 // act does something. Most of it may be refused.
 func (b *bazaar) act() {
-	ctx, l, truth := b.Context(), b.ledger, TruthOf("yes")
+	ctx, l, truth := b.Context(), b.ledger, sameTruth("yes")
 	var err error
 	switch b.random.IntN(10) {
 	case 0:
@@ -344,12 +344,12 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 			t.Errorf("%s: the budget is %+v", c.name, got)
 		}
 		var refused *RefusedError
-		_, err = l.Sell(t.Context(), SellRequest{Key: "sell", Order: order, Truth: TruthOf("yes")})
+		_, err = l.Sell(t.Context(), SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		if errors.As(err, &refused) != (len(got.Refused) > 0) || refused != nil && fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) != fmt.Sprint(got.Levels[0]) {
 			t.Errorf("%s: the order comes to %v, and the budget is %+v", c.name, err, got)
 		}
 		if now = want; c.later {
-			sell(t, l, SellRequest{Key: "sell", Order: order, Truth: TruthOf("yes")})
+			sell(t, l, SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		}
 	}
 }
@@ -408,7 +408,7 @@ func TestABudgetIsKept(t *testing.T) {
 	}
 	raise := func(question, name string) func(l *Ledger) {
 		return func(l *Ledger) {
-			_, err := l.Raise(t.Context(), RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: TruthOf("yes")})
+			_, err := l.Raise(t.Context(), RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: sameTruth("yes")})
 			must(t, err)
 		}
 	}
@@ -693,7 +693,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	for caller := range callers {
 		spending.Go(func() {
 			for i := caller; i < people; i += callers { // whoever is asked this can answer nothing else
-				_, err := l.Release(t.Context(), ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: TruthOf("yes")})
+				_, err := l.Release(t.Context(), ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
 				if err != nil {
 					t.Error(err)
 				}

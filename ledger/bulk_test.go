@@ -75,7 +75,7 @@ func TestPanicsInASurvey(t *testing.T) {
 		if asked++; asked == 2 {
 			s.left.Store(1)
 		}
-		return TruthOf("yes")(ctx, q, objects)
+		return sameTruth("yes")(ctx, q, objects)
 	}
 	func() {
 		defer func() {
@@ -104,7 +104,7 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 	request := order(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked = append(asked, objects...)
-		return TruthOf("yes")(ctx, q, objects)
+		return sameTruth("yes")(ctx, q, objects)
 	}
 	total := 0
 	request.Progress = func(_, all int) { total = all }

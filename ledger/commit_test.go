@@ -194,7 +194,7 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 		submit(func() (int, error) { _, err := l.Release(t.Context(), r); return 1, err })
 	}
 	raise := func(key string, names ...string) {
-		r := RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, "0.6"), Objects: names, Truth: TruthOf("yes")}
+		r := RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, "0.6"), Objects: names, Truth: sameTruth("yes")}
 		submit(func() (int, error) { got, err := l.Raise(t.Context(), r); return got.Drawn, err })
 	}
 	sell("vote", names[4], "0.1")
@@ -246,7 +246,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 			if asked.Add(1) > 1 {
 				return nil, errors.New("the source is down")
 			}
-			return TruthOf("yes")(ctx, question, objects)
+			return sameTruth("yes")(ctx, question, objects)
 		}
 		return l.Sell(t.Context(), r)
 	})

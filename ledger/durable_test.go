@@ -203,7 +203,10 @@ func wantStopped(t *testing.T, l *Ledger) {
 
 // everyCall is one call of each method that reads or writes.
 func everyCall(t *testing.T, l *Ledger) map[string]func() error {
-	ctx := t.Context()
+	return everyCallWith(t.Context(), t, l)
+}
+
+func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
 	return map[string]func() error{
 		"Release": func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
 		"Raise":   func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
@@ -229,7 +232,7 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			return err
 		},
 		"Commit": func() error {
-			_, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes")})
+			_, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")})
 			return err
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
@@ -243,8 +246,11 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 			}
 			return nil
 		},
-		"Verify":     func() error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
-		"Advance":    func() error { _, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: TruthOf("yes")}); return err },
+		"Verify": func() error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
+		"Advance": func() error {
+			_, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
+			return err
+		},
 		"Sale":       func() error { return unlessUnknown(func() error { _, err := l.Sale(ctx, 1); return err }()) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
 		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },

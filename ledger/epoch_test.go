@@ -34,7 +34,7 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann")
 	draw := func(key, truth string) {
 		r := releaseOf(t, key, "ann", "0.5")
-		r.Truth = TruthOf(truth)
+		r.Truth = sameTruth(truth)
 		release(t, l, r)
 	}
 	tags := map[event.Tag]bool{}

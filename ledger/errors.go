@@ -64,6 +64,9 @@ var (
 	// ErrNoSigner says that a checkpoint, receipt or statement was wanted of a ledger opened without a key to
 	// sign by.
 	ErrNoSigner = errs.ErrNoSigner
+	// ErrSigner says that [Options.Signer] failed, whose error is wrapped, or that what it returned is no signature by its key.
+	// Nothing was handed out; the log is as it was.
+	ErrSigner = errs.ErrSigner
 	// ErrCheckpoint says that a checkpoint cannot be read or is not signed by a known key.
 	ErrCheckpoint = merkle.ErrCheckpoint
 

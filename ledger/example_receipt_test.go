@@ -88,7 +88,10 @@ func sellWithReceipt(ctx context.Context, path, secret, public string) ([]byte, 
 		return nil, err
 	}
 	sale, err := l.Sell(ctx, ledger.SellRequest{
-		Key: "order-1", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: must("1"), All: true}, Truth: ledger.TruthOf("yes"),
+		Key: "order-1", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: must("1"), All: true},
+		Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
+			return []string{"yes", "no"}[:len(people)], nil // in the order of people
+		},
 	})
 	if err != nil {
 		return nil, err

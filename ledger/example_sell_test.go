@@ -59,6 +59,16 @@ func trade(ctx context.Context, path string) error {
 	return err
 }
 
+// smokers looks up who smokes, as a host does in its database. "" is the value of a person without one.
+func smokers(_ context.Context, _ string, people []string) ([]string, error) {
+	smokes := map[string]string{"person-17": "yes", "person-18": "no"}
+	values := make([]string, len(people))
+	for i, person := range people {
+		values[i] = smokes[person]
+	}
+	return values, nil
+}
+
 // buyAsQuoted sells what was quoted, to the cent, or nothing.
 func buyAsQuoted(ctx context.Context, l *ledger.Ledger, key, buyer string, epsilon privacy.Epsilon) error {
 	order := ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: epsilon, All: true}
@@ -66,7 +76,7 @@ func buyAsQuoted(ctx context.Context, l *ledger.Ledger, key, buyer string, epsil
 	if err != nil {
 		return err
 	}
-	sale, err := l.Sell(ctx, ledger.SellRequest{Key: key, Order: order, QuoteID: quote.ID, Truth: ledger.TruthOf("yes")})
+	sale, err := l.Sell(ctx, ledger.SellRequest{Key: key, Order: order, QuoteID: quote.ID, Truth: smokers})
 	if err != nil {
 		return err
 	}

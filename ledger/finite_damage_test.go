@@ -35,7 +35,7 @@ func ball(t testing.TB) *kvtest.Memory {
 	carryOut(t, l, partiesOf(t, "3", "0.5", "ann"))
 	define(t, l, familytest.Odds(t))
 	enroll(t, l, "odds", "9", "ann")
-	release(t, l, ReleaseRequest{Key: "4", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: TruthOf("yes")})
+	release(t, l, ReleaseRequest{Key: "4", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "9"), "9", "ann")
 	sell(t, l, purchase(t, "5", "acme", "1", "ann"))
@@ -358,7 +358,7 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 		}
 		truth := map[string]string{"party": "C", "odds": "yes"}[question]
 		ask := func(key, epsilon string) ReleaseRequest {
-			return ReleaseRequest{Key: key, Question: question, Object: "ann", Epsilon: eps(t, epsilon), Truth: TruthOf(truth)}
+			return ReleaseRequest{Key: key, Question: question, Object: "ann", Epsilon: eps(t, epsilon), Truth: sameTruth(truth)}
 		}
 		calls := map[string]func(*Ledger) error{
 			"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", lower)); return err },
@@ -631,7 +631,7 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, "party", market(t, "9"), "9", "ann", "bob")
 	r := partiesFor(t, "s", "acme", "1", "ann", "bob")
-	r.Truth = TruthOf("truth C")
+	r.Truth = sameTruth("truth C")
 	sell(t, o.Ledger, r)
 	for _, p := range pairs(t, o.store) {
 		if p.bucket != state.BucketQuestions && p.bucket != state.BucketEvents && strings.Contains(string(p.value), "truth") {
@@ -639,7 +639,7 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 		}
 	}
 	other := partiesFor(t, "t", "acme", "2", "ann")
-	for name, truth := range map[string]TruthFunc{"another": TruthOf("truth D"), "none": TruthOf("truth of mine"), "an output": TruthOf("AB")} {
+	for name, truth := range map[string]TruthFunc{"another": sameTruth("truth D"), "none": sameTruth("truth of mine"), "an output": sameTruth("AB")} {
 		other.Truth = truth
 		if _, err := o.Sell(t.Context(), other); err == nil || strings.Contains(err.Error(), "truth D") || strings.Contains(err.Error(), "truth C") || strings.Contains(err.Error(), "mine") || strings.Contains(err.Error(), "AB") {
 			t.Errorf("%s: %v", name, err)

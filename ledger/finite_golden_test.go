@@ -31,8 +31,8 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 	release(t, l, partyOf(t, "3", "bob", "0.5"))
 	release(t, l, partyOf(t, "4", "bob", "2"))
 	sell(t, l, partiesFor(t, "5", "zeta", "1", "bob"))
-	release(t, l, ReleaseRequest{Key: "6", Question: "odds", Object: "ann", Epsilon: eps(t, "1.609437913"), Truth: TruthOf("yes")})
-	release(t, l, ReleaseRequest{Key: "7", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: TruthOf("yes")})
+	release(t, l, ReleaseRequest{Key: "6", Question: "odds", Object: "ann", Epsilon: eps(t, "1.609437913"), Truth: sameTruth("yes")})
+	release(t, l, ReleaseRequest{Key: "7", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
 }
 
 func TestGoldenMechanisms(t *testing.T) {

@@ -41,14 +41,14 @@ func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
 // partyOf asks for an object's party, which is C.
 func partyOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
 	t.Helper()
-	return ReleaseRequest{Key: key, Question: "party", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf("C")}
+	return ReleaseRequest{Key: key, Question: "party", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("C")}
 }
 
 // partiesOf asks for the parties of many objects, or of all.
 func partiesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
 	t.Helper()
 	r := order(t, key, epsilon, objects...)
-	r.Question, r.Truth = "party", TruthOf("C")
+	r.Question, r.Truth = "party", sameTruth("C")
 	return r
 }
 
@@ -56,7 +56,7 @@ func partiesOf(t testing.TB, key, epsilon string, objects ...string) RaiseReques
 func partiesFor(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
 	t.Helper()
 	r := purchase(t, key, buyer, epsilon, objects...)
-	r.Question, r.Truth = "party", TruthOf("C")
+	r.Question, r.Truth = "party", sameTruth("C")
 	return r
 }
 
@@ -232,7 +232,7 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 	}
 	var first []any
 	for i, call := range calls {
-		truth := TruthOf("C")
+		truth := sameTruth("C")
 		if i > 1 {
 			truth = never(t)
 		}
@@ -293,7 +293,7 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Held != eps(t, "0.5") {
 		t.Errorf("%s is held", o.Held)
 	}
-	_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: r.Number, Truth: TruthOf("C")})
+	_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})
 	must(t, err)
 	spent("1")
 	_, err = l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
@@ -388,7 +388,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
-			r, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(i), Truth: TruthOf("C")})
+			r, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")})
 			must(t, err)
 			want := ""
 			if day > 0 {
@@ -426,7 +426,7 @@ func TestASweepBehindARaise(t *testing.T) {
 	define(t, l, familytest.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
-	release(t, l, ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: TruthOf("C")})
+	release(t, l, ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
 	if got := levelsOf(t, l, "ann"); got != "1" {
 		t.Errorf("after the raise ann has the levels %q", got)
 	}
@@ -453,7 +453,7 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 	define(t, l, familytest.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
 	clock.set(epoch().Add(100 * time.Hour))
-	r, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: TruthOf("C")})
+	r, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: sameTruth("C")})
 	must(t, err)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != ObjectCap {
 		t.Errorf("it came to %+v", r)
@@ -518,7 +518,7 @@ func TestAnOutputIsBoundToItsTruth(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{TruthKey: truthKey()})
 	other := partyOf(t, "2", "ann", "2")
-	other.Truth = TruthOf("B")
+	other.Truth = sameTruth("B")
 	unchanged(t, l.engine.Store, func() {
 		_, err := l.Release(t.Context(), other)
 		wantChanged(t, err, "ann")
@@ -541,7 +541,7 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
 		r := partyOf(t, "k", "ann", "1")
-		r.Truth = TruthOf(truth)
+		r.Truth = sameTruth(truth)
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
 			if err == nil || strings.Contains(err.Error(), fmt.Sprintf("%q", truth)) {
@@ -698,7 +698,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 	define(t, l, Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &Mechanism{Family: blind}})
 	enroll(t, l, "q", "9", "ann", "bob")
 	top := blind.Epsilons()[1]
-	carryOut(t, l, RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: TruthOf("b")})
+	carryOut(t, l, RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
 	for _, r := range []EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
 		_, err := l.Estimate(t.Context(), r)
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "apart") {

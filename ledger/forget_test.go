@@ -333,11 +333,11 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
 	r := reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	forget(t, l, "ann")
-	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: TruthOf("yes")})
+	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
 	if got := refusals(t, err); len(got) != 1 || got[0].Reason != Withdrawn || got[0].Object != "" {
 		t.Errorf("%+v", got)
 	}
-	s, err := l.Capture(t.Context(), CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+	s, err := l.Capture(t.Context(), CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
 	if s.Objects != 1 || s.Price != 100 || s.Refund != 100 {
 		t.Errorf("%+v", s)
@@ -658,7 +658,7 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 		"sale":    func(l *Ledger) error { _, err := l.Sale(t.Context(), 1); return err },
 		"receipt": func(l *Ledger) error { _, err := l.Receipt(t.Context(), 1); return err },
 		"commit": func(l *Ledger) error {
-			_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
+			_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
 			return err
 		},
 	} {

@@ -140,7 +140,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 			must(t, err)
 		},
 		func() {
-			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: TruthOf("groß")})
+			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("groß")})
 			must(t, err)
 		},
 		func() { must(t, l.Withdraw(t.Context(), "gone for good", "çid")) },
@@ -210,7 +210,7 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
 		func() {
-			carryOut(t, l, RaiseRequest{Key: "homes", Question: "home", All: true, Epsilon: eps(t, "1"), Truth: TruthOf("Celle")})
+			carryOut(t, l, RaiseRequest{Key: "homes", Question: "home", All: true, Epsilon: eps(t, "1"), Truth: sameTruth("Celle")})
 		},
 		func() {
 			r := purchase(t, "a home", "acme", "0.75", "ida")
@@ -245,7 +245,7 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 		func() { must(t, l.BeginEpoch(t.Context(), "max has moved on", "vote", "max")) },
 		func() { release(t, l, releaseOf(t, "by chance", "max", "0.5")) },
 		func() {
-			release(t, l, ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: TruthOf("Jena")})
+			release(t, l, ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: sameTruth("Jena")})
 		},
 	}
 }
@@ -278,7 +278,7 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { change(ChangeTermsRequest{Key: "taken back", Objects: []string{"oto"}, Cap: eps(t, "0.75")}) },
 		func() {
-			_, err := l.Capture(t.Context(), CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: TruthOf("yes")})
+			_, err := l.Capture(t.Context(), CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: sameTruth("yes")})
 			must(t, err)
 		},
 		func() { sell(t, l, purchase(t, "after", "acme", "1", "nan")) },

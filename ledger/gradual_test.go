@@ -183,11 +183,11 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		ask := func(epsilon string, truth TruthFunc) AnswerRequest {
 			return inquire(t, epsilon, "majority:yes", epsilon, truth, names...)
 		}
-		answerTo(t, l, ask("0.5", TruthOf("no")))
+		answerTo(t, l, ask("0.5", sameTruth("no")))
 		must(t, l.Forget(t.Context(), "forget", names[4]))
 		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: names[4:5], Cap: eps(t, "9")})
 		must(t, err)
-		if got := answerTo(t, l, ask("1", TruthOf("yes"))); got.Charged != eps(t, "1") {
+		if got := answerTo(t, l, ask("1", sameTruth("yes"))); got.Charged != eps(t, "1") {
 			t.Fatalf("charged %s", got.Charged)
 		}
 		before := answersOf(t, l, ask("0.7", nil))

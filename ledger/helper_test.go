@@ -271,7 +271,7 @@ func crowd(n int) []string {
 // releaseOf asks for an object's vote, which is yes.
 func releaseOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
 	t.Helper()
-	return ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf("yes")}
+	return ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("yes")}
 }
 
 // atHand is a request that brings the true value along, in place of a source that would tell it.
@@ -290,7 +290,7 @@ func release(t testing.TB, l *Ledger, r ReleaseRequest) Response {
 // order asks for the votes of many objects, or of all.
 func order(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
 	t.Helper()
-	return RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil, Truth: TruthOf("yes")}
+	return RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil, Truth: sameTruth("yes")}
 }
 
 func carryOut(t testing.TB, l *Ledger, r RaiseRequest) RaiseResult {
@@ -298,6 +298,13 @@ func carryOut(t testing.TB, l *Ledger, r RaiseRequest) RaiseResult {
 	result, err := l.Raise(t.Context(), r)
 	must(t, err)
 	return result
+}
+
+// sameTruth is a source with one value for all objects.
+func sameTruth(value string) TruthFunc {
+	return func(_ context.Context, _ string, objects []string) ([]string, error) {
+		return slices.Repeat([]string{value}, len(objects)), nil
+	}
 }
 
 // never is a source of true values that must not be asked.

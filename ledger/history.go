@@ -126,7 +126,7 @@ func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (first uint64
 
 // someEvents reads at most that many events in one snapshot.
 func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events []Event, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := errs.Context(ctx); err != nil {
 		return nil, err
 	}
 	from = max(from, 1)

@@ -163,7 +163,7 @@ func probes(t testing.TB) []probe {
 			return r, err
 		}},
 		{"sale of what is held", func(l *Ledger) (any, error) {
-			r, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 2, Truth: TruthOf("yes")})
+			r, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
 			r.First, r.Last = 0, 0
 			return r, err
 		}},
@@ -182,7 +182,7 @@ func probes(t testing.TB) []probe {
 		}},
 		{"raise for another truth", func(l *Ledger) (any, error) {
 			r := releaseOf(t, "6", "ann", "0.75")
-			r.Truth = TruthOf("no")
+			r.Truth = sameTruth("no")
 			_, err := l.Release(ctx, r)
 			var refused *RefusedError
 			if errors.As(err, &refused) && len(refused.TruthChanged) == 1 {

@@ -51,7 +51,7 @@ func replaceJournal(t testing.TB, path string) map[string]func() {
 // Whatever comes next when the journal was replaced is not acknowledged, and what was acknowledged before is in the file, also if the process
 // ends without Close.
 func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
-	truth := TruthOf("yes")
+	truth := sameTruth("yes")
 	file, options := busy(t)
 	for how := range replaceJournal(t, "") {
 		for call, do := range map[string]func(ctx context.Context, l *Ledger) error{

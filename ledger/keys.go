@@ -1,27 +1,25 @@
 package ledger
 
-import "context"
+import (
+	"context"
+
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+)
 
 // TruthFunc is how the host tells true values when draws need them. It gets a batch of objects and
 // returns one value for each, in the same order, or "" for an object it has none for. It is called
 // outside of any transaction, so it may be slow, and it should stop when ctx ends, which has a deadline
 // if [Options.TruthTimeout] sets one; if it fails or is late, what it was asked for is not carried out: the whole request,
 // or of a long one the part whose turn it is, and those behind it. A value is kept no longer than the call that asked for it.
-// A source that must know first whom it will be asked about fails with [vocabulary.ErrTruthLater].
+// A source that must know first whom it will be asked about fails with [vocabulary.ErrTruthLater]. Any other error of it is passed on
+// with [vocabulary.ErrTruthFailed]. Where the context of the request has ended, the error is that of the context.
 //
 // One object's value must not change within an epoch of its chain; see [Options.TruthKey] and [Ledger.BeginEpoch].
 type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)
 
-// TruthOf is a TruthFunc for a single object whose value the host has at hand.
-func TruthOf(value string) TruthFunc {
-	return func(_ context.Context, _ string, objects []string) ([]string, error) {
-		values := make([]string, len(objects))
-		for i := range values {
-			values[i] = value
-		}
-		return values, nil
-	}
-}
+// TruthOf returns a TruthFunc with the value of one object in one question: of the first that it is called for. For any other,
+// and for several at a time, it returns [ErrTruthSource], and nothing is drawn: so no request can give one value to many people.
+func TruthOf(value string) TruthFunc { return rules.TruthOf(value) }
 
 // NoiseKeys are the host's keys for responses that are drawn from a key instead of from chance
 // ([rrchain.NoiseKey]). The zero value is none.

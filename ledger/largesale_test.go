@@ -168,7 +168,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 		"nobody waits for it": {func(r *SellRequest) {}, context.Canceled, nil},
 		"a truth has changed": {func(r *SellRequest) {
 			r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
-				values, err := TruthOf("yes")(ctx, q, objects)
+				values, err := sameTruth("yes")(ctx, q, objects)
 				if i, found := slices.BinarySearch(objects, changed); found {
 					values[i] = "no"
 				}
@@ -257,7 +257,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 		if objects[0] == names[0] { // once it is surveyed
 			must(t, s.Update(func(w kv.Writer) error { return w.Delete(state.BucketObjects, state.ObjectKey(names[7])) }))
 		}
-		return TruthOf("yes")(ctx, q, objects)
+		return sameTruth("yes")(ctx, q, objects)
 	}
 	before := runtime.NumGoroutine()
 	_, err := l.Sell(t.Context(), r)
@@ -294,11 +294,11 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	}
 	must(t, l.Withdraw(t.Context(), "w", names[7]))
 	before = s.commits.Load()
-	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: TruthOf("yes")})
+	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
 	if got := refusals(t, err); len(got) != 1 || got[0].Object != names[7] || got[0].Reason != Withdrawn {
 		t.Errorf("got the error %v", err)
 	}
-	sold, err := l.Capture(t.Context(), CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+	sold, err := l.Capture(t.Context(), CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
 	each := r.Price / int64(len(names))
 	if n := s.commits.Load() - before; n != 1 || sold.Objects != r.Objects-1 || sold.Price != r.Price-each || sold.Refund != each {

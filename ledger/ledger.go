@@ -64,18 +64,19 @@ type Options struct {
 	// again with the same responses: read first what that costs.
 	NoiseKey NoiseKeys
 	// TruthTimeout is how long one call of a [TruthFunc] may take. Its context ends then; what it returns
-	// later is not used, and the request fails without any change. 0 sets no limit. A source that does not
-	// heed its context is waited for all the same.
+	// later is not used, and the request fails with [vocabulary.ErrTruthFailed] and without any change. 0 sets no limit. A source that
+	// does not heed its context is waited for all the same.
 	TruthTimeout time.Duration
 	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must be
 	// [About.Origin]. It may be another key than the one the ledger was created with: then those who verify need
-	// that one's verifier. nil signs nothing.
+	// that one's verifier. A signature is verified before it is handed out if the key is the log key or one of Verifiers; else the host
+	// must see to it. nil signs nothing.
 	Signer note.Signer
 	// Checkpoint is the newest checkpoint that the host has, from wherever it keeps them, and Verifiers are
 	// the keys that it may be signed by. If the file is not a continuation of it, an older copy, say, Open
 	// refuses with a [*RollbackError] before anything can be drawn. nil checks nothing.
 	Checkpoint []byte
-	Verifiers  note.Verifiers // the keys for Checkpoint
+	Verifiers  note.Verifiers // the keys for Checkpoint; may have the Signer's
 	// Publish says when checkpoints are signed without being asked for, and who gets them. It needs a Signer.
 	Publish Publishing
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
@@ -260,9 +261,9 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 		queries: mechanism.NewSampler(), mostTold: rules.MostTold,
 	}
-	l.prover.Engine, l.prover.Signer = &l.engine, options.Signer
-	if options.Memory < 0 {
-		return nil, errs.Invalid("%d bytes of memory", options.Memory)
+	l.prover.Engine, l.prover.Signer, l.prover.Known = &l.engine, options.Signer, options.Verifiers
+	if err := options.check(); err != nil {
+		return nil, err
 	}
 	l.engine.Room, l.engine.Standby, l.engine.Observer = options.Memory, options.Standby, options.Observer
 	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
@@ -283,6 +284,17 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 		err = l.prover.CheckSigner()
 	}
 	return l, err
+}
+
+// check refuses settings that cannot be.
+func (o *Options) check() error {
+	switch {
+	case o.Memory < 0:
+		return errs.Invalid("Options.Memory is %d bytes", o.Memory)
+	case o.TruthTimeout < 0:
+		return errs.Invalid("Options.TruthTimeout is %v; 0 sets no limit", o.TruthTimeout)
+	}
+	return errs.NilPointers("Options.", "Observer", o.Observer, "Signer", o.Signer, "Verifiers", o.Verifiers)
 }
 
 // begin brings the ledger to where its journal ends, sets the host's keys, which may write, and begins to publish.

@@ -102,14 +102,14 @@ func TestAFailingDiskSellsNothing(t *testing.T) {
 			l, s := openShim(t, stallFile(t), Options{Now: epoch})
 			s.set(failing, nil)
 			unchanged(t, s, func() {
-				got, err := e.call(l, TruthOf("yes"))
+				got, err := e.call(l, sameTruth("yes"))
 				wantErr(t, err, errDisk)
 				if got != nil && !reflect.ValueOf(got).IsZero() {
 					t.Errorf("%+v comes with the error", got)
 				}
 			})
 			s.set(nil, nil)
-			first, err := e.call(l, TruthOf("yes")) // the key is not burnt, and the ledger not stopped
+			first, err := e.call(l, sameTruth("yes")) // the key is not burnt, and the ledger not stopped
 			must(t, err)
 			wantDoneOnce(t, l, e, first)
 		})
@@ -127,7 +127,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 				if s.set(uncertain, nil); holds {
 					s.set(nil, uncertain)
 				}
-				got, err := e.call(l, TruthOf("yes"))
+				got, err := e.call(l, sameTruth("yes"))
 				wantErr(t, err, ErrStopped)
 				wantErr(t, err, kv.ErrUncertain)
 				if got != nil && !reflect.ValueOf(got).IsZero() {
@@ -136,7 +136,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 				wantStopped(t, l)
 				closed(t, l)
 				l = open(t, path, Options{Now: epoch})
-				source := TruthOf("yes")
+				source := sameTruth("yes")
 				if holds {
 					source = never(t)
 				}
@@ -196,7 +196,7 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 // wantBadSource checks the error that a bad source leads to.
 func wantBadSource(t *testing.T, kind string, err error) {
 	t.Helper()
-	wantErr(t, err, map[string]error{"failing": errDisk, "slow": context.DeadlineExceeded, "late": context.DeadlineExceeded, "panicking": errPanicked,
+	wantErr(t, err, map[string]error{"failing": errDisk, "slow": vocabulary.ErrTruthFailed, "late": vocabulary.ErrTruthFailed, "panicking": errPanicked,
 		"too few": ErrInvalid, "too many": ErrInvalid, "nothing": ErrInvalid}[kind])
 }
 
@@ -223,7 +223,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 				})
 				wantNoHolds(t, l)
 				l.rules.Patience = 0
-				first, err := e.call(l, TruthOf("yes"))
+				first, err := e.call(l, sameTruth("yes"))
 				must(t, err)
 				wantDoneOnce(t, l, e, first)
 			})
@@ -269,7 +269,7 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 				wantBadSource(t, kind, err)
 			})
 		}
-		s, err := calls[name](TruthOf("yes"))
+		s, err := calls[name](sameTruth("yes"))
 		if err != nil || s.Draws != big {
 			t.Errorf("%s came to %+v, %v", name, s, err)
 		}
@@ -345,14 +345,14 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: TruthOf("yes"), Progress: during(cancel)})
+		_, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(cancel)})
 		wantErr(t, err, context.Canceled)
 		wantSweptOnce(t, l)
 	})
 	t.Run("failing", func(t *testing.T) {
 		l, s := openShim(t, create(t), Options{Now: epoch})
 		sweepers(t, l, crowd(big)...)
-		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: TruthOf("yes"), Progress: during(func() { s.set(failing, nil) })})
+		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(func() { s.set(failing, nil) })})
 		wantErr(t, err, errDisk)
 		s.set(nil, nil)
 		wantSweptOnce(t, l)
@@ -361,7 +361,7 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 		path := create(t)
 		l, s := openShim(t, path, Options{Now: epoch})
 		sweepers(t, l, crowd(big)...)
-		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: TruthOf("yes"), Progress: during(func() { s.set(uncertain, nil) })})
+		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(func() { s.set(uncertain, nil) })})
 		wantErr(t, err, ErrStopped)
 		closed(t, l)
 		wantSweptOnce(t, open(t, path, Options{Now: epoch}))
@@ -392,7 +392,7 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			must(t, err)
 		}, func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
 		"spends elsewhere": {func(l *Ledger) {
-			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: TruthOf("yes")})
+			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: sameTruth("yes")})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
 			return r.Reason == ObjectCap && r.Remedy == vocabulary.RemedyLess
@@ -515,7 +515,10 @@ func TestTheTimeForTruthsIsAnOption(t *testing.T) {
 	r := purchase(t, "1", "acme", "0.5", "ann")
 	r.Truth = wait
 	_, err := l.Sell(t.Context(), r)
-	wantErr(t, err, context.DeadlineExceeded)
+	wantErr(t, err, vocabulary.ErrTruthFailed)
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the deadline of the source reads as the caller's: %v", err)
+	}
 	l = sellers(t, inMemory(t, Options{}), "1", "1", "ann")
 	r.Truth = func(ctx context.Context, _ string, _ []string) ([]string, error) {
 		if _, limited := ctx.Deadline(); limited {

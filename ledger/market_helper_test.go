@@ -51,7 +51,7 @@ func purchase(t testing.TB, key, buyer, epsilon string, objects ...string) SellR
 	t.Helper()
 	return SellRequest{
 		Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil},
-		Truth: TruthOf("yes"),
+		Truth: sameTruth("yes"),
 	}
 }
 
@@ -64,7 +64,7 @@ func sell(t testing.TB, l *Ledger, r SellRequest) Sale {
 
 func commit(t testing.TB, l *Ledger, key string, reservation uint64) Sale {
 	t.Helper()
-	s, err := l.Capture(t.Context(), CaptureRequest{Key: key, Reservation: reservation, Truth: TruthOf("yes")})
+	s, err := l.Capture(t.Context(), CaptureRequest{Key: key, Reservation: reservation, Truth: sameTruth("yes")})
 	must(t, err)
 	return s
 }

@@ -22,7 +22,7 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	if !errors.Is(err, ErrNoiseKey) {
 		t.Errorf("somebody was enrolled without a key: %v", err)
 	}
-	_, err = l.Release(t.Context(), ReleaseRequest{Key: "ann", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: TruthOf("yes")})
+	_, err = l.Release(t.Context(), ReleaseRequest{Key: "ann", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.Refused[0].Reason != NoNoiseKey {
 		t.Errorf("a response without the key: %v", err)

@@ -201,7 +201,7 @@ func sameValues(a, b map[string]Response) bool {
 func agreement(t *testing.T, a, b *Ledger, questionA, questionB Question, names []string) (n int) {
 	t.Helper()
 	at := func(l *Ledger, q Question) map[string]Response {
-		carryOut(t, l, RaiseRequest{Key: "agree", Question: q.Name, Epsilon: eps(t, "0.01"), Objects: names, Truth: TruthOf(q.Values[0])})
+		carryOut(t, l, RaiseRequest{Key: "agree", Question: q.Name, Epsilon: eps(t, "0.01"), Objects: names, Truth: sameTruth(q.Values[0])})
 		return responses(t, l, q.Name, eps(t, "0.01"))
 	}
 	ones, others := at(a, questionA), at(b, questionB)
@@ -247,7 +247,7 @@ func wantOtherNoise(t *testing.T, q Question) {
 		t.Errorf("another key: %d of %d agree", n, len(names))
 	}
 	l := keyed(t, noiseKeys("2026"), names, q)
-	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: TruthOf(q.Values[0])})
+	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: sameTruth(q.Values[0])})
 	values, same := responses(t, l, q.Name, eps(t, "0.01")), 0
 	for i, name := range names {
 		if values[name].Value == values[names[(i+1)%len(names)]].Value {
@@ -545,7 +545,7 @@ func TestEvidenceOfKeyedChains(t *testing.T) {
 		enrollUnder(t, l, q.Name, market(t, "9"), "40", "ann", "bob")
 		for _, epsilon := range []string{"2", "0.5", "1"} {
 			r := purchase(t, q.Name+epsilon, "acme", epsilon, "ann", "bob")
-			r.Question, r.Truth = q.Name, TruthOf(q.Values[1])
+			r.Question, r.Truth = q.Name, sameTruth(q.Values[1])
 			sell(t, l, r)
 		}
 	}

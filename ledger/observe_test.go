@@ -85,7 +85,7 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	release(t, l, releaseOf(t, "between", crowd(1)[0], "1.5"))
 	seen.wantWork(t, "releases", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 1, "degrade": 1, "insert": 1}, Charged: 1})
 
-	answer := AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), AcceptLoss: true, Truth: TruthOf("yes")}
+	answer := AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), AcceptLoss: true, Truth: sameTruth("yes")}
 	_, err := l.Answer(t.Context(), answer)
 	must(t, err)
 	seen.wantWork(t, "an answer", observe.Commit{Requests: 1, Draws: map[string]uint64{"fresh": 1}, Charged: 1})
@@ -166,7 +166,7 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 			return err
 		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 1}},
 		"a raise of all": {func() error {
-			_, err := l.Raise(t.Context(), RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: TruthOf("yes")})
+			_, err := l.Raise(t.Context(), RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: sameTruth("yes")})
 			return err
 		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: uint64(len(names))}},
 		"a sale": {func() error {
@@ -174,7 +174,7 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 			return err
 		}, map[vocabulary.Reason]uint64{vocabulary.NotEnrolled: 1}},
 		"an answer": {func() error {
-			_, err := l.Answer(t.Context(), AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: TruthOf("yes")})
+			_, err := l.Answer(t.Context(), AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: sameTruth("yes")})
 			return err
 		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 3}},
 		"an enrolment": {func() error {
@@ -366,7 +366,7 @@ func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
 	release(t, l, releaseOf(t, "later", crowd(3)[1], "1"))
 	clock.set(begun)
 	want("the clock has gone back, and the log has not", 0)
-	if _, err := l.Capture(t.Context(), CaptureRequest{Key: "k", Reservation: held, Truth: TruthOf("yes")}); !errors.Is(err, ErrNotReserved) {
+	if _, err := l.Capture(t.Context(), CaptureRequest{Key: "k", Reservation: held, Truth: sameTruth("yes")}); !errors.Is(err, ErrNotReserved) {
 		t.Errorf("it is captured: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func whileAsked(then func()) TruthFunc {
 			done = true
 			then()
 		}
-		return TruthOf("yes")(ctx, question, objects)
+		return sameTruth("yes")(ctx, question, objects)
 	}
 }
 
@@ -40,7 +40,7 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 		"a higher level": {func() { release(t, l, releaseOf(t, "other", "ann", "3")) }, "3"},
 		"the same level": {func() { release(t, l, releaseOf(t, "other", "ann", "2")) }, "2"},
 		"another question": {func() {
-			release(t, l, ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "1.5"), Truth: TruthOf("no")})
+			release(t, l, ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "1.5"), Truth: sameTruth("no")})
 		}, "3.5"},
 		"too much of the cap": {func() {
 			release(t, l, ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "3"), TrueValue: "no"})
@@ -126,7 +126,7 @@ func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
 					ready.Done()
 					ready.Wait()
 				}
-				return TruthOf("yes")(ctx, question, objects)
+				return sameTruth("yes")(ctx, question, objects)
 			}
 			if _, err := l.Release(t.Context(), r); err != nil {
 				t.Error(err)

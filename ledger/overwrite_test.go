@@ -97,7 +97,7 @@ func drain[T any](all iter.Seq2[T, error]) error {
 // calls are all that a host can do with a ledger.
 func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 	one := crowd(1)[0]
-	truth := TruthOf("yes")
+	truth := sameTruth("yes")
 	return map[string]func(context.Context, *Ledger) error{
 		"Release": func(ctx context.Context, l *Ledger) error { return second(l.Release(ctx, releaseOf(t, "r", one, "2"))) },
 		"Raise":   func(ctx context.Context, l *Ledger) error { return second(l.Raise(ctx, order(t, "r", "2"))) },

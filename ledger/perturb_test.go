@@ -71,7 +71,7 @@ func everything(t *testing.T) []event.Event {
 	must(t, l.Withdraw(t.Context(), "w1", "cid"))
 	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"cid"}, Policy: terms})
 	must(t, err)
-	_, err = l.Capture(t.Context(), CaptureRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: TruthOf("yes")})
+	_, err = l.Capture(t.Context(), CaptureRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
 	lost := reserve(t, l, ReserveRequest{Key: "h2", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
 	must(t, l.Cancel(t.Context(), "c2", lost.Number))

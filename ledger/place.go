@@ -94,7 +94,10 @@ func (e elsewhere) Find(w journal.Wanted) (journal.Journal, error) {
 func (e elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
 	j, err := e.open(w)
 	if err == nil && j == nil {
-		err = errs.Invalid("there is no journal")
+		err = errs.Invalid("Options.Journal returned neither a journal nor an error")
+	}
+	if err == nil {
+		err = errs.NilPointers("", "what Options.Journal returned", j)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)

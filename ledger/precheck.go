@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -32,7 +33,7 @@ func (x *raise) precheck(ctx context.Context, behind string) (prechecked, error)
 		return *p, nil
 	}
 	p := prechecked{end: behind}
-	if err := ctx.Err(); err != nil {
+	if err := errs.Context(ctx); err != nil {
 		return p, err
 	}
 	err := x.ledger.engine.View(ctx, func(s *state.State) error { return x.precheckPart(s, &p) })

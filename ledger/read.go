@@ -33,7 +33,7 @@ const scanSize = 4096
 // snapshots of bounded length, so records written meanwhile may or may not be seen.
 func (l *Ledger) scan(ctx context.Context, bucket string, from []byte, visit func(key, value []byte) (bool, error)) error {
 	for more := true; more; {
-		if err := ctx.Err(); err != nil {
+		if err := errs.Context(ctx); err != nil {
 			return err
 		}
 		err := l.engine.View(ctx, func(s *state.State) error {
@@ -84,7 +84,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 // findQuestion returns a question, or ErrUnknown.
 func (l *Ledger) findQuestion(ctx context.Context, name string) (*event.Question, error) {
 	if q := l.engine.Known.Named(name); q != nil {
-		return q, errors.Join(ctx.Err(), l.engine.Queue.Check())
+		return q, errors.Join(errs.Context(ctx), l.engine.Queue.Check())
 	}
 	return l.readQuestion(ctx, name)
 }

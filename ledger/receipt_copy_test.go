@@ -16,7 +16,7 @@ func TestAReceiptIsACopy(t *testing.T) {
 	enrollUnder(t, o.Ledger, q.Name, market(t, "9"), "40", "ann", "bob")
 	for number, question := range []Question{vote(), q} {
 		bought := purchase(t, question.Name, "acme", q.Mechanism.Family.Epsilons()[0].String(), "ann")
-		bought.Question, bought.Truth = question.Name, TruthOf(question.Values[0])
+		bought.Question, bought.Truth = question.Name, sameTruth(question.Values[0])
 		sell(t, o.Ledger, bought)
 		r, err := o.Receipt(t.Context(), uint64(number)+1)
 		must(t, err)

@@ -475,7 +475,7 @@ func TestOddNamesInReceipts(t *testing.T) {
 	q := Question{Name: "a<b", Values: []string{"&\u00a7", "<", "\\"}}
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, q.Name, market(t, "2"), "5", odd...)
-	s, err := o.Sell(t.Context(), SellRequest{Key: "k", Order: Order{Buyer: "\\<'&\">", Question: q.Name, Epsilon: eps(t, "0.5"), All: true}, Truth: TruthOf("<")})
+	s, err := o.Sell(t.Context(), SellRequest{Key: "k", Order: Order{Buyer: "\\<'&\">", Question: q.Name, Epsilon: eps(t, "0.5"), All: true}, Truth: sameTruth("<")})
 	must(t, err)
 	r, err := evidence.ReadReceipt(text(t, receiptOf(t, o.Ledger, s.Number)))
 	must(t, err)

@@ -38,7 +38,7 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 	raise := func(name, epsilon, truth string) func(*Ledger) error {
 		return func(l *Ledger) error {
 			r := releaseOf(t, "r", name, epsilon)
-			r.Truth = TruthOf(truth)
+			r.Truth = sameTruth(truth)
 			_, err := l.Release(t.Context(), r)
 			return err
 		}
@@ -132,7 +132,7 @@ func TestARefusalListsAllObjectsInOrder(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	r := order(t, "k", "1", "fresh", "limited") // nothing against it but truths
-	r.Truth = TruthOf("")
+	r.Truth = sameTruth("")
 	_, err = l.Raise(t.Context(), r)
 	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "fresh" {
 		t.Errorf("refused for %+v; only fresh needs its truth", refused)
@@ -373,7 +373,7 @@ func TestRefusalsOfASweep(t *testing.T) {
 		_, err := l.Enroll(t.Context(), EnrollRequest{Key: q.Name, Question: q.Name, Objects: []string{"ann", "bob"}, Policy: past, Cap: eps(t, "3")})
 		must(t, err)
 	}
-	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: TruthOf("yes")})
+	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
 	must(t, err)
 	var want, got []string
 	for _, q := range done.Questions {

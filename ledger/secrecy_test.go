@@ -70,7 +70,7 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	enroll(t, l, "vote", "9", crowd(100)...)
 	for i, epsilon := range []string{"0.5", "2", "1", "0.25", "8"} {
 		r := order(t, fmt.Sprint(i), epsilon)
-		r.Truth = TruthOf(q.Values[0])
+		r.Truth = sameTruth(q.Values[0])
 		carryOut(t, l, r)
 	}
 	closed(t, l)
@@ -115,17 +115,17 @@ func TestNoLogLineOrErrorNamesATruth(t *testing.T) {
 		_, err := l.Raise(t.Context(), RaiseRequest{Key: key, Question: "secret", Epsilon: eps(t, epsilon), All: true, Truth: truth})
 		return err
 	}
-	yes := TruthOf(secret().Values[0])
+	yes := sameTruth(secret().Values[0])
 	must(t, raise("first", "0.5", yes))
 	for name, call := range map[string]func() error{
-		"unknown label": func() error { return raise("a", "0.6", TruthOf("acht-Birnen")) },
+		"unknown label": func() error { return raise("a", "0.6", sameTruth("acht-Birnen")) },
 		"too few":       func() error { return raise("b", "0.6", listOf(secret().Values[0])) },
 		"too many": func() error {
 			return raise("c", "0.6", listOf(secret().Values[0], secret().Values[1], secret().Values[0]))
 		},
 		"over the cap":  func() error { return raise("d", "2", yes) },
-		"no truth":      func() error { return raise("e", "0.6", TruthOf("")) },
-		"another truth": func() error { return raise("f", "0.6", TruthOf(secret().Values[1])) },
+		"no truth":      func() error { return raise("e", "0.6", sameTruth("")) },
+		"another truth": func() error { return raise("f", "0.6", sameTruth(secret().Values[1])) },
 		"one of two":    func() error { return raise("g", "0.6", listOf(secret().Values[0], "")) },
 		"other request": func() error { return raise("first", "0.6", yes) },
 		"failing source": func() error {
@@ -163,7 +163,7 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 	enroll(t, l, "secret", "9", "ann")
 	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 7}, 5)}} // of 2 values
 	putRecord(t, s, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
-	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: TruthOf(secret().Values[0])})
+	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: sameTruth(secret().Values[0])})
 	wantErr(t, err, ErrCorrupt)
 	if err != nil && mentionsSecret(err.Error()) {
 		t.Error(err)
@@ -196,7 +196,7 @@ func TestRefusalsDoNotDependOnTheTruth(t *testing.T) {
 }
 
 func withTruth(r RaiseRequest, truth string) RaiseRequest {
-	r.Truth = TruthOf(truth)
+	r.Truth = sameTruth(truth)
 	return r
 }
 
@@ -312,7 +312,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	o := func(epsilon string) Order {
 		return Order{Buyer: "acme", Question: "secret", Epsilon: eps(t, epsilon), Objects: []string{"ann", "bob"}}
 	}
-	right, other := TruthOf(secret().Values[0]), TruthOf(secret().Values[1])
+	right, other := sameTruth(secret().Values[0]), sameTruth(secret().Values[1])
 	for _, name := range []string{"cid", "dan"} {
 		release(t, l, ReleaseRequest{Key: name, Question: "secret", Object: name, Epsilon: eps(t, "0.25"), Truth: right})
 	}
@@ -336,7 +336,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 		},
 	}
 	sources := map[string]TruthFunc{
-		"unknown": TruthOf("acht-Birnen"), "too few": listOf(secret().Values[0]), "too many": listOf(secret().Values[0], secret().Values[1], secret().Values[0]),
+		"unknown": sameTruth("acht-Birnen"), "too few": listOf(secret().Values[0]), "too many": listOf(secret().Values[0], secret().Values[1], secret().Values[0]),
 		"another": other, "failing": func(context.Context, string, []string) ([]string, error) { return secret().Values, errDisk }, "failing disk": right,
 	}
 	for _, name := range []string{"Sell", "Commit", "Advance"} { // in the order of their ε

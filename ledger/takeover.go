@@ -25,7 +25,7 @@ func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 		return nil, fmt.Errorf("take over: another call does: %w", ErrInUse)
 	}
 	defer l.takingOver.Unlock()
-	if err := errors.Join(ctx.Err(), l.engine.Queue.Check()); err != nil {
+	if err := errors.Join(errs.Context(ctx), l.engine.Queue.Check()); err != nil {
 		return nil, err
 	}
 	s, journals, err := l.engine.TakeOver(ctx)

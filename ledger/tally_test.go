@@ -163,14 +163,14 @@ func (p *poll) move() {
 	case n == 0:
 		p.ledger = openMemory(p, p.store, Options{Now: epoch})
 	case n < 3:
-		r := RaiseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Epsilon: epsilon, All: true, Partial: true, Truth: TruthOf(q.Values[1])}
+		r := RaiseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Epsilon: epsilon, All: true, Partial: true, Truth: sameTruth(q.Values[1])}
 		_, err := p.ledger.Raise(p.Context(), r)
 		must(p, err)
 		for _, one := range responses(p, p.ledger, q.Name, epsilon) {
 			p.memory[q.Name][one.Object][epsilon] = one.Value
 		}
 	default:
-		r := ReleaseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Object: crowd(12)[p.random.IntN(12)], Epsilon: epsilon, Truth: TruthOf(q.Values[0])}
+		r := ReleaseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Object: crowd(12)[p.random.IntN(12)], Epsilon: epsilon, Truth: sameTruth(q.Values[0])}
 		one, err := p.ledger.Release(p.Context(), r)
 		if isRefused(err) {
 			return

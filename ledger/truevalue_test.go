@@ -116,7 +116,7 @@ func TestATrueValueIsAsGoodAsASource(t *testing.T) {
 				if r.TrueValue != "" {
 					value = r.TrueValue
 				}
-				if r.Truth, r.TrueValue = TruthOf(value), ""; i == 1 {
+				if r.Truth, r.TrueValue = sameTruth(value), ""; i == 1 {
 					r.Truth, r.TrueValue = nil, value
 				}
 				if told[i], errs[i] = cameOf(t, l, r); fault == "" {
@@ -192,7 +192,7 @@ func TestAnotherValueTakesTheSameStepsAsNone(t *testing.T) {
 		return s.steps
 	}
 	another, none := releaseOf(t, "mine", "ann", "2"), releaseOf(t, "mine", "ann", "2")
-	another.Truth, another.TrueValue, none.Truth = nil, "no", TruthOf("")
+	another.Truth, another.TrueValue, none.Truth = nil, "no", sameTruth("")
 	if got, want := stepsOf(another), stepsOf(none); !slices.Equal(got, want) {
 		t.Errorf("%v, and where there is no value %v", got, want)
 	}

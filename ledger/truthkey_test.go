@@ -36,7 +36,7 @@ func TestABoundChainRefusesAnotherTruth(t *testing.T) {
 	l := bound(t, path)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	liar := releaseOf(t, "2", "ann", "1")
-	liar.Truth = TruthOf("no")
+	liar.Truth = sameTruth("no")
 	for range 2 {
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), liar)
@@ -253,7 +253,7 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 		t.Error("a raise did not bind the chain")
 	}
 	liar := releaseOf(t, "4", "ann", "2")
-	liar.Truth = TruthOf("no")
+	liar.Truth = sameTruth("no")
 	_, err := l.Release(t.Context(), liar)
 	wantChanged(t, err, "ann")
 	auditStore(t, l.engine.Store)
@@ -358,7 +358,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	enrollUnder(t, l, "smoker", straight(t, "0.1"), "9", "ann", "bob")
 	carryOut(t, l, order(t, "1", "0.5", "ann", "bob"))
 	clock.set(on(1))
-	_, err := l.Advance(t.Context(), AdvanceRequest{Key: "2", Truth: TruthOf("yes")})
+	_, err := l.Advance(t.Context(), AdvanceRequest{Key: "2", Truth: sameTruth("yes")})
 	must(t, err)
 	held := reserve(t, l, ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: 100 * 24 * time.Hour})
 

@@ -395,7 +395,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 			ask := func(key, epsilon string) ReleaseRequest {
 				r := homeOf(t, key, "ann", epsilon)
 				if r.Question = broken.question; broken.question == "vote" {
-					r.Truth = TruthOf("yes")
+					r.Truth = sameTruth("yes")
 				}
 				return r
 			}
@@ -412,7 +412,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 				"resale": func(l *Ledger) error {
 					r := homesFor(t, "k", "zeta", epsilon, "ann")
 					if r.Question = broken.question; broken.question == "vote" {
-						r.Truth = TruthOf("yes")
+						r.Truth = sameTruth("yes")
 					}
 					var err error
 					unchanged(t, l.engine.Store, func() { _, err = l.Sell(t.Context(), r) })

@@ -62,14 +62,14 @@ func dwellers(t testing.TB, l *Ledger, values int, objects ...string) *Ledger {
 // homeOf asks for an object's home, which is value 2.
 func homeOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
 	t.Helper()
-	return ReleaseRequest{Key: key, Question: "home", Object: object, Epsilon: eps(t, epsilon), Truth: TruthOf(valueName(2))}
+	return ReleaseRequest{Key: key, Question: "home", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth(valueName(2))}
 }
 
 // homesOf asks for the homes of many objects, or of all.
 func homesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
 	t.Helper()
 	r := order(t, key, epsilon, objects...)
-	r.Question, r.Truth = "home", TruthOf(valueName(2))
+	r.Question, r.Truth = "home", sameTruth(valueName(2))
 	return r
 }
 
@@ -77,7 +77,7 @@ func homesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest 
 func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
 	t.Helper()
 	r := purchase(t, key, buyer, epsilon, objects...)
-	r.Question, r.Truth = "home", TruthOf(valueName(2))
+	r.Question, r.Truth = "home", sameTruth(valueName(2))
 	return r
 }
 
@@ -244,7 +244,7 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 func TestBitsAreTheSameForEverybody(t *testing.T) {
 	path := create(t)
 	l := dwellers(t, open(t, path, Options{}), 100, "ann", "bob")
-	truth := func() TruthFunc { return TruthOf(valueName(2)) }
+	truth := func() TruthFunc { return sameTruth(valueName(2)) }
 	calls := []func(TruthFunc) (any, error){
 		func(truth TruthFunc) (any, error) {
 			r := homeOf(t, "first", "ann", "1")
@@ -664,15 +664,15 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 		_, err := l.Raise(t.Context(), RaiseRequest{Key: key, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth})
 		return err
 	}
-	right := TruthOf(q.Values[0])
+	right := sameTruth(q.Values[0])
 	must(t, raise("1", "0.5", right))
 	for name, call := range map[string]func() error{
-		"an unknown value": func() error { return raise("a", "1", TruthOf("acht-Birnen")) },
+		"an unknown value": func() error { return raise("a", "1", sameTruth("acht-Birnen")) },
 		"too few":          func() error { return raise("b", "1", listOf(q.Values[0])) },
 		"too many":         func() error { return raise("c", "1", listOf(q.Values[0], q.Values[0], q.Values[1])) },
 		"over the cap":     func() error { return raise("d", "3", right) },
 		"no truth":         func() error { return raise("e", "1", listOf(q.Values[0], "")) },
-		"another truth":    func() error { return raise("f", "1", TruthOf(q.Values[1])) },
+		"another truth":    func() error { return raise("f", "1", sameTruth(q.Values[1])) },
 		"another request":  func() error { return raise("1", "1", right) },
 		"a failing disk":   func() error { s.set(failing, nil); return raise("g", "1", right) },
 		"another encoding": func() error {
@@ -689,7 +689,7 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 			return l.DefineQuestion(t.Context(), "i", Question{Name: q.Name, Values: q.Values[1:], Encoding: Unary})
 		},
 		"a failing host":   func() error { return raise("j", "1", failingHost(q)) },
-		"bits for a truth": func() error { return raise("k", "1", TruthOf(strings.Repeat("0", 31)+"1")) },
+		"bits for a truth": func() error { return raise("k", "1", sameTruth(strings.Repeat("0", 31)+"1")) },
 		"estimate of no ε": func() error {
 			_, err := l.Estimate(t.Context(), EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")})
 			return err
@@ -737,7 +737,7 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 	putRecord(t, file, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
 	must(t, file.Close())
 	l := open(t, copied, Options{TruthKey: truthKey()})
-	_, err = l.Release(t.Context(), ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: TruthOf(q.Values[0])})
+	_, err = l.Release(t.Context(), ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: sameTruth(q.Values[0])})
 	wantErr(t, err, ErrCorrupt)
 	return err
 }

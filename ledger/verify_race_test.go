@@ -92,20 +92,20 @@ func (w *disturber) act(ctx context.Context) {
 	var err error
 	switch w.random.IntN(12) {
 	case 0, 1:
-		_, err = w.l.Release(ctx, ReleaseRequest{Key: key, Question: "vote", Object: name, Epsilon: epsilon, Truth: TruthOf("yes")})
+		_, err = w.l.Release(ctx, ReleaseRequest{Key: key, Question: "vote", Object: name, Epsilon: epsilon, Truth: sameTruth("yes")})
 	case 2, 3:
-		_, err = w.l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: some, Partial: true, Truth: TruthOf("yes")})
+		_, err = w.l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: some, Partial: true, Truth: sameTruth("yes")})
 	case 4, 5:
-		r := SellRequest{Key: key, Order: Order{Buyer: fmt.Sprint("buyer ", w.n%3), Question: "vote", Epsilon: epsilon, Objects: some}, Partial: true, Truth: TruthOf("yes")}
+		r := SellRequest{Key: key, Order: Order{Buyer: fmt.Sprint("buyer ", w.n%3), Question: "vote", Epsilon: epsilon, Objects: some}, Partial: true, Truth: sameTruth("yes")}
 		_, err = w.l.Sell(ctx, r)
 	case 6:
 		var r Reservation
 		r, err = w.l.Reserve(ctx, ReserveRequest{Key: key, Order: Order{Buyer: "acme", Question: "vote", Epsilon: epsilon, Objects: some}, For: time.Hour, Partial: true})
 		if err == nil && w.random.IntN(3) > 0 {
-			_, err = w.l.Capture(ctx, CaptureRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: TruthOf("yes")})
+			_, err = w.l.Capture(ctx, CaptureRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 		}
 	case 7:
-		_, err = w.l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, AcceptLoss: true, Truth: TruthOf("yes")})
+		_, err = w.l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, AcceptLoss: true, Truth: sameTruth("yes")})
 	case 8:
 		err = w.l.Withdraw(ctx, key, name)
 	case 9, 10:

@@ -111,7 +111,7 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 			l := openMemory(t, s, Options{Now: epoch})
 			define(t, l, vote())
 			enrollUnder(t, l, "vote", days, "5", names...)
-			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "sweeps", Truth: TruthOf("yes")})
+			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "sweeps", Truth: sameTruth("yes")})
 			must(t, err)
 			last = stats(t, l).Events
 			forgotten := false

@@ -48,7 +48,7 @@ func (l *Ledger) watch(ctx context.Context, next uint64, yield func(Event, error
 		}
 		for _, ev := range events {
 			// What was read before ctx ended is not worth showing to somebody who has ended it.
-			if err := ctx.Err(); err != nil {
+			if err := errs.Context(ctx); err != nil {
 				return err
 			}
 			if !yield(ev, nil) {

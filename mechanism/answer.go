@@ -48,7 +48,7 @@ func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits: bits} }
 // preference order are those of zhou2022 as graph.Line has them. Without a boundary the answer is the true
 // one.
 //
-// It returns [ErrInvalid] for ε = 0 or a place without an order. The number of steps and of random
+// It returns [ErrInvalid] for ε = 0 or an order that does not have each output once. The number of steps and of random
 // words that it takes does not depend on the distance, but for the case of none; the lengths of the numbers do, and with
 // them the time, by some per cent from the boundary to far away.
 func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
@@ -59,6 +59,9 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if k < 2 || k > MaxOutputs || at.Distance < Unreachable {
 		return 0, invalid("not a place of a query")
 	}
+	if err := checkOrder(at.Order); err != nil {
+		return 0, err
+	}
 	if at.Distance == Unreachable {
 		return at.Order[0], nil
 	}
@@ -66,6 +69,28 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	l.distance = min(uint64(at.Distance), l.farthest())
 	rank := exact.DrawRank(s.bits, k-1, l.cumulative)
 	return pick(at.Order, rank), nil
+}
+
+// checkOrder refuses an order that does not have each of the outputs 0 … k−1 once. It takes the same steps for all orders of a length
+// that are right: an order is not public.
+func checkOrder(order []int) error {
+	var all [MaxOutputs / 64]uint64
+	seen := all[:(len(order)+63)/64]
+	for _, output := range order {
+		if output < 0 || output >= len(order) {
+			return invalid("not a place of a query: the order has output %d, the query the outputs 0 to %d", output, len(order)-1)
+		}
+		for i := range seen { // all words are written to, whichever has the bit
+			x := uint64(i ^ output/64)
+			seen[i] |= 1 << (output % 64) & ((x|-x)>>63 - 1)
+		}
+	}
+	for output := range order {
+		if seen[output/64]>>(output%64)&1 == 0 {
+			return invalid("not a place of a query: the order lacks output %d", output)
+		}
+	}
+	return nil
 }
 
 // pick returns order[rank], reading all of it.

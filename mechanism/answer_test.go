@@ -157,6 +157,9 @@ func TestDrawRefuses(t *testing.T) {
 		"ε = 0":             {Place{Order: []int{0, 1}}, "0"},
 		"no order":          {Place{}, "1"},
 		"one output":        {Place{Order: []int{0}}, "1"},
+		"lacks an output":   {Place{Order: []int{0, 0}}, "1"},
+		"unknown output":    {Place{Order: []int{0, 2}}, "1"},
+		"below 0":           {Place{Order: []int{-1, 0}, Distance: Unreachable}, "1"},
 		"negative distance": {Place{Order: []int{0, 1}, Distance: -2}, "1"},
 	} {
 		if _, err := NewSampler().Draw(c.at, epsilonOf(t, c.epsilon)); !errors.Is(err, ErrInvalid) {

@@ -85,7 +85,9 @@ func live(ctx context.Context, dir, death string) error {
 		sale, err := l.Sell(ctx, ledger.SellRequest{
 			Key:   id, // whoever asks with it again gets the same sale: nothing is drawn, or charged, twice
 			Order: ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: level, All: true},
-			Truth: ledger.TruthOf("no"),
+			Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
+				return []string{"no", "no", "no"}[:len(people)], nil
+			},
 		})
 		state := fmt.Sprintf("sold for %d¢", sale.Price)
 		if refused := new(ledger.RefusedError); errors.As(err, &refused) {
@@ -141,10 +143,7 @@ func look(ctx context.Context, db *sql.DB, l *ledger.Ledger, death string) error
 		return err
 	}
 	ana, err := l.Object(ctx, "ana")
-	if err != nil {
-		return err
-	}
-	stats, err := l.Stats(ctx)
+	stats, other := l.Stats(ctx)
 	fmt.Printf("%-45s| sales: %d, paid: %3d¢, each spent ε = %-4s| %s\n", noted, stats.Sales, stats.Revenue, ana.Spent, death)
-	return err
+	return errors.Join(err, other)
 }

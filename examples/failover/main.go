@@ -88,9 +88,7 @@ func prepare(ctx context.Context, database string, a, b *host) error {
 	}
 	l := a.ledger
 	defining := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
-	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{
-		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: privacy.MustEpsilon("2"),
-	})
+	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: privacy.MustEpsilon("2")})
 	_, copying := l.Backup(ctx, b.file, nil)
 	return errors.Join(defining, enrolling, copying, l.Close())
 }
@@ -119,7 +117,9 @@ func (h *host) sell(ctx context.Context, until string) error {
 		sale, err := h.ledger.Sell(ctx, ledger.SellRequest{
 			Key:   o.ID, // whichever host asks with it gets the same sale
 			Order: ledger.Order{Buyer: o.Buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(o.Epsilon), All: true},
-			Truth: ledger.TruthOf("no"),
+			Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
+				return []string{"no", "no", "no"}[:len(people)], nil
+			},
 		})
 		state := fmt.Sprintf("for %d¢", sale.Price)
 		if refused := new(ledger.RefusedError); errors.As(err, &refused) {

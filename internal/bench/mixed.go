@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -249,9 +250,14 @@ func (m *mix) sell(ctx context.Context, n int) error {
 	_, err = m.l.Sell(ctx, ledger.SellRequest{
 		Key:   fmt.Sprint("sale-", n),
 		Order: ledger.Order{Buyer: fmt.Sprint("buyer-", n%10), Question: "vote", Epsilon: epsilon, Objects: m.people[first : first+some]},
-		Truth: ledger.TruthOf("yes"),
+		Truth: yesForAll,
 	})
 	return err
+}
+
+// yesForAll is the source of true values: everybody's is yes.
+func yesForAll(_ context.Context, _ string, objects []string) ([]string, error) {
+	return slices.Repeat([]string{"yes"}, len(objects)), nil
 }
 
 func (m *mix) read(ctx context.Context, _ int) error {
@@ -263,7 +269,7 @@ func (m *mix) read(ctx context.Context, _ int) error {
 func (m *mix) raise(ctx context.Context, n int) error {
 	epsilon, err := privacy.EpsilonFromNano(m.round(m.released.Load()) + 1 + int64(n))
 	if err == nil {
-		_, err = m.l.Raise(ctx, ledger.RaiseRequest{Key: fmt.Sprint("raise-", n), Question: "vote", Epsilon: epsilon, All: true, Truth: ledger.TruthOf("yes")})
+		_, err = m.l.Raise(ctx, ledger.RaiseRequest{Key: fmt.Sprint("raise-", n), Question: "vote", Epsilon: epsilon, All: true, Truth: yesForAll})
 	}
 	return err
 }

@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
@@ -52,11 +54,33 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	if err := c.locate(address); err != nil {
 		return nil, err
 	}
-	if err := c.get(ctx, "/v1/about", nil, &c.about); err != nil {
-		_ = c.Close() // nobody else will
+	err := c.get(ctx, "/v1/about", nil, &c.about)
+	if err == nil {
+		err = checkAbout(c.about)
+	}
+	if err != nil {
+		_ = c.Close() // the caller gets no client to close
 		return nil, err
 	}
 	return c, nil
+}
+
+// checkAbout refuses what no ledger says of itself: any web server may answer with a JSON object.
+func checkAbout(a ledger.About) error {
+	var lacks []string
+	for name, missing := range map[string]bool{
+		"id": uuid.Validate(a.ID) != nil, "created": a.Created.IsZero(), "currency": a.Currency == "", "origin": a.Origin == "",
+	} {
+		if missing {
+			lacks = append(lacks, name)
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	slices.Sort(lacks)
+	return problem.New(problem.Unreachable, "the answer to /v1/about is not that of a ledger, it lacks %s: is this its address?",
+		strings.Join(lacks, ", "))
 }
 
 // locate takes an address.

@@ -247,6 +247,7 @@ func TestAddresses(t *testing.T) {
 		"redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
 		"a page":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); _, _ = w.Write([]byte("<html>")) },
 		"no JSON":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"no ledger": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) },
 		"half":      func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"`)) },
 		"an empty problem": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", problem.ContentType)
@@ -413,11 +414,14 @@ func (r replies) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: r[request.URL.Path](request), Request: request}, nil
 }
 
+// aboutALedger is what a ledger says of itself.
+const aboutALedger = `{"id":"0b0e7c0e-5a5c-4d0e-9f0c-1d2e3f405162","created":"2026-03-01T12:00:00Z","currency":"USD","log_key":"","origin":"log"}`
+
 // A server that says nothing any more is taken for dead, also if the last that came is an event, and not the empty line behind it.
 func TestAServerThatFallsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		served := replies{
-			"/v1/about": func(*http.Request) io.ReadCloser { return io.NopCloser(strings.NewReader("{}")) },
+			"/v1/about": func(*http.Request) io.ReadCloser { return io.NopCloser(strings.NewReader(aboutALedger)) },
 			"/v1/events": func(r *http.Request) io.ReadCloser {
 				body, server := io.Pipe()
 				go func() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -77,11 +78,11 @@ func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string
 				continue
 			}
 			values, err := t.truth(ctx, need.Question, slices.Clone(objects))
-			if err == nil {
-				err = ctx.Err()
+			if ended := ctx.Err(); ended != nil {
+				return nil, fmt.Errorf("question %q: the context of the request ended while its source of true values ran: %w", need.Question, ended)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("question %q: source of true values: %w", need.Question, err)
+				return nil, fmt.Errorf("question %q: %w", need.Question, errs.OfSource(err))
 			}
 			if len(values) != len(objects) {
 				return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", need.Question, ledger.ErrTruthSource, len(values), len(objects))

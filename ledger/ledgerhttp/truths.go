@@ -103,6 +103,7 @@ func (b *bearer) explain(p *problem.Problem) *problem.Problem {
 	case b == nil:
 	case p.Kind == problem.TruthNeeded:
 		p.Needs = b.needs
+	case p.Kind == problem.Interrupted || p.Kind == problem.Late: // the request has ended, while the source ran or otherwise
 	case b.failed || b.asked && p.Kind == problem.Invalid && p.Field == "truths":
 		// What the source says may be anything, a true value among it: it is not passed on.
 		return problem.New(problem.TruthFailed, "the source of true values failed, so nothing was drawn that needs it")

@@ -58,6 +58,7 @@ const (
 const (
 	TruthNeeded  Kind = "truth-needed"
 	TruthFailed  Kind = "truth-failed"
+	SignerFailed Kind = "signer-failed"
 	Unauthorized Kind = "unauthorized"
 	Forbidden    Kind = "forbidden"
 	NoRoute      Kind = "no-route"
@@ -124,7 +125,8 @@ func classes() []class {
 		{Closed, unexpected, http.StatusServiceUnavailable, "closed", ledger.ErrClosed, again},
 		{Stopped, unexpected, http.StatusServiceUnavailable, "stopped after a failed commit", ledger.ErrStopped, "the ledger must be opened again; then " + again},
 		{TruthNeeded, misuse, http.StatusConflict, "true values are needed", vocabulary.ErrTruthLater, `repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
-		{TruthFailed, unexpected, http.StatusBadGateway, "the source of true values failed", nil, again},
+		{TruthFailed, unexpected, http.StatusBadGateway, "the source of true values failed", vocabulary.ErrTruthFailed, again},
+		{SignerFailed, unexpected, http.StatusBadGateway, "the signer failed", ledger.ErrSigner, "nothing was signed or handed out; repeat the request when the signer works"},
 		{Unauthorized, misuse, http.StatusUnauthorized, "no valid token", nil, "send Authorization: Bearer and a token"},
 		{Forbidden, misuse, http.StatusForbidden, "not for this role", nil, ""},
 		{NoRoute, misuse, http.StatusNotFound, "nothing is here", nil, "/openapi.json says what is where"},

@@ -132,3 +132,8 @@ func SumRefusals(refused []Refusal) (sums []RefusalSum) {
 	slices.SortFunc(sums, RefusalSum.Compare)
 	return sums
 }
+
+// ErrTruthFailed says that a source of true values returned an error, which is wrapped as well, or took longer than
+// ledger.Options.TruthTimeout. Nothing was drawn that needed it. It never wraps an error of package context: only where the
+// context of the request itself has ended, the request fails with that.
+var ErrTruthFailed = errs.ErrTruthFailed

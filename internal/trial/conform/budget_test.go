@@ -85,7 +85,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *kit.T) {
 	l := kit.Voters(t, kit.NewLedger(t), "1", "ann")
 	failed := race(t, buyers, func(i int) error {
 		_, err := l.Release(t.Context(), ledger.ReleaseRequest{
-			Key: fmt.Sprint(i), Question: "vote", Object: "ann", Epsilon: kit.Nano(t, int64(i+1)*20_000_000), Truth: ledger.TruthOf("no"),
+			Key: fmt.Sprint(i), Question: "vote", Object: "ann", Epsilon: kit.Nano(t, int64(i+1)*20_000_000), Truth: kit.SameTruth("no"),
 		})
 		return err
 	})

@@ -126,14 +126,14 @@ func testAClockFarAheadChangesNothing(t *kit.T) {
 			return second(l.Reserve(ctx, ledger.ReserveRequest{Key: "6", Order: kit.Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
 		},
 		"commit": func() error {
-			return second(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: ledger.TruthOf("yes")}))
+			return second(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: kit.SameTruth("yes")}))
 		},
 		"cancel": func() error { return l.Cancel(ctx, "8", held.Number) },
 		"advance": func() error {
-			return second(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: ledger.TruthOf("yes")}))
+			return second(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: kit.SameTruth("yes")}))
 		},
 		"answer": func() error {
-			return second(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: kit.Eps(t, "0.1"), All: true, Truth: ledger.TruthOf("yes")}))
+			return second(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: kit.Eps(t, "0.1"), All: true, Truth: kit.SameTruth("yes")}))
 		},
 		"withdraw": func() error { return l.Withdraw(ctx, "11", "ann") },
 		"forget":   func() error { return l.Forget(ctx, "12", "ann") },
@@ -153,7 +153,7 @@ func testAClockFarAheadChangesNothing(t *kit.T) {
 	}
 
 	clock.Set(ledgertest.Begin().Add(time.Hour)) // it was wrong, and nothing has come of it
-	if made, err := l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: ledger.TruthOf("yes")}); err != nil || made.Objects != 1 {
+	if made, err := l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: kit.SameTruth("yes")}); err != nil || made.Objects != 1 {
 		t.Errorf("the reservation: %+v, %v", made, err)
 	}
 	kit.Sell(t, l, kit.Purchase(t, "5", "cryo", "0.5", "ann"))

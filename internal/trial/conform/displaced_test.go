@@ -116,7 +116,7 @@ func testAnswerDisplacesOtherQuestions(t *kit.T) {
 	wantDisplaced(t, l, ask("1", "2.5"), lost(t, "smoker", "2", 3, 600), lost(t, "smoker", "1", 3, 300))
 
 	// What is sold already stays for sale.
-	_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: kit.Eps(t, "1"), Objects: []string{"bob"}}, Truth: ledger.TruthOf("yes")})
+	_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: kit.Eps(t, "1"), Objects: []string{"bob"}}, Truth: kit.SameTruth("yes")})
 	kit.Must(t, err)
 	wantDisplaced(t, l, kit.Inquire(t, "1", "winner", "2", nil, "bob"), lost(t, "smoker", "2", 1, 200))
 }

@@ -27,7 +27,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{TruthKey: kit.TruthKey()}), "1.5", "ann", "bob")
 	old := kit.Release(t, l, kit.ReleaseOf(t, "1", "ann", "1"))
 	moved := kit.ReleaseOf(t, "2", "ann", "0.4")
-	moved.Truth = ledger.TruthOf("no")
+	moved.Truth = kit.SameTruth("no")
 	beginEpoch(t, l, "3", "ann")
 	again := kit.Release(t, l, moved)
 	if again.Event <= old.Event {
@@ -39,7 +39,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *kit.T) {
 	more := kit.ReleaseOf(t, "5", "ann", "0.5")
 	_, err := l.Release(t.Context(), more)
 	kit.WantChanged(t, err, "ann") // the new epoch is bound as well
-	more.Truth = ledger.TruthOf("no")
+	more.Truth = kit.SameTruth("no")
 	again = kit.Release(t, l, more)
 	more.Key, more.Epsilon = "6", kit.Eps(t, "0.5001")
 	_, err = l.Release(t.Context(), more)
@@ -150,7 +150,7 @@ func testAReservationEndsWithTheEpoch(t *kit.T) {
 		t.Errorf("%+v", o)
 	}
 	kit.Release(t, l, kit.ReleaseOf(t, "4", "ann", "1.5"))
-	capture := ledger.CaptureRequest{Key: "5", Reservation: held.Number, Truth: ledger.TruthOf("yes")}
+	capture := ledger.CaptureRequest{Key: "5", Reservation: held.Number, Truth: kit.SameTruth("yes")}
 	kit.Unchanged(t, l, func() {
 		_, err := l.Capture(t.Context(), capture)
 		if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != ledger.EpochBegun {
@@ -222,7 +222,7 @@ func testTheCalendarReleasesInTheNewEpoch(t *kit.T) {
 	kit.EnrollUnder(t, l, "vote", timed, "9", "ann")
 	clock.Set(ledgertest.Begin().Add(2 * time.Hour))
 	advance := func(key string) {
-		_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: key, Truth: ledger.TruthOf("yes")})
+		_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: key, Truth: kit.SameTruth("yes")})
 		kit.Must(t, err)
 	}
 	advance("1")

@@ -149,7 +149,7 @@ func testADigestHoldsNoTruth(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "3", "ann")
 	r := kit.ReleaseOf(t, "k", "ann", "0.5")
 	first := kit.Release(t, l, r)
-	r.Truth = ledger.TruthOf("no") // a liar with the same key gets the same answer, and no conflict
+	r.Truth = kit.SameTruth("no") // a liar with the same key gets the same answer, and no conflict
 	if again := kit.Release(t, l, r); again != first {
 		t.Errorf("%v, then %v", first, again)
 	}
@@ -164,7 +164,7 @@ func testARefusedKeyIsStillFree(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "1", "ann")
 	late := kit.ReleaseOf(t, "late", "bob", "0.5")
 	mute := kit.ReleaseOf(t, "mute", "ann", "0.5")
-	mute.Truth = ledger.TruthOf("")
+	mute.Truth = kit.SameTruth("")
 	kit.Unchanged(t, l, func() {
 		for _, r := range []ledger.ReleaseRequest{late, mute} {
 			_, err := l.Release(t.Context(), r)
@@ -173,7 +173,7 @@ func testARefusedKeyIsStillFree(t *kit.T) {
 	})
 	kit.Enroll(t, l, "vote", "1", "bob")
 	kit.Release(t, l, late)
-	mute.Truth = ledger.TruthOf("yes")
+	mute.Truth = kit.SameTruth("yes")
 	kit.Release(t, l, mute)
 
 	// After the refusal the key may even be used for something else.

@@ -126,7 +126,7 @@ func testAQuestionOfManyValues(t *kit.T) {
 	if len(all) != 1 || !slices.Equal(all[0].Values, values) {
 		t.Error("the question came back changed")
 	}
-	r := ledger.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: kit.Eps(t, "1000"), Truth: ledger.TruthOf(values[many-1])}
+	r := ledger.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: kit.Eps(t, "1000"), Truth: kit.SameTruth(values[many-1])}
 	if got := kit.Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
 	}
@@ -147,7 +147,7 @@ func testAQuestionIsTheLedgersOwnCopy(t *kit.T) {
 	kit.Must(t, err)
 	all[0].Values[1] = "never"
 	kit.Enroll(t, l, "q", "1000", "ann")
-	r := ledger.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: kit.Eps(t, "1000"), Truth: ledger.TruthOf("yes")}
+	r := ledger.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: kit.Eps(t, "1000"), Truth: kit.SameTruth("yes")}
 	if got := kit.Release(t, l, r); got.Value != "yes" {
 		t.Errorf("got %q", got.Value)
 	}

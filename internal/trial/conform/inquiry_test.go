@@ -221,7 +221,7 @@ func testABoundTruthBindsAnswersToo(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{TruthKey: []byte("sixteen bytes or more")}), "2", "ann", "bob")
 	kit.Release(t, l, kit.ReleaseOf(t, "1", "ann", "0.5"))
 	kit.Unchanged(t, l, func() {
-		_, err := l.Answer(t.Context(), kit.Inquire(t, "2", "majority:yes", "0.5", ledger.TruthOf("blank"), "ann", "bob"))
+		_, err := l.Answer(t.Context(), kit.Inquire(t, "2", "majority:yes", "0.5", kit.SameTruth("blank"), "ann", "bob"))
 		kit.WantChanged(t, err, "ann")
 	})
 }
@@ -300,11 +300,11 @@ func TestAnswersBindTheTruth(t *testing.T) { kit.Anywhere(t, testAnswersBindTheT
 
 func testAnswersBindTheTruth(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{TruthKey: []byte("sixteen bytes or more")}), "9", "ann", "bob")
-	kit.AnswerTo(t, l, kit.Inquire(t, "1", "majority:yes", "0.5", ledger.TruthOf("blank"), "ann", "bob"))
-	_, err := l.Answer(t.Context(), kit.Inquire(t, "2", "majority:yes", "1", ledger.TruthOf("yes"), "ann", "bob"))
+	kit.AnswerTo(t, l, kit.Inquire(t, "1", "majority:yes", "0.5", kit.SameTruth("blank"), "ann", "bob"))
+	_, err := l.Answer(t.Context(), kit.Inquire(t, "2", "majority:yes", "1", kit.SameTruth("yes"), "ann", "bob"))
 	kit.WantChanged(t, err, "ann", "bob")
 	r := kit.ReleaseOf(t, "3", "ann", "0.5")
-	r.Truth = ledger.TruthOf("yes")
+	r.Truth = kit.SameTruth("yes")
 	_, err = l.Release(t.Context(), r)
 	kit.WantChanged(t, err, "ann")
 	kit.WantClean(t, l, ledger.VerifyRequest{})

@@ -80,7 +80,7 @@ func testTheLargestOnOffer(t *kit.T) {
 				quoteOf(t, l, "buyer", test.question, test.refused)
 			}
 			if !r.Largest.IsZero() {
-				s := ledger.SellRequest{Key: "largest", Order: ledger.Order{Buyer: "buyer", Question: test.question, Epsilon: r.Largest, Objects: []string{"ann"}}, Truth: ledger.TruthOf(valueOf(t, l, test.question))}
+				s := ledger.SellRequest{Key: "largest", Order: ledger.Order{Buyer: "buyer", Question: test.question, Epsilon: r.Largest, Objects: []string{"ann"}}, Truth: kit.SameTruth(valueOf(t, l, test.question))}
 				kit.Sell(t, l, s)
 			}
 			kit.AuditAll(t, l)
@@ -119,7 +119,7 @@ func testARecordedRefusalSaysTheLargest(t *kit.T) {
 		}
 	}
 	r = kit.Order(t, "untold", "0.75", "ann")
-	r.Truth = ledger.TruthOf("")
+	r.Truth = kit.SameTruth("")
 	_, err := l.Raise(t.Context(), r)
 	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Largest != kit.Eps(t, "0.5") || got[0].Remedy != vocabulary.RemedyTruth {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
@@ -133,7 +133,7 @@ func TestTheLargestOfAnAnswer(t *testing.T) { kit.Anywhere(t, testTheLargestOfAn
 func testTheLargestOfAnAnswer(t *kit.T) {
 	l := kit.Voters(t, kit.Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
 	ask := func(epsilon string) error {
-		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: kit.Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: ledger.TruthOf("yes")})
+		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: kit.Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: kit.SameTruth("yes")})
 		return err
 	}
 	kit.Must(t, ask("0.75"))

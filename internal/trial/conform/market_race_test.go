@@ -471,14 +471,14 @@ func testWhatIsReservedCanBePaidFor(t *kit.T) {
 			o := ledger.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: kit.Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
 			key := fmt.Sprint(i)
 			if (i/2+round)%2 == 0 {
-				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: key, Order: o, Truth: ledger.TruthOf("yes")})
+				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: key, Order: o, Truth: kit.SameTruth("yes")})
 				return err
 			}
 			r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Hour})
 			if err != nil {
 				return err
 			}
-			s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: ledger.TruthOf("yes")})
+			s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: kit.SameTruth("yes")})
 			if err != nil {
 				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
 			}

@@ -94,7 +94,7 @@ func testAReservationEndsWithAWithdrawal(t *kit.T) {
 	if o := kit.ObjectOf(t, l, "ann"); !o.Held.IsZero() {
 		t.Errorf("%s is held of who has withdrawn", o.Held)
 	}
-	kit.Sell(t, l, ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "zeta", Question: "smoker", Epsilon: kit.Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: ledger.TruthOf("yes")})
+	kit.Sell(t, l, ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "zeta", Question: "smoker", Epsilon: kit.Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: kit.SameTruth("yes")})
 	enroll("again", "vote")
 	_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: kit.Never(t)})
 	if got := kit.Refusals(t, err); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyNothing {

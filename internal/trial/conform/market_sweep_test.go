@@ -68,7 +68,7 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 			case 20:
 				kit.Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
 			case 21:
-				r := ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: kit.Eps(m, "0.6"), Truth: ledger.TruthOf("yes")}
+				r := ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: kit.Eps(m, "0.6"), Truth: kit.SameTruth("yes")}
 				kit.Release(m, l, r)
 			case 22:
 				m.sell("still", "0.01", "dot")
@@ -91,7 +91,7 @@ func (m *month) sell(question, epsilon string, objects ...string) ledger.Sale {
 
 func (m *month) sweep(key string) ledger.AdvanceResult {
 	m.Helper()
-	result, err := m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: ledger.TruthOf("yes")})
+	result, err := m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: kit.SameTruth("yes")})
 	kit.Must(m, err)
 	return result
 }
@@ -245,7 +245,7 @@ func testASweepLeavesOutWhoCannotFollow(t *kit.T) {
 	m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour)) // 0.5 is released
 	l := m.ledger
 	hold := kit.Reserve(t, l, ledger.ReserveRequest{Key: "h", Order: ledger.Order{Buyer: "acme", Question: "still", Epsilon: kit.Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
-	kit.Release(t, l, ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: kit.Eps(t, "0.25"), Truth: ledger.TruthOf("yes")})
+	kit.Release(t, l, ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: kit.Eps(t, "0.25"), Truth: kit.SameTruth("yes")})
 	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: kit.ListOf("yes", "yes", "")})
 	kit.Must(t, err)
 	want := []ledger.Advanced{{Question: "vote", Raised: 1, Refused: []ledger.Refusal{
@@ -287,7 +287,7 @@ func testTheProgressOfASweepEnds(t *kit.T) {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 		done, total := 0, -1
-		_, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: ledger.TruthOf("yes"), Progress: func(d, n int) { done, total = d, n }})
+		_, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: kit.SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})
 		kit.Must(t, err)
 		if want := map[string]int{"": 4, "vote": 3, "still": 2}[question]; done != want || total != want {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
@@ -314,7 +314,7 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *kit.T) {
 		kit.EnrollUnder(t, l, "smoker", straight(t, "0.1"), "1", "ann")
 		for _, day := range days {
 			clock.Set(on(day))
-			_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: ledger.TruthOf("yes")})
+			_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: kit.SameTruth("yes")})
 			kit.Must(t, err)
 		}
 		var out []string
@@ -344,7 +344,7 @@ func testASweepAsksOnce(t *kit.T) {
 	asked := 0
 	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked += len(objects)
-		return ledger.TruthOf("yes")(ctx, q, objects)
+		return kit.SameTruth("yes")(ctx, q, objects)
 	}})
 	kit.Must(t, err)
 	if asked != len(names) || result.Questions[0].Raised != len(names) {

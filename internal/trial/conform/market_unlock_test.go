@@ -77,7 +77,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *kit.T) {
 	}
 	captured := func(l kit.Book, r ledger.Reservation) {
 		t.Helper()
-		_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: ledger.TruthOf("yes")})
+		_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: kit.SameTruth("yes")})
 		kit.Must(t, err)
 	}
 	for name, meanwhile := range map[string]func(l kit.Book){
@@ -118,7 +118,7 @@ func testAnAnswerLeavesAKnownBuyersReservation(t *kit.T) {
 	if refused := kit.Refusals(t, err)[0]; refused.Reason != ledger.ChainCeiling || !refused.Remaining.IsZero() {
 		t.Errorf("an answer takes what is reserved: %+v", refused)
 	}
-	_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: ledger.TruthOf("yes")})
+	_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: kit.SameTruth("yes")})
 	kit.Must(t, err)
 }
 
@@ -137,7 +137,7 @@ func testAdvanceDrawsNothingThatIsForSale(t *kit.T) {
 	kit.EnrollUnder(t, l, "vote", sold, "9", "ann", "bob")
 	kit.EnrollUnder(t, l, "vote", calendar, "9", "cid")
 	clock.Set(ledgertest.Begin().Add(5 * 24 * time.Hour))
-	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: ledger.TruthOf("yes")})
+	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: kit.SameTruth("yes")})
 	kit.Must(t, err)
 	if q := done.Questions[0]; q.Raised != 1 || q.Unchanged != 2 || len(q.Refused) != 0 {
 		t.Errorf("%+v", q)

@@ -81,7 +81,7 @@ func testASweepGoesOnWithoutAKey(t *kit.T) {
 		kit.Must(t, l.Close())
 	}
 	l := house.Open(t, ledger.Options{})
-	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: ledger.TruthOf("yes")})
+	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: kit.SameTruth("yes")})
 	kit.Must(t, err)
 	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of <2025>" || one.Refused[0].Reason != ledger.NoNoiseKey {
 		t.Errorf("%+v", one)

@@ -76,7 +76,7 @@ func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer 
 		if again.Number != 0 {
 			t.Errorf("%s: the error comes with %+v", state, again)
 		}
-		_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: ledger.TruthOf("yes")})
+		_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: kit.SameTruth("yes")})
 		wantClosed(t, "capture", want, err)
 		if state != ledger.ReservationExpired {
 			wantClosed(t, "cancel", want, l.Cancel(t.Context(), buyer+"cancel"+string(state), n))
@@ -116,7 +116,7 @@ func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer 
 	// A sale that was never reserved is no reservation, whatever is asked of it.
 	direct := kit.Sell(t, l, kit.Purchase(t, buyer+"direct", buyer, "0.1", "ann"))
 	_, read := l.Reservation(t.Context(), direct.Number)
-	_, capture := l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: ledger.TruthOf("yes")})
+	_, capture := l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: kit.SameTruth("yes")})
 	for _, err := range []error{read, capture, l.Cancel(t.Context(), buyer+"direct cancel", direct.Number)} {
 		if !errors.Is(err, ledger.ErrUnknown) {
 			t.Errorf("a sale that was never reserved: %v", err)
@@ -172,7 +172,7 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 		wantLeftOut(t, "reserved", made.Refused, "zoe")
 		kit.Must(t, l.Withdraw(t.Context(), "w", "bob"))
 		wantLeftOut(t, "reserved again", kit.Reserve(t, l, r).Refused, "zoe")
-		capture := ledger.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: ledger.TruthOf("yes")}
+		capture := ledger.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: kit.SameTruth("yes")}
 		for range 2 {
 			sold, err := l.Capture(t.Context(), capture)
 			kit.Must(t, err)

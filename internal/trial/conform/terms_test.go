@@ -390,7 +390,7 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *kit.T) {
 	if o := kit.ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
 		t.Errorf("%s of ann's cap is free for others", o.Remaining)
 	}
-	whole := ledger.CaptureRequest{Key: "5", Reservation: r.Number, Truth: ledger.TruthOf("yes")}
+	whole := ledger.CaptureRequest{Key: "5", Reservation: r.Number, Truth: kit.SameTruth("yes")}
 	_, err := l.Capture(t.Context(), whole)
 	want := []ledger.Refusal{
 		{Object: "ann", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "0.999999999"), Asked: kit.Eps(t, "1"), Cost: kit.Eps(t, "1"), Remaining: kit.Eps(t, "0.999999999"), Remedy: vocabulary.RemedyNothing},

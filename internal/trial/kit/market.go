@@ -45,7 +45,7 @@ func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) ledge
 	t.Helper()
 	return ledger.SellRequest{
 		Key: key, Order: ledger.Order{Buyer: buyer, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil},
-		Truth: ledger.TruthOf("yes"),
+		Truth: SameTruth("yes"),
 	}
 }
 
@@ -60,7 +60,7 @@ func Sell(t testing.TB, l Book, r ledger.SellRequest) ledger.Sale {
 // Commit makes a sale of a reservation.
 func Commit(t testing.TB, l Book, key string, reservation uint64) ledger.Sale {
 	t.Helper()
-	s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: ledger.TruthOf("yes")})
+	s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")})
 	Must(t, err)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
@@ -77,10 +78,17 @@ func Crowd(n int) []string {
 	return names
 }
 
+// SameTruth is a source with one value for all objects.
+func SameTruth(value string) ledger.TruthFunc {
+	return func(_ context.Context, _ string, objects []string) ([]string, error) {
+		return slices.Repeat([]string{value}, len(objects)), nil
+	}
+}
+
 // ReleaseOf asks for an object's vote, which is yes.
 func ReleaseOf(t testing.TB, key, object, epsilon string) ledger.ReleaseRequest {
 	t.Helper()
-	return ledger.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: Eps(t, epsilon), Truth: ledger.TruthOf("yes")}
+	return ledger.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: Eps(t, epsilon), Truth: SameTruth("yes")}
 }
 
 // Release carries a request out.
@@ -94,7 +102,7 @@ func Release(t testing.TB, l Book, r ledger.ReleaseRequest) ledger.Response {
 // Order asks for the votes of many objects, or of all.
 func Order(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseRequest {
 	t.Helper()
-	return ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: ledger.TruthOf("yes")}
+	return ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: SameTruth("yes")}
 }
 
 // CarryOut carries a request out.
@@ -164,7 +172,7 @@ func Home(values int) ledger.Question {
 func HomesOf(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseRequest {
 	t.Helper()
 	r := Order(t, key, epsilon, objects...)
-	r.Question, r.Truth = "home", ledger.TruthOf(ValueName(2))
+	r.Question, r.Truth = "home", SameTruth(ValueName(2))
 	return r
 }
 

@@ -121,7 +121,7 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 				order = []int{0, 2, 1}
 			}
 			for _, i := range order {
-				r := kit.Inquire(t, fmt.Sprint(query, i), query, levels[i], ledger.TruthOf("v0"), names...)
+				r := kit.Inquire(t, fmt.Sprint(query, i), query, levels[i], kit.SameTruth("v0"), names...)
 				cell[levels[i]] = kit.AnswerTo(t, l, r).Answer
 				if level := [2]int{threshold, i}; wrong[level] == nil {
 					wrong[level] = map[string]int{}
@@ -196,7 +196,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 		kit.Enroll(t, l, q.Name, "9", names...)
 		var at [3]map[string]ledger.Response
 		for _, i := range order {
-			kit.CarryOut(t, l, ledger.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: kit.Eps(t, levels[i]), All: true, Truth: ledger.TruthOf(q.Values[truth])})
+			kit.CarryOut(t, l, ledger.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: kit.Eps(t, levels[i]), All: true, Truth: kit.SameTruth(q.Values[truth])})
 			at[i] = kit.Responses(t, l, q.Name, kit.Eps(t, levels[i]))
 		}
 		counts := map[string]int{}
@@ -216,7 +216,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	kit.Define(t, l, q)
 	kit.Enroll(t, l, q.Name, "9", names...)
 	for _, epsilon := range []string{"2", "0.5", "1"} {
-		r := ledger.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: kit.Eps(t, epsilon), All: true, Truth: ledger.TruthOf("b")}
+		r := ledger.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: kit.Eps(t, epsilon), All: true, Truth: kit.SameTruth("b")}
 		kit.CarryOut(t, l, r)
 		law, counts := map[string]float64{}, map[string]int{}
 		set := 1 / (1 + math.Exp(r.Epsilon.Float64()))

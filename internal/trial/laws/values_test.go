@@ -316,7 +316,7 @@ func (tr *tree) truth(free bool, v int) ledger.TruthFunc {
 	if free {
 		return kit.Never(tr)
 	}
-	return ledger.TruthOf(kit.ValueName(v))
+	return kit.SameTruth(kit.ValueName(v))
 }
 
 // sell makes the sale that leads to a node, for good.

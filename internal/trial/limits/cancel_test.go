@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -255,7 +256,7 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 // key does the rest: everybody gets one response. The quick form tries a third of the moments, others in each run.
 func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	names := crowd(9_000) // three parts
-	truths := ledger.TruthOf("yes")
+	truths := kit.SameTruth("yes")
 	sale, _ := offer(t)
 	stride := pace.Tries(3, 1, 1)
 	begin := rand.IntN(stride)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/policy"
@@ -39,7 +40,7 @@ func (f field) lists() bool { return f.name == "Sales buyer" || f.name == "Reser
 
 // fields are all places for names, keys and queries.
 func fields(ctx context.Context) []field {
-	yes, half := ledger.TruthOf("yes"), tenths(5)
+	yes, half := kit.SameTruth("yes"), tenths(5)
 	ann := []string{"ann"}
 	order := func(buyer, question string, objects ...string) ledger.Order {
 		return ledger.Order{Buyer: buyer, Question: question, Epsilon: half, Objects: objects}

@@ -78,7 +78,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != vocabulary.RemedyTruth {
 		t.Errorf("refused %+v", got)
 	}
-	r.Truth = ledger.TruthOf("yes")
+	r.Truth = kit.SameTruth("yes")
 	kit.Sell(t, l, r)
 }
 

@@ -245,7 +245,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	if l.ReadOnly {
 		return 0, 0, errs.ErrReadOnly
 	}
-	if err := ctx.Err(); err != nil {
+	if err := errs.Context(ctx); err != nil {
 		return 0, 0, err
 	}
 	p.now = l.Clock() // before it leads: the host's clock may take its time, panic, or call the ledger

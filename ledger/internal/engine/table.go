@@ -83,6 +83,9 @@ func (l *Engine) trim(at journal.Position) error {
 		}
 		return fmt.Errorf("trim the journal: %w", err)
 	}
+	if errors.Is(err, journal.ErrRejected) && !isOver(err) {
+		return fmt.Errorf("trim the journal: %w", err) // nothing has changed; the next checkpoint, or repeated request, tries again
+	}
 	if err != nil {
 		// Nothing is lost, but the journal may take nothing more, and what should be gone may be there.
 		if l.noteReplaced(err); l.journal.replaced.Load() {

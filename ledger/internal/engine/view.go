@@ -18,7 +18,7 @@ import (
 
 // View runs fn on a snapshot, of what is durable. fn must not keep the state: the next reader gets it.
 func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := errs.Context(ctx); err != nil {
 		return err
 	}
 	if err := l.Queue.Check(); err != nil {
@@ -116,7 +116,7 @@ func decodeStored(record, key []byte) (*storedCounters, error) {
 
 // Inspect runs fn on a snapshot, of a damaged file too.
 func (l *Engine) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
-	if err := errors.Join(ctx.Err(), l.Queue.Check()); err != nil {
+	if err := errors.Join(errs.Context(ctx), l.Queue.Check()); err != nil {
 		return err
 	}
 	var err error

@@ -26,6 +26,7 @@ type Prover struct {
 	Engine *engine.Engine // of the ledger whose log it is
 	About  event.About    // what the log says of itself
 	Signer note.Signer    // nil signs nothing
+	Known  note.Verifiers // keys of the host, one of which may be the signer's; nil if there are none
 	newest atomic.Pointer[observe.Checkpoint]
 }
 
@@ -56,26 +57,6 @@ func (p *Prover) Head(s *state.State, events uint64) (evidence.Head, error) {
 	}
 	root, err := tlog.TreeHash(int64(events), s)
 	return evidence.Head{Origin: p.About.Origin(), Events: events, Root: root}, err
-}
-
-// Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner].
-func (p *Prover) Sign(head evidence.Head) ([]byte, error) {
-	if p.Signer == nil {
-		return nil, errs.ErrNoSigner
-	}
-	signed, err := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}.Sign(p.Signer)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
-	}
-	return signed, nil
-}
-
-// CheckSigner refuses a key that signs for another log.
-func (p *Prover) CheckSigner() error {
-	if p.Signer != nil && p.Signer.Name() != p.About.Origin() {
-		return errs.Invalid("the signer's key is named %q, the log %q", p.Signer.Name(), p.About.Origin())
-	}
-	return nil
 }
 
 // CheckExtends returns a RollbackError if the log does not extend the one that a checkpoint is of.

@@ -67,7 +67,7 @@ func (x *Comparison) Run(ctx context.Context) (err error) {
 	}
 	defer x.rows.close()
 	for from, more := []byte(nil), true; more; {
-		if err := ctx.Err(); err != nil {
+		if err := errs.Context(ctx); err != nil {
 			return err
 		}
 		x.seen = 0

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -128,22 +129,59 @@ func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSourc
 	if truth == nil {
 		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
 	}
-	if l.Patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.Patience)
-		defer cancel()
-	}
-	values, err := truth(ctx, q.Name, slices.Clone(objects)) // it may do with the names what it likes
-	if err == nil {
-		err = ctx.Err() // what comes too late is not used
-	}
+	values, err := l.callSource(ctx, q.Name, truth, slices.Clone(objects)) // the source may change the names
 	if err != nil {
-		return nil, fmt.Errorf("question %q: source of true values: %w", q.Name, err)
+		return nil, fmt.Errorf("question %q: %w", q.Name, err)
 	}
 	if len(values) != len(objects) {
 		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, errs.ErrTruthSource, len(values), len(objects))
 	}
 	return values, nil
+}
+
+// callSource calls a source of true values for at most Patience. Its error says whose context ended: only one of the caller's
+// context wraps [context.Canceled] or [context.DeadlineExceeded]. A late answer is not used.
+func (l *Rules) callSource(caller context.Context, question string, truth truthSource, objects []string) ([]string, error) {
+	ctx := caller
+	if l.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(caller, l.Patience)
+		defer cancel()
+	}
+	values, err := truth(ctx, question, objects)
+	switch ended := caller.Err(); {
+	case ended != nil:
+		return nil, fmt.Errorf("the context of the request ended while its source of true values ran: %w", ended)
+	case ctx.Err() != nil && (err == nil || isContextError(err)):
+		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout, %v: make it faster or the time longer, "+
+			"and repeat the request with its key", errs.ErrTruthFailed, l.Patience)
+	case err == nil:
+		return values, nil
+	}
+	return nil, errs.OfSource(err)
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// TruthOf returns a source with the value of one object in one question: of the first that it is called for. For any other,
+// and for several at a time, it returns [errs.ErrTruthSource].
+func TruthOf(value string) truthSource {
+	type named struct{ question, object string }
+	var of atomic.Pointer[named]
+	return func(_ context.Context, question string, objects []string) ([]string, error) {
+		if len(objects) != 1 {
+			return nil, fmt.Errorf("%w: TruthOf has the value of one object, and was called for %d: a request about several needs "+
+				"a TruthFunc that looks up the value of each", errs.ErrTruthSource, len(objects))
+		}
+		asked := named{question, objects[0]}
+		if !of.CompareAndSwap(nil, &asked) && *of.Load() != asked {
+			return nil, fmt.Errorf("%w: TruthOf was called before for another object or question: call TruthOf for each, or use "+
+				"a TruthFunc that looks up the value", errs.ErrTruthSource)
+		}
+		return []string{value}, nil
+	}
 }
 
 // TruthFaults are the objects of a request whose true values cannot be drawn from, the first MaxPanel of them, with the reasons. They

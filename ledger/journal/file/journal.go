@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -384,12 +385,20 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 // add writes a group, and makes it durable.
 func (j *Journal) add(g journal.Group) error {
 	if full := g.Cut || j.last.end >= j.most.segment; full && j.last.end > headerSize {
-		return j.begin(j.term, g.Before, only(g))
+		if err := j.begin(j.term, g.Before, only(g)); !isTableFull(err) {
+			return err
+		}
+		// No file can be opened now. The segment grows instead, and the next group tries again.
 	}
 	if err := j.last.group(g); err != nil {
 		return err
 	}
 	return j.last.sync()
+}
+
+// isTableFull reports whether a file could not be opened because the process or the system has too many open. Nothing has changed then.
+func isTableFull(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // Read is [journal.Journal.Read].
@@ -444,7 +453,9 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 	}
 	if j.segments[i].begin != through {
 		i = len(j.segments)
-		if err := j.begin(j.term, through, j.groups(through, step)); err != nil {
+		if err := j.begin(j.term, through, j.groups(through, step)); isTableFull(err) {
+			return nil, fmt.Errorf("%w: %w", journal.ErrRejected, err) // a later call can trim
+		} else if err != nil {
 			return nil, j.stop(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,6 +101,9 @@ const secretPerson, secretBuyer, secretQuestion = "pe-rson", "bu-yer", "que-stio
 func (w *watched) work() {
 	w.t.Helper()
 	ctx, t := w.t.Context(), w.t
+	yes := func(_ context.Context, _ string, objects []string) ([]string, error) {
+		return slices.Repeat([]string{"yes"}, len(objects)), nil
+	}
 	must(t, w.DefineQuestion(ctx, "define", ledger.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
 	terms, err := policy.Sell(policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}})
 	must(t, err)
@@ -108,7 +112,7 @@ func (w *watched) work() {
 	must(t, err)
 	order := ledger.Order{Buyer: secretBuyer, Question: secretQuestion, Epsilon: eps(t, "1"), Objects: names[:2]}
 	for _, key := range []string{"sale 1", "sale 2"} {
-		_, err = w.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Truth: ledger.TruthOf("yes")})
+		_, err = w.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Truth: yes})
 		must(t, err)
 		order.Buyer = "another"
 	}
@@ -116,15 +120,15 @@ func (w *watched) work() {
 	_, err = w.Reserve(ctx, ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
 	must(t, err)
 	for _, level := range []string{"2", "0.5", "1.5"} {
-		_, err = w.Release(ctx, ledger.ReleaseRequest{Key: "at " + level, Question: secretQuestion, Object: secretPerson, Epsilon: eps(t, level), Truth: ledger.TruthOf("yes")})
+		_, err = w.Release(ctx, ledger.ReleaseRequest{Key: "at " + level, Question: secretQuestion, Object: secretPerson, Epsilon: eps(t, level), Truth: yes})
 		must(t, err)
 	}
-	_, err = w.Raise(ctx, ledger.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: ledger.TruthOf("yes")})
+	_, err = w.Raise(ctx, ledger.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: yes})
 	must(t, err)
-	if _, err = w.Raise(ctx, ledger.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: eps(t, "2.5"), Objects: names[:2], Truth: ledger.TruthOf("yes")}); err == nil {
+	if _, err = w.Raise(ctx, ledger.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: eps(t, "2.5"), Objects: names[:2], Truth: yes}); err == nil {
 		t.Fatal("nobody is refused")
 	}
-	_, err = w.Answer(ctx, ledger.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: eps(t, "0.125"), Objects: names[1:2], AcceptLoss: true, Truth: ledger.TruthOf("yes")})
+	_, err = w.Answer(ctx, ledger.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: eps(t, "0.125"), Objects: names[1:2], AcceptLoss: true, Truth: yes})
 	must(t, err)
 }
 

@@ -1,0 +1,151 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/observe"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// One value of TruthOf never becomes that of a second object, in one request or in several.
+func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
+	both := order(t, "both", "1", "ann", "bob")
+	both.Truth = TruthOf("yes")
+	_, err := l.Raise(t.Context(), both)
+	wantErr(t, err, ErrTruthSource)
+	if o := objectOf(t, l, "ann"); !o.Spent.IsZero() {
+		t.Errorf("ann has spent %s", o.Spent)
+	}
+	one := TruthOf("yes")
+	r := releaseOf(t, "ann", "ann", "1")
+	r.Truth = one
+	release(t, l, r)
+	r = releaseOf(t, "ann again", "ann", "2")
+	r.Truth = one
+	release(t, l, r)
+	both = order(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
+	both.Truth = one
+	_, err = l.Raise(t.Context(), both)
+	wantErr(t, err, ErrTruthSource)
+	if o := objectOf(t, l, "bob"); !o.Spent.IsZero() {
+		t.Errorf("bob has spent %s", o.Spent)
+	}
+}
+
+// A request whose context ends while its source runs fails with the error of that context; the source's own deadline is no error of a
+// context.
+func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
+	l := voters(t, inMemory(t, Options{TruthTimeout: time.Hour}), "9", "ann")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := releaseOf(t, "k", "ann", "1")
+	r.Truth = func(context.Context, string, []string) ([]string, error) {
+		cancel()
+		return nil, errors.New("interrupted")
+	}
+	_, err := l.Release(ctx, r)
+	wantErr(t, err, context.Canceled)
+	if errors.Is(err, vocabulary.ErrTruthFailed) {
+		t.Errorf("the end of the request reads as a failure of the source: %v", err)
+	}
+	own := &deadlineError{}
+	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, own }
+	_, err = l.Release(t.Context(), r)
+	wantErr(t, err, vocabulary.ErrTruthFailed)
+	if found := new(deadlineError); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, own) || !errors.As(err, &found) {
+		t.Errorf("%v", err)
+	}
+}
+
+// deadlineError is a deadline of a source's own.
+type deadlineError struct{}
+
+func (*deadlineError) Error() string { return "the database took too long" }
+func (*deadlineError) Unwrap() error { return context.DeadlineExceeded }
+
+// handSigner is a signer that returns what a test says.
+type handSigner struct {
+	note.Signer
+	sign func(message []byte) ([]byte, error)
+}
+
+func (s *handSigner) Sign(message []byte) ([]byte, error) { return s.sign(message) }
+
+// What a signer does wrong is its own error, and nothing that does not verify is handed out.
+func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
+	right, verifier, public := logKey(t, "log.example", 1)
+	wrong, _, _ := logKey(t, "log.example", 2)
+	broken := errors.New("the device is locked")
+	for name, c := range map[string]struct {
+		sign func([]byte) ([]byte, error)
+		want error
+	}{
+		"error":       {func([]byte) ([]byte, error) { return nil, broken }, broken},
+		"garbage":     {func([]byte) ([]byte, error) { return []byte("garbage"), nil }, ErrSigner},
+		"nothing":     {func([]byte) ([]byte, error) { return nil, nil }, ErrSigner},
+		"another key": {wrong.Sign, ErrSigner},
+	} {
+		for known, options := range map[string]Options{"log key": {}, "Verifiers": {Verifiers: note.VerifierList(verifier)}} {
+			t.Run(name+"/"+known, func(t *testing.T) {
+				options.Signer = &handSigner{right, c.sign}
+				recorded := public
+				if known == "Verifiers" {
+					_, _, recorded = logKey(t, "log.example", 3)
+				}
+				l := openMemory(t, created(t, recorded), options)
+				signed, err := l.Checkpoint(t.Context())
+				wantErr(t, err, ErrSigner)
+				wantErr(t, err, c.want)
+				if errors.Is(err, ErrCheckpoint) || signed != nil {
+					t.Errorf("%q, %v", signed, err)
+				}
+			})
+		}
+	}
+}
+
+// created is a new ledger in memory, with a log key or without.
+func created(t *testing.T, logKey string) kv.Store {
+	s := &kvtest.Memory{}
+	beginWithKey(t, s, logKey)
+	return s
+}
+
+type silentObserver struct{}
+
+func (*silentObserver) Committed(observe.Commit) {}
+func (*silentObserver) Audited(observe.Audit)    {}
+func (*silentObserver) Refused(observe.Refusal)  {}
+
+// What cannot be is refused when the ledger is opened, and not met in a commit.
+func TestOpen_SettingThatCannotBe_IsErrInvalid(t *testing.T) {
+	for name, options := range map[string]Options{
+		"TruthTimeout": {TruthTimeout: -time.Second},
+		"Observer":     {Observer: (*silentObserver)(nil)},
+		"Signer":       {Signer: (*handSigner)(nil)},
+	} {
+		_, err := openStore(created(t, ""), options)
+		wantErr(t, err, ErrInvalid)
+		if err != nil && !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A nil context is an error of the call, never a panic.
+func TestEveryCall_NilContext_IsErrInvalid(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "9", "ann")
+	for name, call := range everyCallWith(nil, t, l) { //nolint:staticcheck // this is what is tested
+		if err := recovered(call); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package prover
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+)
+
+// Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner]. [errs.ErrSigner], with the error of the signer,
+// says that the signer failed or returned what is no signature by its key.
+func (p *Prover) Sign(head evidence.Head) ([]byte, error) {
+	if p.Signer == nil {
+		return nil, errs.ErrNoSigner
+	}
+	signer := checkedSigner{Signer: p.Signer, verifier: p.verifier()}
+	signed, err := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}.Sign(&signer)
+	switch {
+	case err == nil:
+		return signed, nil
+	case signer.failure != nil:
+		return nil, fmt.Errorf("sign a checkpoint: %w", signer.failure)
+	case signer.done: // it was signed, and cannot be read
+		return nil, fmt.Errorf("sign a checkpoint: %w: its signature makes no checkpoint: %v", errs.ErrSigner, err)
+	}
+	return nil, fmt.Errorf("checkpoint: %w", err)
+}
+
+// verifier returns the verifier of the signer's key, or nil if the key is neither the log key nor one of the host's.
+func (p *Prover) verifier() note.Verifier {
+	name, hash := p.Signer.Name(), p.Signer.KeyHash()
+	if v, err := note.NewVerifier(p.About.LogKey); err == nil && v.Name() == name && v.KeyHash() == hash {
+		return v
+	}
+	if p.Known == nil {
+		return nil
+	}
+	v, err := p.Known.Verifier(name, hash)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// checkedSigner is a signer whose signatures are verified before they are used.
+type checkedSigner struct {
+	note.Signer
+	verifier note.Verifier // of its key, or nil if it is not known
+	done     bool          // it returned a signature
+	failure  error         // why there is no signature that can be used
+}
+
+func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
+	signature, err := s.Signer.Sign(message)
+	switch {
+	case err != nil:
+		s.failure = fmt.Errorf("%w: %w", errs.ErrSigner, err)
+	case len(signature) == 0 || s.verifier != nil && !s.verifier.Verify(message, signature):
+		s.failure = fmt.Errorf("%w: it returned %d bytes that are no signature by its key, %s+%08x: see whether it has that key",
+			errs.ErrSigner, len(signature), s.Signer.Name(), s.Signer.KeyHash())
+	}
+	s.done = s.failure == nil
+	return signature, s.failure
+}
+
+// CheckSigner refuses a key that signs for another log.
+func (p *Prover) CheckSigner() error {
+	if p.Signer != nil && p.Signer.Name() != p.About.Origin() {
+		return errs.Invalid("the signer's key is named %q, the log %q", p.Signer.Name(), p.About.Origin())
+	}
+	return nil
+}
