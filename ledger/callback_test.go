@@ -48,7 +48,7 @@ func (h *hook) progress(int, int) { h.call() }
 
 func (h *hook) truth(ctx context.Context, question string, objects []string) ([]string, error) {
 	h.call()
-	return TruthOf("yes")(ctx, question, objects)
+	return sameTruth("yes")(ctx, question, objects)
 }
 
 // Committed implements [observe.Observer], as the next two do.
@@ -120,7 +120,7 @@ func callers() map[string]caller {
 		"CaptureRequest.Progress": {panics: true, prepare: func(t testing.TB, l *Ledger) {
 			reserve(t, l, ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 1, Truth: TruthOf("yes"), Progress: h.progress}))
+			return failed(l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes"), Progress: h.progress}))
 		}},
 		"RaiseRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			r := order(t, "r", "1", person...)
@@ -156,7 +156,7 @@ func callers() map[string]caller {
 			return failed(l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4"), Progress: h.progress}))
 		}},
 		"AdvanceRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Advance(t.Context(), AdvanceRequest{Key: "d", Truth: TruthOf("yes"), Progress: h.progress}))
+			return failed(l.Advance(t.Context(), AdvanceRequest{Key: "d", Truth: sameTruth("yes"), Progress: h.progress}))
 		}},
 		"ReconcileRequest.Progress": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) { r.Progress = h.progress })},
 		"ReconcileRequest.Confirm": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) {

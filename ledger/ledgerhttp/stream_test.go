@@ -547,7 +547,7 @@ func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
 	}})
 	raise := asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","objects":["18"],"partial":true}`, key: "k", role: "operator"}
 	status, header, body := f.ask(raise)
-	wantProblem(t, status, header, body, problem.TruthFailed)
+	wantProblem(t, status, header, body, problem.Late)
 	slow = false
 	f.limits.Time = time.Hour
 	if status, _, body := f.ask(raise); status != http.StatusOK {

@@ -140,7 +140,7 @@ func TestWithoutALedgerTheTestFails(t *testing.T) {
 		defer func() { said = recover() }()
 		ledgertest.With(failing, ledgertest.Settings{Options: ledger.Options{Memory: -1}})
 	}()
-	if text, _ := said.(string); !strings.Contains(text, "-1 bytes of memory") {
+	if text, _ := said.(string); !strings.Contains(text, "Options.Memory is -1 bytes") {
 		t.Errorf("it fails with %v", said)
 	}
 	for _, f := range failing.cleanups {

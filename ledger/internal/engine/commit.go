@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -99,14 +101,11 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	return written, err
 }
 
-// newest returns the newest reading of the clock in a batch: the others were taken while it was waited for.
-func newest(batch []*Proposal) (now time.Time) {
-	for _, p := range batch {
-		if now.IsZero() || p.now.After(now) {
-			now = p.now
-		}
-	}
-	return now
+// newest returns the reading of the clock in a batch that began last, which need not be the latest time. It began and ended
+// while each proposal of the batch was being made, so it is a time at which each of them can have happened.
+func newest(batch []*Proposal) time.Time {
+	last := slices.MaxFunc(batch, func(a, b *Proposal) int { return cmp.Compare(a.reading, b.reading) })
+	return last.now
 }
 
 // stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose the file is.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -41,6 +42,7 @@ type Proposal struct {
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
 	now         time.Time                // by the host's clock, when it was handed in
+	reading     uint64                   // of the clock: a number that rises with the time at which it began
 	err         error
 	refused     bool      // it is not decided again, as long as those before it come to the same
 	turn        chan bool // gets true when it is to lead, and false when it is settled; nil if it leads at once, and is in the batch
@@ -58,6 +60,8 @@ type Queue struct {
 	Durable uint64        // the last event known to be on disk
 	changed chan struct{} // closed when what somebody may wait for changes; nil if nobody waits
 	turns   sync.Pool     // of chan bool, for the next who waits
+	// readings counts the readings of the clock for proposals.
+	readings atomic.Uint64
 }
 
 // update changes the committer and wakes whoever waits for a change.
@@ -248,6 +252,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	if err := errs.Context(ctx); err != nil {
 		return 0, 0, err
 	}
+	p.reading = l.Queue.readings.Add(1)
 	p.now = l.Clock() // before it leads: the host's clock may take its time, panic, or call the ledger
 	lead, err := l.Queue.enter(p)
 	if err != nil {

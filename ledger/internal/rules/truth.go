@@ -149,10 +149,11 @@ func (l *Rules) callSource(caller context.Context, question string, truth truthS
 		defer cancel()
 	}
 	values, err := truth(ctx, question, objects)
+	late := l.Patience > 0 && ctx.Err() != nil
 	switch ended := caller.Err(); {
 	case ended != nil:
 		return nil, fmt.Errorf("the context of the request ended while its source of true values ran: %w", ended)
-	case ctx.Err() != nil && (err == nil || isContextError(err)):
+	case late && (err == nil || isContextError(err)):
 		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout, %v: make it faster or the time longer, "+
 			"and repeat the request with its key", errs.ErrTruthFailed, l.Patience)
 	case err == nil:
