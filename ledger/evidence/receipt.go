@@ -267,7 +267,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 	value, known := q.Read(r.Epsilon, one.Response)
 	how, possible := event.ParseMethod(one.Method)
 	if !known {
-		v.faultOf(at, "the response %q is no value of the question", one.Response)
+		v.faultOf(at, "the response is no value of the question: %q", one.Response)
 	}
 	if !possible {
 		v.faultOf(at, "the method %q is none of a sale", one.Method)
