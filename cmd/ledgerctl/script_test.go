@@ -96,7 +96,7 @@ func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")
 func TestScriptsOnAServedLedger(t *testing.T) {
 	names := []string{"raise", "sell", "forget", "capture"}
 	if pace.Deep() {
-		names = append(names, "answer", "budget", "buyers", "cancel", "completion", "enroll", "epoch", "estimate", "finite", "flow", "ids", "log", "question", "quote", "reservations", "reserve", "responses", "sales", "show", "stats", "terms", "withdraw")
+		names = append(names, "answer", "budget", "buyers", "cancel", "completion", "displaced", "enroll", "epoch", "estimate", "finite", "flow", "ids", "log", "names", "question", "quote", "reservations", "reserve", "responses", "sales", "show", "stats", "terms", "withdraw")
 	}
 	dir := pace.Scratch(t)
 	for _, name := range names {

@@ -48,6 +48,7 @@ const (
 	NoResponses Kind = "no-responses"
 	Unknown     Kind = "unknown"
 	NoCap       Kind = "no-cap"
+	NotNew      Kind = "not-new"
 	Invalid     Kind = "invalid"
 	ReadOnly    Kind = "read-only"
 	Closed      Kind = "closed"
@@ -119,6 +120,7 @@ func classes() []class {
 		{Usage, misuse, http.StatusNotImplemented, "nothing is signed here", ledger.ErrNoSigner, "the server must be started with the signing key"},
 		{NoResponses, misuse, http.StatusNotFound, "no responses", ledger.ErrNoResponses, "raise first"},
 		{Unknown, misuse, http.StatusNotFound, "unknown", ledger.ErrUnknown, ""},
+		{NotNew, misuse, http.StatusBadRequest, "not new", ledger.ErrNotNew, "without new, the objects that the ledger knows are enrolled as well"},
 		{NoCap, misuse, http.StatusBadRequest, "no cap", ledger.ErrNoCap, "cap is the largest ε of each person over all questions"},
 		{Invalid, misuse, http.StatusBadRequest, "invalid", ledger.ErrInvalid, ""},
 		{ReadOnly, misuse, http.StatusConflict, "open for reading only", ledger.ErrReadOnly, ""},
