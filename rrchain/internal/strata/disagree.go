@@ -3,9 +3,6 @@ package strata
 import (
 	"cmp"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 const (
@@ -29,31 +26,33 @@ func Disagreement[S Stratum](parts []S, values int) float64 {
 	if len(levels) < 2 || len(tested) == 0 {
 		return 1
 	}
-	k := len(tested)
-	total, pull := mat.NewSymDense(k, nil), mat.NewVecDense(k, nil)
-	square := 0.0
+	total, pull, square := newMatrix(len(tested)), make([]float64, len(tested)), 0.0
 	for _, l := range levels {
-		precision, ok := inverse(l, tested)
-		if !ok {
+		covariance := l.covariances(tested)
+		if !covariance.factorize() {
 			return 1
 		}
 		// From the pooled shares, so that nothing is lost where the estimates are nearly equal.
-		away, pulled := mat.NewVecDense(k, nil), mat.NewVecDense(k, nil)
+		away := make([]float64, len(tested))
 		for i, v := range tested {
-			away.SetVec(i, l.Share(v)-shares[v])
+			away[i] = l.Share(v) - shares[v]
 		}
-		pulled.MulVec(precision, away)
-		square += mat.Dot(away, pulled)
-		total.AddSym(total, precision)
-		pull.AddVec(pull, pulled)
+		pulled := covariance.solve(away)
+		square += dot(away, pulled)
+		for i := range tested {
+			pull[i] += pulled[i]
+			unit := make([]float64, len(tested))
+			unit[i] = 1
+			for j, precision := range covariance.solve(unit) {
+				total[i][j] += precision
+			}
+		}
 	}
-	var cholesky mat.Cholesky
-	common := mat.NewVecDense(k, nil)
-	if !cholesky.Factorize(total) || cholesky.SolveVecTo(common, pull) != nil {
+	if !total.factorize() {
 		return 1
 	}
-	square = max(square-mat.Dot(common, pull), 0)
-	return distuv.ChiSquared{K: float64(k * (len(levels) - 1))}.Survival(square)
+	square = max(square-dot(total.solve(pull), pull), 0)
+	return survival(float64(len(tested)*(len(levels)-1)), square)
 }
 
 // simplex returns the shares nearest to estimated ones: not negative, and adding up to 1. They are the estimates less a number,
@@ -127,18 +126,13 @@ func (l level) together(values []int) float64 {
 	return sum
 }
 
-// inverse returns the inverse of the covariance of a level's estimates.
-func inverse(l level, values []int) (*mat.SymDense, bool) {
-	covariance := mat.NewSymDense(len(values), nil)
+// covariances returns the covariances of a level's estimates for some values.
+func (l level) covariances(values []int) matrix {
+	m := newMatrix(len(values))
 	for i, u := range values {
-		for j, v := range values[:i+1] {
-			covariance.SetSym(i, j, l.covariance(u, v)/l.Objects())
+		for j, v := range values {
+			m[i][j] = l.covariance(u, v) / l.Objects()
 		}
 	}
-	var cholesky mat.Cholesky
-	var precision mat.SymDense
-	if !cholesky.Factorize(covariance) || cholesky.InverseTo(&precision) != nil {
-		return nil, false
-	}
-	return &precision, true
+	return m
 }
