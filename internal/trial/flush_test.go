@@ -48,7 +48,7 @@ func (s stack) place() string {
 	place := s[0] + " < " + by
 	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of them must.
-	case "bolt.syncDir < bolt.syncName", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
+	case "atomicfile.SyncDir < bolt.syncName", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place
@@ -63,6 +63,7 @@ func spared() map[string]string {
 		"atomicfile.SyncDir < bolt.(*Store).replace":           "it is to find out whether that works",
 		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm": "a ledger opens its copy before it gets its name, which flushes it",
 		"bolt.(*Store).filled < bolt.(*Store).copyRecords":     "the same",
+		"bolt.EraseUnused < ledger.(*Ledger).closeCopy":        "it destroys what was deleted in a copy: nothing that was told depends on it",
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *Columns) Flags(flags *pflag.FlagSet, value string) {
 	flags.StringVar(&c.value, "value-column", "", value)
 }
 
-// IDFlags adds the flags that say who is meant. A flag that was forgotten must not draw from somebody else: rows are
+// IDFlags adds the flags that identify objects. A flag that was forgotten must not draw from another object: rows are
 // numbered only when that is asked for.
 func (c *Columns) IDFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ID, "id-column", "id", "the `COLUMN` with the object's id")

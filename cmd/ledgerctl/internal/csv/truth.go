@@ -39,7 +39,7 @@ type Budgets interface {
 // its cells may be true values. The error has none of them. To be of use it must come before a request that prints or records whom it
 // refuses. It reports no other fault: what hinders the check hinders the request, too, or is a token that may not ask.
 func (c Columns) CheckPeople(ctx context.Context, l Budgets, path, question string, people []string) error {
-	const most = 1000 // in a call: mostly the first of them has somebody
+	const most = 1000 // in a call: mostly an object of the first call is enrolled
 	if path == "" {
 		return nil
 	}

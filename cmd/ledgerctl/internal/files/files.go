@@ -384,7 +384,7 @@ func (t *text) Read(p []byte) (int, error) {
 	return t.in.Read(p)
 }
 
-// TextOrFile returns the text of a flag, or of the file it names behind an @, up to a size and without a byte order mark.
+// TextOrFile returns the text of a flag, or of the file that it names after an @, up to a size and without a byte order mark.
 func (s *Files) TextOrFile(ctx context.Context, flag string, most int64) ([]byte, error) {
 	path, named := strings.CutPrefix(flag, "@")
 	if !named {
