@@ -76,7 +76,8 @@ func (x *raiseOfOne) begin(ctx context.Context, l *Ledger, r ReleaseRequest) err
 	if r.Truth != nil {
 		return errs.Invalid("a release with a true value, and with a source of one")
 	}
-	x.request.Truth = TruthOf(r.TrueValue)
+	value := r.TrueValue // without TruthOf: this source is called for no other object
+	x.request.Truth = func(context.Context, string, []string) ([]string, error) { return []string{value}, nil }
 	// With a truth key, another value than before must take the same steps as none.
 	if number, known := x.question.Index[r.TrueValue]; known && l.rules.Binder == nil {
 		x.told[0], x.prompt = int32(number), true
