@@ -46,9 +46,9 @@ func (c *call) receive() error {
 	return nil
 }
 
-// makeRoom doubles the memory for a body.
+// makeRoom doubles the memory for a body, up to one byte more than the largest has.
 func (c *call) makeRoom() error {
-	size := max(firstBody, 2*cap(c.raw))
+	size := int(min(max(firstBody, 2*int64(cap(c.raw))), c.handler.limits.Body+1))
 	if err := c.memory.grow(size - cap(c.raw)); err != nil {
 		return err
 	}

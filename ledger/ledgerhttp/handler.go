@@ -9,6 +9,7 @@ import (
 	"path"
 	"reflect"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/internal/conns"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -230,11 +232,39 @@ func (c *call) run() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	c.request = c.request.WithContext(ctx)
+	if err := c.asOf(); err != nil {
+		return err
+	}
 	result, err := c.route.serve(c)
 	if err != nil {
 		return c.elsewhere(c.bearer.explain(problem.Of(err)))
 	}
 	return c.send(c.ctx(), result)
+}
+
+// asOf has a standby say as of which event it answers.
+func (c *call) asOf() error {
+	if !c.handler.follows.Load() {
+		return nil
+	}
+	stats, err := c.ledger().Stats(c.ctx())
+	if err != nil {
+		return err
+	}
+	c.out.Header().Set(api.EventHeader, strconv.FormatUint(stats.Events, 10))
+	return nil
+}
+
+// reached refuses, on a standby, what is asked about an event that it does not have yet.
+func (c *call) reached(events uint64) error {
+	if !c.handler.follows.Load() {
+		return nil
+	}
+	stats, err := c.ledger().Stats(c.ctx())
+	if err == nil && events > stats.Events {
+		err = problem.New(problem.Behind, "this host is a standby that has %d events, and not %d yet", stats.Events, events)
+	}
+	return err
 }
 
 // bounded returns the context in which a call runs: a stream until streams are to end, and any other for its time.
@@ -315,7 +345,7 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 	switch p.Kind {
 	case problem.Unauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
-	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late:
+	case problem.TooMany, problem.Busy, problem.Stopped, problem.Closed, problem.Late, problem.Behind:
 		out.Header().Set("Retry-After", "1")
 	}
 	out.problem(p)

@@ -62,9 +62,17 @@ func checkpoint(c *call) (document, error) {
 	return document{"text/plain; charset=utf-8", text}, err
 }
 
-func head(c *call) (evidence.Head, error) { return c.ledger().Head(c.ctx(), c.number("events")) }
+func head(c *call) (evidence.Head, error) {
+	if err := c.reached(c.number("events")); err != nil {
+		return evidence.Head{}, err
+	}
+	return c.ledger().Head(c.ctx(), c.number("events"))
+}
 
 func consistency(c *call) (api.Consistency, error) {
+	if err := c.reached(c.number("to")); err != nil {
+		return api.Consistency{}, err
+	}
 	hashes, err := c.ledger().Consistency(c.ctx(), c.number("from"), c.number("to"))
 	out := api.Consistency{Proof: []string{}}
 	for _, h := range hashes {
