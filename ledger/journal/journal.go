@@ -26,6 +26,10 @@ var (
 	// ErrOrder says that a group does not go on from where the journal ends, or cannot be: it must hold at least one record, and
 	// After as many events more than Before.
 	ErrOrder = fmt.Errorf("%w: the group does not follow on what is there", ErrRejected)
+	// ErrRestored says that the journal lacks what was acknowledged under this claim, because it was put
+	// back to an earlier state, or another one is in its place. What it lacks is lost unless a person
+	// brings it back, so nothing is to be repeated elsewhere before. It is an ErrOrder.
+	ErrRestored = fmt.Errorf("%w: the journal is not the one of before", ErrOrder)
 	// ErrStopped says that a call before this one failed, so that the handle does nothing any more. Open the journal again.
 	ErrStopped = fmt.Errorf("%w: the journal stopped after a failure", ErrRejected)
 	// ErrClosed says that the handle was closed.
@@ -43,6 +47,8 @@ var (
 	ErrCorrupt = errs.ErrCorrupt
 	// ErrLost says that something is missing: the journal ends before a position, or begins behind it, or a part of it is gone.
 	ErrLost = fmt.Errorf("%w: a part of the journal is missing", ErrCorrupt)
+	// ErrTrimmed says that the journal begins after a position: what came between was trimmed. It is an ErrLost.
+	ErrTrimmed = fmt.Errorf("%w: it was trimmed", ErrLost)
 	// ErrForked says that no group of the journal ends at a position, or with another root: it belongs to another history.
 	ErrForked = fmt.Errorf("%w: the journal has another history", ErrCorrupt)
 	// ErrForeign says that what lies there is of another ledger, or another journal.

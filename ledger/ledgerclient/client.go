@@ -142,6 +142,7 @@ func (c *Client) do(ctx context.Context, m message) (*http.Response, error) {
 	if err != nil {
 		return nil, unreachable(ctx, err)
 	}
+	noteEvent(ctx, response.Header)
 	if response.StatusCode == http.StatusOK {
 		return response, nil
 	}

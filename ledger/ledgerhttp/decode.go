@@ -29,15 +29,9 @@ func decode(body io.Reader, into any) *problem.Problem {
 
 // undecoded says what is wrong with a body, and where.
 func undecoded(err error) *problem.Problem {
-	var busy *problem.Problem
-	var large *http.MaxBytesError
 	var syntax *jsontext.SyntacticError
 	var meaning *json.SemanticError
 	switch {
-	case errors.As(err, &busy):
-		return busy
-	case errors.As(err, &large):
-		return problem.New(problem.TooLarge, "the body has more than %d bytes", large.Limit)
 	case errors.As(err, &syntax):
 		return badField(string(syntax.JSONPointer), "is no JSON as it must be: in UTF-8, and with no name twice")
 	case errors.As(err, &meaning):

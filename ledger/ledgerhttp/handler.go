@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path"
 	"reflect"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,6 +17,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp/internal/conns"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -50,6 +54,8 @@ type Handler struct {
 	mux     *http.ServeMux
 	gates   gates
 	openAPI []byte
+	unknown *quiet   // bounds what the log says of requests without a token
+	unended *unended // answers that take long
 
 	streaming  context.Context // until streams are to end
 	endStreams context.CancelFunc
@@ -60,7 +66,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	if o.Gate == nil {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
 	}
-	h := &Handler{options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux()}
+	h := &Handler{options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(), unknown: newQuiet(), unended: newUnended()}
 	h.ledger.Store(l)
 	h.follows.Store(o.Leader != nil)
 	h.streaming, h.endStreams = context.WithCancel(context.Background())
@@ -118,9 +124,13 @@ func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	// A connection is kept only after a request that was admitted.
+	w.Header().Set("Connection", "close")
+	out := newWriter(w, h.limits)
+	out.wait() // the deadline of the answer before is over
 	if r.ContentLength != 0 {
-		// Also of what is refused unread: the server reads on to find the next request behind it.
-		newWriter(w, h.limits).expect(h.limits.Read)
+		// Also of what is refused unread: the server reads on to find the next request after it.
+		out.expect(lingering)
 	}
 	// No path of this API has anything to be cleaned or escaped. Whoever sends one means to be mistaken for another.
 	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) {
@@ -139,19 +149,16 @@ func (h *Handler) guarded(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		begun := time.Now()
 		out := newWriter(w, h.limits)
-		holder, err := h.admit(r, request)
+		holder, err := h.admit(r, request, out)
+		c := &call{handler: h, route: r, holder: holder, request: request, out: out, leave: func() {}}
 		if err == nil {
-			var leave func()
-			if leave, err = h.gates.enter(holder, r); err == nil {
-				defer leave()
-				err = h.safely(&call{handler: h, route: r, holder: holder, request: request, out: out})
-			}
+			err = h.safely(c)
 		}
 		if err != nil {
+			c.dismiss()
 			h.fail(out, holder.Role, err)
 		}
-		h.options.Logger.Info().Str("route", r.id).Str("holder", holder.Name).Str("role", string(holder.Role)).
-			Int("status", out.status).Dur("took", time.Since(begun)).Msg("request")
+		h.logged(c, time.Since(begun))
 		if h.options.Meter != nil {
 			h.options.Meter.Answered(Answer{Route: r.id, Status: out.status, Duration: time.Since(begun)})
 		}
@@ -161,12 +168,30 @@ func (h *Handler) guarded(r *route) http.Handler {
 	})
 }
 
+// logged writes the line of a request. Those without a token have few: anybody can send them.
+func (h *Handler) logged(c *call, took time.Duration) {
+	line := h.options.Logger.Info().Str("route", c.route.id)
+	if c.holder.Role == "" {
+		left, may := h.unknown.allow(time.Now())
+		if !may {
+			return
+		}
+		line.Uint64("unlogged", left)
+	}
+	line.Str("holder", c.holder.Name).Str("role", string(c.holder.Role)).Int("status", c.out.status).Dur("took", took).Msg("request")
+}
+
 // admit finds out who asks, and whether they may.
-func (h *Handler) admit(r *route, request *http.Request) (Holder, error) {
+func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate.Admit(request)
 	if !known || !holder.valid() {
 		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
 	}
+	p, first := holder.principal(), sideOf(holder.Role) != ofOthers
+	if !conns.Prove(request.Context(), string(p.role)+" "+p.of, first) {
+		return holder, problem.New(problem.TooMany, "there are more connections than this caller may have now")
+	}
+	out.Header().Del("Connection")
 	if !r.allows(holder.Role) {
 		return holder, problem.New(problem.Forbidden, "the role %s may not do this: %s", holder.Role, r.summary)
 	}
@@ -182,19 +207,64 @@ func (h *Handler) safely(c *call) (err error) {
 			err = problem.New(problem.Unexpected, "this request failed for a reason that only the server's log has")
 		}
 		c.bearer.forget()
-		c.large.leave()
+		c.forgetBody()
+		c.leave()
 	}()
+	if err := h.gates.pace(c.holder); err != nil {
+		return err
+	}
 	if err := c.read(); err != nil {
 		return err
 	}
+	leave, err := h.gates.enter(c.holder, c.route)
+	if err != nil {
+		return err
+	}
+	c.leave = leave
+	if err := c.decode(); err != nil {
+		return err
+	}
+	return c.run()
+}
+
+// run serves a call, and sends its result.
+func (c *call) run() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	c.request = c.request.WithContext(ctx)
+	if err := c.asOf(); err != nil {
+		return err
+	}
 	result, err := c.route.serve(c)
 	if err != nil {
 		return c.elsewhere(c.bearer.explain(problem.Of(err)))
 	}
-	return c.out.send(c.ctx(), result)
+	return c.send(c.ctx(), result)
+}
+
+// asOf has a standby say as of which event it answers.
+func (c *call) asOf() error {
+	if !c.handler.follows.Load() {
+		return nil
+	}
+	stats, err := c.ledger().Stats(c.ctx())
+	if err != nil {
+		return err
+	}
+	c.out.Header().Set(api.EventHeader, strconv.FormatUint(stats.Events, 10))
+	return nil
+}
+
+// reached refuses, on a standby, what is asked about an event that it does not have yet.
+func (c *call) reached(events uint64) error {
+	if !c.handler.follows.Load() {
+		return nil
+	}
+	stats, err := c.ledger().Stats(c.ctx())
+	if err == nil && events > stats.Events {
+		err = problem.New(problem.Behind, "this host is a standby that has %d events, and not %d yet", stats.Events, events)
+	}
+	return err
 }
 
 // bounded returns the context in which a call runs: a stream until streams are to end, and any other for its time.
@@ -202,11 +272,13 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	if !c.route.long {
 		return context.WithTimeout(c.ctx(), c.handler.limits.Time)
 	}
-	ctx, cancel := context.WithCancel(c.ctx())
-	detach := context.AfterFunc(c.handler.streaming, cancel)
+	ctx, cancel := context.WithCancelCause(c.ctx())
+	detach := context.AfterFunc(c.handler.streaming, func() { cancel(nil) })
+	unwatch := c.watch(cancel)
 	return ctx, func() {
+		unwatch()
 		detach()
-		cancel()
+		cancel(nil)
 	}
 }
 
@@ -232,7 +304,7 @@ func (c *call) elsewhere(p *problem.Problem) *problem.Problem {
 // patience is how long is waited for the name of another host.
 const patience = 5 * time.Second
 
-// read reads what comes with a request: the query, the idempotency key, the body.
+// read reads what comes with a request: the query, the idempotency key, and the body as it is.
 func (c *call) read() (err error) {
 	var bad *problem.Problem
 	if c.params, bad = query(c.request.URL.RawQuery, c.route.params); bad != nil {
@@ -243,18 +315,27 @@ func (c *call) read() (err error) {
 			return bad
 		}
 	}
-	if c.route.in == nil {
+	switch {
+	case c.route.in == nil && c.request.ContentLength != 0:
+		return problem.New(problem.Invalid, "this request has no body")
+	case c.route.in == nil:
 		return nil
 	}
 	if !isJSON(c.request.Header) {
 		return problem.New(problem.MediaType, "the body must be application/json").At("Content-Type")
 	}
+	return c.receive()
+}
+
+// decode takes the body of a request that has arrived.
+func (c *call) decode() error {
+	if c.route.in == nil {
+		return nil
+	}
 	c.body = reflect.New(c.route.in).Interface()
-	c.large = &sized{ReadCloser: http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, c.handler.limits.Body), room: c.handler.gates.large, by: c.holder}
-	if bad := decode(c.large, c.body); bad != nil {
+	if bad := decode(bytes.NewReader(c.raw), c.body); bad != nil {
 		return bad
 	}
-	c.out.expect(0) // it is here: from now on the connection is only watched
 	return nil
 }
 
@@ -264,7 +345,7 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 	switch p.Kind {
 	case problem.Unauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
-	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late:
+	case problem.TooMany, problem.Busy, problem.Stopped, problem.Closed, problem.Late, problem.Behind:
 		out.Header().Set("Retry-After", "1")
 	}
 	out.problem(p)

@@ -2,7 +2,7 @@ package ledgerhttp
 
 import (
 	"cmp"
-	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -11,37 +11,49 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// Limits bound what requests may take. A 0 is the default that stands behind each. Of what may be at a time one holder has at most half, rounded up, so that
-// nobody keeps all others out, unless there is one place in all. An operator, the host's own, may have all.
+// Limits bound what requests may take. A 0 is the default that is given with each.
+//
+// Limits count by principal: a buyer or an object, with all of its tokens, and of other roles a
+// token. Of what may be at a time a principal may have no more than is free then: alone at most half,
+// a second one half of the rest, so that none keeps others out. Operators have as many places again
+// for themselves, without that bound, and metrics a sixteenth as many: they always get in.
 type Limits struct {
 	Body    int64         // bytes of a body: 64 MiB
-	Read    time.Duration // until a body has come: a minute
+	Memory  int64         // bytes of bodies, and of answers that are being sent, at a time: 256 MiB
+	Read    time.Duration // how far a body may fall behind Slowest: ten seconds
+	Write   time.Duration // how far the reader of an answer may fall behind Slowest: half a minute
+	Slowest int           // bytes each second that a caller sends or reads in the long run: 16 KiB
 	Time    time.Duration // for a request that is no stream, after which it can be taken up again by its key: ten minutes
-	Write   time.Duration // until a reader takes the next part of an answer: half a minute
 	Beat    time.Duration // between two signs of life in a stream without events: fifteen seconds
-	Running int           // requests at a time, beside streams: 256, and 128 of a holder other than an operator
-	Large   int           // requests with a body above 1 MiB at a time: 4, and 2 of such a holder
+	Running int           // requests at a time, beside streams: 256. Four times as many may be arriving
 	Copies  int           // copies of the file, and verifications, at a time: 1
 	Streams int           // streams of events and lists at a time: 1024
-	Each    int           // streams of one holder at a time: 64, if that is less than half
-	Rate    float64       // requests of one holder each second, in the long run: 1,000; of a person at most one in ten seconds
-	Burst   int           // requests of one holder at once, before the rate counts: 2,000; of a person at most 20
+	Each    int           // streams of one principal at a time: 64, if that is less than half
+	Rate    float64       // requests of one principal each second, in the long run: 1,000; of a person at most one in ten seconds
+	Burst   int           // requests of one principal at once, before the rate counts: 2,000; of a person at most 20
 }
-
-// small is how large a body is that needs no place of its own.
-const small = 1 << 20
 
 func (l Limits) orDefaults() Limits {
 	return Limits{
-		Body: cmp.Or(l.Body, 64<<20), Read: cmp.Or(l.Read, time.Minute), Time: cmp.Or(l.Time, 10*time.Minute),
-		Write: cmp.Or(l.Write, 30*time.Second), Beat: cmp.Or(l.Beat, 15*time.Second),
-		Running: cmp.Or(l.Running, 256), Large: cmp.Or(l.Large, 4), Copies: cmp.Or(l.Copies, 1), Streams: cmp.Or(l.Streams, 1024), Each: cmp.Or(l.Each, 64),
+		Body: cmp.Or(l.Body, 64<<20), Memory: cmp.Or(l.Memory, 256<<20),
+		Read: cmp.Or(l.Read, 10*time.Second), Write: cmp.Or(l.Write, 30*time.Second), Slowest: cmp.Or(l.Slowest, 16<<10),
+		Time: cmp.Or(l.Time, 10*time.Minute), Beat: cmp.Or(l.Beat, 15*time.Second),
+		Running: cmp.Or(l.Running, 256), Copies: cmp.Or(l.Copies, 1), Streams: cmp.Or(l.Streams, 1024), Each: cmp.Or(l.Each, 64),
 		Rate: cmp.Or(l.Rate, 1000), Burst: cmp.Or(l.Burst, 2000),
 	}
 }
 
-// mostHolders is how many holders are remembered, about: the rate of those who are forgotten counts anew.
-const mostHolders = 1 << 14
+// principal is what limits count by.
+type principal struct {
+	role Role
+	of   string // the buyer or the object; in roles that are of none, the name of the token
+}
+
+func (h Holder) principal() principal { return principal{h.Role, cmp.Or(h.Whom, h.Name)} }
+
+// mostPrincipals is how many principals are remembered, about: the rate of those who are forgotten
+// counts from the beginning.
+const mostPrincipals = 1 << 14
 
 // personRate and personBurst bound the requests of a person instead, if they are less: each statement is an event of the log, for good.
 const (
@@ -49,26 +61,36 @@ const (
 	personBurst = 20
 )
 
-// gates count what is under way, and how often each holder comes.
+// arrivals is how many requests may be arriving for each that may run.
+const arrivals = 4
+
+// gates count what is in progress, and how often each principal comes.
 type gates struct {
-	limits                          Limits
-	running, copies, streams, large *room
-	mu                              sync.Mutex
-	rates                           map[Holder]*rate.Limiter
+	limits                                     Limits
+	arriving, running, copies, streams, memory *room
+	mu                                         sync.Mutex
+	rates                                      map[principal]*rate.Limiter
 }
 
 func (g *gates) init(l Limits) {
 	g.limits = l
-	g.running, g.large = newRoom("requests", l.Running, l.Running), newRoom("large requests", l.Large, l.Large)
+	g.arriving = newRoom("requests that are arriving", arrivals*l.Running, arrivals*l.Running)
+	g.running = newRoom("requests", l.Running, l.Running)
 	g.copies, g.streams = newRoom("copies", l.Copies, l.Copies), newRoom("streams", l.Streams, l.Each)
-	g.rates = map[Holder]*rate.Limiter{}
+	g.memory = newRoom("bytes of requests and answers", int(l.Memory), int(l.Memory))
+	g.rates = map[principal]*rate.Limiter{}
 }
 
-// enter lets a request in if there is room for it, and returns what it calls when it leaves.
-func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
+// pace refuses a request that comes too soon after others of its principal.
+func (g *gates) pace(by Holder) error {
 	if pace := g.rate(by); !pace.Allow() {
-		return nil, problem.New(problem.TooMany, "more requests than %v each second", float64(pace.Limit()))
+		return problem.New(problem.TooMany, "more requests than %v each second", float64(pace.Limit()))
 	}
+	return nil
+}
+
+// enter lets a request in that has arrived, if there is a place for it, and returns what it calls when it leaves.
+func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	switch {
 	case r.copies:
 		return g.copies.enter(by)
@@ -78,87 +100,131 @@ func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	return g.running.enter(by)
 }
 
-// rate returns that of a holder.
+// rate returns that of a principal.
 func (g *gates) rate(by Holder) *rate.Limiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	pace := g.rates[by]
+	p := by.principal()
+	pace := g.rates[p]
 	if pace == nil {
-		if len(g.rates) >= mostHolders {
+		if len(g.rates) >= mostPrincipals {
 			clear(g.rates)
 		}
 		pace = rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)
 		if by.Role == Person {
 			pace = rate.NewLimiter(personRate, min(personBurst, g.limits.Burst))
 		}
-		g.rates[by] = pace
+		g.rates[p] = pace
 	}
 	return pace
 }
 
-// room has the places for requests of one kind. No holder but the host's own has more than half of them, so that nobody keeps all others out.
+// The sides of a room, which do not take places from each other.
+const (
+	ofOthers = iota
+	ofOperators
+	ofMetrics
+	sides
+)
+
+// metricsShare is which part of the places of a room there is for metrics: one in so many.
+const metricsShare = 16
+
+func sideOf(role Role) int {
+	switch role {
+	case Operator:
+		return ofOperators
+	case Metrics:
+		return ofMetrics
+	}
+	return ofOthers
+}
+
+// room has the places for requests of one kind, or bytes.
 type room struct {
 	kind       string
-	most, each int // places in all, and of one holder
+	most, each int // places of a side, and of one principal
 	mu         sync.Mutex
-	taken      int
-	of         map[Holder]int // of those who have any
+	taken      int // in all
+	sides      [sides]int
+	of         map[principal]int // of those that have any
 }
 
 func newRoom(kind string, most, each int) *room {
-	return &room{kind: kind, most: most, each: each, of: map[Holder]int{}}
+	return &room{kind: kind, most: most, each: each, of: map[principal]int{}}
 }
 
 // enter takes a place, and returns what gives it back.
 func (r *room) enter(by Holder) (leave func(), err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	each := r.each
-	if by.Role != Operator {
-		each = min(each, (r.most+1)/2)
-	}
-	switch {
-	case r.taken >= r.most:
-		return nil, problem.New(problem.Busy, "there are as many %s under way as may be", r.kind)
-	case r.of[by] >= each:
-		return nil, problem.New(problem.TooMany, "more than %d %s at a time", each, r.kind)
-	}
-	r.taken++
-	r.of[by]++
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.taken--
-		if r.of[by]--; r.of[by] == 0 {
-			delete(r.of, by)
-		}
-	}, nil
+	h := &hold{room: r, by: by}
+	return h.release, h.grow(1)
 }
 
-// sized reads a body. Once it is large it needs a place of its own, which it keeps until it is closed.
-type sized struct {
-	io.ReadCloser
+// bound returns how many places are left for a caller, and how many places it may have in all then.
+func (r *room) bound(by Holder) (free, each int) {
+	side := sideOf(by.Role)
+	switch free = r.most - r.sides[side]; side {
+	case ofMetrics:
+		free = max(1, r.most/metricsShare) - r.sides[side]
+	case ofOthers:
+		return free, min(r.each, free)
+	}
+	return free, r.each
+}
+
+// hold is a number of places of one room.
+type hold struct {
 	room *room
 	by   Holder
-	read int64
-	left func() // gives the place back; nil as long as there is none
+	n    int
 }
 
-// Read implements [io.Reader].
-func (s *sized) Read(p []byte) (n int, err error) {
-	n, err = s.ReadCloser.Read(p)
-	if s.read += int64(n); s.read > small && s.left == nil {
-		var full error
-		if s.left, full = s.room.enter(s.by); full != nil {
-			return 0, full
-		}
+// grow takes some more places.
+func (h *hold) grow(n int) error {
+	r, p := h.room, h.by.principal()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free, each := r.bound(h.by)
+	switch {
+	case n > free:
+		return problem.New(problem.Busy, "there are as many %s in progress as may be", r.kind)
+	case r.of[p] > each-n:
+		return problem.New(problem.TooMany, "more than %d %s at a time", r.of[p], r.kind)
 	}
-	return n, err
+	r.add(h, n)
+	return nil
 }
 
-// leave frees the place, if there is one.
-func (s *sized) leave() {
-	if s != nil && s.left != nil {
-		s.left()
+// add changes how many places are taken.
+func (r *room) add(h *hold, n int) {
+	p := h.by.principal()
+	h.n += n
+	r.taken += n
+	r.sides[sideOf(h.by.Role)] += n
+	if r.of[p] += n; r.of[p] == 0 {
+		delete(r.of, p)
 	}
+}
+
+// release gives all places back. More calls do nothing.
+func (h *hold) release() {
+	h.room.mu.Lock()
+	defer h.room.mu.Unlock()
+	h.room.add(h, -h.n)
+}
+
+// allowance is the time that a caller may still take, to send or to read. What it sends or reads gives
+// it time back, by the slowest rate, so that it is bounded however much there is, and a caller that is
+// fast enough is never cut off.
+type allowance struct {
+	left, most time.Duration
+	rate       int // bytes each second
+}
+
+func newAllowance(most time.Duration, rate int) allowance { return allowance{most, most, rate} }
+
+// spend notes that it took some time to send or to read n bytes.
+func (a *allowance) spend(took time.Duration, n int) {
+	gained := time.Duration(math.Min(float64(a.most), float64(n)/float64(a.rate)*float64(time.Second)))
+	a.left = min(a.most, a.left-took+gained)
 }

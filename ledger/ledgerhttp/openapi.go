@@ -128,7 +128,9 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 	if slices.Contains(r.media, api.Lines) {
 		done = `JSON objects, one a line, each as described; the last line is {"end":true}, and without it something is missing`
 	}
-	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: done, Content: content}
+	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: done, Content: content, Headers: map[string]*huma.Param{
+		api.EventHeader: {Description: "of a standby only: the number of the event as of which it answers", Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64"}},
+	}}
 	op.Responses["default"] = &huma.Response{
 		Description: "a problem", Content: map[string]*huma.MediaType{problem.ContentType: {Schema: types.Schema(reflect.TypeFor[problem.Problem](), true, "")}},
 	}

@@ -36,11 +36,14 @@ type call struct {
 	holder  Holder
 	key     string            // the idempotency key
 	params  map[string]string // of the query
+	raw     []byte            // the body as it arrived
 	body    any               // points to what was decoded
+	arrived bool              // all of the body was read
 	request *http.Request
 	out     *writer
 	bearer  *bearer // of the request's true values, or nil
-	large   *sized  // its body, or nil
+	memory  *hold   // of its body, or nil
+	leave   func()  // gives its place back
 }
 
 // told returns the problem of an error as whoever asks is told it.

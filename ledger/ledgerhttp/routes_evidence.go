@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -63,9 +62,17 @@ func checkpoint(c *call) (document, error) {
 	return document{"text/plain; charset=utf-8", text}, err
 }
 
-func head(c *call) (evidence.Head, error) { return c.ledger().Head(c.ctx(), c.number("events")) }
+func head(c *call) (evidence.Head, error) {
+	if err := c.reached(c.number("events")); err != nil {
+		return evidence.Head{}, err
+	}
+	return c.ledger().Head(c.ctx(), c.number("events"))
+}
 
 func consistency(c *call) (api.Consistency, error) {
+	if err := c.reached(c.number("to")); err != nil {
+		return api.Consistency{}, err
+	}
 	hashes, err := c.ledger().Consistency(c.ctx(), c.number("from"), c.number("to"))
 	out := api.Consistency{Proof: []string{}}
 	for _, h := range hashes {
@@ -93,7 +100,7 @@ func events(r route) route {
 			}
 			next = n + 1
 		}
-		return &feed{c, next}, nil
+		return &feed{call: c, next: next}, nil
 	}
 	return r
 }
@@ -144,14 +151,17 @@ func backup(c *call) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &copied{file}, nil
+	return &copied{c, file}, nil
 }
 
-// slowest is how fast a copy must be taken, in bytes each second.
-const slowest = 64 << 10
+// slowestCopy is how fast a copy must be read, in bytes each second: there are few places for copies.
+const slowestCopy = 64 << 10
 
 // copied is a file that is sent, and closed.
-type copied struct{ file *os.File }
+type copied struct {
+	call *call
+	file *os.File
+}
 
 func (f *copied) sendTo(_ context.Context, w *writer) error {
 	defer func() { _ = f.file.Close() }()
@@ -159,8 +169,8 @@ func (f *copied) sendTo(_ context.Context, w *writer) error {
 	if err != nil {
 		return err
 	}
-	// Whoever takes a copy has one of few places: not for longer than a slow line needs.
-	w.until = time.Now().Add(w.wait + time.Duration(info.Size()/slowest)*time.Second)
+	w.time.rate = max(w.time.rate, slowestCopy)
+	w.check = f.call.permitted
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	out := w.parts()

@@ -2,6 +2,7 @@ package ledgerhttp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,14 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // feed sends events as they happen, as server-sent events: the id of each is its number, so that whoever comes back with the header
 // Last-Event-ID goes on behind it.
 type feed struct {
-	call *call
-	next uint64
+	call      *call
+	next      uint64
+	unchecked int // events since the gate was asked
 }
 
 // wantsFeed tells whether a request asks for events as they happen.
@@ -32,20 +33,26 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	if f.call.request.Method == http.MethodHead {
 		return nil // nothing of it would be sent, and the connection has to serve its next request
 	}
-	for ctx.Err() == nil {
-		if err := f.beat(ctx, w); err != nil {
+	for {
+		err := f.beat(ctx, w)
+		if reason := context.Cause(ctx); isRevoked(reason) {
+			err = reason
+		}
+		if isRevoked(err) {
+			w.hurry()
+			return f.end(w, err)
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
-		holder, known := f.call.handler.options.Gate.Admit(f.call.request)
-		if !known || holder != f.call.holder {
-			return f.end(w, problem.New(problem.Unauthorized, "the token is not valid any more"))
-		}
 	}
-	return ctx.Err()
 }
 
-// beat sends the events of some seconds and, if there are none, a sign of life.
+// beat sends the events of some seconds and, if there are none, a sign of life. An error of a caller that may not read on comes behind a whole event.
 func (f *feed) beat(ctx context.Context, w *writer) error {
+	if err := f.call.permitted(); err != nil {
+		return err
+	}
 	if _, err := fmt.Fprint(w, ":\n\n"); err != nil {
 		return err
 	}
@@ -55,13 +62,23 @@ func (f *feed) beat(ctx context.Context, w *writer) error {
 	within, cancel := context.WithTimeout(ctx, f.call.handler.limits.Beat)
 	defer cancel()
 	out := bufio.NewWriterSize(w, 4<<10)
+	f.unchecked = 0
 	for event, err := range f.call.ledger().Watch(within, f.next) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
+		if isRevoked(context.Cause(ctx)) {
+			return out.Flush()
+		}
 		if err != nil {
 			return errors.Join(out.Flush(), f.end(w, err)) // behind a whole event
 		}
+		if f.unchecked%recheckItems == 0 {
+			if err := f.call.permitted(); err != nil {
+				return cmp.Or(out.Flush(), err)
+			}
+		}
+		f.unchecked++
 		f.next = event.Number + 1
 		if _, err := fmt.Fprintf(out, "id: %d\ndata: ", event.Number); err != nil {
 			return err
@@ -88,6 +105,7 @@ func (f *feed) catchUp(ctx context.Context, w *writer, out *bufio.Writer) error 
 	if err := out.Flush(); err != nil {
 		return err
 	}
+	f.unchecked = 0 // what comes next was not there when the gate was asked
 	return w.flush()
 }
 

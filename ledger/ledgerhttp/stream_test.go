@@ -367,12 +367,12 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 
 // One more than may be is refused, with the time after which to come again, and comes in once another one has left.
 func TestPlacesAreBounded(t *testing.T) {
-	hold, held := make(chan struct{}), make(chan struct{}, 10)
+	release, held := make(chan struct{}), make(chan struct{}, 10)
 	f := serving(t, Options{
-		Limits: Limits{Running: 1, Streams: 3, Each: 2, Large: 1, Body: 8 << 20},
+		Limits: Limits{Running: 1, Streams: 3, Each: 2, Memory: 8 << 20, Body: 8 << 20},
 		Truth: func(ctx context.Context, _ string, _ []string) ([]string, error) {
 			held <- struct{}{}
-			<-hold
+			<-release
 			return nil, errors.New("never mind")
 		},
 	})
@@ -384,7 +384,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	if header.Get("Retry-After") == "" {
 		t.Error("nobody says when to come again")
 	}
-	close(hold)
+	close(release)
 	within(t, "a place is not free again", func() bool { return taken(f.gates.running) == 0 })
 	if status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); status != http.StatusOK {
 		t.Errorf("%d: %s", status, body)
@@ -399,76 +399,16 @@ func TestPlacesAreBounded(t *testing.T) {
 	_, _ = first.Body.Close(), second.Body.Close()
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 
-	leave, err := f.gates.large.enter(Holder{Name: "another", Role: Desk})
-	must(t, err)
+	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: Operator}}
+	must(t, other.grow(6<<20))
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	wantProblem(t, status, header, body, problem.Busy)
-	leave()
+	other.release()
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	wantProblem(t, status, header, body, problem.Invalid)
-	if taken(f.gates.large) != 0 {
-		t.Error("a large request keeps its place")
-	}
-}
-
-// One holder who sends halves of requests, large ones too, as many as there are places, keeps nobody else out.
-func TestNobodyKeepsAllOthersOut(t *testing.T) {
-	for kind, c := range map[string]struct {
-		places int
-		sent   string // what is sent of each
-		whole  string // such a request, all of it
-	}{
-		"requests":       {256, "{", `{"buyer":"acme","question":"vote","epsilon":"1","all":true}`},
-		"large requests": {4, `{"buyer":"` + strings.Repeat("x", small), `{"buyer":"acme","question":"` + strings.Repeat("x", small) + `"}`},
-	} {
-		f := serving(t, Options{}) // the usual limits
-		p, _ := served(t, f)
-		for range c.places {
-			half, err := p.dial()
-			must(t, err)
-			defer func() { _ = half.Close() }()
-			go func() { // until it is closed: not all is read of what is not let in
-				_, _ = fmt.Fprintf(half, "POST /v1/quotes HTTP/1.1\r\nHost: test\r\nTest-Role: buyer acme\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", 2*small, c.sent)
-			}()
-		}
-		ask := func(role string) (p problem.Problem) {
-			status, _, body := f.ask(asked{method: "POST", target: "/v1/quotes", body: c.whole, role: role})
-			if status != http.StatusOK {
-				must(t, json.Unmarshal([]byte(body), &p))
-			}
-			return p
-		}
-		room := map[string]*room{"requests": f.gates.running, "large requests": f.gates.large}[kind]
-		within(t, kind+": half of them are not let in", func() bool { return taken(room) >= c.places/2 })
-		if own := ask("buyer acme"); own.Kind != problem.TooMany || !strings.Contains(own.Detail, kind+" at a time") {
-			t.Errorf("%s: one more of the same holder: %+v", kind, own)
-		}
-		for _, another := range []string{"desk", "buyer bolt"} {
-			if other := ask(another); other.Status >= http.StatusTooManyRequests {
-				t.Errorf("%s: %s: %+v", kind, another, other)
-			}
-		}
-	}
-	for most, each := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 256: 64} {
-		wantPlaces(t, newRoom("streams", most, 64), Holder{Role: Desk}, each)
-	}
-	wantPlaces(t, newRoom("requests", 256, 256), Holder{Role: Operator}, 256) // the host's own, which may be one process
-	wantPlaces(t, newRoom("streams", 1024, 64), Holder{Role: Operator}, 64)
-}
-
-// wantPlaces checks how many places of a room one holder may have.
-func wantPlaces(t *testing.T, r *room, by Holder, want int) {
-	t.Helper()
-	n := 0
-	for {
-		if _, err := r.enter(by); err != nil {
-			break
-		}
-		n++
-	}
-	if n != want {
-		t.Errorf("of %d %s the %s may have %d, want %d", r.most, r.kind, by.Role, n, want)
+	if taken(f.gates.memory) != 0 {
+		t.Error("a large request keeps its memory")
 	}
 }
 
@@ -518,7 +458,7 @@ func TestHalfARequestIsDropped(t *testing.T) {
 			t.Errorf("%s: %v: %s", role, err, text)
 		}
 	}
-	within(t, "half a request keeps its place", func() bool { return taken(f.gates.running) == 0 })
+	within(t, "half a request keeps its place", func() bool { return taken(f.gates.arriving, f.gates.running, f.gates.memory) == 0 })
 	silent, err := p.dial() // not even a header
 	must(t, err)
 	defer func() { _ = silent.Close() }()

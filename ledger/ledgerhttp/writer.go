@@ -2,6 +2,7 @@ package ledgerhttp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -13,25 +14,29 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// writer is where an answer goes. Each part of it must be taken by its reader within the time that limits set.
+// writer is where an answer goes. Its reader must take it as fast as limits say.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	wait    time.Duration
-	until   time.Time // by when all of it must be taken; zero is never
-	status  int       // 0 as long as nothing was sent
-	broken  bool      // it ends before its end
+	now     func() time.Time
+	time    allowance    // of the reader
+	check   func() error // is asked before each part but the first whether there may be more; nil allows all
+	status  int          // 0 as long as nothing was sent
+	sent    bool         // a part of the body was
+	broken  bool         // it ends before its end
 }
 
 func newWriter(w http.ResponseWriter, l Limits) *writer {
-	return &writer{ResponseWriter: w, control: http.NewResponseController(w), wait: l.Write}
+	return &writer{
+		ResponseWriter: w, control: http.NewResponseController(w), now: time.Now, time: newAllowance(l.Write, l.Slowest),
+	}
 }
 
 // expect gives the body of the request some time to come; 0 is any.
 func (w *writer) expect(d time.Duration) {
 	var at time.Time
 	if d > 0 {
-		at = time.Now().Add(d)
+		at = w.now().Add(d)
 	}
 	_ = w.control.SetReadDeadline(at) // what has no deadlines is no connection
 }
@@ -44,25 +49,59 @@ func (w *writer) WriteHeader(status int) {
 	}
 }
 
-// Write implements [http.ResponseWriter].
-func (w *writer) Write(p []byte) (int, error) {
+// partSize is how much is sent at a time.
+const partSize = 16 << 10
+
+// Write implements [http.ResponseWriter]. It sends part by part, so that deadlines measure progress.
+func (w *writer) Write(p []byte) (n int, err error) {
 	w.WriteHeader(http.StatusOK)
-	at := time.Now().Add(w.wait)
-	if !w.until.IsZero() && w.until.Before(at) {
-		at = w.until
+	for n < len(p) && err == nil {
+		if err := w.allowed(); err != nil {
+			return n, err
+		}
+		part := p[n:min(n+partSize, len(p))]
+		var written int
+		written, err = w.timed(func() (int, error) { return w.ResponseWriter.Write(part) })
+		n += written
 	}
-	_ = w.control.SetWriteDeadline(at)
-	return w.ResponseWriter.Write(p)
+	return n, err
+}
+
+// allowed returns an error if no more of an answer may be sent.
+func (w *writer) allowed() error {
+	if w.sent && w.check != nil {
+		return w.check()
+	}
+	w.sent = true
+	return nil
+}
+
+// wait sets the time by which the next bytes must be taken, and returns the time now.
+func (w *writer) wait() (begun time.Time) {
+	begun = w.now()
+	_ = w.control.SetWriteDeadline(begun.Add(w.time.left))
+	return begun
+}
+
+// timed sends some bytes, for as long as the reader may still take.
+func (w *writer) timed(send func() (int, error)) (n int, err error) {
+	begun := w.wait()
+	n, err = send()
+	w.time.spend(w.now().Sub(begun), n)
+	return n, err
 }
 
 // flush sends what was written.
 func (w *writer) flush() error {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.wait))
-	return w.control.Flush()
+	_, err := w.timed(func() (int, error) { return 0, w.control.Flush() })
+	return err
 }
 
-// parts splits what is written, so that each part has a deadline of its own.
-func (w *writer) parts() *bufio.Writer { return bufio.NewWriterSize(w, 16<<10) }
+// hurry has the rest of an answer sent soon or not at all.
+func (w *writer) hurry() { w.time.left = min(w.time.left, lingering) }
+
+// parts collects what is written in small pieces.
+func (w *writer) parts() *bufio.Writer { return bufio.NewWriterSize(w, partSize) }
 
 // body is an answer that writes itself.
 type body interface {
@@ -71,25 +110,46 @@ type body interface {
 }
 
 // send sends the result of a call. What fails before anything was sent is an error; later, the answer is broken off.
-func (w *writer) send(ctx context.Context, result any) error {
-	var err error
-	switch r := result.(type) {
-	case body:
-		err = r.sendTo(ctx, w)
-	default:
-		err = w.object(r)
-	}
-	if err != nil && w.status != 0 {
-		w.broken = true
+func (c *call) send(ctx context.Context, result any) error {
+	err := c.sendAs(ctx, result)
+	if err != nil && c.out.status != 0 {
+		c.out.broken = true
 		return nil
 	}
 	return err
 }
 
-// object sends one JSON object.
-func (w *writer) object(result any) error {
-	w.Header().Set("Content-Type", "application/json")
-	return encode(w, result)
+func (c *call) sendAs(ctx context.Context, result any) error {
+	switch r := result.(type) {
+	case document:
+		return c.spool(r)
+	case body:
+		return r.sendTo(ctx, c.out)
+	}
+	var text bytes.Buffer
+	if err := encode(&text, result); err != nil {
+		return err
+	}
+	return c.spool(document{"application/json", text.Bytes()})
+}
+
+// leastSpooled is what the smallest answer counts for: so many of them may be sent at a time.
+const leastSpooled = 64 << 10
+
+// spool sends an answer that is ready. The request leaves its place if the memory for answers has as
+// much left, so that a slow reader does not hold one.
+func (c *call) spool(d document) error {
+	c.forgetBody()
+	waiting := &hold{room: c.handler.gates.memory, by: c.holder}
+	if waiting.grow(max(leastSpooled, len(d.text))) == nil {
+		defer waiting.release()
+		c.leave()
+	}
+	if len(d.text) > partSize {
+		c.out.check = c.permitted
+		defer c.watch(func(error) {})()
+	}
+	return d.sendTo(c.ctx(), c.out)
 }
 
 // encode writes a value on one line, in one piece.
@@ -100,14 +160,21 @@ func encode(out io.Writer, value any) error {
 }
 
 // sendTo sends the items, one a line. Behind them stands that they are all, or the problem that came between.
-func (l lines) sendTo(_ context.Context, w *writer) error {
+func (l lines) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", api.Lines)
-	out := w.parts()
+	out, n := w.parts(), 0
 	for item, err := range l.items {
+		if n++; n%recheckItems == 0 && err == nil {
+			err = l.call.permitted()
+		}
+		if revoked := context.Cause(ctx); err != nil && isRevoked(revoked) {
+			err = revoked
+		}
 		if err != nil && w.status == 0 && out.Buffered() == 0 {
 			return err // nothing was sent yet
 		}
 		if err != nil {
+			w.hurry()
 			if err := encode(out, api.End{Problem: l.call.told(err)}); err != nil {
 				return err
 			}
@@ -145,9 +212,6 @@ type document struct {
 func (d document) sendTo(_ context.Context, w *writer) error {
 	w.Header().Set("Content-Type", d.media)
 	w.Header().Set("Content-Length", strconv.Itoa(len(d.text)))
-	out := w.parts()
-	if _, err := out.Write(d.text); err != nil {
-		return err
-	}
-	return out.Flush()
+	_, err := w.Write(d.text)
+	return err
 }

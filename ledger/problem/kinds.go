@@ -53,6 +53,8 @@ const (
 	ReadOnly    Kind = "read-only"
 	Closed      Kind = "closed"
 	Stopped     Kind = "stopped"
+	// Behind: a standby has not come as far yet, or the journal does not have what it lacks.
+	Behind Kind = "behind"
 )
 
 // The kinds of errors that only a ledger behind a handler has.
@@ -100,6 +102,8 @@ func classes() []class {
 		{Interrupted, unexpected, http.StatusServiceUnavailable, "interrupted", context.Canceled, again},
 		{Late, unexpected, http.StatusServiceUnavailable, "it took too long", context.DeadlineExceeded, again + ": what is done stays done"},
 		{Journal, integrity, http.StatusInternalServerError, "file and journal do not belong together", ledger.ErrJournal, ""},
+		{Behind, unexpected, http.StatusServiceUnavailable, "this host is behind", journal.ErrTrimmed,
+			"wait as Retry-After says, or ask the host that has the ledger; if it lasts, this host needs a new copy of the ledger"},
 		{Corrupt, integrity, http.StatusInternalServerError, "damaged", ledger.ErrCorrupt, ""},
 		{Version, integrity, http.StatusInternalServerError, "another version", ledger.ErrVersion, ""},
 		{Replaced, integrity, http.StatusInternalServerError, "the file was replaced", ledger.ErrReplaced, ""},

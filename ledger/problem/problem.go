@@ -121,6 +121,10 @@ func (p *Problem) Error() string { return p.Detail }
 // TakenOver is the hint of a [Stopped] problem where another host has the ledger now.
 const TakenOver = "another host, which the text names, has taken the ledger over: repeat the request there, with its key"
 
+// Restored is the hint of a [Stopped] problem where the journal lacks what was acknowledged.
+const Restored = "the journal was put back to an earlier state: do not repeat the request on another host " +
+	"before an operator has found out what is lost (docs/howto/postgres.md, what is lost when)"
+
 // Of puts an error in this form. One that is a [*Problem] already is returned as it is.
 func Of(err error) *Problem {
 	var p *Problem
@@ -129,7 +133,10 @@ func Of(err error) *Problem {
 	}
 	kind, _, _ := Classify(err)
 	p = New(kind, "%s", err.Error())
-	if errors.Is(err, journal.ErrFenced) {
+	switch {
+	case errors.Is(err, journal.ErrRestored):
+		p.Hint = Restored
+	case errors.Is(err, journal.ErrFenced):
 		p.Hint = TakenOver
 	}
 	p.refused(err)

@@ -39,6 +39,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 		context.Canceled, context.DeadlineExceeded, ledger.ErrJournal, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrReplaced, ledger.ErrCheckpoint, ledger.ErrInUse,
 		ledger.ErrNotReserved, ledger.ErrForgotten, ledger.ErrClock, ledger.ErrTruthKey, ledger.ErrNoiseKey, ledger.ErrNoSigner, ledger.ErrNoResponses, ledger.ErrUnknown,
 		ledger.ErrNoCap, ledger.ErrNotNew, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater, vocabulary.ErrTruthFailed, ledger.ErrSigner, journal.ErrHeld,
+		journal.ErrTrimmed,
 	} {
 		got := sent(t, fmt.Errorf("the request: %w", err))
 		if !errors.Is(got, err) || got.Error() != "the request: "+err.Error() {
@@ -128,5 +129,22 @@ func TestKinds(t *testing.T) {
 	}
 	if p := Of(errors.Join(New(Busy, "y"))); p.Kind != Busy {
 		t.Errorf("%+v", p)
+	}
+}
+
+// A request is to be repeated on another host only where that has all that was acknowledged: not after
+// the journal was put back to an earlier state.
+func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		hint string
+	}{
+		{fmt.Errorf("%w: %w", ledger.ErrStopped, journal.ErrFenced), TakenOver},
+		{fmt.Errorf("%w: %w", ledger.ErrStopped, journal.ErrRestored), Restored},
+		{fmt.Errorf("%w: %w: %w", ledger.ErrStopped, journal.ErrFenced, journal.ErrRestored), Restored},
+	} {
+		if p := Of(c.err); p.Kind != Stopped || p.Hint != c.hint {
+			t.Errorf("%v: the hint is %q", c.err, p.Hint)
+		}
 	}
 }

@@ -15,6 +15,10 @@ import (
 // KeyHeader is the header with the idempotency key.
 const KeyHeader = "Idempotency-Key"
 
+// EventHeader is the header in which a standby says as of which event it answers: the answer has that
+// event, and all before it.
+const EventHeader = "Sluice-Event"
+
 // Lines is the media type of lists: an item a line, and then an [End].
 const Lines = "application/x-ndjson"
 

@@ -56,7 +56,7 @@ func (c *cursor) refresh() (err error) {
 func (c *cursor) seek(to journal.Position) error {
 	i := c.holding(to)
 	if i < 0 {
-		return fmt.Errorf("%w: it begins with %v, behind %v", journal.ErrLost, c.segments[0].begin, to)
+		return fmt.Errorf("%w: it begins with %v, behind %v", journal.ErrTrimmed, c.segments[0].begin, to)
 	}
 	err := c.enter(c.segments[i])
 	for err == nil && c.pos.Events < to.Events {

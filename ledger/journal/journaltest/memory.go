@@ -91,7 +91,10 @@ func (m *Memory) end() journal.Position {
 
 // behind returns the number of groups up to a position.
 func (m *Memory) behind(at journal.Position) (int, error) {
-	if at.Events < m.begin.Events || at.Events > m.end().Events {
+	if at.Events < m.begin.Events {
+		return 0, fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, m.begin, at)
+	}
+	if at.Events > m.end().Events {
 		return 0, fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, m.begin, m.end(), at)
 	}
 	if at == m.begin {

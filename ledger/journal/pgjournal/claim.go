@@ -93,7 +93,7 @@ func (j *Journal) claim(ctx context.Context) error {
 const mostTries = 20
 
 // errMoved says that the term was not raised, and nothing else has happened.
-var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those that it was given")
+var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those that it was given; " + poolMode)
 
 // orMoved is errMoved in place of an error, if that is because a segment was trimmed meanwhile.
 func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) error {

@@ -268,7 +268,9 @@ func position(events int64, root []byte) (p journal.Position) {
 // where says how a position lies to the journal: nil if a group ends there, or the journal begins.
 func (v *view) where(at journal.Position) error {
 	switch {
-	case at.Events < v.begin.Events || at.Events > v.end.Events:
+	case at.Events < v.begin.Events:
+		return fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, v.begin, at)
+	case at.Events > v.end.Events:
 		return fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, v.begin, v.end, at)
 	case !v.known:
 		return fmt.Errorf("%w: no group ends with %v", journal.ErrForked, at)
@@ -394,14 +396,17 @@ func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) 
 	case err != nil:
 		return j.uncertain(ctx, errors.Join(refusal, err))
 	case v.id != j.id:
-		return fmt.Errorf("%w: another journal, postgres:%x, is in its place", journal.ErrFenced, v.id)
+		return fmt.Errorf("%w: %w: another journal, postgres:%x, is in its place", journal.ErrFenced, journal.ErrRestored, v.id)
+	case v.term < j.term || v.term > j.term && v.lacks(g.Before):
+		return fmt.Errorf("%w: its term is %d, by host %s, and it ends with %v; this host has term %d, and %v",
+			journal.ErrRestored, v.term, v.host, v.end, j.term, g.Before)
 	case v.term != j.term:
 		return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
 	case v.end == g.After:
 		return j.uncertain(ctx, errors.Join(refusal, errors.New("it was not done, and is there")))
 	case v.end != g.Before:
 		return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or was written to by somebody else",
-			journal.ErrOrder, v.end, g.Before)
+			journal.ErrRestored, v.end, g.Before)
 	case refusal != nil:
 		return fmt.Errorf("%w: %w", journal.ErrRejected, refusal)
 	}
@@ -410,8 +415,13 @@ func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) 
 	if j.Synchronous {
 		return fmt.Errorf("%w: the database does not wait for a standby (synchronous_standby_names), or not for its disk", journal.ErrRejected)
 	}
-	return fmt.Errorf("%w: the settings of the session are not those that it was given: do not put a pool between that hands out sessions by the transaction",
-		journal.ErrRejected)
+	return fmt.Errorf("%w: the settings of the session are not those that it was given; %s", journal.ErrRejected, poolMode)
+}
+
+// lacks tells whether the journal does not have what it had at a position. [view.where] was asked about that.
+func (v *view) lacks(at journal.Position) bool {
+	err := v.where(at)
+	return err != nil && !errors.Is(err, journal.ErrTrimmed)
 }
 
 // Settle is [journal.Settler.Settle].
@@ -428,7 +438,7 @@ func (j *Journal) Settle(ctx context.Context) error {
 func (j *Journal) settleBy(ctx context.Context, s *session) error {
 	n, err := s.change(ctx, j.sql.settle, j.ledger, j.id)
 	if err == nil && n != 1 {
-		err = fmt.Errorf("%w: the journal is gone, or the settings of the session are", journal.ErrLost)
+		err = fmt.Errorf("%w: the journal is gone, or the settings of the session are; %s", journal.ErrLost, poolMode)
 	}
 	return err
 }

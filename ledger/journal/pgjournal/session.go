@@ -17,12 +17,35 @@ var (
 	// ErrServer says that a server is none that a journal can be in: a standby, one that is read-only, does not flush, or is no PostgreSQL.
 	ErrServer = errors.New("not a server for a journal")
 
+	// errPooled says that a session is not one.
+	errPooled = errors.New("this is not one session: " + poolMode)
 	// errMixed says that an answer is to something else. Nothing more is to be believed of that connection.
 	errMixed = errors.New("the answer is to another question: something between this host and the database repeats or drops what is sent")
 	// errWarned says that the server has warned of something. What it warns of most is that it gave up waiting for standbys, and it says that what
 	// was to be done is done.
 	errWarned = errors.New("the database has done it, and warned")
 )
+
+// poolMode says what to do where settings, statements and transactions of a session do not last.
+const poolMode = "the likely cause is pgbouncer with pool_mode transaction or statement: set pool_mode = session for this database, " +
+	"or connect to PostgreSQL itself"
+
+// ofPool returns an error of the database as one that names the pool, if it is one that sessions get
+// only where they share a connection with others.
+func ofPool(err error) error {
+	reason, is := errors.AsType[*pgconn.PgError](err)
+	if !is {
+		return err
+	}
+	const noStatement, duplicateStatement, protocol = "26000", "42P05", "08P01"
+	switch {
+	case reason.Code == noStatement, reason.Code == duplicateStatement:
+	case reason.Code == protocol && strings.Contains(reason.Message, "pooling mode"):
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %w", errPooled, err)
+}
 
 const (
 	connectTimeout = 10 * time.Second
@@ -141,7 +164,7 @@ func (s *session) ask(ctx context.Context, sql string, args []any, into ...any) 
 	if err == nil && echo != number {
 		err = s.mixed()
 	}
-	return errors.Join(err, s.warned)
+	return errors.Join(ofPool(err), s.warned)
 }
 
 // mixed gives up the session.
@@ -194,7 +217,7 @@ func (s *session) command(ctx context.Context, what string) error {
 	if err == nil && tag.String() != what {
 		err = s.mixed()
 	}
-	return errors.Join(err, s.warned)
+	return errors.Join(ofPool(err), s.warned)
 }
 
 // refused tells whether the server has refused something, and the session goes on: nothing was changed. A transaction that was begun is over.

@@ -25,11 +25,9 @@ type Secrets struct {
 	ClientCA  string // the certificates that a client's must be signed by; "" asks clients for none
 }
 
-// most is how many connections are open at a time. Others wait.
-const most = 12000
-
-// On listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT. Without TLS the host must be this machine.
-func On(ctx context.Context, address string, s Secrets, f *files.Files) (net.Listener, error) {
+// On listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT. Without TLS the host must be this machine. bound returns
+// the listener as one whose connections are bounded; TLS is on top of that.
+func On(ctx context.Context, address string, s Secrets, f *files.Files, bound func(net.Listener) net.Listener) (net.Listener, error) {
 	config, err := s.config(ctx, f)
 	if err != nil {
 		return nil, err
@@ -46,7 +44,7 @@ func On(ctx context.Context, address string, s Secrets, f *files.Files) (net.Lis
 		if err != nil {
 			return nil, err
 		}
-		return limited(l), nil
+		return bound(l), nil
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -59,7 +57,7 @@ func On(ctx context.Context, address string, s Secrets, f *files.Files) (net.Lis
 	if err != nil {
 		return nil, err
 	}
-	l = limited(l)
+	l = bound(l)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
@@ -194,51 +192,4 @@ func (l *unixListener) remove() {
 	if info, err := os.Lstat(l.path); err == nil && os.SameFile(info, l.info) {
 		_ = os.Remove(l.path) // else it is abandoned
 	}
-}
-
-// bounded is a listener with a bound on how many of its connections are open.
-type bounded struct {
-	net.Listener
-	places chan struct{}
-	closed chan struct{}
-	close  func()
-}
-
-// limited returns a listener that accepts no more connections than may be open.
-func limited(l net.Listener) net.Listener {
-	closed := make(chan struct{})
-	return &bounded{l, make(chan struct{}, most), closed, sync.OnceFunc(func() { close(closed) })}
-}
-
-// Close implements [net.Listener].
-func (b *bounded) Close() error {
-	b.close()
-	return b.Listener.Close()
-}
-
-// Accept implements [net.Listener].
-func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.places <- struct{}{}:
-	case <-b.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.places
-		return nil, err
-	}
-	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-b.places })}, nil
-}
-
-// placed is a connection that has a place until it is closed.
-type placed struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements [net.Conn].
-func (p *placed) Close() error {
-	p.leave()
-	return p.Conn.Close()
 }

@@ -84,7 +84,7 @@ func TestTLS(t *testing.T) {
 		return err
 	}
 	serve := func(s Secrets) string {
-		l, err := On(t.Context(), "127.0.0.1:0", s, noFiles())
+		l, err := On(t.Context(), "127.0.0.1:0", s, noFiles(), unbounded)
 		must(t, err)
 		server := &http.Server{Handler: http.NotFoundHandler()}
 		go func() { _ = server.Serve(l) }()
@@ -122,7 +122,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"127.0.0.1:0", Secrets{Cert: cert, Key: key, ClientCA: key}}, {"unix:" + filepath.Join(dir, "s"), Secrets{Cert: cert, Key: key}}, {"unix:" + cert, Secrets{}},
 		{"unix:", Secrets{}}, {"127.0.0.1:0", Secrets{Cert: pipe, Key: key}}, {"127.0.0.1:0", Secrets{Cert: cert, Key: pipe}}, {"unix:@sluice-test", Secrets{}}, {"unix:\x00sluice-test", Secrets{}},
 	} {
-		l, err := On(t.Context(), c.address, c.s, noFiles())
+		l, err := On(t.Context(), c.address, c.s, noFiles(), unbounded)
 		if err == nil {
 			t.Errorf("%q with %+v is open", c.address, c.s)
 			_ = l.Close()
@@ -243,32 +243,5 @@ func TestUnixListener_Close_LeavesOthersSocket(t *testing.T) {
 	must(t, errors.Join(c.Close(), second.Close()))
 }
 
-// No more connections are open than may be, and a listener that is full can be closed.
-func TestConnectionsAreBounded(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	l := limited(inner).(*bounded)
-	l.places = make(chan struct{}, 1)
-	for range 3 {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		must(t, err)
-		defer func() { _ = c.Close() }()
-	}
-	first, err := l.Accept()
-	must(t, err)
-	done := make(chan error)
-	go func() { _, err := l.Accept(); done <- err }()
-	select {
-	case err := <-done:
-		t.Fatalf("a second one is accepted: %v", err)
-	case <-time.After(20 * time.Millisecond):
-	}
-	must(t, first.Close())
-	_ = first.Close() // a second time frees no second place
-	must(t, <-done)
-	go func() { _, err := l.Accept(); done <- err }()
-	must(t, l.Close())
-	if err := <-done; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("%v", err)
-	}
-}
+// unbounded returns a listener as it is.
+func unbounded(l net.Listener) net.Listener { return l }

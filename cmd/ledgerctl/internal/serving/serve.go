@@ -52,6 +52,7 @@ type serveFlags struct {
 	signer                               keys.Signer
 	journal                              string
 	standby                              bool
+	limits                               limits
 }
 
 func (h *Host) serveCommand() *cobra.Command {
@@ -80,7 +81,11 @@ whoever serves without --standby claims it, and whoever had it before writes not
 follows the one that has the ledger, from a copy that "ledgerctl backup" made: it answers whatever changes nothing, and
 "ledgerctl takeover --addr" has it go on with the ledger. ` + shared.Help + `
 
-Standard error has a line of JSON for each request, which names no person.`,
+The flags --limit-… bound what callers may take. They count by principal: a buyer or a person, with all of its tokens, and
+of other roles a token. Operators and metrics have places of their own. See docs/howto/serve.md.
+
+Standard error has a line of JSON for each request, which names no person. Requests without a valid token get a
+bounded number of lines.`,
 		Example: `  ledgerctl serve
   ledgerctl --addr unix:ledger.db.sock stats
   ledgerctl --db b.db serve --journal b.json --standby
@@ -101,6 +106,7 @@ Standard error has a line of JSON for each request, which names no person.`,
 	flags.StringVar(&f.journal, "journal", "", "the `FILE` that says where the journal is, if that is in PostgreSQL")
 	flags.BoolVar(&f.standby, "standby", false, "follow the host that has the ledger, and change nothing before a takeover")
 	f.signer.Flag(cmd)
+	f.limits.define(flags)
 	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token", "journal")
 	return cmd
 }
@@ -124,6 +130,9 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	}
 	if f.standby && f.journal == "" {
 		return fault.Usage("give --journal FILE", "a standby follows a journal that other hosts have, too")
+	}
+	if err := f.limits.check(); err != nil {
+		return err
 	}
 	if f.listen == "" {
 		f.listen = "unix:" + h.socketFile()
@@ -175,14 +184,14 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 			return err
 		}
 	}
-	at, err := listen.On(ctx, f.listen, f.tls, h.Files)
+	at, err := listen.On(ctx, f.listen, f.tls, h.Files, f.limits.bound)
 	if err != nil {
 		return err
 	}
 	if err := h.Print(serveResult{DB: *h.DB, Address: f.address(at), LogKey: l.About().LogKey}); err != nil {
 		return errors.Join(err, at.Close())
 	}
-	return until(ctx, handler, at)
+	return until(ctx, handler, f.limits.server(handler), at)
 }
 
 // address is what commands give as --addr.
@@ -201,8 +210,7 @@ const grace = 20 * time.Second
 
 // until serves until ctx ends, and then until what is under way is done. What is not done by then goes on when it is asked for again, by
 // its key.
-func until(ctx context.Context, handler *ledgerhttp.Handler, at net.Listener) error {
-	server := ledgerhttp.Server(handler)
+func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server, at net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(at) }()
 	select {
@@ -229,6 +237,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 	if h.Quiet {
 		level = zerolog.ErrorLevel
 	}
+	o.Limits = f.limits.handler()
 	o.Scratch = filepath.Dir(ledgerfile.Real(*h.DB)) // copies of the ledger are in its directory
 	o.Logger = zerolog.New(h.Stderr).Level(level).With().Timestamp().Logger()
 	if o.Gate, err = h.gate(f, o.Logger); err != nil {

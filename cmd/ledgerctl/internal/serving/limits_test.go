@@ -1,0 +1,107 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+)
+
+// parsed returns what flags say.
+func parsed(t *testing.T, args ...string) (*limits, error) {
+	t.Helper()
+	l, flags := &limits{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	l.define(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	return l, l.check()
+}
+
+// Without flags the limits are those of package ledgerhttp; each flag changes its own.
+func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
+	plain, err := parsed(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ledgerhttp.Limits{
+		Body: 64 << 20, Memory: 256 << 20, Slowest: 16 << 10, Read: 10 * time.Second, Write: 30 * time.Second, Time: 10 * time.Minute,
+		Running: 256, Streams: 1024, Each: 64, Rate: 1000, Burst: 2000,
+	}
+	if got := plain.handler(); got != want || plain.connections <= 0 || plain.connections > 12000 {
+		t.Errorf("%+v, %d connections", got, plain.connections)
+	}
+	for arg, of := range map[string]func(l *limits) bool{
+		"body=1MiB": func(l *limits) bool { return l.handler().Body == 1<<20 }, "memory=1GiB": func(l *limits) bool { return l.handler().Memory == 1<<30 },
+		"slowest=1000": func(l *limits) bool { return l.handler().Slowest == 1000 }, "read=3s": func(l *limits) bool { return l.handler().Read == 3*time.Second },
+		"write=3s": func(l *limits) bool { return l.handler().Write == 3*time.Second }, "time=3s": func(l *limits) bool { return l.handler().Time == 3*time.Second },
+		"requests=3": func(l *limits) bool { return l.handler().Running == 3 }, "streams=3": func(l *limits) bool { return l.handler().Streams == 3 },
+		"streams-each=3": func(l *limits) bool { return l.handler().Each == 3 }, "rate=0.5": func(l *limits) bool { return l.handler().Rate == 0.5 },
+		"burst=3": func(l *limits) bool { return l.handler().Burst == 3 }, "header=3s": func(l *limits) bool { return l.server(&ledgerhttp.Handler{}).ReadHeaderTimeout == 3*time.Second },
+		"idle=3s": func(l *limits) bool { return l.server(&ledgerhttp.Handler{}).IdleTimeout == 3*time.Second }, "connections=3": func(l *limits) bool { return l.connections == 3 },
+		"connections-per-address=0": func(l *limits) bool { return l.perAddress == 0 }, "unproven=3s": func(l *limits) bool { return l.unproven == 3*time.Second },
+	} {
+		l, err := parsed(t, "--limit-"+arg)
+		if err != nil || !of(l) || of(plain) {
+			t.Errorf("%s: %+v, %v", arg, l, err)
+		}
+	}
+}
+
+// Limits that cannot be are wrong usage, with what is wrong.
+func TestLimits_ThatCannotBe_AreRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"--limit-requests=0":                              "--limit-requests",
+		"--limit-rate=NaN":                                "--limit-rate",
+		"--limit-rate=Inf":                                "--limit-rate",
+		"--limit-time=-1s":                                "--limit-time",
+		"--limit-connections=-1":                          "--limit-connections",
+		"--limit-connections-per-address=-1":              "--limit-connections-per-address",
+		"--limit-body=2MiB --limit-memory=3MiB":           "more than half of --limit-memory 3MiB",
+		fmt.Sprint("--limit-connections=", descriptors()): "open files are allowed",
+	} {
+		_, err := parsed(t, strings.Fields(args)...)
+		if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.Misuse || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "1.5MiB", "1MB", "MiB", "9999999999GiB", "1 MiB"} {
+		if _, err := parsed(t, "--limit-body", text); err == nil {
+			t.Errorf("%q is taken for a size", text)
+		}
+	}
+	for text, want := range map[string]string{"1024": "1KiB", "1000": "1000", "64MiB": "64MiB", "2048MiB": "2GiB"} {
+		var s size
+		if err := s.Set(text); err != nil || s.String() != want {
+			t.Errorf("%q is %v, %v", text, s, err)
+		}
+	}
+}
+
+// The connections that there may be leave files for the ledger.
+func TestSpare_AnyNumberOfFiles_LeavesSomeForTheLedger(t *testing.T) {
+	for files, want := range map[int]int{20000: 256, 1024: 256, 256: 64, 64: 16} {
+		if got := spare(files); got != want {
+			t.Errorf("of %d files %d are left, want %d", files, got, want)
+		}
+	}
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = inner.Close() }()
+	l, err := parsed(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := l.bound(inner); at == inner || at.Addr() != inner.Addr() {
+		t.Error("the listener is as it was")
+	}
+}

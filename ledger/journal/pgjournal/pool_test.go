@@ -1,0 +1,31 @@
+package pgjournal
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Errors that sessions of PostgreSQL itself do not get name the pool; others are as they were.
+func TestOfPool_ErrorsOfPools_NameThePool(t *testing.T) {
+	for _, c := range []struct {
+		code, message string
+		pool          bool
+	}{
+		{"26000", `prepared statement "s1" does not exist`, true},
+		{"42P05", `prepared statement "s1" already exists`, true},
+		{"08P01", "transaction blocks not allowed in statement pooling mode", true},
+		{"08P01", "invalid message format", false},
+		{"42P01", `relation "x" does not exist`, false},
+	} {
+		in := error(&pgconn.PgError{Code: c.code, Message: c.message})
+		out := ofPool(in)
+		if errors.Is(out, errPooled) != c.pool || !errors.Is(out, in) {
+			t.Errorf("%s %s: %v", c.code, c.message, out)
+		}
+	}
+	if err := ofPool(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,85 @@
+package ledgerhttp
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// servedOn runs a server of a handler on a bounded listener of the loopback address.
+func servedOn(t *testing.T, h http.Handler, c Connections) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	s := Server(h)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(c.Bound(l)) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	return l.Addr().String()
+}
+
+// ask sends the header of a request by a connection, and returns the status of the answer.
+func askBy(t *testing.T, conn net.Conn, in *bufio.Reader, role string) (int, error) {
+	t.Helper()
+	if _, err := fmt.Fprintf(conn, "GET /v1/head HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\n\r\n", role); err != nil {
+		return 0, err
+	}
+	response, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+// Connections on which nothing is sent shut nobody out; those that were admitted serve more requests.
+func TestServer_IdleConnectionsFillAll_AnotherIsAnswered(t *testing.T) {
+	f := serving(t, Options{})
+	address := servedOn(t, f, Connections{Most: 16, PerAddress: -1, Unproven: time.Hour})
+	dial := func() (net.Conn, *bufio.Reader) {
+		conn, err := net.Dial("tcp", address)
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn, bufio.NewReader(conn)
+	}
+	boss, in := dial()
+	for range 2 {
+		if status, err := askBy(t, boss, in, "operator"); status != http.StatusOK {
+			t.Fatalf("status %d, %v", status, err)
+		}
+		for range 100 {
+			dial()
+		}
+	}
+	if status, err := askBy(t, boss, in, "operator"); status != http.StatusOK {
+		t.Errorf("the connection of an operator: status %d, %v", status, err)
+	}
+	again, in := dial()
+	if status, err := askBy(t, again, in, "metrics"); status != http.StatusOK {
+		t.Errorf("another connection: status %d, %v", status, err)
+	}
+	// Without a token a connection serves one request.
+	unknown, in := dial()
+	if status, err := askBy(t, unknown, in, ""); status != http.StatusUnauthorized {
+		t.Errorf("without a token: status %d, %v", status, err)
+	}
+	if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
+		t.Errorf("then comes %q, %v", rest, err)
+	}
+}
+
+// A connection on which no request is admitted ends, whether something is sent on it or not.
+func TestServer_UnprovenConnection_EndsSoon(t *testing.T) {
+	f := serving(t, Options{})
+	address := servedOn(t, f, Connections{Unproven: 20 * time.Millisecond})
+	conn, err := net.Dial("tcp", address)
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	if rest, err := io.ReadAll(conn); len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+}

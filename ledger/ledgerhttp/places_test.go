@@ -1,0 +1,337 @@
+package ledgerhttp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// fill takes places of a room until it is refused, and returns how many it got and why no more.
+func fill(r *room, by Holder) (n int, err error) {
+	for err == nil {
+		if _, err = r.enter(by); err == nil {
+			n++
+		}
+	}
+	return n, err
+}
+
+// A principal gets no more places than are left for others, so that two, or three, leave some; and
+// operators and metrics have places of their own.
+func TestRoom_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
+	r := newRoom("requests", 256, 256)
+	for i, want := range []int{128, 64, 32, 16, 8} {
+		n, err := fill(r, Holder{Name: "a token", Role: Buyer, Whom: fmt.Sprint(i)})
+		if n != want || problem.Of(err).Kind != problem.TooMany {
+			t.Errorf("buyer %d gets %d places, want %d: %v", i, n, want, err)
+		}
+	}
+	for role, want := range map[Role]int{Operator: 256, Metrics: 16} {
+		if n, err := fill(r, Holder{Name: "a token", Role: role}); n != want || problem.Of(err).Kind != problem.Busy {
+			t.Errorf("the %s gets %d places, want %d: %v", role, n, want, err)
+		}
+	}
+	for most, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 256: 64} {
+		if n, _ := fill(newRoom("streams", most, 64), Holder{Name: "desk", Role: Desk}); n != want {
+			t.Errorf("of %d places one principal gets %d, want %d", most, n, want)
+		}
+	}
+	if n, _ := fill(newRoom("streams", 1024, 64), Holder{Name: "boss", Role: Operator}); n != 64 {
+		t.Errorf("one operator's token gets %d streams, want 64", n)
+	}
+	if n, _ := fill(newRoom("copies", 1, 1), Holder{Name: "m", Role: Metrics}); n != 1 {
+		t.Errorf("metrics get %d of one place", n)
+	}
+}
+
+// All tokens of a buyer, or of an object, count together; desks and auditors count by token.
+func TestRoom_TwoTokensOfOneBuyer_CountTogether(t *testing.T) {
+	for role, together := range map[Role]bool{Buyer: true, Person: true, Desk: false, Auditor: false} {
+		whom := ""
+		if role.named() {
+			whom = "acme"
+		}
+		r := newRoom("requests", 256, 256)
+		_, _ = fill(r, Holder{Name: "first", Role: role, Whom: whom})
+		if n, _ := fill(r, Holder{Name: "second", Role: role, Whom: whom}); (n == 0) != together {
+			t.Errorf("%s: the second token gets %d places", role, n)
+		}
+	}
+	// A desk of the name of a buyer is another principal.
+	r := newRoom("requests", 256, 256)
+	_, _ = fill(r, Holder{Name: "a token", Role: Buyer, Whom: "acme"})
+	if n, _ := fill(r, Holder{Name: "acme", Role: Desk}); n == 0 {
+		t.Error("a desk counts as a buyer")
+	}
+}
+
+// Bytes count as places do, and come back.
+func TestRoom_Bytes_AreCountedByPrincipalAndComeBack(t *testing.T) {
+	r := newRoom("bytes", 100, 100)
+	a, b := &hold{room: r, by: Holder{Name: "a", Role: Desk}}, &hold{room: r, by: Holder{Name: "b", Role: Desk}}
+	must(t, a.grow(30))
+	must(t, a.grow(20))
+	if err := a.grow(1); problem.Of(err).Kind != problem.TooMany {
+		t.Errorf("more than half: %v", err)
+	}
+	must(t, b.grow(25))
+	if err := b.grow(1); problem.Of(err).Kind != problem.TooMany {
+		t.Errorf("more than half of the rest: %v", err)
+	}
+	a.release()
+	a.release()
+	if taken(r) != 25 || len(r.of) != 1 {
+		t.Errorf("%d bytes of %d are counted still", taken(r), len(r.of))
+	}
+	must(t, b.grow(10))
+}
+
+// halves sends the beginning of requests of a buyer, until the test ends.
+func halves(t *testing.T, p *pipes, buyer, begin string, n int) {
+	t.Helper()
+	for range n {
+		half, err := p.dial()
+		must(t, err)
+		t.Cleanup(func() { _ = half.Close() })
+		go func() { // not all is read of what is not let in
+			_, _ = fmt.Fprintf(half, "POST /v1/quotes HTTP/1.1\r\nHost: test\r\nTest-Role: buyer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				buyer, 4<<20, begin)
+			_, _ = io.Copy(io.Discard, half)
+		}()
+	}
+}
+
+// Two buyers that send halves of requests, small or large, as many as they like, keep nobody out: the
+// halves have no place among the requests that run, and their number and their bytes are bounded.
+func TestHandler_TwoBuyersSendHalvesOfRequests_OthersAreAnswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin string
+		want  func(f *fixture) bool // they have all that they can get
+	}{
+		"small": {"{", func(f *fixture) bool { return taken(f.gates.arriving) == 32+16 }},
+		"large": {`{"buyer":"` + strings.Repeat("x", 1<<20), func(f *fixture) bool { return taken(f.gates.memory) >= (4+2)<<20 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Nothing times out here.
+			f := serving(t, Options{Limits: Limits{Running: 16, Memory: 8 << 20, Read: time.Hour}})
+			p, _ := served(t, f)
+			halves(t, p, "acme", c.begin, 80)
+			within(t, "the first buyer gets less than it may", func() bool { return taken(f.gates.arriving) >= 2 })
+			halves(t, p, "bolt", c.begin, 80)
+			within(t, "the buyers get less than they may", func() bool { return c.want(f) })
+			quote := asked{method: "POST", target: "/v1/quotes", body: `{"buyer":"coyote","question":"vote","epsilon":"1","all":true}`, role: "buyer coyote"}
+			if status, _, body := f.ask(quote); status != http.StatusOK {
+				t.Errorf("another buyer: %d, %s", status, body)
+			}
+			for target, role := range map[string]string{"/v1/stats": "operator", "/metrics": "metrics", "/v1/head": "desk"} {
+				if status, _, body := f.ask(asked{method: "GET", target: target, role: role}); status != http.StatusOK {
+					t.Errorf("%s: %d, %s", role, status, body)
+				}
+			}
+			large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
+			status, header, body := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
+			wantProblem(t, status, header, body, problem.Invalid) // it was read
+			if taken(f.gates.running) != 0 {
+				t.Errorf("%d halves of requests are counted as running", taken(f.gates.running))
+			}
+		})
+	}
+}
+
+// clocked is a connection whose clock is a test's: each read and each write takes some time.
+type clocked struct {
+	*httptest.ResponseRecorder
+	at          time.Time
+	takes       time.Duration // for each part
+	deadline    time.Time
+	parts, most int // parts written, and the largest
+}
+
+func (c *clocked) now() time.Time { return c.at }
+
+func (c *clocked) SetWriteDeadline(at time.Time) error { c.deadline = at; return nil }
+func (c *clocked) SetReadDeadline(at time.Time) error  { c.deadline = at; return nil }
+
+// part does what a connection does: it takes its time, and no longer than until the deadline.
+func (c *clocked) part() error {
+	c.at = c.at.Add(c.takes)
+	if c.deadline.Before(c.at) {
+		c.at = c.deadline
+		return errors.New("i/o timeout")
+	}
+	return nil
+}
+
+func (c *clocked) Write(p []byte) (int, error) {
+	if err := c.part(); err != nil {
+		return 0, err
+	}
+	c.parts++
+	c.most = max(c.most, len(p))
+	return len(p), nil
+}
+
+// slowBody is a body of which each read brings a few bytes after some time.
+type slowBody struct {
+	*clocked
+	each, left int
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	n := min(b.each, b.left, len(p))
+	if n == 0 {
+		return 0, io.EOF
+	}
+	if err := b.part(); err != nil {
+		return 0, err
+	}
+	b.left -= n
+	return n, nil
+}
+
+func (b *slowBody) Close() error { return nil }
+
+// An answer may take any time as long as its reader makes progress: 35 MB at 500 kB/s take 70 s. A
+// reader that is slower than it may be, or has stopped, is cut off after the time that it may fall
+// behind, and gains nothing for having been fast.
+func TestWriter_LongAnswer_EndsByProgressNotByTime(t *testing.T) {
+	const size = 35e6
+	for name, c := range map[string]struct {
+		takes time.Duration // for 16 KiB
+		whole bool
+		after time.Duration // about
+	}{
+		"500 kB/s": {partSize * time.Second / 500e3, true, 70 * time.Second},
+		"17 KiB/s": {16 * time.Second / 17, true, 2010 * time.Second},
+		"8 KiB/s":  {2 * time.Second, false, 60 * time.Second},
+		"nothing":  {time.Hour, false, 30 * time.Second},
+	} {
+		w := &clocked{ResponseRecorder: httptest.NewRecorder(), at: time.Unix(0, 0), takes: c.takes}
+		out := newWriter(w, Limits{}.orDefaults())
+		out.now = w.now
+		n, err := out.Write(make([]byte, size))
+		took := w.at.Sub(time.Unix(0, 0))
+		if (err == nil) != c.whole || (n == size) != c.whole || took < c.after*9/10 || took > c.after*11/10 {
+			t.Errorf("%s: %d bytes after %v: %v", name, n, took, err)
+		}
+		if w.most > partSize {
+			t.Errorf("%s: a part has %d bytes, and one deadline", name, w.most)
+		}
+	}
+	// Who was fast for long may stop for no longer than others.
+	w := &clocked{ResponseRecorder: httptest.NewRecorder(), at: time.Unix(0, 0)}
+	out := newWriter(w, Limits{}.orDefaults())
+	out.now = w.now
+	_, err := out.Write(make([]byte, size))
+	must(t, err)
+	w.takes = time.Hour
+	if _, err := out.Write([]byte("x")); err == nil || w.at.Sub(time.Unix(0, 0)) > 30*time.Second {
+		t.Errorf("it stops for %v: %v", w.at.Sub(time.Unix(0, 0)), err)
+	}
+}
+
+// A body that arrives a byte a second is given up after the time that it may fall behind; one that
+// is fast enough may take any time.
+func TestHandler_BodyOfAByteASecond_IsGivenUp(t *testing.T) {
+	f := serving(t, Options{})
+	for name, c := range map[string]struct {
+		each  int
+		whole bool
+	}{"a byte a second": {1, false}, "20 KiB/s": {20 << 10, true}} {
+		w := &clocked{ResponseRecorder: httptest.NewRecorder(), at: time.Unix(0, 0), takes: time.Second}
+		body := &slowBody{clocked: w, each: c.each, left: 1 << 20}
+		out := newWriter(w, f.limits)
+		out.now = w.now
+		request := httptest.NewRequest("POST", "/v1/quotes", body)
+		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Desk}, request: request, out: out}
+		err := one.receive()
+		took := w.at.Sub(time.Unix(0, 0))
+		if (err == nil) != c.whole || !c.whole && (took < 10*time.Second || took > 11*time.Second) {
+			t.Errorf("%s: after %v: %v", name, took, err)
+		}
+		if c.whole && (took < 50*time.Second || len(one.raw) != 1<<20) {
+			t.Errorf("%s: %d bytes after %v", name, len(one.raw), took)
+		}
+		one.forgetBody()
+		if taken(f.gates.memory, f.gates.arriving) != 0 {
+			t.Errorf("%s: it counts still", name)
+		}
+	}
+}
+
+// Whoever does not read an answer holds no place of those that run, as long as there is memory for
+// answers; without any it keeps its place, so that memory is bounded either way.
+func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		memory  int64
+		running int
+	}{"memory": {1 << 20, 0}, "no memory": {1, 1}} {
+		f := serving(t, Options{Limits: Limits{Memory: c.memory, Write: time.Hour}})
+		p, _ := served(t, f)
+		conn, err := p.dial()
+		must(t, err)
+		_, err = fmt.Fprint(conn, "GET /openapi.json HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
+		must(t, err)
+		_, err = conn.Read(make([]byte, 1)) // it has begun; a pipe has no buffer
+		must(t, err)
+		if n := taken(f.gates.running); n != c.running {
+			t.Errorf("%s: the reader holds %d places, want %d", name, n, c.running)
+		}
+		if n := taken(f.gates.memory); (n > 0) != (c.running == 0) {
+			t.Errorf("%s: %d bytes are counted", name, n)
+		}
+		must(t, conn.Close())
+		within(t, "it holds something still", func() bool { return taken(f.gates.running, f.gates.memory) == 0 })
+	}
+}
+
+// A connection is kept after a request that was admitted, and after no other.
+func TestHandler_WithoutAToken_ConnectionIsClosed(t *testing.T) {
+	f := serving(t, Options{})
+	for name, c := range map[string]struct {
+		asked
+		kept bool
+	}{
+		"no token":       {asked{method: "GET", target: "/v1/head"}, false},
+		"health":         {asked{method: "GET", target: "/healthz"}, false},
+		"nothing there":  {asked{method: "GET", target: "/v1/nothing"}, false},
+		"no such method": {asked{method: "PUT", target: "/v1/head"}, false},
+		"answered":       {asked{method: "GET", target: "/v1/head", role: "metrics"}, true},
+		"forbidden":      {asked{method: "GET", target: "/v1/events", role: "metrics"}, true},
+		"unread":         {asked{method: "POST", target: "/v1/quotes", role: "metrics", body: "{}"}, false},
+	} {
+		_, header, _ := f.ask(c.asked)
+		if kept := header.Get("Connection") != "close"; kept != c.kept {
+			t.Errorf("%s: the connection is kept: %v", name, kept)
+		}
+	}
+	status, header, body := f.ask(asked{method: "GET", target: "/v1/head", role: "metrics", body: "{}"})
+	wantProblem(t, status, header, body, problem.Invalid)
+}
+
+// What callers without a token make the log say is bounded; what is left out is counted.
+func TestQuiet_ManyLines_AreCountedAndFewAreWritten(t *testing.T) {
+	q, now := newQuiet(), time.Unix(1e9, 0)
+	lines := 0
+	for range 1000 {
+		if _, may := q.allow(now); may {
+			lines++
+		}
+	}
+	if lines != quietBurst {
+		t.Errorf("%d lines at once, want %d", lines, quietBurst)
+	}
+	if left, may := q.allow(now.Add(2 * time.Second)); !may || left != uint64(1000-lines) {
+		t.Errorf("later: %v, %d left out, want %d", may, left, 1000-lines)
+	}
+	if left, may := q.allow(now.Add(2 * time.Second)); !may || left != 0 {
+		t.Errorf("and then: %v, %d left out", may, left)
+	}
+}

@@ -1,0 +1,177 @@
+package ledgerhttp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// revocable is a gate that admits an auditor until it is revoked.
+type revocable struct{ revoked atomic.Bool }
+
+func (r *revocable) Admit(*http.Request) (Holder, bool) {
+	return Holder{Name: "a", Role: Auditor}, !r.revoked.Load()
+}
+
+// A stream that waits for events, whose next sign of life is an hour away, ends when its token is
+// removed, and says why.
+func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
+	gate := &revocable{}
+	f := serving(t, Options{Gate: gate, Limits: Limits{Beat: time.Hour}})
+	ticks := make(chan time.Time)
+	f.unended.every = func(time.Duration) (<-chan time.Time, func()) { return ticks, func() {} }
+	_, c := served(t, f)
+	in := bufio.NewReader(follow(t, c, 1000000, "").Body)
+	if line, err := in.ReadString('\n'); err != nil || line != ":\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	ticks <- time.Time{} // it is valid still
+	ticks <- time.Time{}
+	gate.revoked.Store(true)
+	ticks <- time.Time{}
+	if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
+		t.Errorf("%s: %s", kind, data)
+	}
+	if _, err := io.ReadAll(in); err == nil {
+		t.Error("the stream ended as if it were whole")
+	}
+	within(t, "it is watched still", func() bool { return len(f.unended.list()) == 0 })
+}
+
+// Not one event that is committed after a token was removed is sent, though the stream would not ask
+// the gate for an hour.
+func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
+	gate := &revocable{}
+	f := serving(t, Options{Gate: gate, Limits: Limits{Beat: time.Hour}})
+	f.unended.every = func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} } // never
+	_, c := served(t, f)
+	stats, err := f.ledger.Stats(t.Context())
+	must(t, err)
+	define := func(name string) {
+		must(t, f.ledger.DefineQuestion(t.Context(), name, ledger.Question{Name: name, Values: []string{"a", "b"}}))
+	}
+	in := bufio.NewReader(follow(t, c, int(stats.Events)+1, "").Body)
+	define("before")
+	for range 2 { // a definition is two events
+		if kind, _, data := message(t, in); kind != "" || strings.Contains(data, "after") {
+			t.Fatalf("%s: %s", kind, data)
+		}
+	}
+	gate.revoked.Store(true)
+	define("after")
+	if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
+		t.Errorf("%s: %s", kind, data)
+	}
+}
+
+// Lists, long answers and copies end when their token is removed in between.
+func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
+	gate := &revocable{}
+	f := serving(t, Options{Gate: gate})
+	endless := list("endless", "/v1/endless", "Count", everyRole(), nil, func(*call) (iter.Seq2[int, error], error) {
+		return func(yield func(int, error) bool) {
+			for n := 0; n < 1e6 && yield(n, nil); n++ {
+				gate.revoked.Store(n > 1000)
+			}
+		}, nil
+	})
+	w := httptest.NewRecorder()
+	f.guarded(&endless).ServeHTTP(w, httptest.NewRequest("GET", "/v1/endless", nil))
+	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+	end := api.End{}
+	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &end))
+	if len(lines) > 1000+2*recheckItems || end.Problem == nil || end.Problem.Kind != problem.Unauthorized {
+		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
+	}
+
+	for name, c := range map[string]struct {
+		size  int
+		parts int
+	}{"long": {10 * partSize, 1}, "short": {partSize, 1}} {
+		gate.revoked.Store(false)
+		w := &revoking{ResponseRecorder: httptest.NewRecorder(), gate: gate}
+		request := httptest.NewRequest("GET", "/v1/stats", nil)
+		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, request: request, out: newWriter(w, f.limits), leave: func() {}}
+		err := one.send(t.Context(), document{"text/plain", make([]byte, c.size)})
+		if whole := w.Body.Len() == c.size; err != nil || one.out.broken == whole || whole != (name == "short") || w.Body.Len() < partSize {
+			t.Errorf("%s: %d bytes are sent, broken: %v, %v", name, w.Body.Len(), one.out.broken, err)
+		}
+	}
+	gate.revoked.Store(false)
+	if len(f.unended.list()) != 0 {
+		t.Error("answers are watched still")
+	}
+}
+
+// revoking removes the token with the first part that is sent.
+type revoking struct {
+	*httptest.ResponseRecorder
+	gate *revocable
+}
+
+func (r *revoking) Write(p []byte) (int, error) {
+	r.gate.revoked.Store(true)
+	return r.ResponseRecorder.Write(p)
+}
+
+// An answer whose reader has stopped reading gets a second to end when its token is removed.
+func TestUnended_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
+	gate := &revocable{}
+	f := serving(t, Options{Gate: gate})
+	f.unended.every = func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
+	w := &clocked{ResponseRecorder: httptest.NewRecorder()}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, request: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
+	done := c.watch(cancel)
+	f.unended.recheck()
+	if ctx.Err() != nil || !w.deadline.IsZero() {
+		t.Fatal("it ends although its token is valid")
+	}
+	gate.revoked.Store(true)
+	f.unended.recheck()
+	if !isRevoked(context.Cause(ctx)) || w.deadline.IsZero() || time.Until(w.deadline) > lingering {
+		t.Errorf("%v, the deadline is %v", context.Cause(ctx), w.deadline)
+	}
+	w.deadline = time.Time{}
+	done()
+	f.unended.recheck()
+	if !w.deadline.IsZero() {
+		t.Error("a connection is touched that may serve another request")
+	}
+	if isRevoked(errors.New("x")) || isRevoked(nil) {
+		t.Error("anything is a removed token")
+	}
+}
+
+// A token that is removed from its file, or whose role is another, ends its streams by the file alone.
+func TestTokens_Removed_PermitsNoMore(t *testing.T) {
+	a := newTokensAt(t)
+	f := serving(t, Options{Gate: a.Tokens})
+	request := httptest.NewRequest("GET", "/v1/events", nil)
+	request.Header.Set("Authorization", "Bearer "+a.token)
+	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, request: request}
+	must(t, c.permitted())
+	for _, text := range []string{a.other(), strings.Replace(a.file, `"auditor"`, `"buyer","whom":"acme"`, 1), fmt.Sprint("no JSON")} {
+		must(t, os.WriteFile(a.path, []byte(text), 0o600))
+		if err := c.permitted(); !isRevoked(err) {
+			t.Errorf("%s: %v", text, err)
+		}
+		must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
+		must(t, c.permitted())
+	}
+}
