@@ -240,6 +240,11 @@ func (c *planned) raise(epsilon privacy.Epsilon) {
 	c.after.Levels = append(c.after.Levels[:stored], state.NewLevel(epsilon, event.Value{}, 0))
 }
 
+// pending returns how many entries the steps add beside the level that raise has added.
+func (c *planned) pending() int {
+	return (c.steps + len(c.Chain.Levels) - len(c.after.Levels)) * c.question.LevelEntries()
+}
+
 // step is a level that one of the chains gets.
 type step struct {
 	chain   int
@@ -310,7 +315,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	}
 	o := c.Subject
 	o.Chain, o.Object = c.after, p.object
-	ask := rules.Asking{Question: c.question, Epsilon: one.level, At: at, Level: p.level}
+	ask := rules.Asking{Question: c.question, Epsilon: one.level, At: at, Level: p.level, Pending: c.pending()}
 	v, refusal, err := x.ledger.rules.Assess(s, &o, ask)
 	switch {
 	case err == nil && refusal != nil:

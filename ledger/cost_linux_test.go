@@ -35,11 +35,7 @@ func timedPolicies() map[string]func(i int) string {
 func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 	for kind, text := range timedPolicies() {
 		t.Run(kind, func(t *testing.T) {
-			audited := func(n int) (audit func(), size int) {
-				s := &kvtest.Memory{}
-				begin(t, s)
-				l := openMemory(t, s, Options{Now: epoch})
-				define(t, l, vote())
+			wantLinearAudit(t, func(l *Ledger, n int) {
 				for i := range n {
 					p, err := policy.Parse([]byte(text(i)))
 					must(t, err)
@@ -50,33 +46,111 @@ func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 					_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: fmt.Sprint(i), Question: "vote", Objects: []string{"ann"}, Policy: &p})
 					must(t, err)
 				}
-				for _, p := range pairs(t, s) {
-					size += len(p.key) + len(p.value)
-				}
-				return func() {
-					_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { t.Errorf("%+v", p) }})
-					must(t, err)
-				}, size
-			}
-			small, smallSize := audited(50)
-			large, largeSize := audited(200)
-			var perByte, perByteOfLarge float64
-			for range 5 {
-				perByte, perByteOfLarge = float64(processorTime(t, small))/float64(smallSize), float64(processorTime(t, large))/float64(largeSize)
-				if perByteOfLarge < 2*perByte {
-					break
-				}
-			}
-			if perByteOfLarge >= 2*perByte {
-				t.Errorf("%d bytes take %.0f ns each, %d take %.0f", smallSize, perByte, largeSize, perByteOfLarge)
-			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			large()
-			runtime.ReadMemStats(&after)
-			t.Logf("%d bytes take %.0f ns each, and %d bytes of memory", largeSize, perByteOfLarge, int(after.TotalAlloc-before.TotalAlloc)/largeSize)
+			})
+		})
+		t.Run("pairs of "+kind, func(t *testing.T) {
+			wantLinearAudit(t, func(l *Ledger, n int) { changeBetweenPairs(t, l, n/5, text) })
 		})
 	}
+}
+
+// changeBetweenPairs changes terms from each of some policies, each of which allows less than those before it, to each of those after it.
+func changeBetweenPairs(t *testing.T, l *Ledger, policies int, text func(i int) string) {
+	t.Helper()
+	var all []policy.Policy
+	for i := range policies {
+		p, err := policy.Parse([]byte(text(i)))
+		must(t, err)
+		all = append(all, p)
+	}
+	enrollUnder(t, l, "vote", policy.Fixed(epsilonOf(1)), "100", "ann")
+	change := func(to *policy.Policy, key, consent string) {
+		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{"ann"}, Policy: to, Consent: consent})
+		must(t, err)
+	}
+	for i := range all {
+		for j := i + 1; j < len(all); j++ {
+			change(&all[i], fmt.Sprint("up ", i, " ", j), "on file")
+			change(&all[j], fmt.Sprint("down ", i, " ", j), "")
+		}
+	}
+}
+
+// The same for requests that have many objects or questions, or leave them out.
+func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
+	for name, fill := range map[string]func(l *Ledger, n int){
+		"enrolments": func(l *Ledger, n int) {
+			for i := range n / 10 {
+				var objects []string
+				for k := range 200 {
+					objects = append(objects, fmt.Sprint(i, " ", k))
+				}
+				_, err := l.Enroll(t.Context(), EnrollRequest{Key: fmt.Sprint(i), Question: "vote", Objects: objects, Cap: eps(t, "1")})
+				must(t, err)
+			}
+		},
+		"refusals": func(l *Ledger, n int) {
+			objects := crowd(20)
+			enroll(t, l, "vote", "0.5", objects...)
+			for i := range n {
+				r := order(t, fmt.Sprint(i), "1", objects...)
+				r.Partial = true
+				if done := carryOut(t, l, r); len(done.Refused) != len(objects) {
+					t.Fatalf("%+v", done)
+				}
+			}
+		},
+		"sweep counts": func(l *Ledger, n int) {
+			for i := range n / 5 {
+				name := fmt.Sprint("q", i)
+				define(t, l, Question{Name: name, Values: []string{"yes", "no"}})
+				_, err := l.Enroll(t.Context(), EnrollRequest{Key: "enrol " + name, Question: name, Objects: []string{"ann"}, Cap: eps(t, "1")})
+				must(t, err)
+			}
+			for i := range n {
+				_, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("yes")})
+				must(t, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { wantLinearAudit(t, fill) })
+	}
+}
+
+// wantLinearAudit checks that to audit a log of four times the size, or more, takes no more time for each byte.
+func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
+	t.Helper()
+	audited := func(n int) (audit func(), size int) {
+		s := &kvtest.Memory{}
+		begin(t, s)
+		l := openMemory(t, s, Options{Now: epoch})
+		define(t, l, vote())
+		fill(l, n)
+		for _, p := range pairs(t, s) {
+			size += len(p.key) + len(p.value)
+		}
+		return func() {
+			_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { t.Errorf("%+v", p) }})
+			must(t, err)
+		}, size
+	}
+	small, smallSize := audited(50)
+	large, largeSize := audited(200)
+	var perByte, perByteOfLarge float64
+	for range 5 {
+		perByte, perByteOfLarge = float64(processorTime(t, small))/float64(smallSize), float64(processorTime(t, large))/float64(largeSize)
+		if perByteOfLarge < 2*perByte {
+			break
+		}
+	}
+	if perByteOfLarge >= 2*perByte {
+		t.Errorf("%d bytes take %.0f ns each, %d take %.0f", smallSize, perByte, largeSize, perByteOfLarge)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	large()
+	runtime.ReadMemStats(&after)
+	t.Logf("%d bytes take %.0f ns each, and %d bytes of memory", largeSize, perByteOfLarge, int(after.TotalAlloc-before.TotalAlloc)/largeSize)
 }
 
 func processorTime(t *testing.T, do func()) time.Duration {

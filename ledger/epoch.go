@@ -53,11 +53,14 @@ func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object s
 	if err != nil {
 		return nil, err
 	}
+	if refusal == nil && x.Chain.Unused() {
+		return nil, nil
+	}
+	if refusal == nil {
+		refusal = rules.CheckEpoch(&x, q)
+	}
 	if refusal != nil {
 		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.TruthFaults{})
-	}
-	if x.Chain.Unused() {
-		return nil, nil
 	}
 	return &event.EpochBegun{Object: object, Question: q.Number}, nil
 }

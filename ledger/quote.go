@@ -114,10 +114,11 @@ type trade struct {
 	refused []Refusal
 	faults  rules.TruthFaults // of those refused, if truths were asked for
 	// promised are, of a reservation that is carried out, the policies by whose prices the names were reserved, by number.
-	promised []uint32
-	quoting  bool // the ID of the quote is wanted, so:
-	people   hash.Hash
-	under    hash.Hash // people, with the policies that they are under
+	promised  []uint32
+	reserving bool // it becomes a reservation
+	quoting   bool // the ID of the quote is wanted, so:
+	people    hash.Hash
+	under     hash.Hash // people, with the policies that they are under
 }
 
 // line is one object of a trade. It is small, for there may be many: whoever needs more of the object reads it again.
@@ -282,7 +283,7 @@ func (t *trade) due(s *state.State, place int, x *terms.Subject) (price uint64, 
 
 // asking is what the trade wants of an object at an instant.
 func (t *trade) asking(x *terms.Subject, at time.Time) rules.Asking {
-	return rules.Asking{Question: t.Question, Epsilon: t.order.Epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), Sale: t.Reserved}
+	return rules.Asking{Question: t.Question, Epsilon: t.order.Epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), Sale: t.Reserved, Reserving: t.reserving}
 }
 
 // total returns the price of all lines.

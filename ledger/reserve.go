@@ -71,7 +71,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if !r.Until.IsZero() {
 		request.Field("Until").U64(uint64(r.Until.UnixNano()))
 	}
-	x.id = request.Finish()
+	x.id, x.reserving = request.Finish(), true
 	var number uint64
 	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
 		st, err := batch.StandingOf(s, x.key, x.id)

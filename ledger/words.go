@@ -79,6 +79,7 @@ const (
 	NoTruthKey    = vocabulary.NoTruthKey
 	EpochBegun    = vocabulary.EpochBegun
 	HoldersFull   = vocabulary.HoldersFull
+	Full          = vocabulary.Full
 	NeedsConsent  = vocabulary.NeedsConsent
 )
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -209,7 +210,8 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	old := t.state(c.Question, ch)
 	old.Ended = number
 	ch.ended, ch.past, ch.before = append(ch.ended, old), budget.Plus(ch.past, old.Spent), privacy.Epsilon{}
-	ch.bound, ch.levels, ch.answered = false, nil, privacy.Epsilon{}
+	ch.bound, ch.levels, ch.holders, ch.answered = false, nil, nil, privacy.Epsilon{}
+	t.addEntries(ch, 1)
 	ch.lowest, ch.highest = privacy.Epsilon{}, privacy.Epsilon{}
 }
 
@@ -279,6 +281,7 @@ func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Respo
 		t.fault("a response at ε=%s by %s, where the chain has %d others", epsilon, r.Method, len(ch.levels))
 	}
 	ch.add(epsilon, r.Value)
+	t.addEntries(ch, t.levelEntries(question))
 	t.count(ch)
 	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time})
 }
@@ -305,10 +308,38 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 			t.fault("it sells another response than was recorded")
 		}
 	}
+	t.hand(t.chains[r.Question], r.Epsilon, r.Buyer)
 	if t.account.Earned += c.Price; int64(t.account.Earned) < 0 {
 		t.fault("the earnings are more than can be counted")
 	}
 	t.out.Sales = append(t.out.Sales, StatedSale{c.Sale, t.buyers[r.Buyer], t.name(r.Question), r.Epsilon, t.value(r.Question, r.Epsilon, c.Value), int64(c.Price), ev.Number, ev.Time})
+}
+
+// hand makes a buyer a holder of a level.
+func (t *teller) hand(ch *toldChain, epsilon privacy.Epsilon, buyer uint32) {
+	if ch.holders == nil {
+		ch.holders = map[holding]bool{}
+	}
+	if one := (holding{epsilon, buyer}); !ch.holders[one] {
+		ch.holders[one] = true
+		t.addEntries(ch, 1)
+	}
+}
+
+// levelEntries returns how many entries a level of a question is.
+func (t *teller) levelEntries(question uint32) int {
+	if q := t.questions[question]; q != nil {
+		return q.LevelEntries()
+	}
+	return 1 // the fact could not be read either
+}
+
+// addEntries counts entries of a chain. A ledger adds none to a chain that is full. What it promises to reservations cannot be seen here: no
+// event about an object says that one was cancelled.
+func (t *teller) addEntries(ch *toldChain, n int) {
+	if ch.entries += n; ch.entries > vocabulary.MaxEntries {
+		t.fault("the chain has %d entries; at most %d are possible", ch.entries, vocabulary.MaxEntries)
+	}
 }
 
 // statement returns what was told. The last event must close it.
@@ -334,6 +365,8 @@ type toldChain struct {
 	policy   uint32
 	bound    bool                            // to a truth
 	levels   map[privacy.Epsilon]event.Value // of the epoch. They come in any order, and what they cost needs none
+	holders  map[holding]bool                // of the levels
+	entries  int                             // of all epochs: see vocabulary.MaxEntries
 	lowest   privacy.Epsilon                 // of the levels, 0 without any
 	highest  privacy.Epsilon                 // likewise
 	answered privacy.Epsilon                 // what answers about panels cost
@@ -341,6 +374,12 @@ type toldChain struct {
 	past     privacy.Epsilon                 // that they cost
 	before   privacy.Epsilon                 // spent by what was destroyed; answered is what answers cost since
 	counted  int64                           // what it costs as far as the sum of all has it, in nano-nats
+}
+
+// holding is a level that a buyer holds.
+type holding struct {
+	epsilon privacy.Epsilon
+	buyer   uint32
 }
 
 // method returns how a response at a level that the epoch does not have comes about.

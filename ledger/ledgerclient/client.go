@@ -130,6 +130,8 @@ type message struct {
 	key          string
 	body         any // nil for none
 	accept       string
+	most         int64 // bytes of the answer, or of the problem
+	isStream     bool  // the answer is read in pieces, each of which is bounded
 }
 
 // do sends a request, and returns what is answered if that is no problem. The caller closes it.
@@ -143,6 +145,9 @@ func (c *Client) do(ctx context.Context, m message) (*http.Response, error) {
 		return nil, unreachable(ctx, err)
 	}
 	noteEvent(ctx, response.Header)
+	if response.StatusCode != http.StatusOK || !m.isStream {
+		response.Body = bound(response.Body, m.most)
+	}
 	if response.StatusCode == http.StatusOK {
 		return response, nil
 	}
@@ -200,14 +205,14 @@ func unreachable(ctx context.Context, err error) error {
 	return problem.New(problem.Unreachable, "the server: %v", err)
 }
 
-// maxProblem is more than any problem has, in bytes.
-const maxProblem = 512 << 20
-
 // problemOf returns the problem that a server answers with.
 func problemOf(ctx context.Context, response *http.Response) error {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	p := &problem.Problem{}
-	err := stdjson.NewDecoder(io.LimitReader(response.Body, maxProblem)).Decode(p)
+	err := stdjson.NewDecoder(response.Body).Decode(p)
+	if errors.As(err, new(*problem.Problem)) {
+		return err // it is too long
+	}
 	if media != problem.ContentType || err != nil || p.Kind == "" {
 		if cause := ctx.Err(); cause != nil {
 			return cause
@@ -219,12 +224,17 @@ func problemOf(ctx context.Context, response *http.Response) error {
 
 // call sends a request, and reads the answer into what out points to.
 func (c *Client) call(ctx context.Context, m message, out any) error {
+	m.most = limitOf(m.body, out)
 	response, err := c.do(ctx, m)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if err := stdjson.NewDecoder(response.Body).Decode(out); err != nil {
+	err = stdjson.NewDecoder(response.Body).Decode(out)
+	switch {
+	case errors.As(err, new(*problem.Problem)):
+		return err // it is too long
+	case err != nil:
 		return unreachable(ctx, fmt.Errorf("the answer is broken: %w", err))
 	}
 	return nil
@@ -245,15 +255,16 @@ func (c *Client) change(ctx context.Context, path, key string, in, out any) erro
 
 // whole reads an answer that is a document of so many bytes at most.
 func (c *Client) whole(ctx context.Context, m message, most int) ([]byte, error) {
+	m.most = int64(most)
 	response, err := c.do(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
+	text, err := io.ReadAll(response.Body)
 	switch {
-	case err == nil && len(text) > most:
-		return nil, problem.New(problem.Unreachable, "the answer has more than %d bytes, which no such document has", most)
+	case errors.As(err, new(*problem.Problem)):
+		return nil, err // it is too long
 	case err == nil && response.ContentLength >= 0 && int64(len(text)) != response.ContentLength:
 		err = io.ErrUnexpectedEOF
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // What is proven, and copied.
@@ -109,11 +110,14 @@ func (c *Client) copyTo(ctx context.Context, path string, query url.Values, prog
 
 // fetch writes the server's file, as it is at one instant, to a new one.
 func (c *Client) fetch(ctx context.Context, path string, query url.Values) error {
-	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query})
+	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query, most: few, isStream: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
+	if response.ContentLength < 0 {
+		return problem.New(problem.Unreachable, "the server does not say how many bytes the copy has")
+	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

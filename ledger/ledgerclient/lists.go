@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -18,13 +17,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// list yields the items of a list. Each range over it asks anew.
-func list[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
+// list yields the items of a list, each of at most so many bytes. Each range over it asks anew.
+func list[T any](ctx context.Context, c *Client, path string, query url.Values, most int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query})
+		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query, most: few, isStream: true})
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
-			err = items(bufio.NewReader(response.Body), func(item T) bool { return yield(item, nil) })
+			err = items(bufio.NewReader(response.Body), most, func(item T) bool { return yield(item, nil) })
 		}
 		if err != nil && !errors.Is(err, errBroken) {
 			var none T
@@ -46,12 +45,9 @@ func ended(ctx context.Context, err error) error {
 }
 
 // items reads a list to its end, without which something is missing.
-func items[T any](in *bufio.Reader, each func(T) bool) error {
+func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 	for {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
+		line, err := readLine(in, most)
 		if err != nil {
 			return err
 		}
@@ -79,14 +75,14 @@ func since(from uint64) url.Values { return url.Values{"from": {strconv.FormatUi
 
 // Events is [ledger.Ledger.Events].
 func (c *Client) Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error] {
-	return list[ledger.Event](ctx, c, "/v1/events", since(from))
+	return list[ledger.Event](ctx, c, "/v1/events", since(from), many)
 }
 
 // Refusals is [ledger.Ledger.Refusals].
 func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error] {
 	query := since(from)
 	query.Set("key", key)
-	return list[ledger.Event](ctx, c, "/v1/refusals", query)
+	return list[ledger.Event](ctx, c, "/v1/refusals", query, few)
 }
 
 // silence is how long a server may say nothing in a stream before it is taken for dead: it gives a sign of life more often.
@@ -97,7 +93,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event,
 	return func(yield func(ledger.Event, error) bool) {
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
-		response, err := c.do(within, message{method: http.MethodGet, path: "/v1/events", query: since(from), accept: api.Stream})
+		response, err := c.do(within, message{method: http.MethodGet, path: "/v1/events", query: since(from), accept: api.Stream, most: few, isStream: true})
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
 			alarm := time.AfterFunc(silence, cancel)
@@ -118,10 +114,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event,
 func follow(in *bufio.Reader, alive func(), each func(ledger.Event) bool) error {
 	kind := ""
 	for {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
+		line, err := readLine(in, many)
 		if err != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ func ofBuyer(buyer string) url.Values {
 
 // Sales is [ledger.Ledger.Sales].
 func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error] {
-	return changed(list[ledger.Sale](ctx, c, "/v1/sales", ofBuyer(buyer)), func(s *ledger.Sale) { s.Refused = listed(s.Refused) })
+	return changed(list[ledger.Sale](ctx, c, "/v1/sales", ofBuyer(buyer), many), func(s *ledger.Sale) { s.Refused = listed(s.Refused) })
 }
 
 // Reservations is [ledger.Ledger.Reservations].
@@ -111,7 +111,7 @@ func (c *Client) Reservations(ctx context.Context, buyer string, states ...ledge
 		}
 		query.Set("state", strings.Join(words, ","))
 	}
-	return changed(list[ledger.Reservation](ctx, c, "/v1/reservations", query), func(r *ledger.Reservation) { r.Refused = listed(r.Refused) })
+	return changed(list[ledger.Reservation](ctx, c, "/v1/reservations", query, many), func(r *ledger.Reservation) { r.Refused = listed(r.Refused) })
 }
 
 // changed yields items as a function leaves them.
@@ -128,7 +128,7 @@ func changed[T any](items iter.Seq2[T, error], change func(*T)) iter.Seq2[T, err
 
 // Deliveries is [ledger.Ledger.Deliveries].
 func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error] {
-	return list[ledger.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil)
+	return list[ledger.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, few)
 }
 
 // Buyers is [ledger.Ledger.Buyers].
@@ -140,5 +140,5 @@ func (c *Client) Buyers(ctx context.Context) ([]ledger.BuyerState, error) {
 
 // Responses is [ledger.Ledger.Responses].
 func (c *Client) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error] {
-	return list[ledger.Response](ctx, c, "/v1/responses", url.Values{"question": {question}, "epsilon": {epsilon.String()}})
+	return list[ledger.Response](ctx, c, "/v1/responses", url.Values{"question": {question}, "epsilon": {epsilon.String()}}, few)
 }

@@ -44,6 +44,10 @@ const (
 	NeedsConsent Reason = "needs-consent"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
+	// Full: the object's chain of responses would have more than MaxEntries entries, with those that open reservations will
+	// add; or the object has MaxReservations open reservations, and the request is for another one. Waiting helps if a
+	// reservation, or a request that is running, has the rest.
+	Full Reason = "full"
 )
 
 // Remedy says what would make a refused request possible.

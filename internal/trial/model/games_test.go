@@ -75,7 +75,16 @@ func TestTheLedgerGoesAsOnPaper(t *testing.T) {
 func TestGamesOfNote(t *testing.T) {
 	votes := func(buyer string, e int64) moveOrder { return moveOrder{buyer, "vote", []string{"ann"}, e} }
 	wait := func(d time.Duration) move { return movePass{d} }
+	// As many reservations as one object may have, and two more; one is captured, and one cancelled.
+	many := []move{moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: kit.Boundless().Nano()}}
+	for i := range 130 {
+		many = append(many, moveReserve{votes(fmt.Sprint("buyer ", i%7), milli(int64(100+100*(i%3)))), 24 * time.Hour, false, unquoted, anything})
+	}
+	many = append(many, moveQuote{votes("acme", milli(500))}, moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveCommit{0, false, host{}},
+		moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything}, moveCancel{5}, moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything},
+		moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything}, wait(48*time.Hour), moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything})
 	for name, moves := range map[string][]move{
+		"as many reservations as can be": many,
 		// Each in the queue is served before the other, also when the clock has gone back.
 		"a queue and a clock": {
 			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()}, wait(8 * time.Hour),

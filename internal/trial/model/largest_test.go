@@ -63,6 +63,8 @@ func orMost(r *ledger.Refusal, all []int64) {
 func (m *paper) bears(p *person, w wish, truth bool) bool {
 	c := p.chains[w.question]
 	switch {
+	case m.full(c, w) != nil:
+		return false
 	case c.levels[w.e] != nil:
 		return true
 	case m.lacks(c):
@@ -93,7 +95,7 @@ func (t *paperTrade) orLess(m *paper, r *ledger.Refusal, orders int64, truth boo
 		c.orLess(r, t.question, market, func(e int64) bool {
 			other := *t
 			other.Epsilon = epsilonOf(e)
-			return m.terms(c, &other, r.Object) == nil && m.bears(p, wish{t.Question, r.Object, e, orders, t.Buyer, false}, truth)
+			return m.terms(c, &other, r.Object) == nil && m.bears(p, wish{t.Question, r.Object, e, orders, t.Buyer, false, t.reserves}, truth)
 		})
 	}
 	return r

@@ -228,6 +228,7 @@ type wish struct {
 	orders           int64 // of different buyers, that count as served
 	buyer            string
 	reserved         bool // it comes before all others
+	reserves         bool // it is for a reservation
 }
 
 // assess says how an object would answer, or why not.
@@ -236,6 +237,9 @@ func (m *paper) assess(w wish) (verdict, *ledger.Refusal) {
 		return refused, r
 	}
 	p, c := m.people[w.object], m.chain(w.question, w.object)
+	if r := m.full(c, w); r != nil {
+		return refused, r
+	}
 	if c.levels[w.e] != nil {
 		return reused, nil
 	}
@@ -518,6 +522,9 @@ func (m *paper) beginEpoch(question, name string) error {
 	}
 	c := m.chain(question, name)
 	if len(c.levels) > 0 || c.answered > 0 || c.bound != "" {
+		if q, _ := m.question(question); len(c.entries(q)) >= 1024 {
+			return refusedError(question, []ledger.Refusal{{Object: name, Reason: ledger.Full, Remedy: vocabulary.RemedyNothing}})
+		}
 		began := m.write("epoch", name)
 		m.people[name].chains[question] = &paperChain{rule: c.rule, levels: map[int64]*paperLevel{}, began: began, earlier: c.epochs()}
 		for _, d := range m.deals {
@@ -741,6 +748,10 @@ func (m *paper) plan(name string, questions []ledger.Question, asked map[[2]stri
 			continue
 		}
 		w := wish{question: q, object: name, e: s.e, orders: c.buyers()}
+		if r := m.full(c, w); r != nil {
+			out.short[q] = m.orLess(r, p, s.question, w, true)
+			continue
+		}
 		if m.lacks(c) {
 			out.short[q] = m.orLess(noNoiseKey(name, s.e), p, s.question, w, true)
 			continue

@@ -87,6 +87,7 @@ func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
 type paperTrade struct {
 	ledger.Order
 	question ledger.Question
+	reserves bool // it becomes a reservation
 	lines    []paperLine
 	refused  []ledger.Refusal
 }
@@ -113,7 +114,12 @@ type paperQuote struct{ offer, people, under string }
 
 // trade looks at an order, a new one or one that was reserved.
 func (m *paper) trade(o ledger.Order, reserved *paperDeal) (*paperTrade, error) {
-	t := &paperTrade{Order: o}
+	return m.survey(&paperTrade{Order: o}, reserved)
+}
+
+// survey looks at the objects of an order.
+func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) {
+	o := t.Order
 	var err error
 	if t.question, err = m.question(o.Question); err != nil {
 		return nil, err
@@ -156,7 +162,7 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	}
 	orders := t.orders(c)
 	if refusal == nil {
-		n.verdict, refusal = m.assess(wish{t.Question, name, e, orders, t.Buyer, reserved != nil})
+		n.verdict, refusal = m.assess(wish{t.Question, name, e, orders, t.Buyer, reserved != nil, t.reserves})
 	}
 	if refusal != nil && reserved == nil {
 		t.orLess(m, refusal, orders, true)
@@ -436,7 +442,7 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 }
 
 func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paperDeal, error) {
-	t, err := m.trade(o, nil)
+	t, err := m.survey(&paperTrade{Order: o, reserves: true}, nil)
 	if err != nil {
 		return nil, err
 	}

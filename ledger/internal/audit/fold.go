@@ -504,7 +504,8 @@ func (a *auditor) try(ev *event.Event) (fault, err error) {
 		return nil, a.source.failure
 	}
 	if fault != nil {
-		s.Counters, s.Latest, s.Client = before, state.NumberedSale{}, state.NumberedName{}
+		s.Counters, s.Client = before, state.NumberedName{}
+		s.ForgetSales()
 		s.UndoRecounts()
 		a.source.drop()
 		return fault, nil

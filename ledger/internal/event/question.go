@@ -81,6 +81,14 @@ func DecodeQuestion(payload []byte) (*Question, error) {
 	return NewQuestion(&c), err
 }
 
+// LevelEntries returns how many entries of a chain a level is: see [vocabulary.MaxEntries].
+func (q *Question) LevelEntries() int {
+	if q.Encoding != vocabulary.Unary {
+		return 1
+	}
+	return 1 + len(q.Values)/vocabulary.BitsPerEntry
+}
+
 // Has tells whether a response is one that the question can have at an ε.
 func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	switch q.Encoding {

@@ -13,6 +13,7 @@ func ReasonCodes() []vocabulary.Reason {
 	return []vocabulary.Reason{
 		vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotEnrolled, vocabulary.NoTruth, vocabulary.CapDiffers, vocabulary.PolicyDiffers,
 		vocabulary.Withdrawn, vocabulary.NotForSale, vocabulary.NotOnOffer, vocabulary.BuyerRefused, vocabulary.SaleClosed, vocabulary.HoldersFull, vocabulary.NoNoiseKey, vocabulary.NoTruthKey, vocabulary.EpochBegun, vocabulary.NeedsConsent,
+		vocabulary.Full,
 	}
 }
 

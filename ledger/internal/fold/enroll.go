@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -131,16 +132,14 @@ func applyEpoch(s *state.State, c *event.EpochBegun, number uint64) error {
 		return err
 	}
 	ended := state.ClosedEpoch{End: number, Answered: ch.Answered, Levels: slices.Clone(ch.Levels)}
-	err = s.PutChain(c.Question, c.Object, state.Chain{
-		Enrolled: ch.Enrolled, Policy: ch.Policy, Since: number, Closed: append(slices.Clip(ch.Closed), ended),
-	})
-	if err != nil {
-		return err
-	}
+	begun := state.Chain{Enrolled: ch.Enrolled, Policy: ch.Policy, Since: number, Closed: append(slices.Clip(ch.Closed), ended)}
 	if o.Held, err = heldInOthers(s, o.Held, c.Question); err != nil {
 		return err
 	}
-	return putObject(s, c.Object, o, number)
+	if err := checkEntries(s, c.Question, &begun, o, s.Now); err != nil {
+		return fmt.Errorf("object %q begins a new epoch of question %d: %w", c.Object, c.Question, err)
+	}
+	return putBoth(s, c.Question, c.Object, begun, o, number)
 }
 
 // heldInOthers drops the reservations in a question.

@@ -44,6 +44,9 @@ type wanted struct {
 	cost   privacy.Epsilon
 	order  *terms.Bid // that the request is
 	answer bool       // the request is for one
+
+	question uint32 // by number
+	reserves bool   // the request is for a reservation
 }
 
 // reserved tells whether the request carries a reservation out.
@@ -102,7 +105,9 @@ func wantedBy(s *state.State, c *event.ObjectRefused, w *wanted) (*event.Questio
 		if r.Status == state.SaleSold && r.Granted != 0 {
 			w.order.Reserved = s.Counters.Unsettled
 		}
+		w.reserves = r.Status == state.SaleReserved
 	}
+	w.question = question
 	if question != c.Question || epsilon != c.Asked || question == 0 || question > s.Counters.Questions {
 		return nil, errs.Corrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s", c.Object, c.Question, c.Asked, question, epsilon)
 	}
@@ -142,6 +147,8 @@ func checkDraw(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Ref
 		if possible {
 			return checkShort(s, w, r)
 		}
+	case vocabulary.Full:
+		return checkFull(s, w, r)
 	default:
 		possible = false
 	}

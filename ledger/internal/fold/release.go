@@ -22,6 +22,9 @@ func applyReleased(s *state.State, c *event.Released, ev event.Event) error {
 		err = chargeObject(s, &o, ch, cost, ev)
 	}
 	if err == nil {
+		err = checkEntries(s, c.Question, &ch, o, ev.Time)
+	}
+	if err == nil {
 		err = noteResponse(&s.Counters.Underway, c, cost)
 	}
 	if c.Method == event.MethodRaise {

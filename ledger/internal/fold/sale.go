@@ -133,10 +133,12 @@ func applyHeld(s *state.State, c *event.Held, ev event.Event) error {
 	if err := checkHeldRoom(s, c, r, &ch, o, ev.Time); err != nil {
 		return err
 	}
-	if o.Held, err = stillHeld(s, o.Held, 0, ev.Time); err != nil {
+	if err := addReservation(s, &o, c, ev.Time); err != nil {
 		return err
 	}
-	o.Held = append(o.Held, c.Sale)
+	if err := checkEntries(s, r.Question, &ch, o, ev.Time); err != nil {
+		return fmt.Errorf("object %q, reservation %d: %w", c.Object, c.Sale, err)
+	}
 	return putObject(s, c.Object, o, ev.Number)
 }
 
@@ -190,10 +192,10 @@ func checkRoom(s *state.State, r state.Sale, recorded state.Level, o state.Objec
 	return err
 }
 
-// stillHeld drops reservations that hold nothing any more, and one that is being sold.
-func stillHeld(s *state.State, numbers []uint64, sold uint64, at time.Time) ([]uint64, error) {
+// stillHeld returns the reservations of an object without those that hold nothing of it any more, and without one that is being sold.
+func stillHeld(s *state.State, o state.Object, sold uint64, at time.Time) ([]uint64, error) {
 	var kept []uint64
-	for _, number := range numbers {
+	for _, number := range o.Held {
 		if number == sold {
 			continue
 		}
@@ -201,7 +203,7 @@ func stillHeld(s *state.State, numbers []uint64, sold uint64, at time.Time) ([]u
 		if err != nil {
 			return nil, err
 		}
-		if r.Holds(at) {
+		if r.HoldsOn(o, at) {
 			kept = append(kept, number)
 		}
 	}
@@ -363,8 +365,11 @@ func applySold(s *state.State, c *event.Sold, ev event.Event) error {
 		return errs.Corrupt(nil, "object %q earns more than can be counted", c.Object)
 	}
 	o.Earned += c.Price
-	if o.Held, err = stillHeld(s, o.Held, c.Sale, ev.Time); err != nil {
+	if o.Held, err = stillHeld(s, o, c.Sale, ev.Time); err != nil {
 		return err
+	}
+	if err := checkEntries(s, r.Question, &ch, o, ev.Time); err != nil {
+		return fmt.Errorf("object %q, sale %d: %w", c.Object, c.Sale, err)
 	}
 	return putBoth(s, r.Question, c.Object, ch, o, ev.Number)
 }

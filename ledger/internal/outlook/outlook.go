@@ -60,7 +60,7 @@ type kind struct {
 	allowed places          // levels that may be had though the terms say otherwise, because the buyer holds them
 	blocked places          // levels that may not be had though the terms say otherwise, because others hold them
 	waiting places          // levels that may be had later, when those who reserved them do not hold them; if only is set, also when the sale opens
-	only    bool            // nothing but recorded levels can be had, which are those allowed: the noise key is missing
+	only    bool            // nothing but recorded levels can be had, which are those allowed: the noise key is missing, or the chain is full
 }
 
 // alike are the objects of a kind, by how many of the levels their budgets allow.
@@ -176,7 +176,7 @@ func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error)
 		}
 	}
 	if k.only {
-		o.allowRecorded(x, &k)
+		o.allowRecorded(x, &k, span)
 	}
 	return k, nil
 }
@@ -247,7 +247,7 @@ func (o *Outlook) except(x *terms.Subject, k *kind) error {
 }
 
 // allowRecorded notes which recorded levels can be had of an object of which nothing else can.
-func (o *Outlook) allowRecorded(x *terms.Subject, k *kind) {
+func (o *Outlook) allowRecorded(x *terms.Subject, k *kind, span *rules.Span) {
 	o.odd = true
 	offered := o.offers[k.policy]
 	held, waiting := k.allowed, k.waiting
@@ -255,7 +255,7 @@ func (o *Outlook) allowRecorded(x *terms.Subject, k *kind) {
 	for i, epsilon := range o.Levels {
 		_, recorded := x.Chain.At(epsilon)
 		switch {
-		case !recorded:
+		case !recorded, !span.Allows(o.Bid.Question, &x.Chain, epsilon):
 		case waiting.has(i) || offered.comes(i) && !held.has(i) && !k.blocked.has(i):
 			k.waiting.add(i)
 		case !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)):
@@ -270,14 +270,14 @@ func (o *Outlook) lower(x *terms.Subject, k *kind, span *rules.Span) (err error)
 	if same && o.objects > 1 && !span.Now.Less(o.Lowest) {
 		return nil // its like could have it
 	}
-	o.Lowest, err = o.Rules.Within(x, span, o.Lowest, o.on(x))
+	o.Lowest, err = o.Rules.Within(x, o.Bid.Question, span, o.Lowest, o.on(x))
 	o.lowestOf = *k
 	return err
 }
 
 // addTop notes the highest level that an object can have at once.
 func (o *Outlook) addTop(x *terms.Subject, span *rules.Span) error {
-	top, err := o.Rules.Within(x, span, privacy.MaxEpsilon(), o.on(x))
+	top, err := o.Rules.Within(x, o.Bid.Question, span, privacy.MaxEpsilon(), o.on(x))
 	if err == nil {
 		o.Tops.add(top)
 	}

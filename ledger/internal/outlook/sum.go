@@ -167,7 +167,7 @@ func (o *Outlook) refuseAtTop(x *terms.Subject, k *kind, span *rules.Span) error
 	}
 	var largest privacy.Epsilon
 	if terms.DependsOnEpsilon(reason) {
-		if largest, err = o.Rules.Within(x, span, budget.Below(top), o.on(x)); err != nil {
+		if largest, err = o.Rules.Within(x, o.Bid.Question, span, budget.Below(top), o.on(x)); err != nil {
 			return err
 		}
 	}

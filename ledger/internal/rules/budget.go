@@ -20,6 +20,9 @@ type Asking struct {
 	Newcomer bool            // whoever orders holds no level of the chain, and unlocks a share by this
 	Hold     *Hold           // the request's own hold, which does not stand in its way
 	Sale     uint64          // the reservation it comes from, which is served before all others
+	// Reserving tells that it is asked for as a reservation, which is one more of the object.
+	Reserving bool
+	Pending   int // entries that the request adds to the chain before this level
 	// Level returns the ε that a chain of the object in another question is about to get, if the request
 	// is about that question too. It is nil if the request has but one.
 	Level func(question uint32) (privacy.Epsilon, bool)
@@ -54,6 +57,9 @@ func (l *Rules) Subject(s *state.State, q *event.Question, name string, asked pr
 // Assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
 func (l *Rules) Assess(s *state.State, x *terms.Subject, ask Asking) (event.Verdict, *vocabulary.Refusal, error) {
+	if refusal, err := l.checkFull(s, x, &ask); err != nil || refusal != nil {
+		return event.Drawn, refusal, err
+	}
 	if _, recorded := x.Chain.At(ask.Epsilon); recorded {
 		return event.Reused, nil, nil
 	}

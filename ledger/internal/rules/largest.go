@@ -26,9 +26,16 @@ func (l *Rules) OrLess(s *state.State, x *terms.Subject, ask Asking, on terms.Of
 	if ask.Sale != 0 || !terms.DependsOnEpsilon(r.Reason) {
 		return nil
 	}
+	if full, err := hasAllReservations(s, x, &ask); err != nil || full {
+		return err // at each ε
+	}
+	room, err := l.capacity(s, x, &ask)
+	if err != nil {
+		return err
+	}
 	var largest privacy.Epsilon
-	if most := budget.Below(ask.Epsilon); l.lacksNoiseKey(x.Chain) {
-		largest, err = highestRecorded(x.Chain, most, on)
+	if most := budget.Below(ask.Epsilon); l.lacksNoiseKey(x.Chain) || !room.takesLevels(ask.Question) {
+		largest, err = highestRecorded(x, most, ask.Question, &room, on)
 	} else {
 		if r.Reason != vocabulary.NoTruth && l.LacksTruthKey(x.Name, most) == nil {
 			largest, err = l.largestDrawn(s, x, ask, most, on)
@@ -45,17 +52,28 @@ func (l *Rules) OrLess(s *state.State, x *terms.Subject, ask Asking, on terms.Of
 type Span struct {
 	Now      privacy.Epsilon // all levels up to it can be had at once
 	Ever     privacy.Epsilon // the same if the ceiling rises as far as need be, and nobody else holds anything
-	Recorded bool            // only levels that are recorded can be had, because the key for others is missing
+	Recorded bool            // only levels that are recorded can be had, because the key for others is missing, or the chain is full
+	capacity capacity        // of the chain, for who asks
+}
+
+// Allows reports whether the chain can hand out a level that is recorded, given how many entries it has.
+func (p *Span) Allows(q *event.Question, c *state.Chain, epsilon privacy.Epsilon) bool {
+	return p.capacity.fits(q, c, epsilon)
 }
 
 // Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked for does not matter.
 func (l *Rules) Span(s *state.State, x *terms.Subject, ask Asking) (span Span, err error) {
 	current := x.Chain.Current()
+	if span.capacity, err = l.capacity(s, x, &ask); err != nil {
+		return span, err
+	}
 	switch {
-	case l.lacksNoiseKey(x.Chain):
-		return Span{Now: current, Ever: current, Recorded: true}, nil
+	case l.lacksNoiseKey(x.Chain), !span.capacity.takesLevels(ask.Question):
+		span.Now, span.Ever, span.Recorded = current, current, true
+		return span, nil
 	case l.LacksTruthKey(x.Name, current) != nil:
-		return Span{Now: current, Ever: current}, nil
+		span.Now, span.Ever = current, current
+		return span, nil
 	}
 	span.Now, err = l.budgeted(s, x, ask)
 	span.Ever = budget.Higher(span.Now, budget.Plus(current, budget.Minus(x.Object.Cap, x.Object.Spent)))
@@ -84,6 +102,11 @@ func (l *Rules) Market(s *state.State, q *event.Question, x *terms.Subject, at t
 	if sale == nil {
 		return m, nil
 	}
+	ask := Asking{Question: q, Epsilon: privacy.MaxEpsilon(), At: at, Newcomer: true}
+	room, err := l.capacity(s, x, &ask)
+	if err != nil || !room.takesLevels(q) {
+		return m, err
+	}
 	limit := x.Policy.Limit()
 	if closes := sale.Closes(); !closes.IsZero() {
 		if !s.Now.Before(closes) {
@@ -94,24 +117,24 @@ func (l *Rules) Market(s *state.State, q *event.Question, x *terms.Subject, at t
 	free := budget.Lower(budget.Minus(limit, x.Chain.Spent()), budget.Minus(x.Object.Cap, x.Object.Spent))
 	m.Ever = budget.Plus(x.Chain.Current(), free)
 	if sale.Open(s.Now) {
-		m.Now, err = l.budgeted(s, x, Asking{Question: q, Epsilon: privacy.MaxEpsilon(), At: at, Newcomer: true})
+		m.Now, err = l.budgeted(s, x, ask)
 	}
 	return m, err
 }
 
-// Within returns the highest level on offer, up to an ε, that an object can have, or 0.
-func (l *Rules) Within(x *terms.Subject, span *Span, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
+// Within returns the highest level of a question on offer, up to an ε, that an object can have, or 0.
+func (l *Rules) Within(x *terms.Subject, q *event.Question, span *Span, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
 	if span.Recorded {
-		return highestRecorded(x.Chain, most, on)
+		return highestRecorded(x, most, q, &span.capacity, on)
 	}
 	return on(budget.Lower(most, span.Now))
 }
 
-// highestRecorded returns the highest recorded level up to an ε that is on offer, or 0.
-func highestRecorded(c state.Chain, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
-	for i := len(c.Levels) - 1; i >= 0; i-- {
-		level := c.Levels[i].Epsilon
-		if most.Less(level) {
+// highestRecorded returns the highest recorded level up to an ε that is on offer and that the chain has entries for, or 0.
+func highestRecorded(x *terms.Subject, most privacy.Epsilon, q *event.Question, room *capacity, on terms.Offering) (privacy.Epsilon, error) {
+	for i := len(x.Chain.Levels) - 1; i >= 0; i-- {
+		level := x.Chain.Levels[i].Epsilon
+		if most.Less(level) || !room.fits(q, &x.Chain, level) {
 			continue
 		}
 		if offered, err := on(level); err != nil || offered == level {

@@ -107,6 +107,25 @@ func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
 	return sum
 }
 
+// Entries returns how many entries the chain of a question has, in all epochs: see [vocabulary.MaxEntries].
+func (c *Chain) Entries(q *event.Question) int {
+	level := q.LevelEntries()
+	n := len(c.Closed) + entriesOf(c.Levels, level)
+	for i := range c.Closed {
+		n += entriesOf(c.Closed[i].Levels, level)
+	}
+	return n
+}
+
+// entriesOf counts levels, each of which is so many entries, and their holders.
+func entriesOf(levels []Level, each int) int {
+	n := len(levels) * each
+	for i := range levels {
+		n += len(levels[i].Holders)
+	}
+	return n
+}
+
 // Encode returns the payload of the record.
 func (c Chain) Encode() []byte {
 	e := &wire.Encoder{}

@@ -108,21 +108,43 @@ type NumberedSale struct {
 	Sale
 }
 
-// Sale returns a sale or reservation by its number, which must be there. It remembers the last: the objects of one ask for it in turn.
+// mostSalesKept is how many sales that were read are remembered.
+const mostSalesKept = 4 * vocabulary.MaxReservations
+
+// Sale returns a sale or reservation by its number, which must be there. It remembers the last: the objects of one ask for it in turn. It
+// remembers others too, as they are stored: each of several checks of an object reads all of its reservations.
 func (s *State) Sale(number uint64) (Sale, error) {
 	if s.Latest.Number == number && number != 0 {
 		return s.Latest.Sale, nil
 	}
-	r, found, err := Lookup(s, BucketSales, EventKey(number), DecodeSale)
-	if err != nil || !found {
-		return r, errs.Corrupt(err, "sale %d is missing", number)
+	r, found := s.salesKept[number]
+	if !found {
+		var err error
+		if r, found, err = Lookup(s, BucketSales, EventKey(number), DecodeSale); err != nil || !found {
+			return r, errs.Corrupt(err, "sale %d is missing", number)
+		}
+		if s.Latest.Number != 0 { // most transactions read one sale
+			s.keepSale(number, r)
+		}
 	}
 	s.Latest = NumberedSale{number, r}
 	return r, nil
 }
 
+// keepSale remembers a sale that was read, beside the last.
+func (s *State) keepSale(number uint64, r Sale) {
+	if s.salesKept == nil || len(s.salesKept) == mostSalesKept {
+		s.salesKept = make(map[uint64]Sale, 1)
+	}
+	s.salesKept[number] = r
+}
+
+// ForgetSales forgets what was read and written of sales.
+func (s *State) ForgetSales() { s.Latest, s.salesKept = NumberedSale{}, nil }
+
 // PutSale writes a sale or reservation.
 func (s *State) PutSale(number uint64, r Sale) error {
+	delete(s.salesKept, number)
 	s.Latest = NumberedSale{number, r}
 	return s.Put(BucketSales, EventKey(number), r.Encode())
 }

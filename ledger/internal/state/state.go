@@ -23,6 +23,7 @@ type State struct {
 	Known      *Cache              // nil if nothing is remembered beyond the transaction
 	recent     recent              // of what is known
 	Latest     NumberedSale        // the sale last looked up
+	salesKept  map[uint64]Sale     // others that were read, as they are stored
 	Client     NumberedName        // the buyer whose name was last looked up
 	Tallies    map[TallyKey]*Tally // those that changed, until flush
 	Recounts   []recounted         // of the event being applied, if plain

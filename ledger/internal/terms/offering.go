@@ -41,7 +41,7 @@ func CheckLargest(r *vocabulary.Refusal) error {
 // DependsOnEpsilon tells whether an object that is refused for a reason might not be at a lower ε.
 func DependsOnEpsilon(r vocabulary.Reason) bool {
 	switch r {
-	case vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotOnOffer, vocabulary.HoldersFull, vocabulary.NoTruth, vocabulary.NoTruthKey, vocabulary.NoNoiseKey:
+	case vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotOnOffer, vocabulary.HoldersFull, vocabulary.NoTruth, vocabulary.NoTruthKey, vocabulary.NoNoiseKey, vocabulary.Full:
 		return true
 	}
 	return false

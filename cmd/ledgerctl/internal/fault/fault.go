@@ -290,6 +290,8 @@ func explainReason(r ledger.Refusal) string {
 		return "needs-consent: these terms may allow more than the people have agreed to; --consent TEXT says where their consent to them is on record"
 	case ledger.HoldersFull:
 		return "holders-full: as many buyers as their policy allows hold this ε"
+	case ledger.Full:
+		return "full: the ledger keeps no more levels, buyers and reservations of them; a level that is recorded already may be possible"
 	}
 	return ""
 }

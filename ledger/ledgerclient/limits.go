@@ -1,0 +1,99 @@
+package ledgerclient
+
+import (
+	"bufio"
+	"errors"
+	"io"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// A server may be broken or hostile. So a client reads no more of an answer than its request justifies, in bytes of JSON.
+const (
+	// few is more than an answer has that lists no objects.
+	few = 1 << 20
+	// perObject is more than an answer says of one object: its name, refusals, and lists that name it, in JSON with each byte escaped.
+	perObject = 16 << 10
+	// many is more than any answer has that lists as many objects, questions or buyers as it can.
+	many = 512 << 20
+)
+
+// listing is the limit for an answer that may list each of some objects, or of all.
+func listing(objects int, all bool) int64 {
+	if all {
+		return many
+	}
+	return min(few+int64(objects)*perObject, many)
+}
+
+// limitOf returns the limit for the answer to a request, or for the problem that it ends with.
+func limitOf(in, out any) int64 {
+	switch r := in.(type) {
+	case api.Enrolment:
+		return listing(len(r.Objects), false)
+	case api.NewTerms:
+		return listing(len(r.Objects), false)
+	case api.Raise:
+		return listing(len(r.Objects), r.All)
+	case api.Inquiry:
+		return listing(len(r.Objects), r.All)
+	case api.Order:
+		return listing(len(r.Objects), r.All)
+	case api.Sell:
+		return listing(len(r.Objects), r.All)
+	case api.Reserve:
+		return listing(len(r.Objects), r.All)
+	case api.Advance, api.Capture, api.Reconcile:
+		return many // they are about objects that the request does not name
+	}
+	switch out.(type) {
+	case *api.Questions, *api.Buyers, *api.Levels, *ledger.ObjectState, *ledger.Estimate, *ledger.Sale, *ledger.Reservation:
+		return many
+	}
+	return few
+}
+
+// bounded is a body of which so many bytes at most are read. More of them are a [problem.Unreachable].
+type bounded struct {
+	io.ReadCloser
+	most, left int64
+}
+
+func bound(body io.ReadCloser, most int64) *bounded { return &bounded{body, most, most} }
+
+// Read implements [io.Reader].
+func (b *bounded) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, tooLong(b.most)
+	}
+	return n, err
+}
+
+func tooLong(most int64) error {
+	return problem.New(problem.Unreachable, "the answer has more than %d bytes, which no answer to this request has", most)
+}
+
+// readLine reads a line, with its end, of at most so many bytes.
+func readLine(in *bufio.Reader, most int64) (line []byte, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if int64(len(line)+len(part)) > most {
+			return nil, tooLong(most)
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line, nil
+		case err == io.EOF:
+			return nil, io.ErrUnexpectedEOF
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}

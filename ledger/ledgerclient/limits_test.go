@@ -1,0 +1,151 @@
+package ledgerclient
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// endless answers /v1/about, and everything else with the beginning of an answer and then spaces or letters, until the client hangs up.
+type endless struct {
+	begin  string // of the answer
+	status int
+	sent   atomic.Int64
+}
+
+func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/about" {
+		_, _ = io.WriteString(w, `{"id":"11111111-1111-4111-8111-111111111111","created":"2026-01-01T00:00:00Z","currency":"EUR","origin":"x"}`)
+		return
+	}
+	if e.status != http.StatusOK {
+		w.Header().Set("Content-Type", problem.ContentType)
+		w.WriteHeader(e.status)
+	}
+	_, err := io.WriteString(w, e.begin)
+	for more := strings.Repeat("a", 64<<10); err == nil; {
+		var n int
+		n, err = io.WriteString(w, more)
+		e.sent.Add(int64(n))
+	}
+}
+
+func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
+	calls := map[string]func(*Client) error{
+		"a result": func(c *Client) error { return c.Withdraw(t.Context(), "1", "ann") },
+		"stats":    func(c *Client) error { _, err := c.Stats(t.Context()); return err },
+		"an order of one": func(c *Client) error {
+			_, err := c.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "q", Objects: []string{"ann"}})
+			return err
+		},
+		"a release":    func(c *Client) error { _, err := c.Release(t.Context(), ledger.ReleaseRequest{Key: "1"}); return err },
+		"a checkpoint": func(c *Client) error { _, err := c.Checkpoint(t.Context()); return err },
+		"a proof":      func(c *Client) error { _, err := c.Consistency(t.Context(), 1, 2); return err },
+		"deliveries": func(c *Client) error {
+			for _, err := range c.Deliveries(t.Context(), 1) {
+				return err
+			}
+			return nil
+		},
+	}
+	for name, call := range calls {
+		for _, status := range []int{http.StatusOK, http.StatusConflict} {
+			server := &endless{begin: `{"x":"`, status: status}
+			s := httptest.NewServer(server)
+			c, err := Dial(t.Context(), s.URL, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = call(c)
+			var p *problem.Problem
+			if !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "bytes, which no answer to this request has") {
+				t.Errorf("%s, status %d: %v", name, status, err)
+			}
+			_ = c.Close()
+			s.CloseClientConnections()
+			s.Close()
+			const slack = 16 << 20 // what is in buffers of the two hosts
+			if sent := server.sent.Load(); sent > few+perObject+slack {
+				t.Errorf("%s, status %d: %d bytes were taken", name, status, sent)
+			}
+		}
+	}
+}
+
+func TestClient_CopyOfUnknownLength_IsRefused(t *testing.T) {
+	s := httptest.NewServer(&endless{status: http.StatusOK})
+	defer s.Close()
+	c, err := Dial(t.Context(), s.URL, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, err = c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
+	if p := (*problem.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
+		t.Error(err)
+	}
+	s.CloseClientConnections()
+}
+
+// The limit follows from what the caller has asked about.
+func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
+	objects := func(n int) []string { return make([]string, n) }
+	for name, test := range map[string]struct {
+		in, out any
+		most    int64
+	}{
+		"one result":         {api.Object{}, &api.Done{}, few},
+		"statistics":         {nil, &ledger.Stats{}, few},
+		"a budget":           {api.BudgetOf{All: true}, &ledger.Budget{}, few},
+		"ten objects":        {api.Raise{Panel: api.Panel{Objects: objects(10)}}, &api.Raised{}, few + 10*perObject},
+		"an enrolment":       {api.Enrolment{Objects: objects(3)}, &api.Enrolled{}, few + 3*perObject},
+		"all":                {api.Sell{Order: api.Order{All: true}}, &api.Sold{}, many},
+		"the largest":        {api.Order{Objects: objects(ledger.MaxPanel)}, &ledger.Quote{}, many},
+		"a reservation":      {api.Capture{}, &api.Sold{}, many},
+		"questions":          {nil, &api.Questions{}, many},
+		"a person's account": {nil, &ledger.ObjectState{}, many},
+	} {
+		if got := limitOf(test.in, test.out); got != test.most {
+			t.Errorf("%s: %d bytes, want %d", name, got, test.most)
+		}
+	}
+}
+
+func TestReadLine_AtTheLimit(t *testing.T) {
+	text := strings.Repeat("x", 9999) + "\n"
+	in := bufio.NewReader(strings.NewReader(text + text + "cut"))
+	if line, err := readLine(in, 10_000); string(line) != text || err != nil {
+		t.Errorf("%d bytes, %v", len(line), err)
+	}
+	if _, err := readLine(in, 9999); !errors.As(err, new(*problem.Problem)) {
+		t.Errorf("a line over the limit: %v", err)
+	}
+	if _, err := readLine(bufio.NewReader(strings.NewReader("cut")), 10); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a line without an end: %v", err)
+	}
+}
+
+func TestBounded_AtTheLimit(t *testing.T) {
+	read := func(n, most int64) error {
+		got, err := io.ReadAll(bound(io.NopCloser(strings.NewReader(strings.Repeat("x", int(n)))), most))
+		if err == nil && int64(len(got)) != n {
+			t.Errorf("%d of %d bytes", len(got), n)
+		}
+		return err
+	}
+	if err := read(100_000, 100_000); err != nil {
+		t.Error(err)
+	}
+	if err := read(100_001, 100_000); !errors.As(err, new(*problem.Problem)) {
+		t.Error(err)
+	}
+}
