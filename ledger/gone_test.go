@@ -1,0 +1,212 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// leftStore is a store that counts the records that are read from it, and calls leave before the one with the number at.
+type leftStore struct {
+	kv.Store
+	reads atomic.Int64
+	at    int64
+	leave func()
+}
+
+func (c *leftStore) View(fn func(kv.Reader) error) error {
+	return c.Store.View(func(r kv.Reader) error { return fn(leftReader{r, c}) })
+}
+
+func (c *leftStore) Update(fn func(kv.Writer) error) error {
+	return c.Store.Update(func(w kv.Writer) error { return fn(leftWriter{w, leftReader{w, c}}) })
+}
+
+func (c *leftStore) read() {
+	if c.reads.Add(1) == c.at {
+		c.leave()
+	}
+}
+
+type leftReader struct {
+	kv.Reader
+	in *leftStore
+}
+
+func (r leftReader) Get(bucket string, key []byte) ([]byte, error) {
+	r.in.read()
+	return r.Reader.Get(bucket, key)
+}
+
+func (r leftReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
+		r.in.read()
+		return visit(key, value)
+	})
+}
+
+type leftWriter struct {
+	kv.Writer
+	leftReader
+}
+
+func (w leftWriter) Get(bucket string, key []byte) ([]byte, error) {
+	return w.leftReader.Get(bucket, key)
+}
+
+func (w leftWriter) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return w.leftReader.Scan(bucket, from, visit)
+}
+
+// drained returns the error that ends a list.
+func drained[T any](list iter.Seq2[T, error]) (last error) {
+	for _, err := range list {
+		last = err
+	}
+	return last
+}
+
+// panelCall is a call whose cost grows with the panel.
+type panelCall struct {
+	name    string
+	changes bool // it records something, which it completes once it has begun to
+	call    func(ctx context.Context, l *Ledger) error
+}
+
+// panelCalls are the calls of this package whose cost grows with the panel, or with the log. In the ledger there are sellers of votes up
+// to ε = 2; sale 1 was made to acme at ε = 1.
+func panelCalls(t *testing.T) []panelCall {
+	dear, fair := purchase(t, "k", "bolt", "2.5").Order, purchase(t, "k", "bolt", "1.5")
+	named := fair
+	named.All, named.Objects = false, crowd(sellersHere)
+	refused := SellRequest{Key: "k", Order: dear, Truth: sameTruth("yes")}
+	majority := AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.5"), All: true, Truth: sameTruth("yes"), AcceptLoss: true}
+	lossy := majority
+	lossy.AcceptLoss, lossy.Epsilon = false, eps(t, "1.5")
+	poor := majority
+	poor.Epsilon = eps(t, "100")
+	everybody := crowd(sellersHere)
+	reads := map[string]func(ctx context.Context, l *Ledger) error{
+		"quote":              func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, fair.Order); return err },
+		"quote, by name":     func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, named.Order); return err },
+		"quote, refused":     func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, dear); return err },
+		"quote of an answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, majority); return err },
+		"quote of a loss":    func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, lossy); return err },
+		"quote of no answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, poor); return err },
+		"budget": func(ctx context.Context, l *Ledger) error {
+			_, err := l.Budget(ctx, BudgetRequest{Question: "vote", All: true})
+			return err
+		},
+		"budget of a buyer": func(ctx context.Context, l *Ledger) error {
+			_, err := l.Budget(ctx, BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"})
+			return err
+		},
+		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
+		"deliveries":          func(ctx context.Context, l *Ledger) error { return drained(l.Deliveries(ctx, 1)) },
+		"receipt":             func(ctx context.Context, l *Ledger) error { _, err := l.Receipt(ctx, 1); return err },
+		"events":              func(ctx context.Context, l *Ledger) error { return drained(l.Events(ctx, 1)) },
+		"sale, left out many": func(ctx context.Context, l *Ledger) error { _, err := l.Sale(ctx, 2); return err },
+		"sales":               func(ctx context.Context, l *Ledger) error { return drained(l.Sales(ctx, "")) },
+		"refusals":            func(ctx context.Context, l *Ledger) error { return drained(l.Refusals(ctx, "partial", 1)) },
+		"recount": func(ctx context.Context, l *Ledger) error {
+			_, err := l.Estimate(ctx, EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
+			return err
+		},
+		"verify": func(ctx context.Context, l *Ledger) error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
+	}
+	changes := map[string]func(ctx context.Context, l *Ledger) error{
+		"sale":          func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, fair); return err },
+		"sale, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, refused); return err },
+		"reserve": func(ctx context.Context, l *Ledger) error {
+			_, err := l.Reserve(ctx, ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour})
+			return err
+		},
+		"reserve, refused": func(ctx context.Context, l *Ledger) error {
+			_, err := l.Reserve(ctx, ReserveRequest{Key: "k", Order: dear, For: time.Hour})
+			return err
+		},
+		"raise":           func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "1.5")); return err },
+		"raise, refused":  func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "100")); return err },
+		"answer":          func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, majority); return err },
+		"answer, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, poor); return err },
+		"answer, lossy":   func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, lossy); return err },
+		"advance": func(ctx context.Context, l *Ledger) error {
+			_, err := l.Advance(ctx, AdvanceRequest{Key: "k", Truth: sameTruth("yes")})
+			return err
+		},
+		"enroll": func(ctx context.Context, l *Ledger) error {
+			_, err := l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")})
+			return err
+		},
+		"terms": func(ctx context.Context, l *Ledger) error {
+			_, err := l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")})
+			return err
+		},
+	}
+	var all []panelCall
+	for name, call := range reads {
+		all = append(all, panelCall{name, false, call})
+	}
+	for name, call := range changes {
+		all = append(all, panelCall{name, true, call})
+	}
+	return all
+}
+
+// sellersHere is how many objects the ledger of panelCalls has.
+const sellersHere = 700
+
+// sellersLedger fills that ledger.
+func sellersLedger(t *testing.T) *kvtest.Memory {
+	l := sellers(t, inMemory(t, Options{}), "2", "10", crowd(sellersHere)...)
+	sell(t, l, purchase(t, "sold", "acme", "1"))
+	partial := purchase(t, "partial", "acme", "0.5", crowd(2*sellersHere)...)
+	partial.Partial = true
+	sell(t, l, partial)
+	return l.engine.Store.(*kvtest.Memory)
+}
+
+// TestPanelCall_CallerLeaves_ReadsLittleMore has the caller leave before each of many records that a call reads. A call that only
+// reads never goes on; one that changes the ledger goes on only to complete a commit under way.
+func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
+	from := sellersLedger(t)
+	// What a transaction reads when it is made again without the request: the counters, and what begins it.
+	const again = 16
+	for _, c := range panelCalls(t) {
+		t.Run(c.name, func(t *testing.T) {
+			run := func(at int64) (err error, after int64, changed bool) {
+				s := &leftStore{Store: from.Copy()}
+				l := openMemory(t, s, Options{})
+				before := stats(t, l).Events
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				s.reads.Store(0)
+				s.at, s.leave = at, leave
+				err = c.call(ctx, l)
+				after = s.reads.Load() - at
+				return err, after, stats(t, l).Events > before
+			}
+			err, all, _ := run(-1)
+			if all++; all < 10*state.CheckEvery {
+				t.Fatalf("it reads %d records in all (%v): too few to see", all, err)
+			}
+			for at := int64(1); at < all-state.CheckEvery-again; at += all / 40 {
+				err, after, changed := run(at)
+				var refused *RefusedError // for what it has found before, without what would be possible instead
+				known := c.changes && errors.As(err, &refused) && refused.Instead == nil
+				stopped := (errors.Is(err, context.Canceled) || known) && after <= state.CheckEvery+again
+				completed := err == nil && c.changes && changed
+				if at == 1 && !stopped || !stopped && !completed {
+					t.Errorf("its caller left before record %d of %d: it read %d more, and returned %v", at, all, after, err)
+				}
+			}
+		})
+	}
+}
