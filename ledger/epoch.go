@@ -54,7 +54,8 @@ func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object s
 		return nil, err
 	}
 	if refusal != nil {
-		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.TruthFaults{})
+		refused := batch.Refusals(*refusal)
+		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}
 	if x.Chain.Unused() {
 		return nil, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // leftStore is a store that counts the records that are read from it, and calls leave before the one with the number at.
@@ -164,26 +165,29 @@ func panelCalls(t *testing.T) []panelCall {
 const sellersHere = 700
 
 // sellersLedger fills that ledger.
-func sellersLedger(t *testing.T) *kvtest.Memory {
-	l := sellers(t, inMemory(t, Options{}), "2", "10", crowd(sellersHere)...)
+func sellersLedger(t *testing.T, key string) *kvtest.Memory {
+	s := &kvtest.Memory{}
+	beginWithKey(t, s, key)
+	l := sellers(t, openMemory(t, s, Options{}), "2", "10", crowd(sellersHere)...)
 	sell(t, l, purchase(t, "sold", "acme", "1"))
 	partial := purchase(t, "partial", "acme", "0.5", crowd(2*sellersHere)...)
 	partial.Partial = true
 	sell(t, l, partial)
-	return l.engine.Store.(*kvtest.Memory)
+	return s
 }
 
 // TestPanelCall_CallerLeaves_ReadsLittleMore has the caller leave before each of many records that a call reads. A call that only
 // reads never goes on; one that changes the ledger goes on only to complete a commit under way.
 func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
-	from := sellersLedger(t)
+	signer, _, key := logKey(t, "panel", 1)
+	from := sellersLedger(t, key)
 	// What a transaction reads when it is made again without the request: the counters, and what begins it.
 	const again = 16
 	for _, c := range panelCalls(t) {
 		t.Run(c.name, func(t *testing.T) {
 			run := func(at int64) (err error, after int64, changed bool) {
 				s := &leftStore{Store: from.Copy()}
-				l := openMemory(t, s, Options{})
+				l := openMemory(t, s, Options{Signer: signer})
 				before := stats(t, l).Events
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
@@ -209,4 +213,155 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll refuses calls about many objects, of each of which only the first are
+// listed. What would be possible instead counts all.
+func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
+	_, _, key := logKey(t, "panel", 1)
+	from := sellersLedger(t, key)
+	untold := func(_ context.Context, _ string, objects []string) ([]string, error) {
+		return make([]string, len(objects)), nil
+	}
+	dear := Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "2.5"), All: true}
+	fair := dear
+	fair.Epsilon = eps(t, "1.5")
+	poor := AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "100"), All: true, Truth: sameTruth("yes")}
+	blind := poor
+	blind.Epsilon, blind.AcceptLoss, blind.Truth = eps(t, "0.5"), true, untold
+	blindRaise := order(t, "k", "1.5")
+	blindRaise.Truth = untold
+	for name, call := range map[string]struct {
+		do     func(l *Ledger) (listed []Refusal, unlisted int, sums []RefusalSum, instead *Budget, err error)
+		reason Reason
+		can    uint64 // at the ε of the request
+	}{
+		"quote": {func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
+			q, err := l.Quote(t.Context(), dear)
+			return q.Refused, q.Unlisted, q.Sums, q.Instead, err
+		}, NotOnOffer, 0},
+		"sale": {refusedBy(func(l *Ledger) error {
+			_, err := l.Sell(t.Context(), SellRequest{Key: "k", Order: dear, Truth: untold})
+			return err
+		}), NotOnOffer, 0},
+		"reserve": {refusedBy(func(l *Ledger) error {
+			_, err := l.Reserve(t.Context(), ReserveRequest{Key: "k", Order: dear, For: time.Hour})
+			return err
+		}), NotOnOffer, 0},
+		"raise":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), order(t, "k", "100")); return err }), ChainCeiling, 0},
+		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), ChainCeiling, 0},
+		"quote of an answer": {func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
+			q, err := l.QuoteAnswer(t.Context(), poor)
+			return q.Refused, q.Unlisted, q.Sums, &Budget{Levels: []vocabulary.BudgetLevel{{}}}, err
+		}, ChainCeiling, 0},
+		"sale, without truths": {refusedBy(func(l *Ledger) error {
+			_, err := l.Sell(t.Context(), SellRequest{Key: "k", Order: fair, Truth: untold})
+			return err
+		}), NoTruth, 0},
+		"raise, without truths":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), blindRaise); return err }), NoTruth, 0},
+		"answer, without truths": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), blind); return err }), NoTruth, 0},
+	} {
+		l := openMemory(t, from.Copy(), Options{})
+		listed, unlisted, sums, instead, err := call.do(l)
+		if err != nil || len(listed) != vocabulary.MaxListed || unlisted != sellersHere-vocabulary.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, vocabulary.MaxListed, sellersHere, err)
+			continue
+		}
+		for i, r := range listed {
+			if r.Object != crowd(i + 1)[i] || r.Reason != call.reason {
+				t.Fatalf("%s: refusal %d is %s", name, i, r)
+			}
+		}
+		if len(sums) != 1 || sums[0].Reason != call.reason || sums[0].Count != sellersHere {
+			t.Errorf("%s: the sums are %+v", name, sums)
+		}
+		if top := instead.Levels[len(instead.Levels)-1]; top.Can != call.can {
+			t.Errorf("%s: %d could be had, it says, want %d", name, top.Can, call.can)
+		}
+	}
+}
+
+// refusedBy returns what a call was refused for.
+func refusedBy(call func(l *Ledger) error) func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
+	return func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
+		err := call(l)
+		var r *RefusedError
+		if !errors.As(err, &r) {
+			return nil, 0, nil, nil, err
+		}
+		return r.Refused, r.Unlisted, r.Sums, r.Instead, nil
+	}
+}
+
+// TestQuote_OfAll_KeepsNothingOfEach looks into a quote: neither names nor prices of its objects are kept.
+func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
+	_, _, key := logKey(t, "panel", 1)
+	l := openMemory(t, sellersLedger(t, key), Options{})
+	for _, epsilon := range []string{"1.5", "2.5"} {
+		x, err := l.newTrade(t.Context(), Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, epsilon), All: true})
+		must(t, err)
+		x.quoting, x.counting = true, true
+		must(t, l.engine.View(t.Context(), func(s *state.State) error { return x.convene(s, s.Counters.Events, s.Clock, nil) }))
+		if len(x.names)+len(x.lines) > 0 || len(x.refused.Listed) > vocabulary.MaxListed || x.refused.Count()+int(x.sum.objects) != sellersHere {
+			t.Errorf("at ε=%s it keeps %d names, %d lines and %d refusals of %d", epsilon, len(x.names), len(x.lines), len(x.refused.Listed), x.refused.Count())
+		}
+	}
+}
+
+// TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst counts what is read of a panel of which the third object is refused.
+func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
+	_, _, key := logKey(t, "panel", 1)
+	s := &leftStore{Store: sellersLedger(t, key)}
+	l := openMemory(t, s, Options{})
+	names := crowd(sellersHere)
+	must(t, l.Withdraw(t.Context(), "leave", names[2]))
+	o := Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "1.5"), Objects: names, StopAtRefusal: true}
+	const few = 100
+	for name, call := range map[string]func() (listed []Refusal, unlisted int){
+		"quote": func() ([]Refusal, int) {
+			q, err := l.Quote(t.Context(), o)
+			if must(t, err); q.ID != "" || q.Price != 0 || q.Objects != 0 || q.Draws != 0 || q.Instead != nil || q.Buyer != "bolt" || q.Currency != "EUR" || q.Event == 0 {
+				t.Errorf("a quote that stopped is %+v", q)
+			}
+			return q.Refused, q.Unlisted
+		},
+		"sale": func() ([]Refusal, int) {
+			_, err := l.Sell(t.Context(), SellRequest{Key: "k", Order: o, Truth: sameTruth("yes")})
+			return stopped(t, err)
+		},
+		"reserve": func() ([]Refusal, int) {
+			_, err := l.Reserve(t.Context(), ReserveRequest{Key: "k", Order: o, For: time.Hour})
+			return stopped(t, err)
+		},
+	} {
+		s.reads.Store(0)
+		listed, unlisted := call()
+		if n := s.reads.Load(); n > few || len(listed) != 1 || unlisted != 0 || listed[0].Object != names[2] || listed[0].Reason != Withdrawn {
+			t.Errorf("%s: %d records are read; refused %+v and %d more, want the third object alone", name, n, listed, unlisted)
+		}
+	}
+	// An order that is sold in part goes on, and so does one of which nobody is refused.
+	partial := SellRequest{Key: "partial 2", Order: o, Partial: true, Truth: sameTruth("yes")}
+	if got := sell(t, l, partial); got.Objects != sellersHere-1 || len(got.Refused) != 1 {
+		t.Errorf("sold %d objects, and left out %d", got.Objects, len(got.Refused))
+	}
+	o.Objects = names[3:]
+	q, err := l.Quote(t.Context(), o)
+	if must(t, err); q.Objects != sellersHere-3 || q.ID == "" {
+		t.Errorf("a quote for all is %+v", q)
+	}
+	// It is no part of what a key stands for.
+	partial.StopAtRefusal = false
+	if _, err := l.Sell(t.Context(), partial); err != nil {
+		t.Errorf("the same request is a conflict: %v", err)
+	}
+}
+
+func stopped(t *testing.T, err error) ([]Refusal, int) {
+	t.Helper()
+	var r *RefusedError
+	if !errors.As(err, &r) || r.Instead != nil {
+		t.Fatalf("got the error %v, want a refusal and nothing instead", err)
+	}
+	return r.Refused, r.Unlisted
 }
