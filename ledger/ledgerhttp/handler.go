@@ -282,7 +282,7 @@ func (h *Handler) told(role Role, err error) *problem.Problem {
 	}
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
-		p.Detail, p.Refused, p.Instead = p.Title, bare(p.Refused), nil // the text has what people have spent
+		p.Detail, p.Refused, p.Sums, p.Instead = p.Title, bare(p.Refused), nil, nil // the text has what people have spent
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
 		p.Detail = p.Title // the text may speak of files, and other hosts
