@@ -183,6 +183,7 @@ func (h *Handler) safely(c *call) (err error) {
 		}
 		c.bearer.forget()
 		c.large.leave()
+		c.settle()
 	}()
 	if err := c.read(); err != nil {
 		return err
@@ -190,7 +191,7 @@ func (h *Handler) safely(c *call) (err error) {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	c.request = c.request.WithContext(ctx)
-	result, err := c.route.serve(c)
+	result, err := c.compute()
 	if err != nil {
 		return c.elsewhere(c.bearer.explain(problem.Of(err)))
 	}
@@ -265,7 +266,9 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 	case problem.Unauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
 	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late:
-		out.Header().Set("Retry-After", "1")
+		if out.Header().Get("Retry-After") == "" {
+			out.Header().Set("Retry-After", "1")
+		}
 	}
 	out.problem(p)
 }

@@ -3,6 +3,7 @@ package ledgerhttp
 import (
 	"cmp"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -26,6 +27,11 @@ type Limits struct {
 	Each    int           // streams of one holder at a time: 64, if that is less than half
 	Rate    float64       // requests of one holder each second, in the long run: 1,000; of a person at most one in ten seconds
 	Burst   int           // requests of one holder at once, before the rate counts: 2,000; of a person at most 20
+	// Work is counted in records that are read: a person is two or three, an entry of the log is one. Requests that read at most
+	// 4,096 are counted by Rate alone. An operator reads any number.
+	Records     float64 // records that the large requests of one holder read each second, in the long run: 500,000
+	RecordBurst int     // records at once, before that counts: 4,000,000
+	Panels      int     // large requests that compute at a time, while others wait for their turn: half as many as processors, and at least 2
 }
 
 // small is how large a body is that needs no place of its own.
@@ -37,6 +43,7 @@ func (l Limits) orDefaults() Limits {
 		Write: cmp.Or(l.Write, 30*time.Second), Beat: cmp.Or(l.Beat, 15*time.Second),
 		Running: cmp.Or(l.Running, 256), Large: cmp.Or(l.Large, 4), Copies: cmp.Or(l.Copies, 1), Streams: cmp.Or(l.Streams, 1024), Each: cmp.Or(l.Each, 64),
 		Rate: cmp.Or(l.Rate, 1000), Burst: cmp.Or(l.Burst, 2000),
+		Records: cmp.Or(l.Records, 500_000), RecordBurst: cmp.Or(l.RecordBurst, 4_000_000), Panels: cmp.Or(l.Panels, max(2, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 
@@ -53,6 +60,8 @@ const (
 type gates struct {
 	limits                          Limits
 	running, copies, streams, large *room
+	purses                          *purses
+	turns                           *turns
 	mu                              sync.Mutex
 	rates                           map[Holder]*rate.Limiter
 }
@@ -62,6 +71,7 @@ func (g *gates) init(l Limits) {
 	g.running, g.large = newRoom("requests", l.Running, l.Running), newRoom("large requests", l.Large, l.Large)
 	g.copies, g.streams = newRoom("copies", l.Copies, l.Copies), newRoom("streams", l.Streams, l.Each)
 	g.rates = map[Holder]*rate.Limiter{}
+	g.purses, g.turns = newPurses(l, time.Now), newTurns(l.Panels)
 }
 
 // enter lets a request in if there is room for it, and returns what it calls when it leaves.

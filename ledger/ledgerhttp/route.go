@@ -41,6 +41,7 @@ type call struct {
 	out     *writer
 	bearer  *bearer // of the request's true values, or nil
 	large   *sized  // its body, or nil
+	effort  effort  // what it reads
 }
 
 // told returns the problem of an error as whoever asks is told it.

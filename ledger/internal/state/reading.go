@@ -15,9 +15,10 @@ const CheckEvery = 64
 // every further read fails with the context's error. The zero value, and nil, observe nothing.
 type Reading struct {
 	ctx       context.Context // nil while no request is observed
-	read      int             // how many records were read
-	due       int             // after how many the context is checked next
-	recording int             // how many calls record events, which is never interrupted
+	meter     *work.Meter
+	read      int // how many records were read
+	due       int // after how many the context is checked next
+	recording int // how many calls record events, which is never interrupted
 
 	// Of the innermost scan under way:
 	visit func(key, value []byte) bool // what it passes records to
@@ -26,12 +27,14 @@ type Reading struct {
 }
 
 // Begin observes a request from now on.
-func (r *Reading) Begin(ctx context.Context) { r.ctx, r.read, r.due = ctx, 0, CheckEvery }
+func (r *Reading) Begin(ctx context.Context) {
+	r.ctx, r.meter, r.read, r.due = ctx, work.Of(ctx), 0, CheckEvery
+}
 
 // End ends that, and counts the records that were read.
 func (r *Reading) End() {
-	work.Of(r.ctx).Add(r.read)
-	r.ctx = nil
+	r.meter.Add(r.read)
+	r.ctx, r.meter = nil, nil
 }
 
 // Pause has reads succeed whatever becomes of the context, until [Reading.Resume]. An event that is half applied would be
@@ -57,7 +60,7 @@ func (r *Reading) step() error {
 	if r.read++; r.read < r.due || r.recording > 0 {
 		return nil
 	}
-	if err := r.ctx.Err(); err != nil {
+	if err := cmp.Or(r.ctx.Err(), r.meter.Check(r.read)); err != nil {
 		return err
 	}
 	r.due = r.read + CheckEvery
