@@ -103,7 +103,7 @@ func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*inquiry.Inquiry
 	}
 	x := &inquiry.Inquiry{
 		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
-			return l.refuse(asker{key: key}, q, epsilon, refused, faults)
+			return l.refuse(asker{key: key}, q, epsilon, &refused, faults)
 		}},
 		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
 	}

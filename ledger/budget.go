@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
@@ -50,12 +49,12 @@ func (l *Ledger) Budget(ctx context.Context, r BudgetRequest) (Budget, error) {
 	var out Budget
 	err = l.engine.View(ctx, func(s *state.State) (err error) {
 		var found bool
-		if out, found, err = l.budgets.recall(s, x); err != nil || found {
+		if out, found, err = x.recall(s); err != nil || found {
 			return err
 		}
 		until, err := x.look(ctx, s, &out)
 		if err == nil && x.steady(s) {
-			l.budgets.keep(x.form(), out, until)
+			l.budgets.Keep(x.form(), out, until)
 		}
 		return err
 	})
@@ -209,38 +208,8 @@ func (x *forecast) largest(ctx context.Context, s *state.State, o *outlook.Outlo
 // mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given up.
 const mostLooks = 16
 
-// budgets are the answers that are kept.
-type budgets struct {
-	mu   sync.Mutex
-	kept map[[sha256.Size]byte]keptBudget
-}
-
-// keptBudget is an answer, with the instant at which time changes it.
-type keptBudget struct {
-	budget Budget
-	until  time.Time // or zero
-}
-
-const (
-	mostBudgets = 64   // that are kept
-	mostSince   = 4096 // events that are read before everybody is looked at again
-)
-
-// keep keeps an answer, in place of another if there are many.
-func (b *budgets) keep(key [sha256.Size]byte, out Budget, until time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.kept == nil {
-		b.kept = map[[sha256.Size]byte]keptBudget{}
-	}
-	for other := range b.kept {
-		if len(b.kept) < mostBudgets {
-			break
-		}
-		delete(b.kept, other)
-	}
-	b.kept[key] = keptBudget{out, until}
-}
+// mostSince is how many events are read before everybody is looked at again.
+const mostSince = 4096
 
 // steady tells whether the answer follows from the events and the time alone: no request holds anything in memory, and the clock has
 // not gone back.
@@ -249,13 +218,10 @@ func (x *forecast) steady(s *state.State) bool {
 }
 
 // recall returns an answer that still holds.
-func (b *budgets) recall(s *state.State, x *forecast) (out Budget, found bool, err error) {
+func (x *forecast) recall(s *state.State) (out Budget, found bool, err error) {
 	key, now := x.form(), s.Counters.Events
-	b.mu.Lock()
-	known, found := b.kept[key]
-	b.mu.Unlock()
-	out = known.budget
-	passed := s.Clock.Before(out.At) || !known.until.IsZero() && !s.Clock.Before(known.until)
+	out, until, found := x.ledger.budgets.Get(key)
+	passed := s.Clock.Before(out.At) || !until.IsZero() && !s.Clock.Before(until)
 	if !found || passed || !x.steady(s) || out.Event > now || now-out.Event > mostSince {
 		return out, false, nil
 	}
@@ -269,7 +235,7 @@ func (b *budgets) recall(s *state.State, x *forecast) (out Budget, found bool, e
 		}
 	}
 	out.Event, out.At = now, s.Clock
-	b.keep(key, out, known.until)
+	x.ledger.budgets.Keep(key, out, until)
 	return out, true, nil
 }
 
@@ -286,21 +252,16 @@ func (x *forecast) concerned(s *state.State, c event.Change) (bool, error) {
 	return true, nil
 }
 
-// instead adds to the error of a refused request what its objects could answer: at its ε, and at the largest for all. If that cannot be
-// found out, the error stays as it is.
-func (l *Ledger) instead(ctx context.Context, err error, question *event.Question, buyer string, epsilon privacy.Epsilon, names []string, all bool) error {
+// instead adds to the error of a request that was refused at an ε what its objects could answer: at this ε, and at the largest for all. If
+// that cannot be found out, the error stays as it is.
+func (x *forecast) instead(ctx context.Context, err error, epsilon privacy.Epsilon) error {
 	var refused *RefusedError
-	if err == nil || !errors.As(err, &refused) || question == nil {
+	if err == nil || !errors.As(err, &refused) || x.bid.Question == nil {
 		return err
 	}
-	x := &forecast{ledger: l, bid: terms.Bid{Question: question, Client: buyer}, buying: buyer != "", names: names, all: all, levels: []privacy.Epsilon{epsilon}}
-	for _, r := range refused.Refused {
-		if r.Reason == NoTruth {
-			x.untold = append(x.untold, r.Object)
-		}
-	}
+	x.levels = []privacy.Epsilon{epsilon}
 	var out Budget
-	if l.engine.View(ctx, func(s *state.State) error { return x.lookAround(ctx, s, &out) }) == nil {
+	if x.ledger.engine.View(ctx, func(s *state.State) error { return x.lookAround(ctx, s, &out) }) == nil {
 		refused.Instead = &out
 	}
 	return err

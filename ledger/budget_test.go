@@ -181,11 +181,11 @@ func (b *bazaar) checkKept(r BudgetRequest) {
 	b.Helper()
 	got, err := b.ledger.Budget(b.Context(), r)
 	must(b.T, err)
-	kept := b.ledger.budgets.kept
-	b.ledger.budgets.kept = nil
+	kept := b.ledger.budgets.All
+	b.ledger.budgets.All = nil
 	fresh, err := b.ledger.Budget(b.Context(), r)
 	must(b.T, err)
-	if b.ledger.budgets.kept = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
+	if b.ledger.budgets.All = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
 		b.Errorf("kept of %+v is %+v, and it is %+v", r, got, fresh)
 	}
 }
@@ -447,9 +447,9 @@ func TestABudgetIsKept(t *testing.T) {
 			}
 			_, err := l.Budget(t.Context(), request)
 			must(t, err)
-			for key, one := range l.budgets.kept {
-				one.budget.Objects = 99 // so it is recognized
-				l.budgets.kept[key] = one
+			for key, one := range l.budgets.All {
+				one.Budget.Objects = 99 // so it is recognized
+				l.budgets.All[key] = one
 			}
 			c.then(l)
 			got, err := l.Budget(t.Context(), request)

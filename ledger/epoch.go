@@ -60,7 +60,8 @@ func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object s
 		refusal = rules.CheckEpoch(&x, q)
 	}
 	if refusal != nil {
-		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, batch.RefusalList{Listed: []Refusal{*refusal}}, &rules.TruthFaults{})
+		refused := batch.Refusals(*refusal)
+		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}
 	return &event.EpochBegun{Object: object, Question: q.Number}, nil
 }

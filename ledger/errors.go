@@ -106,7 +106,7 @@ func (e *QuoteError) Error() string {
 			e.Quote.Question, e.Quote.Buyer, e.Quote.Price, e.Quote.Currency, *e.MaxPrice, since)
 	}
 	return fmt.Sprintf("question %q: the order of %q is not what was quoted as %q: it is %d object(s) for %d %s (minor units), %d refused%s",
-		e.Quote.Question, e.Quote.Buyer, e.Expected, e.Quote.Objects, e.Quote.Price, e.Quote.Currency, len(e.Quote.Refused), since)
+		e.Quote.Question, e.Quote.Buyer, e.Expected, e.Quote.Objects, e.Quote.Price, e.Quote.Currency, len(e.Quote.Refused)+e.Quote.Unlisted, since)
 }
 
 // Progress is called now and then during a long request, with the number of objects done and the

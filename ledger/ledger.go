@@ -23,6 +23,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/outlook"
 	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -124,7 +125,7 @@ type Ledger struct {
 	options      Options
 	reservations health.Reservations // that hold
 	takingOver   sync.Mutex
-	budgets      budgets // that were asked for
+	budgets      outlook.Kept // that were asked for
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
 }

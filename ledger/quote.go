@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"hash"
+	"errors"
 	"slices"
 	"time"
 
@@ -13,10 +11,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/quoteid"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/terms"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -28,6 +26,9 @@ type Order struct {
 	Epsilon  privacy.Epsilon // above 0
 	Objects  []string        // the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
 	All      bool            // everyone enrolled in the question by now, who has not withdrawn
+	// StopAtRefusal ends the order at the first object that is refused, unless it is sold in part: nothing is computed about
+	// the others, nor what would be possible instead. It is for buyers who may not see refusals, and no part of what a key stands for.
+	StopAtRefusal bool
 }
 
 // Offer is what a buyer gets and pays.
@@ -55,8 +56,12 @@ type Quote struct {
 	// the same offer, or refused; then [QuoteError] tells whether it was made under other terms.
 	ID string `json:"id"`
 	Offer
-	Refused []Refusal `json:"refused"` // who would not answer, and why
-	Event   uint64    `json:"event"`   // the last one that all this counts; 0 in a [QuoteError]
+	// Refused are the objects that would not answer, and why: the first [vocabulary.MaxListed] of them. With
+	// [Order.StopAtRefusal] it is the first alone, and the quote has neither ID nor price.
+	Refused  []Refusal    `json:"refused"`
+	Unlisted int          `json:"unlisted,omitempty"` // how many more
+	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
+	Event    uint64       `json:"event"`              // the last one that all this counts; 0 in a [QuoteError]
 	// Instead says what the same objects could answer, if somebody is refused: see [RefusedError].
 	Instead *Budget `json:"instead,omitempty"`
 }
@@ -71,24 +76,24 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
-	t.quoting = true
+	t.quoting, t.counting = true, true
 	var q Quote
 	err = l.engine.View(ctx, func(s *state.State) error {
 		t.at = s.Clock
-		if err := t.convene(s, s.Counters.Events, t.at, func(terms.Subject, *line) {}); err != nil {
+		if err := t.convene(s, s.Counters.Events, t.at, nil); err != nil {
 			return err
 		}
 		q = t.quote()
 		q.Event = s.Counters.Events
 		return nil
 	})
-	if err != nil {
-		return Quote{}, err
+	if err != nil || t.refused.Count() == 0 {
+		return q, err
 	}
-	if len(q.Refused) > 0 {
-		refused := batch.RefusalList{Listed: q.Refused}.Error(t.Question)
-		_ = t.instead(ctx, refused)
-		q.Instead = refused.Instead
+	refused := t.refused.Error(t.Question)
+	_ = t.instead(ctx, refused)
+	if q.Instead = refused.Instead; ctx.Err() != nil {
+		return Quote{}, ctx.Err()
 	}
 	return q, nil
 }
@@ -96,10 +101,11 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 // instead adds to the error of a refused order what would have been possible. A reservation cannot be carried out for less.
 func (t *trade) instead(ctx context.Context, err error) error {
 	err = callback.Tell(err)
-	if t.Reserved != 0 {
+	if t.Reserved != 0 || t.order.StopAtRefusal {
 		return err
 	}
-	return t.ledger.instead(ctx, err, t.Question, t.order.Buyer, t.order.Epsilon, t.names, t.order.All)
+	x := &forecast{ledger: t.ledger, bid: terms.Bid{Question: t.Question, Client: t.order.Buyer}, buying: true, names: t.names, all: t.order.All, untold: t.refused.Untold}
+	return x.instead(ctx, err, t.order.Epsilon)
 }
 
 // trade is an order being looked at, for a quote, a reservation or a sale.
@@ -108,18 +114,37 @@ type trade struct {
 	ledger  *Ledger
 	order   Order
 	key     string   // of the request; "" for a quote
-	names   []string // the objects asked for, in order
+	names   []string // the objects asked for, in order; of all, those that were read and are kept
 	at      time.Time
-	lines   []line
-	refused []Refusal
+	lines   []line            // of those who answer; none of an order that is refused, or only counted
+	sum     sums              // of the same
+	refused batch.RefusalList // the others
 	faults  rules.TruthFaults // of those refused, if truths were asked for
 	// promised are, of a reservation that is carried out, the policies by whose prices the names were reserved, by number.
 	promised  []uint32
 	reserving bool // it becomes a reservation
+	leaves    bool // those refused are left out; else a single one refuses all
+	counting  bool // nothing but sums is wanted
 	quoting   bool // the ID of the quote is wanted, so:
-	people    hash.Hash
-	under     hash.Hash // people, with the policies that they are under
+	people    *quoteid.People
+	offer     *quoteid.Offer
 }
+
+// sums are of what is sold.
+type sums struct {
+	objects, price uint64 // the price is at most MaxPanel times the largest price there is, 10¹²
+	tally          event.SaleTally
+}
+
+// add counts a line.
+func (n *sums) add(one *line) {
+	n.objects++
+	n.price += one.price
+	n.tally.Add(one.method, one.upgrade)
+}
+
+// errDecided ends the reading of an order of which the first refusal is known, and nothing else is wanted.
+var errDecided = errors.New("refused")
 
 // line is one object of a trade. It is small, for there may be many: whoever needs more of the object reads it again.
 type line struct {
@@ -167,24 +192,26 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 		return err
 	}
 	most := mostWork / t.Question.Work()
-	count := 0
+	count, behind := 0, ""
 	for last := false; !last && count <= MaxPanel; {
-		behind := ""
-		if count > 0 {
-			behind = t.names[count-1]
-		}
 		some, end, err := p.After(s, behind, state.PartSize)
 		if err != nil {
 			return err
 		}
-		if p.All {
+		if p.All && t.keeps() {
 			t.names = append(roomFor(t.names[:count], len(some)), some...)
 		}
 		if last = end; count+len(some) <= most {
 			err = t.assessPart(s, count, some, at, taken)
 		}
+		if errors.Is(err, errDecided) {
+			return nil
+		}
 		if count += len(some); err != nil {
 			return err
+		}
+		if len(some) > 0 {
+			behind = some[len(some)-1]
 		}
 	}
 	if err := batch.CheckPanel(t.Question, count); err != nil {
@@ -198,34 +225,90 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 
 // anew begins to look at the objects.
 func (t *trade) anew(s *state.State) (err error) {
-	t.lines, t.refused = make([]line, 0, len(t.names)), nil
+	t.lines, t.sum, t.refused = nil, sums{}, batch.NewRefusals(t.leaves)
 	if t.quoting {
-		t.people, t.under = sha256.New(), sha256.New()
+		t.people, t.offer = quoteid.NewPeople(), t.newOffer()
 	}
 	t.Buyer, _, err = s.BuyerNumber(t.order.Buyer)
 	return err
 }
 
-// assessPart says what the trade means for the objects that stand at a place among the names. Each that is not refused is
+func (t *trade) newOffer() *quoteid.Offer {
+	return quoteid.NewOffer(t.ledger.prover.About.ID, t.order.Buyer, t.Question.Number, t.order.Epsilon)
+}
+
+// keeps tells whether the lines are needed: not for a quote, nor once a whole order is refused.
+func (t *trade) keeps() bool { return !t.counting && (t.leaves || t.refused.Count() == 0) }
+
+// assessPart says what the trade means for the objects that stand at a place among the names. Each whose line is kept is
 // passed to taken, with the line that it gets.
 func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x terms.Subject, one *line)) error {
-	t.lines = roomFor(t.lines, len(names))
+	if t.keeps() {
+		t.lines = roomFor(t.lines, max(len(names), len(t.names)-len(t.lines)))
+	}
 	for i, name := range names {
 		one, x, refusal, err := t.look(s, from+i, name, at)
 		if t.quoting {
-			t.notePerson(name, &x)
+			t.people.Add(name, x.Chain.Policy)
 		}
 		switch {
 		case err != nil:
 			return err
 		case refusal != nil:
-			t.refused = append(t.refused, *refusal)
+			if err := t.leaveOut(refusal); err != nil {
+				return err
+			}
 		default:
-			taken(x, &one)
-			t.lines = append(t.lines, one)
+			if t.keeps() {
+				taken(x, &one)
+				t.lines = append(t.lines, one)
+			}
+			t.count(name, &one)
 		}
 	}
 	return nil
+}
+
+// leaveOut notes a refusal, and returns errDecided if that is all that is wanted.
+func (t *trade) leaveOut(r *Refusal) error {
+	t.refused.Add(*r)
+	if t.quoting {
+		t.offer.Refuses(r.Object, r.Reason)
+	}
+	if t.leaves {
+		return nil
+	}
+	if t.lines = nil; t.order.StopAtRefusal {
+		return errDecided
+	}
+	return nil
+}
+
+// count counts the line of an object.
+func (t *trade) count(name string, one *line) {
+	if t.sum.add(one); t.quoting {
+		t.offer.Sells(name, one.price)
+	}
+}
+
+// recount counts the lines again, after some of them were refused.
+func (t *trade) recount() {
+	t.refused.Sort()
+	if t.sum = (sums{}); t.quoting {
+		t.offer = t.newOffer()
+	}
+	left := t.refused.Listed
+	refuseBefore := func(name string) {
+		for ; t.quoting && len(left) > 0 && (name == "" || left[0].Object < name); left = left[1:] {
+			t.offer.Refuses(left[0].Object, left[0].Reason)
+		}
+	}
+	for i := range t.lines {
+		name := t.names[t.lines[i].at]
+		refuseBefore(name)
+		t.count(name, &t.lines[i])
+	}
+	refuseBefore("")
 }
 
 // roomFor makes room for more items of a list that may get many.
@@ -234,15 +317,6 @@ func roomFor[T any](list []T, more int) []T {
 		list = slices.Grow(list, max(more, len(list)))
 	}
 	return list
-}
-
-// notePerson adds an object to those that the ID of a quote stands for.
-func (t *trade) notePerson(name string, x *terms.Subject) {
-	e := wire.Encoder{Buf: make([]byte, 0, 64)}
-	e.Text(name)
-	_, _ = t.people.Write(e.Buf) // it never fails
-	e.Uvarint(uint64(x.Chain.Policy))
-	_, _ = t.under.Write(e.Buf)
 }
 
 // look says what the trade means for one object, which stands at a place among the names, and at what price.
@@ -286,39 +360,18 @@ func (t *trade) asking(x *terms.Subject, at time.Time) rules.Asking {
 	return rules.Asking{Question: t.Question, Epsilon: t.order.Epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), Sale: t.Reserved, Reserving: t.reserving}
 }
 
-// total returns the price of all lines.
-func (t *trade) total() (sum uint64) {
-	for _, one := range t.lines {
-		sum += one.price // at most MaxPanel times the largest price there is, 10¹²
-	}
-	return sum
-}
-
-// tally counts the lines by how their responses come about.
-func (t *trade) tally() (n event.SaleTally) {
-	for _, one := range t.lines {
-		switch one.method {
-		case event.MethodRaise:
-			n.Draws++
-		case event.MethodResale:
-			n.Resales++
-		case event.MethodDegrade:
-			n.Degradations++
-		case event.MethodInsert:
-			n.Insertions++
-		}
-		if one.upgrade {
-			n.Upgrades++
-		}
-	}
-	return n
-}
-
+// quote puts the trade in words, which is not to be sold if it stopped at a refusal.
 func (t *trade) quote() Quote {
-	about := event.Deal{Epsilon: t.order.Epsilon, Price: t.total(), Objects: uint64(len(t.lines))}
-	o := t.ledger.offer(about, t.tally())
-	o.Buyer, o.Question = t.order.Buyer, t.order.Question
-	return Quote{ID: t.id(), Offer: o, Refused: slices.Clone(t.refused)}
+	about := event.Deal{Epsilon: t.order.Epsilon, Price: t.sum.price, Objects: t.sum.objects}
+	refused := t.refused.Error(t.Question)
+	q := Quote{Offer: t.ledger.offer(about, t.sum.tally), Refused: refused.Refused, Unlisted: refused.Unlisted, Sums: refused.Sums}
+	if t.order.StopAtRefusal && t.refused.Count() > 0 && !t.leaves {
+		q.Offer = t.ledger.offer(event.Deal{Epsilon: t.order.Epsilon}, event.SaleTally{})
+	} else {
+		q.ID = t.offer.ID(t.people)
+	}
+	q.Buyer, q.Question = t.order.Buyer, t.order.Question
+	return q
 }
 
 // offer puts a deal in words, without its names.
@@ -329,55 +382,11 @@ func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 	}
 }
 
-// id is the identity of a quote: of what the buyer would get and pay, of whom, and under which policies.
-func (t *trade) id() string {
-	sum := sha256.New()
-	e := wire.NewDigest("quote")
-	more := func() {
-		sum.Write(e.Buf)
-		e.Buf = e.Buf[:0]
-	}
-	e.Raw(t.ledger.prover.About.ID[:])
-	e.Text(t.order.Buyer)
-	e.U32(t.Question.Number)
-	e.Epsilon(t.order.Epsilon)
-	e.Uvarint(uint64(len(t.lines)))
-	for _, one := range t.lines {
-		e.Text(t.names[one.at])
-		e.Uvarint(one.price)
-		more()
-	}
-	for _, refusal := range t.refused {
-		e.Text(refusal.Object)
-		e.Text(string(refusal.Reason))
-		more()
-	}
-	more()
-	return hex.EncodeToString(slices.Concat(sum.Sum(nil)[:offerBytes], t.people.Sum(nil)[:peopleBytes], t.under.Sum(nil)[:termsBytes]))
-}
-
-// The parts of the ID of a quote, in bytes: what is offered, of whom, and under which policies. A part is a hash.
-const (
-	offerBytes  = 16
-	peopleBytes = 4
-	termsBytes  = 8
-)
-
-// offerOf is the part of the ID of a quote that says what is offered.
-func offerOf(id string) string { return id[:min(len(id), 2*offerBytes)] }
-
-// underOtherTerms tells whether one quote is about the same people as another, under other policies.
-func underOtherTerms(id, other string) bool {
-	const people, all = 2 * offerBytes, 2 * (offerBytes + peopleBytes + termsBytes)
-	const terms = people + 2*peopleBytes
-	return len(id) == all && len(other) == all && id[people:terms] == other[people:terms] && id[terms:] != other[terms:]
-}
-
 // untold returns those refused because the host has no truth of them.
-func (t *trade) untold() (missing []Refusal) {
-	for _, refusal := range t.refused {
+func (t *trade) untold() (missing batch.RefusalList) {
+	for _, refusal := range t.refused.Listed {
 		if refusal.Reason == NoTruth {
-			missing = append(missing, refusal)
+			missing.Add(refusal)
 		}
 	}
 	return missing
@@ -412,11 +421,11 @@ func (m limits) check() error {
 
 // accept returns why a trade is not one the buyer agrees to, or nil.
 func (t *trade) accept(m limits) error {
-	if len(t.refused) > 0 && !m.partial || len(t.lines) == 0 {
-		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: t.refused}, &t.faults)
+	if t.refused.Count() > 0 && !m.partial || t.sum.objects == 0 {
+		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, &t.refused, &t.faults)
 	}
-	if untold := t.untold(); m.quoteID != "" && len(untold) > 0 {
-		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, batch.RefusalList{Listed: untold}, &t.faults) // another quote would not help
+	if untold := t.untold(); m.quoteID != "" && untold.Count() > 0 {
+		return t.ledger.refuse(t.asker(), t.Question, t.order.Epsilon, &untold, &t.faults) // another quote would not help
 	}
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil
@@ -424,9 +433,9 @@ func (t *trade) accept(m limits) error {
 	q := t.quote()
 	switch {
 	case m.maxPrice != nil && *m.maxPrice < q.Price:
-		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: underOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
-	case m.quoteID != "" && offerOf(m.quoteID) != offerOf(q.ID):
-		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: underOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: quoteid.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
+	case m.quoteID != "" && !quoteid.SameOffer(m.quoteID, q.ID):
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: quoteid.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
 	}
 	return nil
 }

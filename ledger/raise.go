@@ -99,6 +99,7 @@ type raise struct {
 	looked   *prechecked // what the snapshot in which the request was looked up says of its objects, if they are few
 	truths   rules.Told
 	faults   rules.TruthFaults
+	untold   []string        // who was refused for want of a true value
 	prompt   bool            // it is decided without a look before; whoever is refused is looked at again, outside of the transaction
 	rest     string          // the first object whose truth was not kept, or ""
 	given    state.Level     // the response that the last object got or had
@@ -247,7 +248,7 @@ func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
 		}
 	}
 	if len(p.Refused) > 0 && !x.request.Partial {
-		return p, x.refuse(batch.RefusalList{Listed: p.Refused})
+		return p, x.refuse(batch.Refusals(p.Refused...))
 	}
 	p.Again = x.again(p.Counts)
 	return p, nil
@@ -294,22 +295,24 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 }
 
 func (x *raise) refuse(refused batch.RefusalList) error {
-	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, refused, &x.faults)
+	x.untold = refused.Untold
+	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, &refused, &x.faults)
 }
 
 // instead adds to the error of a refused raise what would have been possible.
 func (x *raise) instead(ctx context.Context, err error) error {
-	return x.ledger.instead(ctx, callback.Tell(err), x.question, "", x.request.Epsilon, x.panel.Names, x.panel.All)
+	f := &forecast{ledger: x.ledger, bid: terms.Bid{Question: x.question}, names: x.panel.Names, all: x.panel.All, untold: x.untold}
+	return f.instead(ctx, callback.Tell(err), x.request.Epsilon)
 }
 
 // asker is who asks: the key of the request, and the buyer, if one orders. Both are "" for a quote by nobody.
 type asker struct{ key, buyer string }
 
 // refuse returns the error that a request is refused. The host's log and observer get it when the request ends, from [callback.Tell].
-func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
+func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused *batch.RefusalList, faults *rules.TruthFaults) error {
 	refusal := refused.Error(q)
 	refusal.TruthChanged, refusal.TruthInvalid = faults.Among(refusal.Refused)
-	objects, first, reasons := len(refused.Listed)+refused.Unlisted, refused.Listed[0].String(), refused.ByReason()
+	objects, first, reasons := refused.Count(), refused.Listed[0].String(), refused.ByReason()
 	return callback.ToTell(refusal, func() {
 		l.engine.Log.Now(func(log *zerolog.Logger) {
 			line := log.Info().Str("key", by.key)

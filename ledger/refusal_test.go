@@ -147,8 +147,8 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0001F600", 62)
 	}
 	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
-	if n := len(refusals(t, err)); n != len(strangers) {
-		t.Errorf("%d refusals listed, want %d", n, len(strangers))
+	if n := len(refusals(t, err)); n != vocabulary.MaxListed {
+		t.Errorf("%d refusals listed, want %d", n, vocabulary.MaxListed)
 	}
 	if n := len(err.Error()); n > 4096 {
 		t.Errorf("the text has %d bytes", n)
@@ -237,8 +237,8 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	r := order(t, "k", "0.5", append(strangers, "ann")...)
 	_, err := l.Raise(t.Context(), r)
 	var refused *RefusedError
-	if !errors.As(err, &refused) || len(refused.Refused) != MaxPanel || refused.Unlisted != more {
-		t.Fatalf("%.300v; want %d refusals listed, and %d more", err, MaxPanel, more)
+	if !errors.As(err, &refused) || len(refused.Refused) != vocabulary.MaxListed || refused.Unlisted != len(strangers)-vocabulary.MaxListed {
+		t.Fatalf("%.300v; want %d refusals listed of %d", err, vocabulary.MaxListed, len(strangers))
 	}
 	if want := fmt.Sprintf("refused for %d objects: object", MaxPanel+more); !strings.Contains(err.Error(), want) {
 		t.Errorf("%.300q does not say %q", err, want)

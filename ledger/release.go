@@ -145,7 +145,7 @@ func (x *raiseOfOne) lookUp(s *state.State) error {
 	var o terms.Subject
 	v, refusal, err := x.assess(s, x.name[0], x.at, &o)
 	if err == nil && refusal != nil {
-		err = x.refuse(batch.RefusalList{Listed: []Refusal{*refusal}})
+		err = x.refuse(batch.Refusals(*refusal))
 	}
 	x.verdict, x.bond[0] = v, o.Chain.Bond()
 	return err
@@ -166,7 +166,7 @@ func (x *raiseOfOne) askTruth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.refuse(batch.RefusalList{Listed: refused})
+	return x.refuse(batch.Refusals(refused...))
 }
 
 // decide records the response, if there is none, and returns the change that settles the release.
@@ -190,7 +190,7 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	case refusal != nil && x.prompt:
 		return nil, batch.ErrOvertaken // who is refused is told outside: others wait for this
 	case refusal != nil:
-		return nil, x.refuse(batch.RefusalList{Listed: []Refusal{*refusal}})
+		return nil, x.refuse(batch.Refusals(*refusal))
 	}
 	x.end.Again = x.again(x.end.Counts)
 	x.changes[0] = &x.end

@@ -72,6 +72,12 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 		request.Field("Until").U64(uint64(r.Until.UnixNano()))
 	}
 	x.id, x.reserving = request.Finish(), true
+	if x.order.All || len(x.names) > state.PartSize {
+		// Nobody else waits while a refusal is found out outside of the transaction.
+		if _, err := x.precheck(ctx); err != nil {
+			return Reservation{}, x.instead(ctx, err)
+		}
+	}
 	var number uint64
 	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
 		st, err := batch.StandingOf(s, x.key, x.id)
@@ -119,7 +125,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price, Policy: under[i]})
 	}
 	end.Sale = d.Sale
-	return batch.Settling(changes, x.Question.Number, x.refused, end), d.Sale, nil
+	return batch.Settling(changes, x.Question.Number, x.refused.Listed, end), d.Sale, nil
 }
 
 // Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept for good.
@@ -195,7 +201,7 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 		return Sale{}, errs.Invalid("no reservation is given")
 	}
 	x := &selling{
-		trade:  &trade{ledger: l, key: r.Key, Bid: terms.Bid{Reserved: r.Reservation}},
+		trade:  &trade{ledger: l, key: r.Key, leaves: r.Partial, Bid: terms.Bid{Reserved: r.Reservation}},
 		limits: limits{partial: r.Partial}, truth: r.Truth, id: event.CaptureRequest(r.Reservation, r.Partial), progress: r.Progress,
 	}
 	return x.run(ctx)
@@ -215,7 +221,7 @@ func (x *selling) recall(s *state.State) error {
 		return err
 	}
 	x.Client, x.Epsilon, x.Granted, x.names, x.promised = x.order.Buyer, r.Epsilon, r.Granted, nil, nil
-	var gone []Refusal
+	var gone batch.RefusalList
 	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
 		ev, err := s.Event(n)
 		if err != nil {
@@ -226,13 +232,13 @@ func (x *selling) recall(s *state.State) error {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
 		if ev.Erased != nil {
-			gone = append(gone, Refusal{Reason: Withdrawn, Asked: r.Epsilon, Remedy: vocabulary.RemedyNothing}) // it was forgotten, its name too
+			gone.Add(Refusal{Reason: Withdrawn, Asked: r.Epsilon, Remedy: vocabulary.RemedyNothing}) // it was forgotten, its name too
 			continue
 		}
 		x.names, x.promised = append(x.names, c.Object), append(x.promised, c.Policy)
 	}
-	if len(gone) > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, batch.RefusalList{Listed: gone}, &x.faults)
+	if gone.Count() > 0 && (!x.partial || len(x.names) == 0) {
+		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, &gone, &x.faults)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (l *Ledger) newSelling(ctx context.Context, operation, key string, o Order,
 	}
 	f := t.form(operation)
 	m.add(f)
-	t.key, t.quoting = key, m.quoteID != "" || m.maxPrice != nil
+	t.key, t.leaves, t.quoting = key, m.partial, m.quoteID != "" || m.maxPrice != nil
 	return &selling{trade: t, limits: m}, f, nil
 }
 
@@ -222,8 +222,8 @@ func (x *selling) ask(ctx context.Context) error {
 
 // dropUntold refuses the lines that need a truth the host does not have.
 func (x *selling) dropUntold(s *state.State) error {
-	kept := x.lines[:0]
-	for _, one := range x.lines {
+	lines, kept := x.lines, x.lines[:0]
+	for _, one := range lines {
 		truth, asked := x.truths.Of(x.names[one.at])
 		if one.verdict == event.Drawn && !asked {
 			return batch.ErrOvertaken
@@ -233,13 +233,14 @@ func (x *selling) dropUntold(s *state.State) error {
 			if err != nil {
 				return err
 			}
-			x.refused = append(x.refused, *refusal)
+			x.refused.Add(*refusal)
 			continue
 		}
 		kept = append(kept, one)
 	}
-	x.lines = kept
-	x.refused = event.SortRefusals(x.refused)
+	if x.lines = kept; len(kept) < len(lines) {
+		x.recount()
+	}
 	return nil
 }
 
@@ -274,7 +275,7 @@ func (x *selling) decide(ctx context.Context, s *state.State) error {
 	if err := x.accept(x.limits); err != nil {
 		return err
 	}
-	if x.total() > math.MaxInt64-s.Counters.Revenue {
+	if x.sum.price > math.MaxInt64-s.Counters.Revenue {
 		return errs.Invalid("the revenue would be more than can be counted")
 	}
 	return halted
@@ -290,11 +291,14 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 	err = x.eachPart(func(from int, names []string) error {
 		defer x.tell(false, from+len(names))
 		return x.assessPart(s, from, names, at, func(o terms.Subject, one *line) {
-			if halted == nil && (x.partial || len(x.refused) == 0) {
+			if halted == nil {
 				halted = x.respond(ctx, s, o, one)
 			}
 		})
 	})
+	if errors.Is(err, errDecided) {
+		err = nil
+	}
 	return halted, err
 }
 
@@ -347,13 +351,13 @@ func (x *selling) record(s *state.State) error {
 	if err := x.recordBound(s); err != nil { // before the sale, which its objects follow
 		return err
 	}
-	if _, _, err := fold.Record(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.tally()}}); err != nil {
+	if _, _, err := fold.Record(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.sum.tally}}); err != nil {
 		return err
 	}
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := fold.Record(s, batch.Settling(nil, x.Question.Number, x.refused, end))
+	_, _, err := fold.Record(s, batch.Settling(nil, x.Question.Number, x.refused.Listed, end))
 	return err
 }
 
@@ -406,7 +410,7 @@ func (x *selling) settle(s *state.State) *event.Settled {
 // begin returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is
 // about under the next number.
 func (t *trade) begin(s *state.State) ([]event.Change, event.Deal) {
-	d := event.Deal{Sale: s.Counters.Sales + 1, Buyer: t.Buyer, Question: t.Question.Number, Epsilon: t.order.Epsilon, Objects: uint64(len(t.lines)), Price: t.total(), Refused: uint64(len(t.refused))}
+	d := event.Deal{Sale: s.Counters.Sales + 1, Buyer: t.Buyer, Question: t.Question.Number, Epsilon: t.order.Epsilon, Objects: t.sum.objects, Price: t.sum.price, Refused: uint64(t.refused.Count())}
 	if t.Buyer != 0 {
 		return nil, d
 	}

@@ -90,7 +90,7 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 // office carries out the requests about who takes part, and on which terms.
 func (l *Ledger) office() roster.Office {
 	return roster.Office{Engine: &l.engine, Rules: &l.rules, Refuse: func(key string, q *event.Question, refused batch.RefusalList) error {
-		return l.refuse(asker{key: key}, q, privacy.Epsilon{}, refused, &rules.TruthFaults{})
+		return l.refuse(asker{key: key}, q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}}
 }
 

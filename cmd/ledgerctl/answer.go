@@ -150,7 +150,7 @@ func (a *app) quoteAnswer(ctx context.Context, f *answerFlags, r ledger.AnswerRe
 		quote, err := l.QuoteAnswer(ctx, r)
 		out.Objects, out.Charge, out.Anew, out.Held = quote.Objects, quote.Charge, quote.Anew, quote.Held
 		out.Displaced, out.currency = append([]ledger.Displaced{}, quote.Displaced...), l.About().Currency
-		out.Refused, out.Sums = append([]ledger.Refusal{}, quote.Refused...), vocabulary.SumRefusals(quote.Refused)
+		out.Refused, out.Unlisted, out.Sums = append([]ledger.Refusal{}, quote.Refused...), quote.Unlisted, quote.Sums
 		if quote.NotRaised != nil {
 			out.NotRaised = quote.NotRaised.Error()
 		}
@@ -173,8 +173,9 @@ type answerQuoteResult struct {
 	Held      privacy.Epsilon     `json:"held"`                 // the highest ε at which it is answered, or 0
 	NotRaised string              `json:"not_raised,omitempty"` // why that answer is not raised
 	Displaced []ledger.Displaced  `json:"displaced"`            // what would be lost of what is on offer
-	Refused   []ledger.Refusal    `json:"refused"`
-	Sums      []ledger.RefusalSum `json:"sums,omitempty"` // of the refused, by reason
+	Refused   []ledger.Refusal    `json:"refused"`              // the first of them
+	Unlisted  int                 `json:"unlisted,omitempty"`   // refused, too
+	Sums      []ledger.RefusalSum `json:"sums,omitempty"`       // of the refused, by reason
 
 	partial, accepted bool
 	currency          string
@@ -184,9 +185,9 @@ func (r answerQuoteResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "question\t%s\nquery\t%s\nε\t%s\n", r.Question, r.Query, r.Epsilon)
 	fmt.Fprintf(w, "people in the panel\t%d\nanswered already\t%s\nwould be charged to each\t%s\n", r.Objects, r.held(), r.charge())
 	fmt.Fprintf(w, "ε on offer that would be lost\t%d%s\n", len(r.Displaced), r.loss())
-	fmt.Fprintf(w, "would be refused\t%d%s\n", len(r.Refused), r.consequence())
+	fmt.Fprintf(w, "would be refused\t%d%s\n", len(r.Refused)+r.Unlisted, r.consequence())
 	tableDisplaced(w, r.Displaced, r.currency)
-	tableRefusals(w, r.Refused)
+	tableRefused(w, r.Refused, r.Unlisted, r.Sums)
 }
 
 // loss says what becomes of the answer if something would be lost.

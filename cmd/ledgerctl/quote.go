@@ -99,9 +99,9 @@ type quoteResult struct {
 
 func (r quoteResult) Table(w io.Writer) {
 	tableOffer(w, r.Offer)
-	fmt.Fprintf(w, "refused\t%d\nskipped, without a value\t%d\nquote\t%s\n", len(r.Refused), r.Skipped, r.ID)
+	fmt.Fprintf(w, "refused\t%d\nskipped, without a value\t%d\nquote\t%s\n", len(r.Refused)+r.Unlisted, r.Skipped, r.ID)
 	tableInstead(w, r.Instead, r.Currency)
-	tableRefusals(w, r.Refused)
+	tableRefused(w, r.Refused, r.Unlisted, r.Sums)
 }
 
 // tableInstead writes what would be possible where somebody is refused.

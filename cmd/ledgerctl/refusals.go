@@ -53,20 +53,29 @@ func tableSums(w io.Writer, sums []ledger.RefusalSum) {
 	}
 }
 
-// tableRefusals writes the first refusals, if there are any.
+// tableRefusals writes the first refusals, if there are any. All are listed.
 func tableRefusals(w io.Writer, refused []ledger.Refusal) {
+	tableRefused(w, refused, 0, vocabulary.SumRefusals(refused))
+}
+
+// tableRefused writes the first refusals, if there are any, of which some are listed; the sums are those of all.
+func tableRefused(w io.Writer, refused []ledger.Refusal, unlisted int, sums []ledger.RefusalSum) {
 	if len(refused) == 0 {
 		return
 	}
 	if len(refused) > fewRefusals {
-		tableSums(w, vocabulary.SumRefusals(refused))
+		tableSums(w, sums)
 	}
+	shown := refused[:min(len(refused), mostRefusals)]
 	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST")
-	for i, r := range refused {
-		if i == mostRefusals {
-			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-mostRefusals)
-			return
-		}
+	for _, r := range shown {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Remedy, r.Largest)
+	}
+	switch more := len(refused) + unlisted - len(shown); {
+	case more == 0:
+	case unlisted == 0:
+		fmt.Fprintf(w, "… and %d more; --json lists them\n", more)
+	default:
+		fmt.Fprintf(w, "… and %d more; --json lists the first %d\n", more, len(refused))
 	}
 }

@@ -186,7 +186,7 @@ func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledge
 	var out api.AnswerQuote
 	err := c.post(ctx, "/v1/answers/quotes", inquiry(r), &out)
 	q := ledger.AnswerQuote{
-		Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Displaced: listed(out.Displaced), Refused: listed(out.Refused), Event: out.Event,
+		Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Displaced: listed(out.Displaced), Refused: listed(out.Refused), Unlisted: out.Unlisted, Sums: out.Sums, Event: out.Event,
 	}
 	if out.NotRaised != nil {
 		q.NotRaised = out.NotRaised

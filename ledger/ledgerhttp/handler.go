@@ -209,6 +209,7 @@ func (h *Handler) safely(c *call) (err error) {
 		c.bearer.forget()
 		c.forgetBody()
 		c.leave()
+		c.settle()
 	}()
 	if err := h.gates.pace(c.holder); err != nil {
 		return err
@@ -235,7 +236,7 @@ func (c *call) run() error {
 	if err := c.asOf(); err != nil {
 		return err
 	}
-	result, err := c.route.serve(c)
+	result, err := c.compute()
 	if err != nil {
 		return c.elsewhere(c.bearer.explain(problem.Of(err)))
 	}
@@ -346,7 +347,9 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 	case problem.Unauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
 	case problem.TooMany, problem.Busy, problem.Stopped, problem.Closed, problem.Late, problem.Behind:
-		out.Header().Set("Retry-After", "1")
+		if out.Header().Get("Retry-After") == "" {
+			out.Header().Set("Retry-After", "1")
+		}
 	}
 	out.problem(p)
 }
@@ -363,7 +366,7 @@ func (h *Handler) told(role Role, err error) *problem.Problem {
 	}
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
-		p.Detail, p.Refused, p.Instead = p.Title, bare(p.Refused), nil // the text has what people have spent
+		p.Detail, p.Refused, p.Sums, p.Instead = p.Title, bare(p.Refused), nil, nil // the text has what people have spent
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
 		p.Detail = p.Title // the text may speak of files, and other hosts

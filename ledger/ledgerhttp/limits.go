@@ -3,6 +3,7 @@ package ledgerhttp
 import (
 	"cmp"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -31,6 +32,13 @@ type Limits struct {
 	Each    int           // streams of one principal at a time: 64, if that is less than half
 	Rate    float64       // requests of one principal each second, in the long run: 1,000; of a person at most one in ten seconds
 	Burst   int           // requests of one principal at once, before the rate counts: 2,000; of a person at most 20
+	// Work is counted in records that are read: a person is two or three, an entry of the log is one.
+	// Requests that read at most 4,096 are counted by Rate alone. An operator reads any number.
+	Records     float64 // records that the large requests of one principal read each second, in the long run: 500,000
+	RecordBurst int     // records at once, before that counts: 4,000,000
+	// Panels is how many large requests compute at a time, while others wait for their turn: half as
+	// many as processors, and at least 2.
+	Panels int
 }
 
 func (l Limits) orDefaults() Limits {
@@ -40,6 +48,7 @@ func (l Limits) orDefaults() Limits {
 		Time: cmp.Or(l.Time, 10*time.Minute), Beat: cmp.Or(l.Beat, 15*time.Second),
 		Running: cmp.Or(l.Running, 256), Copies: cmp.Or(l.Copies, 1), Streams: cmp.Or(l.Streams, 1024), Each: cmp.Or(l.Each, 64),
 		Rate: cmp.Or(l.Rate, 1000), Burst: cmp.Or(l.Burst, 2000),
+		Records: cmp.Or(l.Records, 500_000), RecordBurst: cmp.Or(l.RecordBurst, 4_000_000), Panels: cmp.Or(l.Panels, max(2, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 
@@ -68,6 +77,8 @@ const arrivals = 4
 type gates struct {
 	limits                                     Limits
 	arriving, running, copies, streams, memory *room
+	purses                                     *purses
+	turns                                      *turns
 	mu                                         sync.Mutex
 	rates                                      map[principal]*rate.Limiter
 }
@@ -79,6 +90,7 @@ func (g *gates) init(l Limits) {
 	g.copies, g.streams = newRoom("copies", l.Copies, l.Copies), newRoom("streams", l.Streams, l.Each)
 	g.memory = newRoom("bytes of requests and answers", int(l.Memory), int(l.Memory))
 	g.rates = map[principal]*rate.Limiter{}
+	g.purses, g.turns = newPurses(l, time.Now), newTurns(l.Panels)
 }
 
 // pace refuses a request that comes too soon after others of its principal.

@@ -44,6 +44,7 @@ type call struct {
 	bearer  *bearer // of the request's true values, or nil
 	memory  *hold   // of its body, or nil
 	leave   func()  // gives its place back
+	effort  effort  // what it reads
 }
 
 // told returns the problem of an error as whoever asks is told it.

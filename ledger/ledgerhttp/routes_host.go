@@ -150,7 +150,7 @@ func answer(c *call, in api.Inquiry) (api.Answered, error) {
 func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {
 	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
 	out := api.AnswerQuote{
-		Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Displaced: orNone(q.Displaced), Refused: orNone(q.Refused), Event: q.Event,
+		Objects: q.Objects, Charge: q.Charge, Held: q.Held, Anew: q.Anew, Displaced: orNone(q.Displaced), Refused: orNone(q.Refused), Unlisted: q.Unlisted, Sums: q.Sums, Event: q.Event,
 	}
 	if q.NotRaised != nil {
 		out.NotRaised = c.told(q.NotRaised)

@@ -15,11 +15,14 @@ func quote(c *call, in api.Order) (ledger.Quote, error) {
 	if err := c.own(in.Buyer); err != nil {
 		return ledger.Quote{}, err
 	}
-	q, err := c.ledger().Quote(c.ctx(), in.Ledger())
+	order := in.Ledger()
+	// A buyer is told no more than that the order is refused, and whom it stopped at: nothing else is computed.
+	order.StopAtRefusal = order.StopAtRefusal || c.holder.Role == Buyer
+	q, err := c.ledger().Quote(c.ctx(), order)
 	q.Refused, q.Instead = c.refused(q.Refused), c.instead(q.Instead)
 	if c.holder.Role == Buyer {
 		// Of one person they say at which ε somebody has bought, and quotes cost nothing.
-		q.Draws, q.Resales, q.Degradations, q.Insertions = 0, 0, 0, 0
+		q.Draws, q.Resales, q.Degradations, q.Insertions, q.Sums = 0, 0, 0, 0, nil
 	}
 	return q, err
 }

@@ -16,8 +16,9 @@ type bearer struct {
 	brought map[string]api.Truths // by question; "" for whatever question the request is about
 	source  ledger.TruthFunc      // nil if there is none
 	needs   []problem.Need
-	asked   bool // the source was
-	failed  bool // the source did not tell
+	asked   bool   // the source was
+	failed  bool   // the source did not tell
+	waits   func() // is called before the source, which may take its time; nil does nothing
 }
 
 // truths returns what tells the true values of a request about one question.
@@ -26,7 +27,7 @@ func (c *call) truths(brought api.Truths) *bearer {
 }
 
 func (c *call) truthsOf(brought map[string]api.Truths) *bearer {
-	c.bearer = &bearer{brought: brought, source: c.handler.options.Truth}
+	c.bearer = &bearer{brought: brought, source: c.handler.options.Truth, waits: c.leaveTurn}
 	return c.bearer
 }
 
@@ -64,7 +65,9 @@ func (b *bearer) tell(ctx context.Context, question string, objects []string) ([
 		b.need(question, others)
 		return nil, vocabulary.ErrTruthLater
 	}
-	b.asked = true
+	if b.asked = true; b.waits != nil {
+		b.waits()
+	}
 	told, err := b.source(ctx, question, others)
 	if b.failed = err != nil; b.failed {
 		return nil, err

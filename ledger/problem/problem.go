@@ -33,11 +33,12 @@ type Problem struct {
 	Hint   string `json:"hint,omitempty" doc:"What may help."`
 	Field  string `json:"field,omitempty" doc:"The field, parameter or header that is wrong."`
 
-	Key      string           `json:"key,omitempty" doc:"The idempotency key that another request had before."`
-	Question string           `json:"question,omitempty" doc:"Whose objects were refused."`
-	Refused  []ledger.Refusal `json:"refused,omitempty" doc:"Who was refused, and why."`
-	Unlisted int              `json:"unlisted,omitempty" doc:"How many more were refused."`
-	Partly   bool             `json:"partly_done,omitempty" doc:"The first parts of the request were carried out, and stay."`
+	Key      string              `json:"key,omitempty" doc:"The idempotency key that another request had before."`
+	Question string              `json:"question,omitempty" doc:"Whose objects were refused."`
+	Refused  []ledger.Refusal    `json:"refused,omitempty" doc:"Who was refused, and why; the first of them."`
+	Unlisted int                 `json:"unlisted,omitempty" doc:"How many more were refused."`
+	Sums     []ledger.RefusalSum `json:"sums,omitempty" doc:"All who were refused, by reason."`
+	Partly   bool                `json:"partly_done,omitempty" doc:"The first parts of the request were carried out, and stay."`
 	// TruthChanged is as in [ledger.RefusedError]; handlers tell it to an operator only.
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
 	// TruthInvalid is as in [ledger.RefusedError]; handlers tell it to an operator only.
@@ -160,8 +161,8 @@ func (p *Problem) also(err error) {
 func (p *Problem) refused(err error) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
-		p.Question, p.Refused, p.Unlisted, p.TruthChanged, p.TruthInvalid, p.Instead =
-			refused.Question, refused.Refused, refused.Unlisted, refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
+		p.Question, p.Refused, p.Unlisted, p.Sums, p.TruthChanged, p.TruthInvalid, p.Instead =
+			refused.Question, refused.Refused, refused.Unlisted, refused.Sums, refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
 		p.Partly = errors.Is(err, ledger.ErrPartlyDone)
 	}
 }
@@ -261,7 +262,7 @@ func (p *Problem) Unwrap() []error {
 func (p *Problem) typed() error {
 	switch {
 	case p.Kind == Refused:
-		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, TruthChanged: p.TruthChanged, TruthInvalid: p.TruthInvalid, Instead: p.Instead}
+		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, Sums: p.Sums, TruthChanged: p.TruthChanged, TruthInvalid: p.TruthInvalid, Instead: p.Instead}
 		if p.Partly {
 			return fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused)
 		}

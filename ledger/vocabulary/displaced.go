@@ -24,8 +24,12 @@ type AnswerQuote struct {
 	// Displaced are the levels on offer that the charge would take off the market. They say what
 	// objects have left, and so are for the host alone.
 	Displaced []Displaced
-	Refused   []Refusal // the objects that would be left out, or for which the answer would be refused
-	Event     uint64    // the last event that all this counts
+	// Refused are the objects that would be left out, or for which the answer would be refused: the first [MaxListed] of
+	// them, or all that an answer left out which is recorded.
+	Refused  []Refusal
+	Unlisted int          // how many more
+	Sums     []RefusalSum // all of them, by reason
+	Event    uint64       // the last event that all this counts
 }
 
 // Displaced is a level on offer that some objects of a panel could be sold at before they are

@@ -60,8 +60,10 @@ func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
 // [ErrPartlyDone] as well.
 type RefusedError struct {
 	Question string    // by its name
-	Refused  []Refusal // in the order of the objects' names, the first [MaxPanel] of them
+	Refused  []Refusal // in the order of the objects' names, the first [MaxListed] of them
 	Unlisted int       // how many more were refused
+	// Sums counts all refusals, listed or not, by reason.
+	Sums []RefusalSum
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
 	// the host alone, as in [RaiseResult], and not in the text.
 	TruthChanged []string `json:"-"`
@@ -84,7 +86,7 @@ func (e *RefusedError) Error() string {
 	}
 	fmt.Fprintf(&text, "question %q: refused for %d %s: ", e.Question, all, what)
 	// Of a single reason the first refusals say all.
-	if sums := SumRefusals(e.Refused); all > shown && len(sums) > 1 {
+	if sums := e.sums(); all > shown && len(sums) > 1 {
 		writeSums(&text, sums)
 	}
 	for i, refusal := range e.Refused {
@@ -103,6 +105,14 @@ func (e *RefusedError) Error() string {
 	return text.String()
 }
 
+// sums returns Sums, or what they are of an error that was made without them.
+func (e *RefusedError) sums() []RefusalSum {
+	if e.Sums == nil {
+		return SumRefusals(e.Refused)
+	}
+	return e.Sums
+}
+
 // writeSums writes how many are refused for each reason.
 func writeSums(text *strings.Builder, sums []RefusalSum) {
 	for i, sum := range sums {
@@ -114,23 +124,39 @@ func writeSums(text *strings.Builder, sums []RefusalSum) {
 	text.WriteString(": ")
 }
 
-// SumRefusals counts refusals by reason, the most frequent first, without saying from when time would help.
-func SumRefusals(refused []Refusal) (sums []RefusalSum) {
-	at := map[Reason]int{}
-	for _, r := range refused {
-		i, known := at[r.Reason]
-		if !known {
-			i = len(sums)
-			at[r.Reason] = i
-			sums = append(sums, RefusalSum{Reason: r.Reason, Largest: r.Largest})
-		}
-		sums[i].Count++
-		if r.Largest.Less(sums[i].Largest) {
-			sums[i].Largest = r.Largest
-		}
+// MaxListed is how many refusals the error of a refused request lists, and the quote of an order that would be refused. The
+// others are counted: the memory that a refusal takes does not grow with the panel.
+const MaxListed = 100
+
+// RefusalSums counts refusals by reason, without saying from when time would help. The zero value is empty.
+type RefusalSums []RefusalSum
+
+// Add counts a refusal.
+func (s *RefusalSums) Add(r Refusal) {
+	i := slices.IndexFunc(*s, func(sum RefusalSum) bool { return sum.Reason == r.Reason })
+	if i < 0 {
+		i = len(*s)
+		*s = append(*s, RefusalSum{Reason: r.Reason, Largest: r.Largest})
 	}
-	slices.SortFunc(sums, RefusalSum.Compare)
-	return sums
+	sum := &(*s)[i]
+	sum.Count++
+	if r.Largest.Less(sum.Largest) {
+		sum.Largest = r.Largest
+	}
+}
+
+// Sorted returns a copy with the most frequent reason first.
+func (s RefusalSums) Sorted() []RefusalSum {
+	return slices.SortedFunc(slices.Values(s), RefusalSum.Compare)
+}
+
+// SumRefusals counts refusals by reason, the most frequent first, without saying from when time would help.
+func SumRefusals(refused []Refusal) []RefusalSum {
+	var sums RefusalSums
+	for _, r := range refused {
+		sums.Add(r)
+	}
+	return sums.Sorted()
 }
 
 // ErrTruthFailed says that a source of true values returned an error, which is wrapped as well, or took longer than

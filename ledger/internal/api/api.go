@@ -191,14 +191,16 @@ type Answered struct {
 
 // AnswerQuote is a [ledger.AnswerQuote].
 type AnswerQuote struct {
-	Objects   uint64             `json:"objects" doc:"The size of the panel, without those refused."`
-	Charge    privacy.Epsilon    `json:"charge" doc:"To each."`
-	Held      privacy.Epsilon    `json:"held" doc:"The highest ε at which it is answered, or 0."`
-	Anew      privacy.Epsilon    `json:"anew" doc:"What it would cost to ask anew."`
-	NotRaised *problem.Problem   `json:"not_raised,omitempty" doc:"Why the answer at held is not raised."`
-	Displaced []ledger.Displaced `json:"displaced" doc:"The levels on offer that the charge would take off the market."`
-	Refused   []ledger.Refusal   `json:"refused" doc:"Who would be left out, or stand in the way."`
-	Event     uint64             `json:"event" doc:"The last event that all this counts."`
+	Objects   uint64              `json:"objects" doc:"The size of the panel, without those refused."`
+	Charge    privacy.Epsilon     `json:"charge" doc:"To each."`
+	Held      privacy.Epsilon     `json:"held" doc:"The highest ε at which it is answered, or 0."`
+	Anew      privacy.Epsilon     `json:"anew" doc:"What it would cost to ask anew."`
+	NotRaised *problem.Problem    `json:"not_raised,omitempty" doc:"Why the answer at held is not raised."`
+	Displaced []ledger.Displaced  `json:"displaced" doc:"The levels on offer that the charge would take off the market."`
+	Refused   []ledger.Refusal    `json:"refused" doc:"Who would be left out, or stand in the way; the first of them."`
+	Unlisted  int                 `json:"unlisted,omitempty" doc:"How many more."`
+	Sums      []ledger.RefusalSum `json:"sums,omitempty" doc:"All of them, by reason."`
+	Event     uint64              `json:"event" doc:"The last event that all this counts."`
 }
 
 // Order is a [ledger.Order].
@@ -208,16 +210,18 @@ type Order struct {
 	Epsilon  privacy.Epsilon `json:"epsilon" doc:"Of the responses."`
 	Objects  []string        `json:"objects,omitzero" doc:"The objects, by name; or all is set."`
 	All      bool            `json:"all,omitempty" doc:"Everyone who takes part, in place of objects."`
+	// StopAtRefusal is no part of what a key stands for.
+	StopAtRefusal bool `json:"stop_at_refusal,omitempty" doc:"End at the first object that is refused, unless the order is partial: it alone is listed, and nothing is computed about the others."`
 }
 
 // Ledger returns the order.
 func (o Order) Ledger() ledger.Order {
-	return ledger.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, Objects: o.Objects, All: o.All}
+	return ledger.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, Objects: o.Objects, All: o.All, StopAtRefusal: o.StopAtRefusal}
 }
 
 // NewOrder returns an order in JSON.
 func NewOrder(o ledger.Order) Order {
-	return Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, Objects: o.Objects, All: o.All}
+	return Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, Objects: o.Objects, All: o.All, StopAtRefusal: o.StopAtRefusal}
 }
 
 // BudgetOf is a [ledger.BudgetRequest].

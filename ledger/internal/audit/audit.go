@@ -71,7 +71,7 @@ type Result struct {
 
 // Run folds the log of a ledger anew and compares what comes out with what is stored.
 func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err error) {
-	a := &auditor{ledger: l, request: r, pace: at, seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
+	a := &auditor{ended: func() error { return errs.Context(ctx) }, ledger: l, request: r, pace: at, seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
 	if err := a.trust(); err != nil {
 		return done, err
 	}
@@ -111,6 +111,7 @@ func Usual() Pace {
 // it has caught up with the snapshot, compares more of what is stored with the fold. So every record is
 // compared with the fold of exactly the events that it was stored with.
 type auditor struct {
+	ended   func() error // the error of the context, once that has ended
 	ledger  Ledger
 	request Request
 	pace    Pace

@@ -88,7 +88,7 @@ func released(t *testing.T, at string) *event.Released {
 // budget is checked.
 func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 	for _, at := range []string{"0.75", "2"} {
-		a := &auditor{ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
+		a := &auditor{ended: t.Context().Err, ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
 		var err error
 		if a.scratch, err = scratch.New("", a.pace.Memory); err != nil {
 			t.Fatal(err)

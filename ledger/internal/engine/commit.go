@@ -271,6 +271,20 @@ func describe(s *state.State, batch []*Proposal) error {
 	return nil
 }
 
+// decide makes the decision, unless the context of its request ends before it is made. Whatever is recorded after it is not
+// interrupted any more.
+func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
+	if err := p.ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.Reading = &p.reads
+	p.reads.Begin(p.ctx)
+	changes, err := p.Decide(s)
+	p.reads.End()
+	s.Reading = nil
+	return changes, err
+}
+
 // carryOut decides a proposal and records its changes. The error is one of writing, or [errTakenBack]; that of a
 // refusal stays with the proposal, which is not decided again when the transaction is made again, since a refusal is told to whoever
 // watches; unless what lies before it in the batch does not come to the same then.
@@ -280,7 +294,7 @@ func (p *Proposal) carryOut(s *state.State) error {
 	}
 	p.first, p.last, p.err = 0, 0, nil
 	before := s.Counters.Events
-	changes, err := p.Decide(s)
+	changes, err := p.decide(s)
 	if err != nil {
 		p.err, p.refused = err, true
 		if s.Counters.Events > before {

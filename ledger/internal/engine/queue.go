@@ -41,6 +41,8 @@ type Proposal struct {
 	Part        bool                     // one of several of a large request: it lets others go first
 	first, last uint64                   // its events, once committed
 	about       about                    // what the log says of it
+	ctx         context.Context          // of the request: a decision that is not made when it ends is refused
+	reads       state.Reading            // what the decision reads
 	now         time.Time                // by the host's clock, when it was handed in
 	reading     uint64                   // of the clock: a number that rises with the time at which it began
 	err         error
@@ -252,6 +254,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	if err := errs.Context(ctx); err != nil {
 		return 0, 0, err
 	}
+	p.ctx = ctx
 	p.reading = l.Queue.readings.Add(1)
 	p.now = l.Clock() // before it leads: the host's clock may take its time, panic, or call the ledger
 	lead, err := l.Queue.enter(p)

@@ -27,7 +27,9 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	now := l.Clock() // before there is a snapshot: the host's clock may take its time, panic, or call the ledger
 	v := l.views.take(l)
 	v.fn, v.now = fn, now
+	v.reading.Begin(ctx)
 	err := l.Store.View(v.run)
+	v.reading.End()
 	l.views.giveBack(v)
 	if err != nil {
 		err = l.stopIfUnsure(err)
@@ -46,11 +48,12 @@ type views struct {
 
 // viewing is a state to read from.
 type viewing struct {
-	engine *Engine
-	state  state.State
-	now    time.Time                // by the host's clock
-	fn     func(*state.State) error // what to do with it
-	run    func(kv.Reader) error    // runOn, as a value that is made once
+	engine  *Engine
+	state   state.State
+	reading state.Reading            // whom it is read for
+	now     time.Time                // by the host's clock
+	fn      func(*state.State) error // what to do with it
+	run     func(kv.Reader) error    // runOn, as a value that is made once
 }
 
 // storedCounters are counters with the record that they were read from, checksum and all.
@@ -76,7 +79,7 @@ func (p *views) giveBack(v *viewing) {
 // runOn does on a snapshot what is to be done.
 func (v *viewing) runOn(r kv.Reader) (err error) {
 	s, l := &v.state, v.engine
-	s.Reader = r
+	s.Reader, s.Reading = r, &v.reading
 	if s.Counters, err = l.views.readCounters(s); err != nil {
 		return err
 	}

@@ -20,19 +20,31 @@ func (t SaleTally) Counts(objects uint64) bool {
 		t.Draws+t.Resales+t.Degradations+t.Insertions == objects
 }
 
-// Take takes an object off by how its response came about. If none of its sort is left, that is [errs.ErrCorrupt].
-func (t *SaleTally) Take(m Method, upgrade bool) error {
-	var left *uint64
+// of returns the count of the objects whose responses come about by a method.
+func (t *SaleTally) of(m Method) *uint64 {
 	switch m {
 	case MethodRaise:
-		left = &t.Draws
+		return &t.Draws
 	case MethodDegrade:
-		left = &t.Degradations
+		return &t.Degradations
 	case MethodInsert:
-		left = &t.Insertions
+		return &t.Insertions
 	default:
-		left = &t.Resales
+		return &t.Resales
 	}
+}
+
+// Add counts an object by how its response comes about.
+func (t *SaleTally) Add(m Method, upgrade bool) {
+	*t.of(m)++
+	if upgrade {
+		t.Upgrades++
+	}
+}
+
+// Take takes an object off by how its response came about. If none of its sort is left, that is [errs.ErrCorrupt].
+func (t *SaleTally) Take(m Method, upgrade bool) error {
+	left := t.of(m)
 	if *left == 0 || upgrade && t.Upgrades == 0 {
 		return errs.Corrupt(nil, "more responses by %s, or upgrades, than were counted", m)
 	}

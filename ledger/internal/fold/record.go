@@ -18,8 +18,11 @@ import (
 const saltsAtOnce = 64
 
 // Record appends changes to the log under the next numbers, each at the time of the state and with a salt of its own, and applies them. It
-// returns the number of the first and of the last event. After an error the transaction must not be committed.
+// returns the number of the first and of the last event. After an error the transaction must not be committed. The context of
+// the request that it is recorded for does not interrupt it.
 func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
+	s.Reading.Pause()
+	defer s.Reading.Resume()
 	first = s.Counters.Events + 1
 	for i, c := range changes {
 		if end, is := c.(*event.Settled); is {

@@ -84,12 +84,14 @@ func (x *Inquiry) Quote(ctx context.Context) (vocabulary.AnswerQuote, error) {
 		if _, base, free := x.recorded(); free {
 			q.Objects = base.Objects
 			q.Refused, err = s.LeftOutOf(base)
+			q.Sums = vocabulary.SumRefusals(q.Refused)
 			return err
 		}
 		if err = x.assess(s, x.at); err != nil {
 			return err
 		}
-		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able.Names)), x.cost, x.Request.Epsilon, x.refused
+		q.Objects, q.Charge, q.Anew, q.Refused = uint64(len(x.able.Names)), x.cost, x.Request.Epsilon, x.refused.Listed
+		q.Refused, q.Unlisted, q.Sums = q.Refused[:min(len(q.Refused), vocabulary.MaxListed)], max(0, x.refused.Count()-vocabulary.MaxListed), x.refused.Sums()
 		if !q.Held.IsZero() {
 			q.NotRaised = x.anew
 		}
@@ -116,18 +118,20 @@ type Inquiry struct {
 	through uint64         // of a request for all, the last event whose enrolments count
 	whole   event.PanelSum // stands for them
 	// What an attempt learns before it decides.
-	known   state.Answers        // to the query about all of them
-	others  state.Answers        // to those who were partial and left somebody out; nil unless this one is partial
-	leaves  bool                 // it leaves somebody out
-	base    state.AnswerLevel    // what is raised, if anything
-	anew    error                // why nothing is raised, or nil
-	cost    privacy.Epsilon      // to each
-	able    rules.Needy          // who can be charged
-	refused []vocabulary.Refusal // who cannot
-	members []string             // who can be charged and has a truth
-	truths  []int32              // the members' truths
-	missing []vocabulary.Refusal // who can be charged and has none
-	faults  rules.TruthFaults    // of those missing
+	known   state.Answers                                     // to the query about all of them
+	others  state.Answers                                     // to those who were partial and left somebody out; nil unless this one is partial
+	leaves  bool                                              // it leaves somebody out
+	base    state.AnswerLevel                                 // what is raised, if anything
+	anew    error                                             // why nothing is raised, or nil
+	cost    privacy.Epsilon                                   // to each
+	able    rules.Needy                                       // who can be charged
+	refused batch.RefusalList                                 // who cannot
+	note    func(s *state.State, r *vocabulary.Refusal) error // gets each of them too, unless it is nil
+	members []string                                          // who can be charged and has a truth
+	truths  []int32                                           // the members' truths
+	missing batch.RefusalList                                 // who can be charged and has none
+	faults  rules.TruthFaults                                 // of those missing
+	why     batch.RefusalList                                 // what the request was refused for
 }
 
 // convene finds out who belongs to the panel: of a request for all, those enrolled by an event.
@@ -220,7 +224,7 @@ func (x *Inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 		if err := x.assess(s, x.at); err != nil {
 			return err
 		}
-		if err := x.refuse(x.refused); err != nil {
+		if err := x.refuse(&x.refused); err != nil {
 			return err
 		}
 		return x.refuseLoss(s, x.able.Names, x.at)
@@ -288,7 +292,7 @@ func (x *Inquiry) assess(s *state.State, at time.Time) error {
 	if why == nil {
 		x.base, x.cost = base, budget.Minus(x.Request.Epsilon, base.Epsilon)
 	}
-	if err := x.part(s, at); err != nil || len(x.refused) == 0 || !x.Request.Partial {
+	if err := x.part(s, at); err != nil || x.refused.Count() == 0 || !x.Request.Partial {
 		return err
 	}
 	return x.leaveOut(s, at)
@@ -302,7 +306,7 @@ func (x *Inquiry) leaveOut(s *state.State, at time.Time) error {
 
 // part parts the panel into those who can be charged the cost and those who cannot.
 func (x *Inquiry) part(s *state.State, at time.Time) error {
-	x.able, x.refused = rules.Needy{}, nil
+	x.able, x.refused = rules.Needy{}, batch.NewRefusals(x.Request.Partial)
 	for _, name := range x.Names {
 		o, refusal, err := x.Desk.Rules.Subject(s, x.Question, name, x.Request.Epsilon)
 		if err == nil && refusal == nil {
@@ -312,7 +316,13 @@ func (x *Inquiry) part(s *state.State, at time.Time) error {
 			return err
 		}
 		if refusal != nil {
-			x.refused = append(x.refused, *refusal)
+			x.refused.Add(*refusal)
+			if x.note != nil {
+				err = x.note(s, refusal)
+			}
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		x.able.Add(name, o.Chain.Bond())
@@ -354,19 +364,20 @@ func (x *Inquiry) lacksTruth(name string) vocabulary.Refusal {
 }
 
 // refuse returns the error of a request that must be whole and is not, or that has nobody left.
-func (x *Inquiry) refuse(refused []vocabulary.Refusal) error {
-	if len(refused) == 0 || x.Request.Partial && len(refused) < len(x.Names) {
+func (x *Inquiry) refuse(refused *batch.RefusalList) error {
+	if n := refused.Count(); n == 0 || x.Request.Partial && n < len(x.Names) {
 		return nil
 	}
-	return x.Desk.Refuse(x.Request.Key, x.Question, x.Request.Epsilon, batch.RefusalList{Listed: refused}, &x.faults)
+	x.why = *refused
+	return x.Desk.Refuse(x.Request.Key, x.Question, x.Request.Epsilon, *refused, &x.faults)
 }
 
 // ask fetches the truths of those who can be charged, in batches.
 func (x *Inquiry) ask(ctx context.Context) error {
-	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.Names)), nil
+	x.members, x.truths, x.missing = nil, make([]int32, 0, len(x.able.Names)), batch.NewRefusals(x.Request.Partial)
 	var later rules.Later
-	for batch := range x.able.Batches() {
-		values, err := x.Desk.Rules.Ask(ctx, x.Question, x.Request.Truth, batch, &x.faults)
+	for some := range x.able.Batches() {
+		values, err := x.Desk.Rules.Ask(ctx, x.Question, x.Request.Truth, some, &x.faults)
 		if later.Is(err) {
 			continue
 		}
@@ -375,10 +386,10 @@ func (x *Inquiry) ask(ctx context.Context) error {
 		}
 		for i, value := range values {
 			if value == rules.NoTruth {
-				x.missing = append(x.missing, x.lacksTruth(batch.Names[i]))
+				x.missing.Add(x.lacksTruth(some.Names[i]))
 				continue
 			}
-			x.members, x.truths = append(x.members, batch.Names[i]), append(x.truths, value)
+			x.members, x.truths = append(x.members, some.Names[i]), append(x.truths, value)
 		}
 		clear(values)
 	}
@@ -388,9 +399,20 @@ func (x *Inquiry) ask(ctx context.Context) error {
 	return x.refuse(x.leftOut())
 }
 
-// leftOut returns everybody who does not belong to the panel that answers, in order.
-func (x *Inquiry) leftOut() []vocabulary.Refusal {
-	return event.SortRefusals(slices.Concat(x.refused, x.missing))
+// leftOut returns everybody who does not belong to the panel that answers, in order. Of a request that must be whole either
+// somebody cannot be charged, or has no truth.
+func (x *Inquiry) leftOut() *batch.RefusalList {
+	switch {
+	case x.missing.Count() == 0:
+		return &x.refused
+	case x.refused.Count() == 0:
+		return &x.missing
+	}
+	all := batch.NewRefusals(x.Request.Partial)
+	all.Add(x.refused.Listed...)
+	all.Add(x.missing.Listed...)
+	all.Sort()
+	return &all
 }
 
 // decide returns the events of the answer and of its charges.
@@ -468,10 +490,10 @@ func (x *Inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 	if err := x.assess(s, at); err != nil {
 		return nil, err
 	}
-	if !slices.Equal(asked, x.able.Names) || base != x.base || len(x.members)+len(x.missing) != len(x.able.Names) {
+	if !slices.Equal(asked, x.able.Names) || base != x.base || len(x.members)+x.missing.Count() != len(x.able.Names) {
 		return nil, batch.ErrOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
-	if len(x.missing) > 0 && !x.leaves {
+	if x.missing.Count() > 0 && !x.leaves {
 		if err := x.leaveUntold(s, at); err != nil {
 			return nil, err
 		}
@@ -493,7 +515,7 @@ func (x *Inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 	}
 	end.Counts[event.Drawn], end.Answer = 1, end.First+uint64(len(changes))
 	changes = append(changes, x.record(made, how, uint64(len(x.members))))
-	return batch.Settling(changes, x.Question.Number, x.leftOut(), end), nil
+	return batch.Settling(changes, x.Question.Number, x.leftOut().Listed, end), nil
 }
 
 // leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The others are charged more if
@@ -511,7 +533,13 @@ func (x *Inquiry) leaveUntold(s *state.State, at time.Time) error {
 		}
 	}
 	clear(truths)
-	x.missing = slices.DeleteFunc(x.missing, func(r vocabulary.Refusal) bool { return !able(r.Object) })
+	missing := x.missing.Listed
+	x.missing = batch.NewRefusals(x.Request.Partial)
+	for _, r := range missing {
+		if able(r.Object) {
+			x.missing.Add(r)
+		}
+	}
 	return x.refuse(x.leftOut())
 }
 

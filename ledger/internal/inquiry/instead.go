@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -27,14 +28,14 @@ func (x *Inquiry) instead(ctx context.Context, err error) error {
 		return err
 	}
 	var out vocabulary.Budget
-	if x.Desk.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, refused.Refused, &out) }) == nil {
+	if x.Desk.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, &x.why, &out) }) == nil {
 		refused.Instead = &out
 	}
 	return err
 }
 
 // lookAround looks at the ε that was asked for, and at the largest that all can answer at.
-func (x *Inquiry) lookAround(s *state.State, refused []vocabulary.Refusal, out *vocabulary.Budget) error {
+func (x *Inquiry) lookAround(s *state.State, refused *batch.RefusalList, out *vocabulary.Budget) error {
 	y := &Inquiry{Desk: x.Desk, Request: x.Request, Question: x.Question, Query: x.Query, Names: x.Names, whole: x.whole, at: s.Clock}
 	y.Request.Partial = true
 	if err := errors.Join(y.convene(s, s.Counters.Events), y.recall(s)); err != nil {
@@ -42,10 +43,9 @@ func (x *Inquiry) lookAround(s *state.State, refused []vocabulary.Refusal, out *
 	}
 	_, without, free := y.recorded() // what a partial request would get at once
 	y.Request.Partial, y.others = false, nil
-	*out = vocabulary.Budget{Question: x.Question.Name, Objects: uint64(len(y.Names)), Event: s.Counters.Events, At: s.Clock, Refused: vocabulary.SumRefusals(refused)}
+	*out = vocabulary.Budget{Question: x.Question.Name, Objects: uint64(len(y.Names)), Event: s.Counters.Events, At: s.Clock, Refused: refused.Sums()}
 	top := vocabulary.BudgetLevel{Epsilon: x.Request.Epsilon}
-	untold := func(r vocabulary.Refusal) bool { return r.Reason != vocabulary.NoTruth }
-	if err := y.lookAt(s, slices.DeleteFunc(slices.Clone(refused), untold), &top); err != nil {
+	if err := y.lookAt(s, refused.Untold, &top); err != nil {
 		return err
 	}
 	if free {
@@ -63,28 +63,28 @@ func (x *Inquiry) lookAround(s *state.State, refused []vocabulary.Refusal, out *
 }
 
 // lookAt counts who can answer without those who cannot, and who will be able to by time alone.
-func (x *Inquiry) lookAt(s *state.State, untold []vocabulary.Refusal, at *vocabulary.BudgetLevel) error {
-	if err := x.assess(s, x.at); err != nil {
-		return err
-	}
-	for _, r := range x.refused {
+func (x *Inquiry) lookAt(s *state.State, untold []string, at *vocabulary.BudgetLevel) error {
+	x.note = func(s *state.State, r *vocabulary.Refusal) error {
 		from, ever, err := x.from(s, r.Object)
-		if err != nil {
-			return err
-		}
 		if ever {
 			at.Later++
 			at.From = rules.Latest(at.From, from)
 		}
+		return err
 	}
-	if len(x.refused)+len(untold) > 0 {
+	err := x.assess(s, x.at)
+	x.note = nil
+	if err != nil {
+		return err
+	}
+	if x.refused.Count()+len(untold) > 0 {
 		if err := x.leaveOut(s, x.at); err != nil {
 			return err
 		}
 	}
 	at.Can = uint64(len(x.able.Names))
-	for _, r := range untold {
-		if _, able := slices.BinarySearch(x.able.Names, r.Object); able {
+	for _, name := range untold {
+		if _, able := slices.BinarySearch(x.able.Names, name); able {
 			at.Can--
 		}
 	}
@@ -110,12 +110,9 @@ func (x *Inquiry) from(s *state.State, name string) (at time.Time, ever bool, er
 }
 
 // largestFor returns the largest ε at which everybody could answer, below the one that somebody is refused at; 0 if there is none.
-func (x *Inquiry) largestFor(s *state.State, refused []vocabulary.Refusal) (privacy.Epsilon, error) {
+func (x *Inquiry) largestFor(s *state.State, refused *batch.RefusalList) (privacy.Epsilon, error) {
 	for range mostLooks {
-		most := x.Request.Epsilon
-		for _, r := range refused {
-			most = budget.Lower(most, r.Largest)
-		}
+		most := refused.Lowest(x.Request.Epsilon)
 		if x.Request.Epsilon = most; most.IsZero() {
 			break
 		}
@@ -126,7 +123,7 @@ func (x *Inquiry) largestFor(s *state.State, refused []vocabulary.Refusal) (priv
 			return privacy.Epsilon{}, err
 		}
 		// They were refused a moment ago, and others may have been asked since.
-		if refused = x.refused; len(refused) == 0 {
+		if refused = &x.refused; refused.Count() == 0 {
 			return most, nil
 		}
 	}

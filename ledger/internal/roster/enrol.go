@@ -38,7 +38,7 @@ func (x *Enrolment) Run(ctx context.Context) (batch.Outcome, error) {
 
 // dryRun returns what would be done.
 func (x *Enrolment) dryRun(ctx context.Context) (out batch.Outcome, err error) {
-	var refused batch.RefusalList
+	refused := batch.NewRefusals(x.Partial)
 	p := batch.Panel{Names: x.Names, Question: x.Question.Number}
 	err = batch.EachPart(ctx, x.Engine, &p, "", func(s *state.State, names []string) error {
 		part, err := x.plan(s, names)
@@ -51,7 +51,7 @@ func (x *Enrolment) dryRun(ctx context.Context) (out batch.Outcome, err error) {
 	if err == nil && len(refused.Listed) > 0 && !x.Partial {
 		err = refused.Error(x.Question)
 	}
-	out.Refused, out.Left = refused.Listed, len(refused.Listed)+refused.Unlisted
+	out.Refused, out.Left = refused.Listed, refused.Count()
 	return out, err
 }
 

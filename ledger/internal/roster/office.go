@@ -79,7 +79,7 @@ func (x *planning) Truths(context.Context, string) error { return nil }
 func (x *planning) Decide(s *state.State, names []string) (batch.Part, error) {
 	p, err := x.plan(s, names)
 	if err == nil {
-		err = x.refuse(batch.RefusalList{Listed: p.Refused})
+		err = x.refuse(batch.Refusals(p.Refused...))
 	}
 	return p, err
 }

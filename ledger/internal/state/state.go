@@ -11,7 +11,8 @@ import (
 
 // State is the ledger's state inside one transaction, as typed records.
 type State struct {
-	kv.Reader
+	kv.Reader                      // what records are read from; see [State.Get]
+	Reading    *Reading            // whom they are read for; nil observes nothing
 	Counters   Counters            // as the events of the transaction leave them
 	Durable    Counters            // as they were when the transaction began
 	Clock      time.Time           // what the clock says: ceilings are those of this instant, and a clock gone back lowers them

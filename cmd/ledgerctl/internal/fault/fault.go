@@ -194,7 +194,7 @@ func classify(err error) Fault {
 	case errors.As(err, &classed):
 		return *classed
 	case errors.As(err, &refused):
-		return Fault{"refused", Refused, reasons(refused.Refused), err}
+		return Fault{"refused", Refused, explained(refused), err}
 	case errors.As(err, &quote):
 		return classifyQuote(quote, err)
 	case errors.As(err, &displaced):
@@ -242,10 +242,19 @@ func Refusal(err error, partial bool) error {
 		return err
 	}
 	hint := "--partial leaves them out"
-	if why := reasons(refused.Refused); why != "" {
+	if why := explained(refused); why != "" {
 		hint = why + "; " + hint
 	}
 	return &Fault{Kind: "refused", Code: Refused, Hint: hint, Err: err}
+}
+
+// explained explains why a request was refused, also for reasons of which no refusal is listed.
+func explained(e *ledger.RefusedError) string {
+	all := slices.Clone(e.Refused)
+	for _, sum := range e.Sums {
+		all = append(all, ledger.Refusal{Reason: sum.Reason})
+	}
+	return reasons(all)
 }
 
 // reasons explains why people were refused, where the reason's name does not.
@@ -314,6 +323,7 @@ type details struct {
 	Question    string                  `json:"question,omitempty"`
 	Refused     []ledger.Refusal        `json:"refused,omitempty"`
 	Unlisted    int                     `json:"unlisted,omitempty"` // refused, too
+	Sums        []ledger.RefusalSum     `json:"sums,omitempty"`     // of all of them, by reason
 	Instead     *ledger.Budget          `json:"instead,omitempty"`  // what would be possible
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
@@ -335,12 +345,12 @@ func Explain(err error) (Report, Code) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
-		f.Details.Instead = refused.Instead
+		f.Details.Sums, f.Details.Instead = refused.Sums, refused.Instead
 	}
 	var quote *ledger.QuoteError
 	if errors.As(err, &quote) {
 		q := quote.Quote
-		f.Details.Question, f.Details.Refused = q.Question, q.Refused
+		f.Details.Question, f.Details.Refused, f.Details.Unlisted, f.Details.Sums = q.Question, q.Refused, q.Unlisted, q.Sums
 		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote, f.Details.Terms = &q.Price, q.Currency, quote.MaxPrice, q.ID, quote.TermsChanged
 	}
 	var displaced *ledger.DisplacedError

@@ -1,0 +1,342 @@
+package ledgerhttp
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/work"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// Requests are bounded by what they read, not only by their number: 80 bytes may ask about all objects there are.
+//
+// A request that reads few records is never held up. One that only reads is found to be large when it has read more: it is
+// stopped, and begins again when it may. One that changes the ledger is weighed before, by the objects that it names. A
+// large request takes the records that it is likely to read from the purse of its principal, and waits for a turn: few compute
+// at a time, one principal has at most half of the turns, and the principals that wait are served one after the other. When it
+// has ended, the purse is settled by what it has read.
+
+const (
+	// fewRecords is how many records a request may read and be small.
+	fewRecords = 4096
+	// recordsEach is how many records are read, about, of each object of a panel.
+	recordsEach = 3
+	// mostWaiting is how many requests of one principal may wait for a turn.
+	mostWaiting = 32
+)
+
+// effort is what a call reads.
+type effort struct {
+	meter work.Meter
+	paid  int64  // the records that were taken from the purse of its principal
+	owes  bool   // what it reads is to be taken from there
+	turn  func() // gives its turn back; nil if it has none
+}
+
+// reads reports whether a route changes nothing, so that it can begin again.
+func (r *route) reads() bool {
+	return !r.keyed && !r.long && !slices.Contains([]string{"reconcile", "takeOver"}, r.id)
+}
+
+// compute serves a call when it may, and gives its turn back.
+func (c *call) compute() (any, error) {
+	c.request = c.request.WithContext(work.With(c.ctx(), &c.effort.meter))
+	defer c.leaveTurn()
+	switch {
+	case c.route.copies:
+		return c.route.serve(c) // these have places of their own
+	case c.route.long:
+		if err := c.pay(1); err != nil { // its end shows how much it was
+			return nil, err
+		}
+		return c.route.serve(c)
+	case c.route.reads():
+		c.effort.meter.Allow(fewRecords)
+		result, err := c.route.serve(c)
+		c.effort.meter.Allow(0)
+		if !c.effort.meter.Exceeded() {
+			return result, err
+		}
+		return c.computeLarge(max(c.weight(), fewRecords))
+	}
+	if records := c.weight(); records > fewRecords {
+		return c.computeLarge(records)
+	}
+	return c.route.serve(c)
+}
+
+// computeLarge serves a call that reads so many records, about, when it may and its turn has come.
+func (c *call) computeLarge(records int64) (result any, err error) {
+	if err := c.pay(records); err != nil {
+		return nil, err
+	}
+	if c.effort.turn, err = c.handler.gates.turns.enter(c.ctx(), c.holder.principal()); err != nil {
+		return nil, err
+	}
+	return c.route.serve(c)
+}
+
+// pay takes records from the purse of its principal, or returns when there will be enough.
+func (c *call) pay(records int64) error {
+	wait := c.handler.gates.purses.take(c.holder, records)
+	if wait == 0 {
+		c.effort.paid, c.effort.owes = records, true
+		return nil
+	}
+	c.out.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
+	return problem.New(problem.TooMany, "this request reads about %d records; those of one principal may read %v each second", records, c.handler.limits.Records)
+}
+
+// settle takes from the purse of its principal what the call has read beyond what was taken before, or puts back what it has not.
+func (c *call) settle() {
+	if c.effort.owes {
+		c.effort.owes = false
+		c.handler.gates.purses.settle(c.holder, c.effort.meter.Records()-c.effort.paid)
+	}
+}
+
+// leaveTurn gives the turn of the call back, if it has one.
+func (c *call) leaveTurn() {
+	if leave := c.effort.turn; leave != nil {
+		c.effort.turn = nil
+		leave()
+	}
+}
+
+// weight returns how many records a request reads, about, by what it says.
+func (c *call) weight() int64 {
+	named, all := c.objects()
+	objects := int64(named)
+	if all {
+		if stats, err := c.ledger().Stats(c.ctx()); err == nil { // else the call says what is wrong
+			objects += int64(min(stats.Chains, math.MaxInt32))
+		}
+	}
+	return recordsEach * objects
+}
+
+// objects returns how many objects a request names, and whether it is about all that there are.
+func (c *call) objects() (named int, all bool) {
+	switch in := c.body.(type) {
+	case *api.Order:
+		return len(in.Objects), in.All
+	case *api.Sell:
+		return len(in.Objects), in.All
+	case *api.Reserve:
+		return len(in.Objects), in.All
+	case *api.Capture:
+		return c.reserved(), false
+	case *api.BudgetOf:
+		return len(in.Objects), in.All
+	case *api.Raise:
+		return len(in.Objects), in.All
+	case *api.Inquiry:
+		return len(in.Objects), in.All
+	case *api.Advance:
+		return 0, true
+	case *api.Enrolment:
+		return len(in.Objects), false
+	case *api.NewTerms:
+		return len(in.Objects), false
+	case *api.Reconcile:
+		return len(in.Members), true
+	}
+	return 0, false
+}
+
+// reserved returns how many objects the reservation in the path has, and 0 if there is none.
+func (c *call) reserved() int {
+	number, err := c.place("reservation")
+	if err != nil {
+		return 0
+	}
+	r, err := c.ledger().Reservation(c.ctx(), number)
+	if err != nil {
+		return 0
+	}
+	return int(min(r.Objects, math.MaxInt32)) + len(r.Refused)
+}
+
+// purses bound how many records the large requests of each principal read.
+type purses struct {
+	each float64 // records that come in each second
+	most float64 // that a purse holds
+	now  func() time.Time
+	mu   sync.Mutex
+	of   map[principal]*purse
+}
+
+// purse has records that may be read. Below 0 it is in debt, by no more than it holds at most.
+type purse struct {
+	records float64
+	at      time.Time // when they were so many
+}
+
+func newPurses(l Limits, now func() time.Time) *purses {
+	return &purses{each: l.Records, most: float64(l.RecordBurst), now: now, of: map[principal]*purse{}}
+}
+
+// take takes records out of the purse of a principal, and returns 0. If there are too few it returns how long it is until
+// there will be as many or, if they are more than a purse holds, until it is full. An operator's purse is never empty.
+func (p *purses) take(by Holder, records int64) (wait time.Duration) {
+	if by.Role == Operator {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.filled(by.principal())
+	if lacks := min(float64(records), p.most) - one.records; lacks > 0 {
+		return time.Duration(min(math.Ceil(lacks/p.each*float64(time.Second)), float64(math.MaxInt64/2)))
+	}
+	p.spend(one, float64(records))
+	return 0
+}
+
+// settle takes more records out of the purse of a principal, or puts some back if more is below 0.
+func (p *purses) settle(by Holder, more int64) {
+	if by.Role == Operator {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spend(p.filled(by.principal()), float64(more))
+}
+
+func (p *purses) spend(one *purse, records float64) {
+	one.records = min(max(one.records-records, -p.most), p.most)
+}
+
+// filled returns the purse of a principal, with what has come in since it was last used.
+func (p *purses) filled(by principal) *purse {
+	now := p.now()
+	one := p.of[by]
+	if one == nil {
+		if len(p.of) >= mostPrincipals {
+			clear(p.of)
+		}
+		one = &purse{records: p.most, at: now}
+		p.of[by] = one
+	}
+	one.records = min(one.records+max(0, now.Sub(one.at).Seconds())*p.each, p.most)
+	one.at = now
+	return one
+}
+
+// turns are those of large requests. The principals that wait are served one after the other, so that one with many requests
+// holds up the others for no longer than one of them takes.
+type turns struct {
+	most  int // that are taken at a time
+	mu    sync.Mutex
+	taken int
+	of    map[principal]*line // of those who have a turn, or wait for one
+	next  []principal         // those who wait, in the order in which they are served
+}
+
+// line are the requests of one principal.
+type line struct {
+	taken   int             // how many have a turn
+	waiting []chan struct{} // closed when the turn has come, in the order in which they came
+}
+
+func newTurns(most int) *turns { return &turns{most: most, of: map[principal]*line{}} }
+
+// each is how many turns one principal may have at a time.
+func (t *turns) each(by principal) int {
+	if by.role == Operator {
+		return t.most
+	}
+	return (t.most + 1) / 2
+}
+
+// enter waits for a turn, and returns what gives it back. It returns the error of ctx if that ends before.
+func (t *turns) enter(ctx context.Context, by principal) (leave func(), err error) {
+	come, err := t.wait(by)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-come:
+		return func() { t.leave(by) }, nil
+	case <-ctx.Done():
+		t.giveUp(by, come)
+		return nil, ctx.Err()
+	}
+}
+
+// wait puts a request in line. What it returns is closed when its turn has come.
+func (t *turns) wait(by principal) (<-chan struct{}, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.of[by]
+	if one == nil {
+		one = &line{}
+		t.of[by] = one
+	}
+	if len(one.waiting) >= mostWaiting {
+		return nil, problem.New(problem.TooMany, "%d large requests wait for their turn already", mostWaiting)
+	}
+	come := make(chan struct{})
+	if one.waiting = append(one.waiting, come); len(one.waiting) == 1 {
+		t.next = append(t.next, by)
+	}
+	t.serve()
+	return come, nil
+}
+
+// serve gives turns to those who wait, as far as there are any.
+func (t *turns) serve() {
+	for i := 0; t.taken < t.most && i < len(t.next); {
+		by := t.next[i]
+		one := t.of[by]
+		if one.taken >= t.each(by) {
+			i++
+			continue
+		}
+		close(one.waiting[0])
+		one.waiting = slices.Delete(one.waiting, 0, 1)
+		one.taken++
+		t.taken++
+		if t.next = slices.Delete(t.next, i, i+1); len(one.waiting) > 0 {
+			t.next = append(t.next, by)
+		}
+	}
+}
+
+// leave gives a turn back.
+func (t *turns) leave(by principal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of[by].taken--
+	t.taken--
+	t.tidy(by)
+	t.serve()
+}
+
+// giveUp ends the waiting of a request, or gives its turn back if that has come since.
+func (t *turns) giveUp(by principal, come <-chan struct{}) {
+	t.mu.Lock()
+	one := t.of[by]
+	i := slices.IndexFunc(one.waiting, func(other chan struct{}) bool { return other == come })
+	if i >= 0 {
+		if one.waiting = slices.Delete(one.waiting, i, i+1); len(one.waiting) == 0 {
+			t.next = slices.DeleteFunc(t.next, func(other principal) bool { return other == by })
+		}
+		t.tidy(by)
+	}
+	t.mu.Unlock()
+	if i < 0 {
+		t.leave(by)
+	}
+}
+
+// tidy forgets a principal that has no turn and waits for none.
+func (t *turns) tidy(by principal) {
+	if one := t.of[by]; one.taken == 0 && len(one.waiting) == 0 {
+		delete(t.of, by)
+	}
+}
