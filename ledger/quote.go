@@ -51,7 +51,7 @@ type Offer struct {
 // without one, a sale can be held to it by its ID.
 type Quote struct {
 	// ID stands for the buyer, the question, ε, every object with its price, and every object
-	// refused with the reason; and for the policies that they are under. Equal IDs are equal offers. An order that is held to it is
+	// refused; and for the policies that they are under. Equal IDs are equal offers. An order that is held to it is
 	// the same offer, or refused; then [QuoteError] tells whether it was made under other terms.
 	ID string `json:"id"`
 	Offer
@@ -71,9 +71,34 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
+	q, err := t.quoteNow(ctx)
+	if err == nil && len(q.Refused) > 0 {
+		refused := batch.RefusalList{Listed: q.Refused}.Error(t.Question)
+		_ = t.instead(ctx, refused)
+		q.Instead = refused.Instead
+	}
+	return q, err
+}
+
+// QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for each object, at levels that the terms of the
+// object list ([policy.Terms.Lists]). At others an object is refused whatever has become of it, unless the buyer holds that level. All refusals
+// read the same ([vocabulary.NotAvailable]). How responses come about, Event and Instead are left out.
+func (l *Ledger) QuoteBuyer(ctx context.Context, o Order) (Quote, error) {
+	t, err := l.newTrade(ctx, o)
+	if err != nil {
+		return Quote{}, err
+	}
+	t.Listed = true
+	q, err := t.quoteNow(ctx)
+	q.Refused, q.Event = vocabulary.Unexplained(q.Refused), 0
+	q.Draws, q.Resales, q.Degradations, q.Insertions = 0, 0, 0, 0
+	return q, err
+}
+
+// quoteNow returns the quote of the trade as of the present state.
+func (t *trade) quoteNow(ctx context.Context) (q Quote, err error) {
 	t.quoting = true
-	var q Quote
-	err = l.engine.View(ctx, func(s *state.State) error {
+	err = t.ledger.engine.View(ctx, func(s *state.State) error {
 		t.at = s.Clock
 		if err := t.convene(s, s.Counters.Events, t.at, func(terms.Subject, *line) {}); err != nil {
 			return err
@@ -82,15 +107,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 		q.Event = s.Counters.Events
 		return nil
 	})
-	if err != nil {
-		return Quote{}, err
-	}
-	if len(q.Refused) > 0 {
-		refused := batch.RefusalList{Listed: q.Refused}.Error(t.Question)
-		_ = t.instead(ctx, refused)
-		q.Instead = refused.Instead
-	}
-	return q, nil
+	return q, err
 }
 
 // instead adds to the error of a refused order what would have been possible. A reservation cannot be carried out for less.
@@ -258,7 +275,7 @@ func (t *trade) look(s *state.State, place int, name string, at time.Time) (one 
 	if err == nil && refusal == nil {
 		one.verdict, refusal, err = t.ledger.rules.Assess(s, &x, ask)
 	}
-	if err == nil && refusal != nil {
+	if err == nil && refusal != nil && !t.Listed { // else it is not explained
 		err = t.ledger.rules.OrLess(s, &x, ask, t.Offer(s, &x), refusal)
 	}
 	if err != nil || refusal != nil {
@@ -347,8 +364,7 @@ func (t *trade) id() string {
 		more()
 	}
 	for _, refusal := range t.refused {
-		e.Text(refusal.Object)
-		e.Text(string(refusal.Reason))
+		e.Text(refusal.Object) // not why: the buyer has the ID
 		more()
 	}
 	more()

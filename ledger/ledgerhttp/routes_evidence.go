@@ -66,7 +66,7 @@ func checkpoint(c *call) (document, error) {
 func head(c *call) (evidence.Head, error) { return c.ledger().Head(c.ctx(), c.number("events")) }
 
 func consistency(c *call) (api.Consistency, error) {
-	hashes, err := c.ledger().Consistency(c.ctx(), c.number("from"), c.number("to"))
+	hashes, err := c.consistency(c.number("from"), c.number("to"))
 	out := api.Consistency{Proof: []string{}}
 	for _, h := range hashes {
 		out.Proof = append(out.Proof, base64.StdEncoding.EncodeToString(h[:]))

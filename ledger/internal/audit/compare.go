@@ -21,7 +21,7 @@ import (
 // they say how many of everything there should be.
 func auditedBuckets() []string {
 	return []string{
-		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers, state.BucketChains, state.BucketAnswers, state.BucketSales, state.BucketRequests, state.BucketTallies, state.BucketMeta,
+		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers, state.BucketChains, state.BucketAnswers, state.BucketSales, state.BucketOrders, state.BucketRequests, state.BucketTallies, state.BucketMeta,
 	}
 }
 
@@ -280,6 +280,10 @@ func (a *auditor) about(bucket string, key []byte) Finding {
 		if number := d.U64(); d.Done() == nil {
 			p.Text = fmt.Sprintf("sale %d", number)
 		}
+	case state.BucketOrders:
+		if buyer, ordinal := d.U32(), d.U64(); d.Done() == nil {
+			p.Text = fmt.Sprintf("order %d of buyer %d", ordinal, buyer)
+		}
 	case state.BucketEvents:
 		if number := d.U64(); d.Done() == nil {
 			p.Event = number
@@ -346,6 +350,8 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 		return opened(state.DecodeAnswers)
 	case state.BucketSales:
 		return opened(state.DecodeSale)
+	case state.BucketOrders:
+		return opened(state.DecodeNumber64)
 	case state.BucketRequests:
 		return opened(state.DecodeRequest)
 	case state.BucketTallies:
