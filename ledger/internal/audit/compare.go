@@ -387,6 +387,14 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 
 func quoted(payload []byte) (any, error) { return strconv.Quote(string(payload)), nil }
 
+// numberIn says what a record of 8 bytes is the number of.
+func numberIn(bucket string) string {
+	if bucket == state.BucketOrders {
+		return "its number"
+	}
+	return "the event that defined it"
+}
+
 // differences names the fields in which two payloads of a record differ.
 func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]string, error) {
 	var both [2]description
@@ -404,7 +412,7 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]str
 		case uint32:
 			both[i].add("the number", fmt.Sprint(record))
 		case uint64:
-			both[i].add("the event that defined it", fmt.Sprint(record))
+			both[i].add(numberIn(bucket), fmt.Sprint(record))
 		default:
 			both[i].describe("", reflect.Indirect(reflect.ValueOf(record)))
 		}
