@@ -74,8 +74,11 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.T
 
 // ConsistencyOf is [Ledger.Consistency] for a buyer: between two sizes at which it has receipts, and [ErrUnknown] for others.
 func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint64) (tlog.TreeProof, error) {
-	check := func(s *state.State) error { return batch.CheckReceiptSizes(s, buyer, from, to) }
-	if err := l.engine.View(ctx, check); err != nil {
+	err := l.engine.View(ctx, func(s *state.State) error { return batch.CheckReceiptSizes(s, buyer, from, to) })
+	if err == nil && from > to {
+		err = errs.Invalid("a proof that %d events are the first of %d", from, to) // without the size of the log
+	}
+	if err != nil {
 		return nil, err
 	}
 	return l.Consistency(ctx, from, to)
