@@ -145,10 +145,10 @@ func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe batc
 // is wrong.
 type Delivery struct {
 	Response        // its event is the one that recorded the response, perhaps for another sale before
-	Price    int64  `json:"price"`  // in minor units of the currency
-	Method   string `json:"method"` // "raise", "degrade", "insert" or "resale"
-	Sold     uint64 `json:"sold"`   // the event that records this
-	Sale     uint64 `json:"sale"`   // the number of the sale
+	Price    int64  `json:"price"`            // in minor units of the currency
+	Method   string `json:"method,omitempty"` // "raise", "degrade", "insert" or "resale"; a buyer behind an address reads none
+	Sold     uint64 `json:"sold"`             // the event that records this
+	Sale     uint64 `json:"sale"`             // the number of the sale
 	vocabulary.Channel
 	// Erased: the object was forgotten since. Of its response only the price is left.
 	Erased bool `json:"erased,omitempty"`

@@ -116,10 +116,7 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 	case Operator:
 		return &p
 	case Buyer:
-		p = problem.Problem{
-			Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Detail, Kind: p.Kind, Exit: p.Exit, Hint: p.Hint, Field: p.Field, Name: p.Name,
-			Question: p.Question, Refused: p.Refused,
-		}
+		p = plainProblem(p)
 	}
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
@@ -129,6 +126,19 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 		p.Detail = p.Title // the text may have names of files, and of other hosts
 	}
 	return &p
+}
+
+// plainProblem returns a problem as a buyer sees it. Only what is wrong with the request itself has words of its own.
+func plainProblem(p problem.Problem) problem.Problem {
+	out := problem.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
+	switch p.Kind {
+	case problem.Invalid, problem.Unknown, problem.Unauthorized, problem.Forbidden, problem.NoRoute, problem.Method, problem.TooLarge, problem.MediaType,
+		problem.TooMany, problem.Busy:
+		out.Detail, out.Hint, out.Field, out.Name = p.Detail, p.Hint, p.Field, p.Name
+	case problem.Refused:
+		out.Question, out.Refused = p.Question, p.Refused
+	}
+	return out
 }
 
 // exitIntegrity is the exit code of what is damaged.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
@@ -478,6 +479,31 @@ func TestBuyer_Numbers_AreItsOwn(t *testing.T) {
 	status, _, body := f.ask(asked{method: "GET", target: "/v1/sales/3", role: "desk"})
 	if status != http.StatusOK || !strings.Contains(body, `"sale":3,"ordinal":1,`) {
 		t.Errorf("a desk reads %d, %s", status, body)
+	}
+}
+
+// No error that a buyer reads has a field that depends on others: what is not about the request itself is left out.
+func TestBuyer_Errors_SayNothingOfOthers(t *testing.T) {
+	f := serving(t, Options{})
+	at := time.Date(2026, 3, 1, 12, 34, 56, 0, time.UTC)
+	for _, err := range []error{
+		&ledger.ClockError{Clock: at, Last: at, Leap: time.Minute}, &ledger.DisplacedError{Question: "vote", Displaced: []ledger.Displaced{{Objects: 1234}}},
+		&ledger.ReservationError{Number: 1234, Sale: 1234}, &ledger.QuoteError{Quote: ledger.Quote{Event: 1234}}, &ledger.GoneError{Gone: 1234},
+		&ledger.KeyConflictError{Key: "order 1234"}, fmt.Errorf("at /srv/1234.db: %w", ledger.ErrCorrupt), fmt.Errorf("event 1234: %w", ledger.ErrStopped),
+		&ledger.RefusedError{Question: "vote", Refused: []ledger.Refusal{{Object: "17", Reason: ledger.ObjectCap}}, Unlisted: 1234, TruthChanged: []string{"1234"}},
+	} {
+		var text [2]string
+		for i, role := range []Role{Operator, Buyer} {
+			w := httptest.NewRecorder()
+			f.fail(newWriter(w, f.limits), role, err)
+			text[i] = w.Body.String()
+		}
+		if !strings.Contains(text[0], "1234") && !strings.Contains(text[0], "12:34") {
+			t.Errorf("an operator reads %s of %v", text[0], err)
+		}
+		if strings.Contains(text[1], "1234") || strings.Contains(text[1], "12:34") {
+			t.Errorf("a buyer reads %s", text[1])
+		}
 	}
 }
 
