@@ -12,11 +12,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Receipt returns the receipt of a sale, with a checkpoint of the log as it is now. It reads only. It returns
+// Receipt returns the receipt of a sale, with a checkpoint of the log as the sale left it: it has [Sale.Last] events. It reads only. It returns
 // [ErrUnknown] for what is no sale, and [ErrNoSigner] if the ledger was opened without a key. An object that is
 // forgotten while the receipt is being made is in it whole or erased; either is proven.
 //
-// Two receipts of a sale say the same, but for the objects forgotten in between, and name the log at two sizes;
+// Two receipts of a sale say the same, but for the objects forgotten in between. Receipts of two sales name the log at two sizes;
 // [Ledger.Consistency] proves that it is one log.
 func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, err error) {
 	if l.prover.Signer == nil {

@@ -42,7 +42,7 @@ func ExampleLedger_Receipt() {
 	// Output:
 	// acme paid 200 for 2 responses: true
 	// acme paid 200 for 2 responses: false
-	//   no. 2, event 11, object "person-18": altered: the object, response, price, method, salt or leaf
+	//   no. 2, event 11, object "person-18": altered: the object, response, price, salt, leaf or what is withheld
 	//   the prices of the responses do not add up to that of the sale, 200
 }
 

@@ -397,7 +397,7 @@ func methodOf(ev Event) string {
 // What is stored.
 
 func bucketNames() []string {
-	return []string{state.BucketMeta, state.BucketQuestions, state.BucketPolicies, state.BucketObjects, state.BucketChains, state.BucketAnswers, state.BucketBuyers, state.BucketSales, state.BucketRequests, state.BucketEvents, state.BucketTallies, state.BucketStrangers}
+	return []string{state.BucketMeta, state.BucketQuestions, state.BucketPolicies, state.BucketObjects, state.BucketChains, state.BucketAnswers, state.BucketBuyers, state.BucketSales, state.BucketOrders, state.BucketRequests, state.BucketEvents, state.BucketTallies, state.BucketStrangers}
 }
 
 // pair is one stored record.

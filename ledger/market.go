@@ -54,7 +54,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	if !ok {
 		return out, errs.Corrupt(nil, "event %d makes no sale", begun.Number)
 	}
-	last := r.Event + r.Objects + r.Refused + 1
+	last := r.Last()
 	end, err := s.Settlement(last)
 	if err != nil {
 		return out, err
@@ -64,7 +64,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 		return out, err
 	}
 	out = Sale{
-		Number: number, Offer: l.offer(c.Deal, c.Tally), Refused: left, Key: end.Key, Time: begun.Time, First: end.First, Last: last,
+		Number: number, Ordinal: r.Ordinal, Offer: l.offer(c.Deal, c.Tally), Refused: left, Key: end.Key, Time: begun.Time, First: end.First, Last: last,
 	}
 	if r.Granted != 0 {
 		out.Refund = int64(r.Promised - r.Price)
@@ -84,6 +84,18 @@ func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error]
 	})
 }
 
+// OrderOf returns the number of a sale or reservation by its place among those of a buyer ([Sale.Ordinal]), or [ErrUnknown].
+func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (number uint64, err error) {
+	if err := names.Check("buyer", buyer); err != nil {
+		return 0, err
+	}
+	err = l.engine.View(ctx, func(s *state.State) (err error) {
+		number, err = batch.OrderOf(s, buyer, ordinal)
+		return err
+	})
+	return number, err
+}
+
 // Reservations yields the reservations in the order of their numbers, of one buyer, or of all if buyer is "". With states, it
 // yields those that are in one of them; without, all that were ever granted. It yields [ErrInvalid] for a state that is none.
 func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...ReservationState) iter.Seq2[Reservation, error] {
@@ -99,11 +111,8 @@ func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...Reser
 	})
 }
 
-// describer returns a sale or reservation as hosts read it, and its size in rows, which is 0 if it is not to be listed.
-type describer[T any] func(s *state.State, number uint64, r state.Sale) (one T, size int, err error)
-
 // eachSale yields what describe makes of sales and reservations, to one buyer or to all.
-func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe describer[T]) iter.Seq2[T, error] {
+func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe batch.Describe[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if buyer != "" {
@@ -115,7 +124,7 @@ func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe desc
 		for next := uint64(1); next != 0; {
 			var found []T
 			err := l.engine.View(ctx, func(s *state.State) (err error) {
-				found, next, err = someSales(s, buyer, next, describe)
+				found, next, err = batch.SomeSales(s, buyer, next, describe)
 				return err
 			})
 			if err != nil {
@@ -131,49 +140,15 @@ func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe desc
 	}
 }
 
-// someSales describes sales from a number on, and returns the number to go on with, or 0 at the end.
-func someSales[T any](s *state.State, name string, from uint64, describe describer[T]) (found []T, next uint64, err error) {
-	only, known, err := s.BuyerNumber(name)
-	if err != nil || name != "" && !known {
-		return nil, 0, err
-	}
-	end := min(from+scanSize, s.Counters.Sales+1)
-	rows := 0 // in what was found
-	for number := from; number < end; number++ {
-		r, err := s.Sale(number)
-		if err != nil {
-			return nil, 0, err
-		}
-		if known && r.Buyer != only {
-			continue
-		}
-		one, size, err := describe(s, number, r)
-		if err != nil {
-			return nil, 0, err
-		}
-		if size == 0 {
-			continue
-		}
-		found = append(found, one)
-		if rows += size; rows > MaxPanel {
-			end = number + 1
-		}
-	}
-	if end > s.Counters.Sales {
-		end = 0
-	}
-	return found, end, nil
-}
-
 // Delivery is one response of a sale, with all that an estimate from it needs. A response at a higher ε replaces those of the same
 // object to the same question at a lower one: it is the more exact version of the same answer, and counting an object twice
 // is wrong.
 type Delivery struct {
 	Response        // its event is the one that recorded the response, perhaps for another sale before
-	Price    int64  `json:"price"`  // in minor units of the currency
-	Method   string `json:"method"` // "raise", "degrade", "insert" or "resale"
-	Sold     uint64 `json:"sold"`   // the event that records this
-	Sale     uint64 `json:"sale"`   // the number of the sale
+	Price    int64  `json:"price"`            // in minor units of the currency
+	Method   string `json:"method,omitempty"` // "raise", "degrade", "insert" or "resale"; a buyer behind an address reads none
+	Sold     uint64 `json:"sold"`             // the event that records this
+	Sale     uint64 `json:"sale"`             // the number of the sale
 	vocabulary.Channel
 	// Erased: the object was forgotten since. Of its response only the price is left.
 	Erased bool `json:"erased,omitempty"`

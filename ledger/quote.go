@@ -52,7 +52,7 @@ type Offer struct {
 // without one, a sale can be held to it by its ID.
 type Quote struct {
 	// ID stands for the buyer, the question, ε, every object with its price, and every object
-	// refused with the reason; and for the policies that they are under. Equal IDs are equal offers. An order that is held to it is
+	// refused; and for the policies that they are under. Equal IDs are equal offers. An order that is held to it is
 	// the same offer, or refused; then [QuoteError] tells whether it was made under other terms.
 	ID string `json:"id"`
 	Offer
@@ -76,17 +76,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
-	t.quoting, t.counting = true, true
-	var q Quote
-	err = l.engine.View(ctx, func(s *state.State) error {
-		t.at = s.Clock
-		if err := t.convene(s, s.Counters.Events, t.at, nil); err != nil {
-			return err
-		}
-		q = t.quote()
-		q.Event = s.Counters.Events
-		return nil
-	})
+	q, err := t.quoteNow(ctx)
 	if err != nil || t.refused.Count() == 0 {
 		return q, err
 	}
@@ -96,6 +86,38 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 		return Quote{}, ctx.Err()
 	}
 	return q, nil
+}
+
+// QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for each object, at levels that the terms of the
+// object list ([policy.Terms.Lists]). At others an object is refused whatever has become of it, unless the buyer holds that level. All refusals
+// read the same ([vocabulary.NotAvailable]). How responses come about, Event and Instead are left out. The first refusal decides, as
+// with [Order.StopAtRefusal].
+func (l *Ledger) QuoteBuyer(ctx context.Context, o Order) (Quote, error) {
+	o.StopAtRefusal = true
+	t, err := l.newTrade(ctx, o)
+	if err != nil {
+		return Quote{}, err
+	}
+	t.Listed = true
+	q, err := t.quoteNow(ctx)
+	q.Refused, q.Sums, q.Event = vocabulary.Unexplained(q.Refused), nil, 0
+	q.Draws, q.Resales, q.Degradations, q.Insertions = 0, 0, 0, 0
+	return q, err
+}
+
+// quoteNow returns the quote of the trade as of the present state.
+func (t *trade) quoteNow(ctx context.Context) (q Quote, err error) {
+	t.quoting, t.counting = true, true
+	err = t.ledger.engine.View(ctx, func(s *state.State) error {
+		t.at = s.Clock
+		if err := t.convene(s, s.Counters.Events, t.at, nil); err != nil {
+			return err
+		}
+		q = t.quote()
+		q.Event = s.Counters.Events
+		return nil
+	})
+	return q, err
 }
 
 // instead adds to the error of a refused order what would have been possible. A reservation cannot be carried out for less.
@@ -273,7 +295,7 @@ func (t *trade) assessPart(s *state.State, from int, names []string, at time.Tim
 func (t *trade) leaveOut(r *Refusal) error {
 	t.refused.Add(*r)
 	if t.quoting {
-		t.offer.Refuses(r.Object, r.Reason)
+		t.offer.Refuses(r.Object)
 	}
 	if t.leaves {
 		return nil
@@ -300,7 +322,7 @@ func (t *trade) recount() {
 	left := t.refused.Listed
 	refuseBefore := func(name string) {
 		for ; t.quoting && len(left) > 0 && (name == "" || left[0].Object < name); left = left[1:] {
-			t.offer.Refuses(left[0].Object, left[0].Reason)
+			t.offer.Refuses(left[0].Object)
 		}
 	}
 	for i := range t.lines {
@@ -333,7 +355,7 @@ func (t *trade) look(s *state.State, place int, name string, at time.Time) (one 
 	if err == nil && refusal == nil {
 		one.verdict, refusal, err = t.ledger.rules.Assess(s, &x, ask)
 	}
-	if err == nil && refusal != nil {
+	if err == nil && refusal != nil && !t.Listed { // else it is not explained
 		err = t.ledger.rules.OrLess(s, &x, ask, t.Offer(s, &x), refusal)
 	}
 	if err != nil || refusal != nil {

@@ -444,7 +444,7 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 	var got [][]uint64
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for next := uint64(1); next != 0; {
-			found, then, err := someSales(s, "", next, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
+			found, then, err := batch.SomeSales(s, "", next, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
 				return number, int(number%2) * MaxPanel, nil // those with even numbers are not listed
 			})
 			if err != nil {

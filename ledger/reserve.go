@@ -30,6 +30,7 @@ type ReserveRequest struct {
 // and its price does not rise.
 type Reservation struct {
 	Number   uint64           `json:"sale"`     // the sale has the same number, once State is [ReservationCaptured]
+	Ordinal  uint64           `json:"ordinal"`  // as in [Sale]
 	State    ReservationState `json:"state"`    // when it was read
 	Buyer    string           `json:"buyer"`    // by its name
 	Question string           `json:"question"` // by its name
@@ -169,7 +170,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 		return out, err
 	}
 	out = Reservation{
-		Number: number, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
+		Number: number, Ordinal: r.Ordinal, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
 	out.Buyer, out.Question, err = telling.Names(s, r)

@@ -746,7 +746,7 @@ func TestGoldenStatement(t *testing.T) {
 	_, err := o.Enroll(t.Context(), EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
-	for name, one := range map[string]evidence.Statement{"statement-v3.json": st, "statement-forgotten-v3.json": bob} {
+	for name, one := range map[string]evidence.Statement{"statement-v4.json": st, "statement-forgotten-v4.json": bob} {
 		golden(t, name, string(text(t, one)))
 		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		must(t, err)

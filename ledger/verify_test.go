@@ -351,6 +351,7 @@ func tamperings(t *testing.T) map[string]tampering {
 			return statusText(r.Status)
 		}, func(r *state.Sale) { r.Status = state.SaleCancelled }),
 		"sale's buyer":       saleTampering("the buyer", func(r *state.Sale) any { return r.Buyer }, func(r *state.Sale) { r.Buyer = 1 }),
+		"sale's place":       saleTampering("its place among the orders of its buyer", func(r *state.Sale) any { return r.Ordinal }, func(r *state.Sale) { r.Ordinal++ }),
 		"sale's question":    saleTampering("the question", func(r *state.Sale) any { return r.Question }, func(r *state.Sale) { r.Question = 2 }),
 		"sale's ε":           saleTampering("ε", func(r *state.Sale) any { return r.Epsilon }, func(r *state.Sale) { r.Epsilon = e("2") }),
 		"sale's objects":     saleTampering("the number of objects", func(r *state.Sale) any { return r.Objects }, func(r *state.Sale) { r.Objects++ }),
@@ -398,8 +399,9 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"name of a buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketBuyers, state.NameKey("zeta"), func(p []byte) []byte { p[3] = 1; return p })
 		}, Problem{Kind: "buyer", Text: `the number of the buyer "zeta": the number is 1, the events say 2`}),
-		"buyer's sales": changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of sales", func(b *state.Buyer) any { return b.Sold }, func(b *state.Buyer) { b.Sold++ }),
-		"buyer's bill":  changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "paid", func(b *state.Buyer) any { return b.Paid }, func(b *state.Buyer) { b.Paid-- }),
+		"buyer's sales":  changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of sales", func(b *state.Buyer) any { return b.Sold }, func(b *state.Buyer) { b.Sold++ }),
+		"buyer's orders": changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of orders", func(b *state.Buyer) any { return b.Orders }, func(b *state.Buyer) { b.Orders++ }),
+		"buyer's bill":   changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "paid", func(b *state.Buyer) any { return b.Paid }, func(b *state.Buyer) { b.Paid-- }),
 		"answer": func(t testing.TB, s kv.Store) []Problem {
 			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *state.Answers) any { return (*a)[0].Score }, func(a *state.Answers) { (*a)[0].Score ^= 1 })(t, s)
 		},
@@ -494,7 +496,12 @@ func brokenRecords(t *testing.T) map[string]tampering {
 		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("fay")) }, Problem{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
 		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketRequests, []byte("paid")) }, Problem{Kind: "request", Text: `request "paid": the record is missing`}),
 		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketStrangers, []byte("zoë")) }, Problem{Kind: "stranger", Object: "zoë", Text: `stranger "zoë": the record is missing`}),
-		"missing sums":         then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
+		"a missing order":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketOrders, state.OrderKey(1, 1)) }, Problem{Kind: "order", Text: `order 1 of buyer 1: the record is missing`}),
+		"another order": then(func(t testing.TB, s kv.Store) {
+			putRecord(t, s, state.BucketOrders, state.OrderKey(1, 1), state.EventKey(2))
+		},
+			Problem{Kind: "order", Text: `order 1 of buyer 1: its number is 2, the events say 1`}),
+		"missing sums": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
 		"another object": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketObjects, state.ObjectKey("zoe"), state.Object{Cap: e("9")}.Encode())
 		}, Problem{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),

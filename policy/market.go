@@ -294,6 +294,19 @@ func (t *Terms) NextOffer(level privacy.Epsilon) privacy.Epsilon {
 	return t.HighestOffer(t.curve[i-1].Epsilon)
 }
 
+// Lists reports whether a level is for sale and one of those that the terms name: the levels, the multiples of the stride or, where every
+// level is for sale, the maximum and the points of the price curve below it. Who is answered at these levels only cannot find out by
+// bisection how much budget is left.
+func (t *Terms) Lists(level privacy.Epsilon) bool {
+	if !t.Offers(level) {
+		return false
+	}
+	if !t.stride.IsZero() || len(t.levels) > 0 || level == t.max {
+		return true
+	}
+	return slices.ContainsFunc(t.curve, func(p Price) bool { return p.Epsilon == level })
+}
+
 // Price returns what holding a level costs for one object, in minor units: what the curve says, or
 // the floor if that is more. Holding nothing, ε = 0, costs nothing. It is defined for levels that
 // are not offered too; beyond its last point the curve is flat.

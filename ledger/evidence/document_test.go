@@ -31,7 +31,7 @@ func text(t testing.TB, d any) []byte {
 
 // The golden documents are read, and are sound, without any ledger.
 func TestGoldenDocumentsAreSound(t *testing.T) {
-	for _, name := range []string{"receipt-v3.json", "statement-v3.json", "statement-forgotten-v3.json"} {
+	for _, name := range []string{"receipt-v4.json", "statement-v4.json", "statement-forgotten-v4.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
 		must(t, err)
 		var checked Checked
@@ -51,7 +51,7 @@ func TestGoldenDocumentsAreSound(t *testing.T) {
 }
 
 func FuzzReadReceipt(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", "receipt-v3.json"))
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", "receipt-v4.json"))
 	must(f, err)
 	want, err := ReadReceipt(data)
 	must(f, err)
@@ -74,7 +74,7 @@ func FuzzReadReceipt(f *testing.F) {
 
 func FuzzReadStatement(f *testing.F) {
 	wants := map[string]bool{}
-	for _, name := range []string{"statement-v3.json", "statement-forgotten-v3.json"} {
+	for _, name := range []string{"statement-v4.json", "statement-forgotten-v4.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
 		must(f, err)
 		want, err := ReadStatement(data)

@@ -91,7 +91,7 @@ func TestGoldenFacts(t *testing.T) {
 		lines.Write(text(t, facts[i+1]))
 		lines.WriteByte('\n')
 	}
-	codectest.Golden(t, "testdata/golden/facts-v3.txt", lines.String(), *update)
+	codectest.Golden(t, "testdata/golden/facts-v4.txt", lines.String(), *update)
 }
 
 // field is one of a fact's, as JSON has it.
@@ -132,7 +132,7 @@ func specimens(t testing.TB) map[string]Statement {
 		st.Events = append(st.Events, facts[number])
 	}
 	all["every kind"] = st
-	for _, name := range []string{"statement-v3.json", "statement-forgotten-v3.json"} {
+	for _, name := range []string{"statement-v4.json", "statement-forgotten-v4.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
 		must(t, err)
 		all[name], err = ReadStatement(data)

@@ -75,7 +75,7 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		"lines":             fill("", "\n", ""),
 		"signatures":        fill("sluice\n1\nAAAA\n\n", "— a AAAAAAA=\n", ""),
 	}
-	for _, name := range []string{"receipt-v3.json", "statement-v3.json"} {
+	for _, name := range []string{"receipt-v4.json", "statement-v4.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // receiptFormat is the first field of every receipt, and names the version of its form.
-const receiptFormat = "sluice receipt 3"
+const receiptFormat = "sluice receipt 4"
 
 // Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It is a document
 // of its own: as JSON, written by [encoding/json], it can be verified without the ledger, by whoever has the
@@ -23,9 +23,11 @@ const receiptFormat = "sluice receipt 3"
 //
 // It proves that these responses are the ones that the log has for the sale, at these prices, and all of
 // them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
-// same root shows. Nothing in it tells the true values: what chains are bound to is in other events.
+// same root shows. Nothing in it tells the true values: what chains are bound to is in other events. Nor does it show how responses came
+// about, which depends on what others bought: of that it has commitments. What it shows of the log beside the sale is where it is in the log,
+// by the numbers of events, of the sale and of the buyer, and of the log's tree some hashes. Its checkpoint is of the log as the sale left it.
 type Receipt struct {
-	Format   string              `json:"format"`   // "sluice receipt 3"
+	Format   string              `json:"format"`   // "sluice receipt 4"
 	Ledger   string              `json:"ledger"`   // the ID of the ledger
 	Created  time.Time           `json:"created"`  // the ledger
 	Currency string              `json:"currency"` // the ledger's
@@ -37,18 +39,12 @@ type Receipt struct {
 	Encoding vocabulary.Encoding `json:"encoding"` // of the responses
 	// Mechanism is how the question is answered, in finite encoding.
 	Mechanism *vocabulary.Mechanism `json:"mechanism,omitempty"`
-	Epsilon   privacy.Epsilon       `json:"epsilon"` // of the responses
-	Objects   uint64                `json:"objects"` // that answer
-	Price     int64                 `json:"price"`   // in all, in minor units of the currency
-	Refused   uint64                `json:"refused"` // objects left out
-	Time      time.Time             `json:"time"`    // when it was sold
-	// The objects by how their responses came about, and those of which the buyer held a lower level: see
-	// ledger.Offer.
-	Draws        uint64 `json:"draws"`        // drawn from the truth, and charged
-	Resales      uint64 `json:"resales"`      // recorded before
-	Degradations uint64 `json:"degradations"` // derived from the lowest response
-	Insertions   uint64 `json:"insertions"`   // derived from those below and above
-	Upgrades     uint64 `json:"upgrades"`     // of which the buyer held a lower level
+	Epsilon   privacy.Epsilon       `json:"epsilon"`  // of the responses
+	Objects   uint64                `json:"objects"`  // that answer
+	Price     int64                 `json:"price"`    // in all, in minor units of the currency
+	Refused   uint64                `json:"refused"`  // objects left out
+	Time      time.Time             `json:"time"`     // when it was sold
+	Upgrades  uint64                `json:"upgrades"` // of which the buyer held a lower level
 	// Responses are in the order of the objects' names.
 	Responses []SoldResponse `json:"responses"`
 	Evidence  Evidence       `json:"evidence"` // that all of this is in the log
@@ -59,11 +55,11 @@ type SoldResponse struct {
 	Object   string `json:"object,omitempty"`   // who answers
 	Response string `json:"response,omitempty"` // as the question's encoding puts it in words
 	Price    int64  `json:"price"`              // in minor units of the currency
-	Method   string `json:"method,omitempty"`   // "raise", "degrade", "insert" or "resale"
 	Event    uint64 `json:"event"`              // that records it, by number
-	Salt     Hex    `json:"salt,omitempty"`     // of that event, 16 bytes
+	Salt     Hex    `json:"salt,omitempty"`     // made of that of the event, 16 bytes
+	Withheld Hex    `json:"withheld,omitempty"` // the commitment to how it came about, a SHA-256 hash
 	// Erased: the response is not shown, because the object was forgotten before the receipt was made, or because
-	// whoever passed the receipt on left it out. There is no Object, Response, Method and Salt then, but the
+	// whoever passed the receipt on left it out. There is no Object, Response, Salt and Withheld then, but the
 	// Commitment to them; only the price is proven.
 	Erased     bool      `json:"erased,omitempty"`
 	Commitment Hex       `json:"commitment,omitempty"` // a SHA-256 hash, only of what is erased
@@ -76,6 +72,7 @@ type Evidence struct {
 	Question Defined `json:"question"` // the definition of the question
 	Buyer    Defined `json:"buyer"`    // where the buyer's name got its number
 	Sale     Proven  `json:"sale"`     // the event that begins the sale
+	Withheld Hex     `json:"withheld"` // the commitment to how many responses came about in which way, in that event
 	// Proof are the hashes that give, with the leaves of these events and of the responses, the root of the
 	// log's tree (RFC 6962) with as many leaves as the checkpoint says. They come in the order of a walk from
 	// the root, the left side first, one for each widest subtree without any of the leaves.
@@ -114,12 +111,13 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d make no sale", created.Number, question.Number, buyer.Number, sale.Number)
 	}
 	h := headerOf(event.About{Created: *began, At: created.Time})
+	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
 	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: Receipt{
 		Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey,
 		Buyer: client.Name, Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding, Mechanism: event.NameOutputs(asked.Mechanism),
 		Responses: []SoldResponse{},
 		Evidence: Evidence{
-			Created: created.proven(), Sale: sale.proven(),
+			Created: created.proven(), Sale: shown.proven(), Withheld: shown.Withheld[:],
 			Question: Defined{asked.Number, question.Time, question.proven()}, Buyer: Defined{client.Number, buyer.Time, buyer.proven()},
 		},
 	}}
@@ -130,8 +128,7 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 // tell fills in what the event of the sale says.
 func (r *Receipt) tell(c *event.SaleMade, at time.Time) {
 	r.Sale, r.Epsilon, r.Objects, r.Price, r.Refused, r.Time = c.Sale, c.Epsilon, c.Objects, int64(c.Price), c.Refused, at
-	t := c.Tally
-	r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades = t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades
+	r.Upgrades = c.Tally.Upgrades
 }
 
 // Add adds the next response of the sale. An event that is none is [errs.ErrCorrupt].
@@ -145,7 +142,8 @@ func (m *ReceiptMaker) Add(ev Entry) error {
 	if ev.Erased != nil {
 		one.Erased, one.Commitment = true, ev.Erased[:]
 	} else {
-		one.Object, one.Response, one.Method, one.Salt = c.Object, m.question.Text(r.Epsilon, c.Value), c.Method.String(), ev.Salt[:]
+		shown := event.Withhold(ev.Event)
+		one.Object, one.Response, one.Salt, one.Withheld = c.Object, m.question.Text(r.Epsilon, c.Value), shown.Salt[:], shown.Withheld[:]
 	}
 	r.Responses = append(r.Responses, one)
 	return nil
@@ -228,14 +226,18 @@ func (r *Receipt) asked() vocabulary.Question {
 func (r *Receipt) checkHeads(v *checker, about event.About) {
 	e := r.Evidence
 	head := func(name string, p Proven, at time.Time, c event.Change) {
-		v.check(event.Event{Number: p.Event, Time: at, Change: c}, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
+		ev := event.Event{Number: p.Event, Time: at, Change: c}
+		if _, is := c.(*event.SaleMade); is && !v.withhold(&ev, item{event: p.Event}, e.Withheld) {
+			ev.Change = nil
+		}
+		v.check(ev, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
 	}
 	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.Created)
 	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time, &event.QuestionDefined{Number: e.Question.Number, Question: r.asked()})
 	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time, &event.BuyerNamed{Number: e.Buyer.Number, Name: r.Buyer})
-	head("sale (its number, ε, objects, price, refused, tally, time", e.Sale, r.Time, &event.SaleMade{
+	head("sale (its number, ε, objects, price, refused, upgrades, what is withheld of it, time", e.Sale, r.Time, &event.SaleMade{
 		Deal:  event.Deal{Sale: r.Sale, Buyer: e.Buyer.Number, Question: e.Question.Number, Epsilon: r.Epsilon, Objects: r.Objects, Price: uint64(r.Price), Refused: r.Refused},
-		Tally: event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: r.Upgrades},
+		Tally: event.SaleTally{Upgrades: r.Upgrades},
 	})
 }
 
@@ -250,10 +252,10 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 	}
 	c := &event.Sold{Sale: r.Sale, Price: uint64(one.Price)}
 	ev := event.Event{Number: one.Event, Time: r.Time, Change: c}
-	p := proven{at, "altered: the object, response, price, method, salt or leaf", one.Salt, one.Leaf}
+	p := proven{at, "altered: the object, response, price, salt, leaf or what is withheld", one.Salt, one.Leaf}
 	if one.Erased {
 		p.what = "altered: the price, commitment or leaf of an erased response"
-		if one.Object != "" || one.Response != "" || one.Method != "" || one.Salt != nil || len(one.Commitment) != len(event.Commitment{}) {
+		if one.Object != "" || one.Response != "" || one.Withheld != nil || one.Salt != nil || len(one.Commitment) != len(event.Commitment{}) {
 			v.faultOf(at, "an erased response has a price and a commitment, and nothing else")
 		}
 		ev.Erased = &event.Commitment{}
@@ -265,18 +267,24 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 		v.faultOf(at, "a commitment to a response that is there")
 	}
 	value, known := q.Read(r.Epsilon, one.Response)
-	how, possible := event.ParseMethod(one.Method)
 	if !known {
 		v.faultOf(at, "the response is no value of the question: %q", one.Response)
 	}
-	if !possible {
-		v.faultOf(at, "the method %q is none of a sale", one.Method)
-	}
-	c.Object, c.Response = one.Object, event.Response{Value: value, Method: how}
-	if !known || !possible {
+	c.Object, c.Value = one.Object, value
+	if !v.withhold(&ev, at, one.Withheld) || !known {
 		ev.Change = nil
 	}
 	v.check(ev, p)
+}
+
+// withhold puts the commitment to what a receipt does not show of an event in its place. It returns false if that is no commitment.
+func (v *checker) withhold(ev *event.Event, at item, commitment Hex) bool {
+	if len(commitment) != len(event.Commitment{}) {
+		v.faultOf(at, "what is withheld has a commitment of %d bytes; it has %d", len(commitment), len(event.Commitment{}))
+		return false
+	}
+	ev.Withheld = (*event.Commitment)(commitment)
+	return true
 }
 
 // checkSums checks that the responses are the sale.
@@ -284,7 +292,6 @@ func (r *Receipt) checkSums(v *checker) {
 	if uint64(len(r.Responses)) != r.Objects || r.Objects == 0 {
 		v.fault("there are %d responses of %d", len(r.Responses), r.Objects)
 	}
-	left, erased := event.SaleTally{Draws: r.Draws, Resales: r.Resales, Degradations: r.Degradations, Insertions: r.Insertions, Upgrades: 0}, uint64(0)
 	sum, fits := int64(0), true
 	for _, one := range r.Responses {
 		if one.Price > math.MaxInt64-sum {
@@ -292,18 +299,12 @@ func (r *Receipt) checkSums(v *checker) {
 			break
 		}
 		sum += max(one.Price, 0)
-		if one.Erased {
-			erased++
-		} else if m, known := event.ParseMethod(one.Method); known && left.Take(m, false) != nil {
-			v.fault("more responses by %s than the sale counts", m)
-		}
 	}
 	if !fits || sum != r.Price {
 		v.fault("the prices of the responses do not add up to that of the sale, %d", r.Price)
 	}
-	if left == (event.SaleTally{}) && erased > 0 || !left.IsOf(erased) || r.Upgrades > r.Objects {
-		v.fault("the sale counts other responses than there are: %d draws, %d resales, %d degradations, %d insertions, %d upgrades",
-			r.Draws, r.Resales, r.Degradations, r.Insertions, r.Upgrades)
+	if r.Upgrades > r.Objects {
+		v.fault("the sale counts %d upgrades of %d objects", r.Upgrades, r.Objects)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // statementFormat is the first field of every statement, and names the version of its form.
-const statementFormat = "sluice statement 3"
+const statementFormat = "sluice statement 4"
 
 // Statement is what the ledger has about one object, proven: everything that was ever released of it, or since it
 // was last forgotten, what that cost it, and what it earned; and that nothing is left out as of the
@@ -31,7 +31,7 @@ const statementFormat = "sluice statement 3"
 // are charged to it, and are in no statement, because they are about the panel. Nor are requests, and their
 // idempotency keys.
 type Statement struct {
-	Format   string          `json:"format"`   // "sluice statement 3"
+	Format   string          `json:"format"`   // "sluice statement 4"
 	Ledger   string          `json:"ledger"`   // ledger.About.ID
 	Created  time.Time       `json:"created"`  // the ledger
 	Currency string          `json:"currency"` // the ledger's

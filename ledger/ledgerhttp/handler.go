@@ -361,18 +361,5 @@ func (h *Handler) told(role Role, err error) *problem.Problem {
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {
 		h.options.Logger.Error().Err(err).Msg("a request failed")
 	}
-	if role == Operator {
-		return &p
-	}
-	p.TruthChanged, p.TruthInvalid = nil, nil
-	if role != Desk && p.Kind == problem.Refused {
-		p.Detail, p.Refused, p.Sums, p.Instead = p.Title, bare(p.Refused), nil, nil // the text has what people have spent
-	}
-	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
-		p.Detail = p.Title // the text may speak of files, and other hosts
-	}
-	return &p
+	return seenProblem(p, role)
 }
-
-// exitIntegrity is the exit code of what is damaged.
-const exitIntegrity = 4

@@ -279,7 +279,7 @@ func samples() map[string]sample {
 		"checkpoint":     {"/v1/checkpoint", ""},
 		"metrics":        {"/metrics", ""},
 		"head":           {"/v1/head?events=3", ""},
-		"consistency":    {"/v1/consistency?from=3&to=5", ""},
+		"consistency":    {"/v1/consistency?from=12&to=12", ""},
 		"events":         {"/v1/events?from=2", ""},
 		"refusals":       {"/v1/refusals?key=sell", ""},
 		"verify":         {"/v1/verifications", `{}`},

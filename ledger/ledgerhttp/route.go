@@ -138,11 +138,3 @@ type lines struct {
 func everyRole() []Role { return Roles() }
 
 func (r *route) allows(role Role) bool { return slices.Contains(r.roles, role) }
-
-// own refuses whoever is a buyer and asks about another one.
-func (c *call) own(buyer string) error {
-	if c.holder.Role == Buyer && buyer != c.holder.Whom {
-		return problem.New(problem.Forbidden, "this token is of another buyer").At("buyer")
-	}
-	return nil
-}

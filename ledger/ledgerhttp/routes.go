@@ -69,11 +69,12 @@ func marketRoutes() []route {
 }
 
 func evidenceRoutes() []route {
-	readers, from := []Role{Operator, Auditor}, number("from", "the number of the first event; 0 and 1 are the same")
+	readers, notBuyers := []Role{Operator, Auditor}, []Role{Operator, Desk, Person, Auditor, Metrics}
+	from := number("from", "the number of the first event; 0 and 1 are the same")
 	return []route{
 		change("statement", "/v1/statements", "Prove to a person everything about them", []Role{Operator, Person}, statement),
-		get("checkpoint", "/v1/checkpoint", "Sign the log as it is now", everyRole(), nil, checkpoint).as("text/plain"),
-		get("head", "/v1/head", "Tell the log's tree at a size", everyRole(), []param{number("events", "the size; 0, or none, is that of now")}, head),
+		get("checkpoint", "/v1/checkpoint", "Sign the log as it is now", notBuyers, nil, checkpoint).as("text/plain"),
+		get("head", "/v1/head", "Tell the log's tree at a size", notBuyers, []param{number("events", "the size; 0, or none, is that of now")}, head),
 		get("consistency", "/v1/consistency", "Prove that the log at one size begins that at another", everyRole(), []param{number("from", "the smaller size").need(), number("to", "the larger size").need()}, consistency),
 		events(list("events", "/v1/events", "List the log, or follow it", readers, []param{from}, func(c *call) (iter.Seq2[ledger.Event, error], error) {
 			return c.ledger().Events(c.ctx(), c.number("from")), nil

@@ -73,7 +73,7 @@ func consistency(c *call) (api.Consistency, error) {
 	if err := c.reached(c.number("to")); err != nil {
 		return api.Consistency{}, err
 	}
-	hashes, err := c.ledger().Consistency(c.ctx(), c.number("from"), c.number("to"))
+	hashes, err := c.consistency(c.number("from"), c.number("to"))
 	out := api.Consistency{Proof: []string{}}
 	for _, h := range hashes {
 		out.Proof = append(out.Proof, base64.StdEncoding.EncodeToString(h[:]))

@@ -48,6 +48,8 @@ const (
 	// add; or the object has MaxReservations open reservations, and the request is for another one. Waiting helps if a
 	// reservation, or a request that is running, has the rest.
 	Full Reason = "full"
+	// NotAvailable: for any reason. It is the only one that buyers read, and is in no log.
+	NotAvailable Reason = "not-available"
 )
 
 // Remedy says what would make a refused request possible.
@@ -103,9 +105,20 @@ func (r Refusal) String() string {
 		return fmt.Sprintf("object %q: %s (changing its %s helps)", r.Object, r.Reason, r.Remedy)
 	case NeedsConsent:
 		return fmt.Sprintf("object %q: %s: %s (%s)", r.Object, r.Reason, r.Why, r.help())
+	case NotAvailable:
+		return fmt.Sprintf("object %q: not available at ε=%s", r.Object, r.Asked)
 	default:
 		return fmt.Sprintf("object %q: %s (%s)", r.Object, r.Reason, r.help())
 	}
+}
+
+// Unexplained returns refusals as the buyer of an order may see them: of which objects, at which ε, and nothing else.
+func Unexplained(all []Refusal) []Refusal {
+	out := make([]Refusal, len(all))
+	for i, r := range all {
+		out[i] = Refusal{Object: r.Object, Reason: NotAvailable, Asked: r.Asked, Remedy: RemedyNothing}
+	}
+	return out
 }
 
 // help says what helps, and what would do at once.

@@ -567,7 +567,7 @@ func (x *trial) readSale(ctx context.Context, told reply) error {
 		return err
 	}
 	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a evidence.SoldResponse, b ledger.Delivery) bool {
-		return a.Object == b.Object && a.Response == b.Value && a.Price == b.Price && a.Method == b.Method && a.Event == b.Sold
+		return a.Object == b.Object && a.Response == b.Value && a.Price == b.Price && a.Event == b.Sold
 	})
 	if !same || receipt.Price != told.Sale.Price || receipt.Epsilon != told.Sale.Epsilon || receipt.Buyer != told.Sale.Buyer {
 		x.fault("sale %d is %+v with %+v; its receipt says %+v", number, told.Sale, told.Deliveries, receipt)

@@ -286,10 +286,10 @@ func (g *game) compareReceipt(d *paperDeal) {
 	g.same("the question of a receipt", ledger.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
 	var got, want []evidence.SoldResponse
 	for _, one := range r.Responses {
-		got = append(got, evidence.SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Method: one.Method, Event: one.Event, Erased: one.Erased})
+		got = append(got, evidence.SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Event: one.Event, Erased: one.Erased})
 	}
 	for _, one := range d.deliveries {
-		sold := evidence.SoldResponse{Object: one.Object, Price: one.Price, Method: one.Method, Event: one.Sold, Erased: one.Erased}
+		sold := evidence.SoldResponse{Object: one.Object, Price: one.Price, Event: one.Sold, Erased: one.Erased}
 		if !one.Erased {
 			sold.Response = g.paper.chain(d.Question, one.Object).during(one.Sold).levels[d.epsilon()].response
 		}

@@ -335,7 +335,7 @@ func (t *paperTrade) offer() string {
 		text += fmt.Sprintf(" %q for %d", n.name, n.price)
 	}
 	for _, r := range t.refused {
-		text += fmt.Sprintf(" not %q (%s)", r.Object, r.Reason)
+		text += fmt.Sprintf(" not %q", r.Object)
 	}
 	return text
 }
@@ -405,10 +405,10 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	m.bind(h, t.question, without(needy, untold)...)
 	if d == nil {
 		d, named = &paperDeal{Order: t.Order}, t.Objects
-		d.sale.Number = uint64(len(m.deals)) + 1
+		d.sale.Number, d.sale.Ordinal = uint64(len(m.deals))+1, m.ordinal(t.Buyer)
 		m.deals = append(m.deals, d)
 	} else {
-		d.sale.Number, d.sale.Refund = d.granted.Number, d.granted.Price-t.price()
+		d.sale.Number, d.sale.Ordinal, d.sale.Refund = d.granted.Number, d.granted.Ordinal, d.granted.Price-t.price()
 	}
 	m.deliver(d, t, h)
 	buyer.Sales++
@@ -418,11 +418,21 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	return d, nil
 }
 
+// ordinal returns the place that the next deal of a buyer gets among those of the buyer.
+func (m *paper) ordinal(buyer string) (n uint64) {
+	for _, d := range m.deals {
+		if d.Buyer == buyer {
+			n++
+		}
+	}
+	return n + 1
+}
+
 // deliver hands the responses over.
 func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
 	d.status = dealSold
-	d.sale = ledger.Sale{Number: d.sale.Number, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
+	d.sale = ledger.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
 	m.write("sale", "")
 	question, _ := m.question(t.Question)
 	channel, _ := vocabulary.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
@@ -452,7 +462,7 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 	q := t.quote()
 	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
 	d.granted = ledger.Reservation{
-		Number: uint64(len(m.deals)) + 1, State: ledger.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
+		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: ledger.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: q.Refused, Key: c.key, Expires: d.expires, First: m.next(),
 	}
 	m.customer(t.Buyer)

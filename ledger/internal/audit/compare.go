@@ -21,7 +21,7 @@ import (
 // they say how many of everything there should be.
 func auditedBuckets() []string {
 	return []string{
-		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers, state.BucketChains, state.BucketAnswers, state.BucketSales, state.BucketRequests, state.BucketTallies, state.BucketMeta,
+		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers, state.BucketChains, state.BucketAnswers, state.BucketSales, state.BucketOrders, state.BucketRequests, state.BucketTallies, state.BucketMeta,
 	}
 }
 
@@ -282,6 +282,10 @@ func (a *auditor) about(bucket string, key []byte) Finding {
 		if number := d.U64(); d.Done() == nil {
 			p.Text = fmt.Sprintf("sale %d", number)
 		}
+	case state.BucketOrders:
+		if buyer, ordinal := d.U32(), d.U64(); d.Done() == nil {
+			p.Text = fmt.Sprintf("order %d of buyer %d", ordinal, buyer)
+		}
 	case state.BucketEvents:
 		if number := d.U64(); d.Done() == nil {
 			p.Event = number
@@ -348,6 +352,8 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 		return opened(state.DecodeAnswers)
 	case state.BucketSales:
 		return opened(state.DecodeSale)
+	case state.BucketOrders:
+		return opened(state.DecodeNumber64)
 	case state.BucketRequests:
 		return opened(state.DecodeRequest)
 	case state.BucketTallies:
@@ -383,6 +389,14 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 
 func quoted(payload []byte) (any, error) { return strconv.Quote(string(payload)), nil }
 
+// numberIn says what a record of 8 bytes is the number of.
+func numberIn(bucket string) string {
+	if bucket == state.BucketOrders {
+		return "its number"
+	}
+	return "the event that defined it"
+}
+
 // differences names the fields in which two payloads of a record differ.
 func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]string, error) {
 	var both [2]description
@@ -400,7 +414,7 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]str
 		case uint32:
 			both[i].add("the number", fmt.Sprint(record))
 		case uint64:
-			both[i].add("the event that defined it", fmt.Sprint(record))
+			both[i].add(numberIn(bucket), fmt.Sprint(record))
 		default:
 			both[i].describe("", reflect.Indirect(reflect.ValueOf(record)))
 		}

@@ -537,9 +537,12 @@ func (a *auditor) pass(ev event.Event) error {
 	if d.Sale == 0 || d.Objects == 0 {
 		return nil
 	}
+	ordinal := a.orderPassed(d)
 	s.Counters.Sales = max(s.Counters.Sales, d.Sale)
 	a.openLoose(d.Sale)
-	r := state.Sale{Status: status, Buyer: d.Buyer, Question: d.Question, Epsilon: d.Epsilon, Objects: d.Objects, Price: d.Price, Refused: d.Refused, Event: ev.Number}
+	r := state.Sale{
+		Status: status, Buyer: d.Buyer, Ordinal: ordinal, Question: d.Question, Epsilon: d.Epsilon, Objects: d.Objects, Price: d.Price, Refused: d.Refused, Event: ev.Number,
+	}
 	if c, ok := ev.Change.(*event.Reserved); ok {
 		r.Expires, r.Granted = c.Expires, ev.Number
 	}
@@ -547,6 +550,21 @@ func (a *auditor) pass(ev event.Event) error {
 		return err
 	}
 	return a.source.keep()
+}
+
+// orderPassed returns the place, among the orders of its buyer, of a sale that is left out: its own if it was reserved before. The
+// orders of a buyer that no event names are not counted.
+func (a *auditor) orderPassed(d event.Deal) uint64 {
+	if d.Sale <= a.fold.Counters.Sales {
+		if before, err := a.fold.Sale(d.Sale); err == nil {
+			return before.Ordinal
+		}
+	}
+	ordinal, err := a.fold.AddOrder(d.Buyer, d.Sale)
+	if err != nil {
+		return 0
+	}
+	return ordinal
 }
 
 // linkPassed makes an event that is left out the last one about its object all the same: the events after it
@@ -705,8 +723,8 @@ func (a *auditor) adoptBuyer(ev event.Event, number uint32) bool {
 		return false
 	}
 	a.fold.Counters.Buyers = max(a.fold.Counters.Buyers, number)
-	b.Sold, b.Paid = 0, 0 // the events say that
-	_ = a.fold.Put(state.BucketBuyers, state.NumberKey(number), b.Encode())
+	b.Orders, b.Sold, b.Paid = 0, 0, 0 // the events say that
+	_ = a.fold.PutBuyer(number, b)
 	adopted(a, state.BucketBuyers, state.NameKey(b.Name), state.DecodeNumber32)
 	a.reportAdopted(ev, fmt.Sprintf("buyer %d", number))
 	return true
@@ -725,11 +743,21 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 			r.Expires = time.Unix(0, math.MaxInt64).UTC()
 		}
 	}
+	a.adoptOrder(number, r)
 	_ = a.fold.PutSale(number, r)
 	a.fold.Counters.Sales = max(a.fold.Counters.Sales, number)
 	a.openLoose(number)
 	a.reportAdopted(ev, fmt.Sprintf("sale %d", number))
 	return true
+}
+
+// adoptOrder takes over the place of a sale among the orders of its buyer.
+func (a *auditor) adoptOrder(number uint64, r state.Sale) {
+	b, err := a.fold.Buyer(r.Buyer)
+	if stored, found := adopted(a, state.BucketOrders, state.OrderKey(r.Buyer, r.Ordinal), state.DecodeNumber64); err == nil && found && stored == number {
+		b.Orders = max(b.Orders, r.Ordinal)
+		_ = a.fold.PutBuyer(r.Buyer, b)
+	}
 }
 
 func (a *auditor) adoptTruthKey(ev event.Event) bool {

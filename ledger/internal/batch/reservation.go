@@ -26,7 +26,7 @@ func OrderRefusals(s *state.State, r state.Sale) (all []vocabulary.Refusal, err 
 		ends = append(ends, r.Granted+c.Objects+c.Refused+1)
 	}
 	if r.Status == state.SaleSold {
-		ends = append(ends, r.Event+r.Objects+r.Refused+1)
+		ends = append(ends, r.Last())
 	}
 	for _, last := range ends {
 		end, err := s.Settlement(last)

@@ -147,16 +147,20 @@ func (c *Cancelled) Fields(x wire.Codec) { x.Uvarint(&c.Sale) }
 // Fields implements [Change].
 func (c *SaleMade) Fields(x wire.Codec) {
 	c.Deal.fields(x)
-	c.Tally.Fields(x)
+	x.Uvarint(&c.Tally.Upgrades)
 }
+
+func (c *SaleMade) withheld(x wire.Codec) { c.Tally.methods(x) }
 
 func (c *Sold) public(x wire.Codec) { x.Uvarint(&c.Sale, &c.Price) }
 
 // Fields implements [Change].
 func (c *Sold) Fields(x wire.Codec) {
 	x.Text(&c.Object)
-	c.Response.fields(x)
+	c.Value.Fields(x)
 }
+
+func (c *Sold) withheld(x wire.Codec) { c.Method.fields(x) }
 
 // Fields implements [Change].
 func (c *Withdrawn) Fields(x wire.Codec) { x.Text(&c.Object) }
@@ -319,22 +323,28 @@ func newChange(k Kind) Change {
 	return all[k]()
 }
 
-// decodeChange reads what an event says: its public part, and the hidden one unless that is erased and nil.
-func decodeChange(public, hidden *wire.Decoder, k Kind) Change {
-	c := newChange(k)
+// decodeChange reads what an event says: its public part, and the hidden one unless that is erased and nil. It returns how many of the
+// hidden bytes are withheld from buyers.
+func decodeChange(public, hidden *wire.Decoder, k Kind) (c Change, withheld int) {
+	c = newChange(k)
 	if c == nil {
 		public.Fail("unknown kind %d", k)
-		return nil
+		return nil, 0
 	}
 	if _, personal := c.(Personal); hidden == nil && !personal {
 		public.Fail("an event of kind %d cannot be erased", k)
-		return nil
+		return nil, 0
 	}
 	if l, is := c.(lasting); is {
 		l.public(wire.Reading(public))
 	}
-	if hidden != nil {
-		c.Fields(wire.Reading(hidden))
+	if hidden == nil {
+		return c, 0
 	}
-	return c
+	c.Fields(wire.Reading(hidden))
+	if w, is := c.(withholding); is {
+		withheld = len(hidden.Rest)
+		w.withheld(wire.Reading(hidden))
+	}
+	return c, withheld
 }

@@ -24,7 +24,7 @@ import (
 // written are the records of a small ledger.
 func written(t testing.TB) []codectest.Record {
 	t.Helper()
-	return codectest.Records(t, "../../testdata/golden/format-v6.txt")
+	return codectest.Records(t, "../../testdata/golden/format-v7.txt")
 }
 
 // publicBytes are the bytes of an event that are never erased.
@@ -296,7 +296,8 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 	public := int(record[2]) // the length of the public part, behind the form and a number
 	said := func(k Kind, p []byte) error {
 		ev := Event{}
-		return ev.decode(&wire.Decoder{Rest: publicBytes(Event{Change: empty(k)})}, &wire.Decoder{Rest: p})
+		_, err := ev.decode(&wire.Decoder{Rest: publicBytes(Event{Change: empty(k)})}, &wire.Decoder{Rest: p})
+		return err
 	}
 	for name, decoder := range map[string]struct {
 		head   []byte // up to the length
@@ -308,7 +309,8 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 		"hidden":   {record[:3+public], func(p []byte) error { _, err := DecodeEntry(1, p); return err }},
 		"swept": {settlement[:len(settlement)-3], func(p []byte) error {
 			ev := Event{}
-			return ev.decode(&wire.Decoder{Rest: p}, &wire.Decoder{Rest: []byte{0}})
+			_, err := ev.decode(&wire.Decoder{Rest: p}, &wire.Decoder{Rest: []byte{0}})
+			return err
 		}},
 		"values":   {[]byte{0, 0, 0, 1, 1, 'q'}, func(p []byte) error { return said(KindQuestion, p) }},
 		"stated":   {[]byte{1, 'a', 0}, func(p []byte) error { return said(KindStated, p) }},

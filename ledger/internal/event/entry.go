@@ -19,7 +19,7 @@ type Salt [16]byte
 type Commitment [sha256.Size]byte
 
 // Version is the version of the event encoding. It is the first byte of every event.
-const Version = 4
+const Version = 5
 
 // The forms of an event's record.
 const (
@@ -44,39 +44,85 @@ func (ev *Event) public(e *wire.Encoder) {
 	}
 }
 
-// hidden appends the salt of an event and the bytes that it hides.
-func (ev *Event) hidden(e *wire.Encoder) {
+// hidden appends the salt of an event and the bytes that it hides. Of these the last are withheld from buyers.
+func (ev *Event) hidden(e *wire.Encoder) (withheld int) {
 	e.Raw(ev.Salt[:])
 	ev.Change.Fields(wire.Writing(e))
+	before := len(e.Buf)
+	switch c, is := ev.Change.(withholding); {
+	case ev.Withheld != nil:
+		e.Raw(ev.Withheld[:])
+	case is:
+		c.withheld(wire.Writing(e))
+		return len(e.Buf) - before
+	}
+	return 0
+}
+
+// Withhold returns an event without what is withheld from buyers, and with a salt that does not give it away. It has the same leaf.
+func Withhold(ev Event) Event {
+	c, is := ev.Change.(withholding)
+	if !is || ev.Erased != nil {
+		return ev
+	}
+	e := &wire.Encoder{}
+	e.Raw(ev.Salt[:])
+	c.withheld(wire.Writing(e))
+	sum := Commitment(sha256.Sum256(e.Buf))
+	ev.Salt, ev.Withheld = ev.Salt.shown(), &sum
+	return ev
+}
+
+// shown returns the salt that a buyer is shown of an event with a part that is withheld: the beginning of the salt's SHA-256. What is
+// withheld has few values, and would be found by trying them with the salt itself.
+func (s Salt) shown() (out Salt) {
+	sum := sha256.Sum256(s[:])
+	copy(out[:], sum[:])
+	return out
 }
 
 // Written is an event in bytes. It can be used for one event after another.
 type Written struct {
-	public wire.Encoder
-	hidden wire.Encoder // empty if it is erased
-	kept   *Commitment  // to what is erased; nil for a whole event
-	bare   wire.Encoder
+	public   wire.Encoder
+	hidden   wire.Encoder // empty if it is erased
+	withheld int          // how many of the last hidden bytes are withheld from buyers
+	kept     *Commitment  // to what is erased; nil for a whole event
+	bare     wire.Encoder
+	shown    wire.Encoder // what a buyer sees of the hidden bytes
 }
 
 // Write puts an event in bytes, in place of the one before, and returns w.
 func (w *Written) Write(ev *Event) *Written {
-	w.public.Buf, w.hidden.Buf, w.kept = w.public.Buf[:0], w.hidden.Buf[:0], ev.Erased
+	w.public.Buf, w.hidden.Buf, w.withheld, w.kept = w.public.Buf[:0], w.hidden.Buf[:0], 0, ev.Erased
 	ev.public(&w.public)
 	if ev.Erased == nil {
-		ev.hidden(&w.hidden)
+		w.withheld = ev.hidden(&w.hidden)
 	}
 	return w
 }
 
 // Leaf returns the event's leaf in the tree: the hash of its public bytes and the commitment.
 func (w *Written) Leaf() tlog.Hash {
-	var kept Commitment
-	if w.kept == nil {
-		kept = sha256.Sum256(w.hidden.Buf)
-	} else {
-		kept = *w.kept
-	}
+	kept := w.commitment()
 	return merkle.HashLeaf(w.public.Buf, kept[:])
+}
+
+// commitment returns that to the hidden bytes. If some are withheld from buyers, it is the one to what a buyer is shown, which has a
+// commitment to them at its end.
+func (w *Written) commitment() Commitment {
+	switch {
+	case w.kept != nil:
+		return *w.kept
+	case w.withheld == 0:
+		return sha256.Sum256(w.hidden.Buf)
+	}
+	var salt Salt
+	copy(salt[:], w.hidden.Buf)
+	fields, withheld := w.hidden.Buf[len(salt):len(w.hidden.Buf)-w.withheld], w.hidden.Buf[len(w.hidden.Buf)-w.withheld:]
+	w.shown.Buf = append(append(w.shown.Buf[:0], salt[:]...), withheld...)
+	inner, outer := sha256.Sum256(w.shown.Buf), salt.shown()
+	w.shown.Buf = append(append(append(w.shown.Buf[:0], outer[:]...), fields...), inner[:]...)
+	return sha256.Sum256(w.shown.Buf)
 }
 
 // Record appends the event's record, with the number of the event about the same object before it, or 0, and the hashes of the tree
@@ -122,7 +168,7 @@ func ReadBare(number uint64, bare []byte, t *wire.Texts) (ev Event, w Written, e
 	ev.Number = number
 	hidden.Array(ev.Salt[:])
 	if err = d.Err; err == nil {
-		err = ev.decode(public, hidden)
+		w.withheld, err = ev.decode(public, hidden)
 	}
 	if err != nil {
 		return Event{}, Written{}, fmt.Errorf("event %d: %w", number, err)
@@ -166,7 +212,7 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	*n = Entry{Event: Event{Number: number}, Hashes: n.Hashes[:0]}
 	form := d.U8()
 	n.Previous = d.Uvarint()
-	r.read = Written{public: wire.Encoder{Buf: d.Take(d.Uvarint())}}
+	r.read = Written{public: wire.Encoder{Buf: d.Take(d.Uvarint())}, shown: r.read.shown}
 	r.public = wire.Decoder{Rest: r.read.public.Buf}
 	var hidden *wire.Decoder
 	switch form {
@@ -187,7 +233,8 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
 	n.Change = before
-	if err := n.decode(&r.public, hidden); err != nil {
+	var err error
+	if r.read.withheld, err = n.decode(&r.public, hidden); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
 	return nil
@@ -207,29 +254,26 @@ func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash 
 	return hashes
 }
 
-// decode reads what an event says; hidden is nil if that is erased. Most events are responses and enrolments: one that was
-// there before is overwritten by the next.
-func (ev *Event) decode(public, hidden *wire.Decoder) error {
+// decode reads what an event says; hidden is nil if that is erased. It returns how many of the hidden bytes are withheld from buyers. Most
+// events are responses and enrolments: one that was there before is overwritten by the next.
+func (ev *Event) decode(public, hidden *wire.Decoder) (withheld int, err error) {
 	spare := ev.Change
 	ev.Change = nil
 	if version := public.U8(); public.Err == nil && version != Version {
-		return fmt.Errorf("%w (event version %d)", errs.ErrVersion, version)
+		return 0, fmt.Errorf("%w (event version %d)", errs.ErrVersion, version)
 	}
 	k := Kind(public.U8())
 	ev.Time = public.Time()
 	if hidden != nil && isOver(spare, k) {
 		spare.Fields(wire.Reading(hidden))
 	} else {
-		spare = decodeChange(public, hidden, k)
+		spare, withheld = decodeChange(public, hidden, k)
 	}
 	ev.Change = spare
-	if err := public.Done(); err != nil {
-		return err
+	if err := public.Done(); err != nil || hidden == nil {
+		return 0, err
 	}
-	if hidden == nil {
-		return nil
-	}
-	return hidden.Done()
+	return withheld, hidden.Done()
 }
 
 // isOver tells whether a change of a kind is read over another one.
@@ -245,9 +289,7 @@ func isOver(spare Change, k Kind) bool {
 
 // Erase returns the entry without what it hides, and without the way to other events about the object.
 func (n Entry) Erase() Entry {
-	e := &wire.Encoder{}
-	n.hidden(e)
-	sum := Commitment(sha256.Sum256(e.Buf))
+	sum := new(Written).Write(&n.Event).commitment()
 	erased := Entry{Event: n.Event, Hashes: n.Hashes}
 	erased.Salt, erased.Erased, erased.Change = Salt{}, &sum, withoutHidden(n.Change)
 	return erased

@@ -19,6 +19,8 @@ type Event struct {
 	// Erased is the commitment to what an erased event said: nil for a whole one. Of the change, only what is
 	// public is left.
 	Erased *Commitment
+	// Withheld is the commitment to what [Withhold] left out of the change of an event; nil for a whole one.
+	Withheld *Commitment
 }
 
 // Change is what an event says. It holds every outcome, the drawn response included, so that the
@@ -33,6 +35,13 @@ type Change interface {
 type lasting interface {
 	Change
 	public(wire.Codec)
+}
+
+// withholding is a change of which a part is withheld from buyers: their receipts have a commitment in its place, because it depends on
+// what others bought.
+type withholding interface {
+	Change
+	withheld(wire.Codec) // what follows on the fields
 }
 
 // Personal is a change about one object. When the object is forgotten, all but its public part is erased.

@@ -2,6 +2,8 @@ package event
 
 import (
 	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // Method tells how a response came about.
@@ -21,6 +23,14 @@ func (m Method) String() string {
 		return names[m]
 	}
 	return fmt.Sprintf("method %d", uint8(m))
+}
+
+// fields describes how a response came about.
+func (m *Method) fields(x wire.Codec) {
+	x.U8((*uint8)(m))
+	if d := x.Reads(); d != nil && (*m < MethodRaise || *m > MethodInsert) && *m != MethodResale {
+		d.Fail("unknown method %d", *m)
+	}
 }
 
 // ParseMethod returns the method of a response by its name, if it is one.

@@ -16,10 +16,7 @@ type Response struct {
 
 func (r *Response) fields(x wire.Codec) {
 	r.Value.Fields(x)
-	x.U8((*uint8)(&r.Method))
-	if d := x.Reads(); d != nil && (r.Method < MethodRaise || r.Method > MethodInsert) && r.Method != MethodResale {
-		d.Fail("unknown method %d", r.Method)
-	}
+	r.Method.fields(x)
 }
 
 // Value is a response as it is kept, or the output of an answer.

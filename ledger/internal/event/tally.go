@@ -57,5 +57,11 @@ func (t *SaleTally) Take(m Method, upgrade bool) error {
 
 // Fields implements [wire.Record]. Whether the counts fit a sale is not checked.
 func (t *SaleTally) Fields(x wire.Codec) {
-	x.Uvarint(&t.Draws, &t.Resales, &t.Degradations, &t.Insertions, &t.Upgrades)
+	t.methods(x)
+	x.Uvarint(&t.Upgrades)
+}
+
+// methods describes the counts by how responses came about, which depend on what others bought.
+func (t *SaleTally) methods(x wire.Codec) {
+	x.Uvarint(&t.Draws, &t.Resales, &t.Degradations, &t.Insertions)
 }

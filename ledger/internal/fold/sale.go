@@ -23,8 +23,11 @@ func newSale(s *state.State, c event.Deal, status state.SaleStatus, event uint64
 	if c.Buyer == 0 || c.Buyer > s.Counters.Buyers || c.Question == 0 || c.Question > s.Counters.Questions || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > vocabulary.MaxPanel {
 		return state.Sale{}, errs.Corrupt(nil, "sale %d is of nothing, or to nobody", c.Sale)
 	}
+	ordinal, err := s.AddOrder(c.Buyer, c.Sale)
 	s.Counters.Sales = c.Sale
-	return state.Sale{Status: status, Buyer: c.Buyer, Question: c.Question, Epsilon: c.Epsilon, Objects: c.Objects, Price: c.Price, Refused: c.Refused, Event: event}, nil
+	return state.Sale{
+		Status: status, Buyer: c.Buyer, Ordinal: ordinal, Question: c.Question, Epsilon: c.Epsilon, Objects: c.Objects, Price: c.Price, Refused: c.Refused, Event: event,
+	}, err
 }
 
 // applyReserved begins a reservation. Its objects follow.
@@ -244,7 +247,7 @@ func applySale(s *state.State, c *event.SaleMade, ev event.Event) error {
 	b.Sold++
 	b.Paid += c.Price
 	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price, Tally: c.Tally}
-	if err := s.Put(state.BucketBuyers, state.NumberKey(c.Buyer), b.Encode()); err != nil {
+	if err := s.PutBuyer(c.Buyer, b); err != nil {
 		return err
 	}
 	return s.PutSale(c.Sale, r)

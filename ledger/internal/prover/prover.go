@@ -140,13 +140,10 @@ func EvidenceOf(s *state.State, number uint64) (evidence.Entry, error) {
 	return evidence.Entry{Event: n.Event, Leaf: leaf}, nil
 }
 
-// proveSigned proves that events are in the log of the first size events, or in that of now if size is 0, and signs it.
+// proveSigned proves that events are in the log of the first size events, and signs it.
 func (p *Prover) proveSigned(ctx context.Context, size uint64, numbers []uint64) (proof []tlog.Hash, signed []byte, err error) {
 	var head evidence.Head
 	err = p.Engine.View(ctx, func(s *state.State) (err error) {
-		if size == 0 {
-			size = s.Counters.Events
-		}
 		head, proof, err = p.Prove(s, size, numbers)
 		return err
 	})
@@ -156,7 +153,7 @@ func (p *Prover) proveSigned(ctx context.Context, size uint64, numbers []uint64)
 	return proof, signed, err
 }
 
-// Receipt returns the receipt of a sale.
+// Receipt returns the receipt of a sale, in the log as the sale left it: whenever it is made, it says nothing of what came later.
 func (p *Prover) Receipt(ctx context.Context, sale state.Sale, number uint64) (evidence.Receipt, error) {
 	m := receiptMaker{sale: sale}
 	if err := p.Engine.View(ctx, func(s *state.State) error { return m.begin(s, number) }); err != nil {
@@ -169,7 +166,7 @@ func (p *Prover) Receipt(ctx context.Context, sale state.Sale, number uint64) (e
 			return evidence.Receipt{}, err
 		}
 	}
-	proof, signed, err := p.proveSigned(ctx, 0, m.numbers)
+	proof, signed, err := p.proveSigned(ctx, sale.Last(), m.numbers)
 	if err != nil {
 		return evidence.Receipt{}, err
 	}

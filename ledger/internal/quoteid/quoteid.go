@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -60,11 +59,10 @@ func (o *Offer) Sells(name string, price uint64) {
 	o.write()
 }
 
-// Refuses adds an object that is refused.
-func (o *Offer) Refuses(name string, reason vocabulary.Reason) {
+// Refuses adds an object that is refused. The ID does not say why: the buyer has it.
+func (o *Offer) Refuses(name string) {
 	o.e.Flag(false)
 	o.e.Text(name)
-	o.e.Text(string(reason))
 	o.write()
 }
 

@@ -14,6 +14,7 @@
 //	requests    Request by idempotency key
 //	buyers      Buyer by number; the number by name
 //	sales       Sale by number, reservations too
+//	orders      the number of a sale by its buyer and its place among the buyer's
 //	events      event.Entry by number
 //	tallies     Tally by question, ε and response
 //	strangers   Stranger by name

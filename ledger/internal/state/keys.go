@@ -15,6 +15,7 @@ const (
 	BucketRequests  = "requests"
 	BucketBuyers    = "buyers"
 	BucketSales     = "sales"
+	BucketOrders    = "orders"
 	BucketEvents    = "events"
 	BucketTallies   = "tallies"
 	BucketStrangers = "strangers"
@@ -52,6 +53,11 @@ func PolicyJSONKey(hash [32]byte) []byte { return append([]byte("h"), hash[:]...
 
 // PolicyNumberKey is the key of a policy.
 func PolicyNumberKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("p"), number) }
+
+// OrderKey is the key of the number of a sale or reservation, by its place among those of its buyer.
+func OrderKey(buyer uint32, ordinal uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, buyer), ordinal)
+}
 
 // ObjectKey ends with a zero byte, which no name contains, so that the records of an object stand
 // together and no name is the beginning of another's.

@@ -36,6 +36,7 @@ func (s SaleStatus) String() string {
 type Sale struct {
 	Status   SaleStatus      `audit:"it"` // whether it was carried out
 	Buyer    uint32          // by number
+	Ordinal  uint64          `audit:"its place among the orders of its buyer"` // from 1, reservations too
 	Question uint32          // by number
 	Epsilon  privacy.Epsilon `audit:"ε"`                     // of the responses
 	Objects  uint64          `audit:"the number of objects"` // how many take part
@@ -46,6 +47,9 @@ type Sale struct {
 	Expires  time.Time       `audit:"the end of the reservation"`   // of a reservation, else zero
 	Promised uint64          `audit:"the price reserved"`           // what was reserved for a sale that was a reservation before
 }
+
+// Last returns the event that settled the request which carried the sale out: the log as its receipt proves it ends there.
+func (r Sale) Last() uint64 { return r.Event + r.Objects + r.Refused + 1 }
 
 // Holds tells whether it is a reservation that holds at an instant.
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
@@ -85,6 +89,7 @@ func (s *State) HeldUntil(o Object) (end time.Time, err error) {
 func (r *Sale) Fields(x wire.Codec) {
 	x.U8((*uint8)(&r.Status))
 	x.U32(&r.Buyer, &r.Question)
+	x.Uvarint(&r.Ordinal)
 	x.Epsilon(&r.Epsilon)
 	x.Uvarint(&r.Objects, &r.Price, &r.Refused, &r.Event, &r.Granted)
 	if ends := !r.Expires.IsZero(); x.Flag(&ends) {

@@ -47,6 +47,7 @@ func (b *Bid) highestHeld(x *Subject, most privacy.Epsilon) privacy.Epsilon {
 type Bid struct {
 	Question *event.Question // that it is about
 	Epsilon  privacy.Epsilon // the level that is asked for
+	Listed   bool            // only levels that terms list are for sale: see [policy.Terms.Lists]
 	Client   string          // who buys
 	Buyer    uint32          // its number; 0 for one new to the ledger
 	// Reserved is the reservation that the order carries out, if it does, and granted the event that made
@@ -100,6 +101,9 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 	}
 	terms := x.Policy.Terms()
 	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now), Remedy: vocabulary.RemedyNothing}
+	if r.Reason == "" && b.Listed && !lists(b.Question, terms, epsilon) {
+		r.Reason = vocabulary.NotOnOffer
+	}
 	switch {
 	case r.Reason == "" && terms.Holders() > 0:
 		return b.CheckHolders(s, x, epsilon, terms.Holders())

@@ -18,6 +18,11 @@ func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, mo
 	return levels
 }
 
+// lists reports whether a level that terms sell is one of those that they list, which are finitely many.
+func lists(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
+	return q.Encoding == vocabulary.Finite || sale.Lists(level) // the former has responses at few ε
+}
+
 // highestOffer returns the highest level of a question that terms sell, up to an ε; 0 if there is none, or without terms.
 func highestOffer(q *event.Question, sale *policy.Terms, most privacy.Epsilon) privacy.Epsilon {
 	for sale != nil && !most.IsZero() {

@@ -1,0 +1,146 @@
+package ledgerhttp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// This file decides what each role sees of what it asks for. No other file does: routes pass what the ledger returns through these
+// functions.
+//
+// A buyer learns prices, levels on offer, what it holds, and yes or no for an order at a level on offer. It does not learn what others
+// bought, what a person has spent or has left, or how many sales there are. So to a buyer
+//
+//   - quotes are [ledger.Ledger.QuoteBuyer], and every refusal is [vocabulary.NotAvailable];
+//   - sales and reservations have its own numbers, 1, 2, 3, …, in place of those of the ledger;
+//   - numbers of events, and how responses came about, are left out;
+//   - errors have a fixed text, but for what is wrong with the request itself;
+//   - the log is proven at the sizes that its receipts have, and at no other.
+//
+// Receipts are signed, and verified without the ledger. SECURITY.md lists what they show besides.
+
+// isBuyer reports whether the holder sees what a buyer may see, and no more.
+func (c *call) isBuyer() bool { return c.holder.Role == Buyer }
+
+// own refuses a buyer that names another one.
+func (c *call) own(buyer string) error {
+	if c.isBuyer() && buyer != c.holder.Whom {
+		return problem.New(problem.Forbidden, "this token is of another buyer").At("buyer")
+	}
+	return nil
+}
+
+// quoted returns the quote of an order.
+func (c *call) quoted(o ledger.Order) (ledger.Quote, error) {
+	ask := c.ledger().Quote
+	if c.isBuyer() {
+		ask = c.ledger().QuoteBuyer
+	}
+	q, err := ask(c.ctx(), o)
+	q.Refused = orNone(q.Refused)
+	if q.Instead != nil {
+		instead := *q.Instead
+		instead.Levels, instead.Refused = orNone(instead.Levels), orNone(instead.Refused)
+		q.Instead = &instead
+	}
+	return q, err
+}
+
+// numberOf returns the ledger's number of a sale or reservation by the number that the holder knows it by.
+func (c *call) numberOf(number uint64) (uint64, error) {
+	if !c.isBuyer() {
+		return number, nil
+	}
+	return c.ledger().OrderOf(c.ctx(), c.holder.Whom, number)
+}
+
+// unknown returns the error of what is found under no number. Errors of the ledger, which may have its own number of it, are replaced: a
+// buyer reads the same whether it is another's, a reservation, or not there.
+func unknown(kind string, number uint64, err error) error {
+	if errors.Is(err, ledger.ErrUnknown) {
+		return fmt.Errorf("%s %d: %w", kind, number, ledger.ErrUnknown)
+	}
+	return err
+}
+
+// seenSale returns a sale as the holder sees it.
+func (c *call) seenSale(s ledger.Sale) ledger.Sale {
+	s.Refused = orNone(s.Refused)
+	if !c.isBuyer() {
+		return s
+	}
+	s.Number, s.First, s.Last = s.Ordinal, 0, 0
+	s.Draws, s.Resales, s.Degradations, s.Insertions = 0, 0, 0, 0
+	s.Refused = vocabulary.Unexplained(s.Refused)
+	return s
+}
+
+// seenReservation returns a reservation as the holder sees it.
+func (c *call) seenReservation(r ledger.Reservation) ledger.Reservation {
+	r.Refused = orNone(r.Refused)
+	if !c.isBuyer() {
+		return r
+	}
+	r.Number, r.First, r.Last = r.Ordinal, 0, 0
+	r.Refused = vocabulary.Unexplained(r.Refused)
+	return r
+}
+
+// seenDelivery returns a response, of the sale with a number, as the holder sees it.
+func (c *call) seenDelivery(sale uint64, d ledger.Delivery) ledger.Delivery {
+	d.Sale = sale
+	if c.isBuyer() {
+		d.Event, d.Sold, d.Method = 0, 0, ""
+	}
+	return d
+}
+
+// consistency proves that the log at one size begins that at another, of sizes that the holder may know.
+func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
+	if c.isBuyer() {
+		return c.ledger().ConsistencyOf(c.ctx(), c.holder.Whom, from, to)
+	}
+	return c.ledger().Consistency(c.ctx(), from, to)
+}
+
+// seenProblem returns a problem as a role sees it.
+func seenProblem(p problem.Problem, role Role) *problem.Problem {
+	switch role {
+	case Operator:
+		return &p
+	case Buyer:
+		p = plainProblem(p)
+	}
+	p.TruthChanged, p.TruthInvalid = nil, nil
+	if role != Desk && p.Kind == problem.Refused {
+		p.Detail, p.Refused, p.Instead = "not available at this ε", vocabulary.Unexplained(p.Refused), nil // the text has what people have spent
+		p.Sums = nil
+	}
+	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
+		p.Detail = p.Title // the text may have names of files, and of other hosts
+	}
+	return &p
+}
+
+// plainProblem returns a problem as a buyer sees it. Only what is wrong with the request itself has words of its own.
+func plainProblem(p problem.Problem) problem.Problem {
+	out := problem.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
+	switch p.Kind {
+	case problem.Invalid, problem.Unknown, problem.Unauthorized, problem.Forbidden, problem.NoRoute, problem.Method, problem.TooLarge, problem.MediaType,
+		problem.TooMany, problem.Busy:
+		out.Detail, out.Hint, out.Field, out.Name = p.Detail, p.Hint, p.Field, p.Name
+	case problem.Refused:
+		out.Question, out.Refused, out.Unlisted = p.Question, p.Refused, p.Unlisted
+	}
+	return out
+}
+
+// exitIntegrity is the exit code of what is damaged.
+const exitIntegrity = 4
