@@ -21,7 +21,7 @@ import (
 // list yields the items of a list. Each range over it asks anew.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query})
+		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query, accept: api.Lines})
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
 			err = items(bufio.NewReader(response.Body), func(item T) bool { return yield(item, nil) })

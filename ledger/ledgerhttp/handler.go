@@ -43,13 +43,13 @@ type Options struct {
 
 // Handler serves a ledger. It is an [http.Handler] that a host mounts beside its own, with [http.StripPrefix] where it is not to be at the root.
 type Handler struct {
-	ledger  atomic.Pointer[ledger.Ledger]
-	follows atomic.Bool // it is a standby, and has not taken over
-	options Options
-	limits  Limits
-	mux     *http.ServeMux
-	gates   gates
-	openAPI []byte
+	ledger   atomic.Pointer[ledger.Ledger]
+	follows  atomic.Bool // it is a standby, and has not taken over
+	options  Options
+	limits   Limits
+	mux      *http.ServeMux
+	gates    gates
+	document description
 
 	streaming  context.Context // until streams are to end
 	endStreams context.CancelFunc
@@ -66,12 +66,11 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	h.streaming, h.endStreams = context.WithCancel(context.Background())
 	h.gates.init(h.limits)
 	all := routes()
-	document, err := openAPI(all)
-	if err != nil {
+	var err error
+	if h.document, err = newDescription(all); err != nil {
 		return nil, err
 	}
-	h.openAPI = document
-	methods := map[string][]string{"/healthz": {http.MethodGet}}
+	methods := map[string][]string{"/healthz": {http.MethodGet}, documentPath: {http.MethodGet}}
 	for _, r := range all {
 		h.mux.Handle(r.method+" "+r.path, h.guarded(&r))
 		methods[r.path] = append(methods[r.path], r.method)
@@ -83,6 +82,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		})
 	}
 	h.mux.HandleFunc("GET /healthz", h.healthy)
+	h.mux.Handle("GET "+documentPath, h.document)
 	return h, nil
 }
 
@@ -137,7 +137,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // guarded returns the handler of a route: who asks, whether they may, whether there is room, and then the call.
 func (h *Handler) guarded(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		begun := time.Now()
+		begun, r := time.Now(), r.of(request)
 		out := newWriter(w, h.limits)
 		holder, err := h.admit(r, request)
 		if err == nil {
@@ -192,7 +192,7 @@ func (h *Handler) safely(c *call) (err error) {
 	c.request = c.request.WithContext(ctx)
 	result, err := c.route.serve(c)
 	if err != nil {
-		return c.elsewhere(c.bearer.explain(problem.Of(err)))
+		return c.elsewhere(c.keyed(c.bearer.explain(problem.Of(err))))
 	}
 	return c.out.send(c.ctx(), result)
 }
@@ -239,8 +239,11 @@ func (c *call) read() (err error) {
 		return bad
 	}
 	if c.route.keyed {
-		if c.key, bad = keyOf(c.request.Header); bad != nil {
+		if c.given, bad = keyOf(c.request.Header); bad != nil {
 			return bad
+		}
+		if c.key, err = c.holder.namespaced(c.given); err != nil {
+			return err
 		}
 	}
 	if c.route.in == nil {
@@ -261,10 +264,10 @@ func (c *call) read() (err error) {
 // fail answers with a problem.
 func (h *Handler) fail(out *writer, role Role, err error) {
 	p := h.told(role, err)
-	switch p.Kind {
-	case problem.Unauthorized:
+	switch p.Status {
+	case http.StatusUnauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
-	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		out.Header().Set("Retry-After", "1")
 	}
 	out.problem(p)

@@ -2,11 +2,11 @@ package ledgerhttp
 
 import (
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // What buyers ask, and those who sell to them.
@@ -60,8 +60,7 @@ func sell(c *call, in api.Sell) (api.Sold, error) {
 }
 
 func (c *call) sold(s ledger.Sale) api.Sold {
-	s.Refused = orNone(s.Refused)
-	return api.Sold{Sale: s, TruthChanged: c.aside(s.TruthChanged), TruthInvalid: c.aside(s.TruthInvalid)}
+	return api.Sold{Sale: c.shownSale(s), TruthChanged: c.aside(s.TruthChanged), TruthInvalid: c.aside(s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path. Of another buyer's it says what it says of one that there is not.
@@ -73,8 +72,7 @@ func (c *call) saleOf() (s ledger.Sale, err error) {
 	if err == nil && c.own(s.Buyer) != nil {
 		s, err = ledger.Sale{}, fmt.Errorf("sale %d: %w", number, ledger.ErrUnknown)
 	}
-	s.Refused = c.refused(s.Refused)
-	return s, err
+	return c.shownSale(s), err
 }
 
 // buyerOf returns whose sales or reservations are asked for: of a buyer, that one's.
@@ -86,19 +84,39 @@ func (c *call) buyerOf() (string, error) {
 	return buyer, c.own(buyer)
 }
 
-func sales(c *call) (iter.Seq2[ledger.Sale, error], error) {
+// parted returns which sales or reservations are requested.
+func (c *call) parted(p page) (vocabulary.Page, error) {
 	buyer, err := c.buyerOf()
 	if err != nil {
-		return nil, err
+		return vocabulary.Page{}, err
 	}
-	return func(yield func(ledger.Sale, error) bool) {
-		for s, err := range c.ledger().Sales(c.ctx(), buyer) {
-			s.Refused = c.refused(s.Refused)
-			if !yield(s, err) {
-				return
-			}
-		}
+	return vocabulary.Page{
+		Buyer: buyer, Question: c.text("question"), Since: c.time("since"), Until: c.time("until"), After: p.number(), Newest: p.newest, Limit: p.limit,
 	}, nil
+}
+
+func sales(c *call, p page) ([]ledger.Sale, string, error) {
+	part, err := c.parted(p)
+	if err != nil {
+		return nil, "", err
+	}
+	all, next, err := c.ledger().SalesPage(c.ctx(), part)
+	for i := range all {
+		all[i] = c.shownSale(all[i])
+	}
+	return all, cursor(next), err
+}
+
+// shownSale returns a sale as the holder may see it.
+func (c *call) shownSale(s ledger.Sale) ledger.Sale {
+	s.Refused, s.Key = c.refused(s.Refused), c.shownKey(s.Key)
+	return s
+}
+
+// shownReservation returns a reservation as the holder may see it.
+func (c *call) shownReservation(r ledger.Reservation) ledger.Reservation {
+	r.Refused, r.Key = c.refused(r.Refused), c.shownKey(r.Key)
+	return r
 }
 
 // refused returns refusals as the holder may see them.
@@ -111,35 +129,42 @@ func (c *call) refused(all []ledger.Refusal) []ledger.Refusal {
 
 func sale(c *call) (ledger.Sale, error) { return c.saleOf() }
 
-func deliveries(c *call) (iter.Seq2[ledger.Delivery, error], error) {
+func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
 	s, err := c.saleOf()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return c.ledger().Deliveries(c.ctx(), s.Number), nil
+	all, next, err := c.ledger().DeliveriesPage(c.ctx(), s.Number, p.number(), p.limit)
+	return all, cursor(next), err
 }
 
 func reserve(c *call, in api.Reserve) (ledger.Reservation, error) {
 	r, err := c.ledger().Reserve(c.ctx(), ledger.ReserveRequest{
 		Key: c.key, Order: in.Order.Ledger(), For: time.Duration(in.For), Until: in.Until, Partial: in.Partial, QuoteID: in.QuoteID, MaxPrice: in.MaxPrice,
 	})
-	r.Refused = orNone(r.Refused)
-	return r, err
+	return c.shownReservation(r), err
 }
 
-func reservations(c *call) (iter.Seq2[ledger.Reservation, error], error) {
-	buyer, err := c.buyerOf()
+func reservations(c *call, p page) ([]ledger.Reservation, string, error) {
+	part, err := c.parted(p)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return func(yield func(ledger.Reservation, error) bool) {
-		for r, err := range c.ledger().Reservations(c.ctx(), buyer, c.states("state")...) {
-			r.Refused = c.refused(r.Refused)
-			if !yield(r, err) {
-				return
-			}
-		}
-	}, nil
+	part.States = c.states("state")
+	all, next, err := c.ledger().ReservationsPage(c.ctx(), part)
+	for i := range all {
+		all[i] = c.shownReservation(all[i])
+	}
+	return all, cursor(next), err
+}
+
+func buyers(c *call) (api.Buyers, error) {
+	p, err := c.page()
+	if err != nil {
+		return api.Buyers{}, err
+	}
+	all, next, err := c.ledger().BuyersPage(c.ctx(), p.number(), p.limit)
+	return api.Buyers{Buyers: orNone(all), Next: cursor(next)}, err
 }
 
 func reservation(c *call) (r ledger.Reservation, err error) {
@@ -150,8 +175,7 @@ func reservation(c *call) (r ledger.Reservation, err error) {
 	if err == nil && c.own(r.Buyer) != nil {
 		r, err = ledger.Reservation{}, fmt.Errorf("reservation %d: %w", number, ledger.ErrUnknown)
 	}
-	r.Refused = c.refused(r.Refused)
-	return r, err
+	return c.shownReservation(r), err
 }
 
 func capture(c *call, in api.Capture) (api.Sold, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -17,11 +16,6 @@ import (
 type feed struct {
 	call *call
 	next uint64
-}
-
-// wantsFeed tells whether a request asks for events as they happen.
-func (c *call) wantsFeed() bool {
-	return strings.Contains(c.request.Header.Get("Accept"), api.Stream)
 }
 
 // sendTo implements [body]. It goes on until the reader leaves, does not read, or may not any more, or the ledger is closed.
