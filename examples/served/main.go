@@ -4,6 +4,8 @@
 //	go run ./examples/served python3 examples/served/python/host.py
 //
 // The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. There it leaves events.ndjson and receipt.json.
+//
+// With "tour" before the command, the command tours a new ledger, whose server lives. It leaves receipt.json.
 package main
 
 import (
@@ -49,6 +51,9 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err := os.WriteFile(filepath.Join(dir, "shop.json"), shop, 0o600); err != nil {
 		return err
 	}
+	if host[0] == "tour" {
+		return tour(ctx, dir, host[1:], out)
+	}
 	server, err := killed.New(ctx, dir, out,
 		killed.Death{Key: "enrol", When: killed.After},
 		killed.Death{Key: "order-1", When: killed.Before},
@@ -58,20 +63,44 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	life := exec.CommandContext(ctx, host[0], append(host[1:], dir)...)
-	life.Env = append(os.Environ(), "LEDGER_ADDR="+server.Addr, "LEDGER_TOKEN="+server.Token, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
-	life.Stdout, life.Stderr = out, os.Stderr
-	failed, faults := life.Run(), server.Close()
-	if failed != nil {
-		return errors.Join(failed, faults)
+	if err := live(ctx, server, dir, host, out); err != nil {
+		return err
 	}
 	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	return errors.Join(faults, checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
+	return errors.Join(checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
 		checkReceipt(filepath.Join(dir, "receipt.json"), server.LogKey, out), verify(ctx, l, out))
+}
+
+// live runs a command with the address of a server, which it closes.
+func live(ctx context.Context, server *killed.Server, dir string, command []string, out io.Writer) error {
+	if len(command) == 0 {
+		return errors.Join(errors.New("say which command"), server.Close())
+	}
+	life := exec.CommandContext(ctx, command[0], append(command[1:], dir)...)
+	life.Env = append(os.Environ(), "LEDGER_ADDR="+server.Addr, "LEDGER_TOKEN="+server.Token, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+	life.Stdout, life.Stderr = out, os.Stderr
+	return errors.Join(life.Run(), server.Close())
+}
+
+// tour has a command tour a new ledger, and verifies what it leaves.
+func tour(ctx context.Context, dir string, command []string, out *os.File) error {
+	server, err := killed.New(ctx, dir, out)
+	if err != nil {
+		return err
+	}
+	if err := live(ctx, server, dir, command, out); err != nil {
+		return err
+	}
+	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return errors.Join(checkReceipt(filepath.Join(dir, "receipt.json"), server.LogKey, out), verify(ctx, l, out))
 }
 
 // checkSales looks whether each order was sold once, but for the one that nobody's terms allow.

@@ -82,7 +82,7 @@ func plan() []room {
 		{"ledger/internal/api", "requests and results in JSON", "ledger ledger/evidence ledger/problem policy privacy"},
 		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/history ledger/internal/api ledger/problem ledger/vocabulary policy privacy rrchain/finite"},
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/ledgerhttp ledger/observe ledger/vocabulary"},
-		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/internal/api ledger/internal/errs ledger/problem privacy internal/ledgerfile"},
+		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/internal/api ledger/internal/errs ledger/problem ledger/vocabulary privacy internal/ledgerfile"},
 		{"cmd/ledgerctl/internal/chart", "pictures", ""},
 		{"cmd/ledgerctl/internal/simulate", "the experiments of the papers", "privacy policy rrchain rrchain/estimate"},
 		{"cmd/ledgerctl/internal/progress", "progress bars", ""},

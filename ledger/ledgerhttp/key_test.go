@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// order is a sale that needs no draw.
+// resale is an order that needs no draw.
 const resale = `{"buyer":"acme","question":"vote","epsilon":"0.5","objects":["17"]}`
 
 // No two principals have the same key of the ledger, whatever each chooses; all tokens of one have the same.

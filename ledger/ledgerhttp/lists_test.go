@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// busy is a ledger with sales and reservations of two buyers: numbers 1 to 12.
+// busyMarket is a ledger with sales and reservations of two buyers: numbers 1 to 12.
 func busyMarket(t *testing.T) *fixture {
 	t.Helper()
 	f := serving(t, Options{})

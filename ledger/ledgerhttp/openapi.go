@@ -110,12 +110,23 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 	if r.in != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: types.Schema(r.in, true, r.id)}}}
 	}
-	content := map[string]*huma.MediaType{}
-	for _, media := range r.media {
-		content[media] = &huma.MediaType{Schema: r.schema(media, types)}
-	}
+	content := map[string]*huma.MediaType{r.media[0]: {Schema: r.schema(r.media[0], types)}}
 	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: "done", Content: content}
+	r.describeStreams(op, types)
 	return op
+}
+
+// describeStreams describes the other media types of a result. They are no content of the response: a generated client would not know
+// which of them its result has.
+func (r *route) describeStreams(op *huma.Operation, types huma.Registry) {
+	if len(r.media) == 1 {
+		return
+	}
+	streams := map[string]*huma.Schema{}
+	for _, media := range r.media[1:] {
+		streams[media] = r.schema(media, types)
+	}
+	op.Extensions["x-streams"] = streams
 }
 
 // details says what the schema of a result cannot say.
@@ -161,10 +172,10 @@ func (r *route) parameters() (all []*huma.Param) {
 	return all
 }
 
-// schema returns that of the result in a media type; of a list that is sent as a stream, that of an item.
+// schema returns that of the result in a media type; of a stream, that of an item.
 func (r *route) schema(media string, types huma.Registry) *huma.Schema {
 	switch {
-	case media == api.Lines:
+	case media == api.Lines, media == api.Stream:
 		return types.Schema(r.item, true, r.id)
 	case media == "application/octet-stream":
 		return &huma.Schema{Type: huma.TypeString, Format: "binary"}
@@ -232,7 +243,7 @@ func (r *route) problemSchema(types huma.Registry, status int, kinds []problem.K
 	return component(types, name, func() *huma.Schema {
 		return &huma.Schema{AllOf: []*huma.Schema{types.Schema(reflect.TypeFor[problem.Problem](), true, ""), {
 			Type: huma.TypeObject, Required: []string{"status", "kind"}, Properties: map[string]*huma.Schema{
-				"status": {Type: huma.TypeInteger, Enum: []any{status}},
+				"status": {Type: huma.TypeInteger, Enum: []any{float64(status)}}, // as JSON has it
 				"kind":   {Type: huma.TypeString, Enum: anys(texts(kinds))},
 			},
 		}}}

@@ -51,7 +51,8 @@ func TestExamples_AreAnsweredAsTheySay(t *testing.T) {
 	if *update {
 		text, err := json.MarshalIndent(real, "", " ")
 		must(t, err)
-		must(t, os.WriteFile("examples.json", append(text, '\n'), 0o644))
+		text = bytes.ReplaceAll(append(text, '\n'), []byte(secretValue), []byte("unsure"))
+		must(t, os.WriteFile("examples.json", text, 0o644))
 		t.Skip("the examples are written; run the tests again")
 	}
 	given, err := readExamples()

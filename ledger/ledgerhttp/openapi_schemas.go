@@ -300,7 +300,7 @@ func pair(first, second *huma.Schema) *huma.Schema {
 	}
 }
 
-// words returns the words of keys that are plain texts in Go, by schema and key.
+// keyWords returns the words of keys that are plain texts in Go, by schema and key.
 func keyWords() map[string][]string {
 	released := []string{"raise", "degrade", "insert"}
 	sold := append(slices.Clone(released), "resale")
