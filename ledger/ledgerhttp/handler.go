@@ -82,7 +82,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		})
 	}
 	h.mux.HandleFunc("GET /healthz", h.healthy)
-	h.mux.Handle("GET "+documentPath, h.document)
+	h.mux.HandleFunc("GET "+documentPath, h.describe)
 	return h, nil
 }
 

@@ -232,6 +232,9 @@ func (f *fixture) checkKind(a asked, header http.Header, body string) {
 	}
 	var p problem.Problem
 	must(f.t, json.Unmarshal([]byte(body), &p))
+	if again := header.Get("Retry-After") != ""; again != (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
+		f.t.Errorf("the problem %s of status %d has Retry-After: %t", p.Kind, p.Status, again)
+	}
 	path, _, _ := strings.Cut(a.target, "?")
 	for _, r := range routes() {
 		pattern := "^" + placeholders.ReplaceAllString(r.path, "[^/]+") + "$"

@@ -20,7 +20,7 @@ func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 	for _, by := range []Holder{
 		{"a", Operator, ""}, {"a", Desk, ""}, {"a", Buyer, "acme"}, {"a", Buyer, "zeta"}, {"a", Buyer, "acm"}, {"a", Person, "acme"}, {"a", Person, "17"},
 	} {
-		for _, key := range []string{"k", "e/k", "desk/k", "acme/k", "buyer/acme/k", "#", long, hashed(long), hashed("acme\x00k"), "person/" + hashed("acme\x00k")} {
+		for _, key := range []string{"k", "e/k", "/k", "desk/k", "acme/k", "buyer/acme/k", "#", long, hashed(long), hashed("acme\x00k"), "person/" + hashed("acme\x00k")} {
 			at, err := by.namespaced(key)
 			if by.Role == Operator {
 				continue // the host's own, which has all that are not desks'

@@ -197,6 +197,33 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	}
 }
 
+// A page of sales reads a bounded number of records, too, in both directions.
+func TestSales_FilterThatFindsNothing_IsBounded(t *testing.T) {
+	f := serving(t, Options{})
+	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
+	for n := range 4200 {
+		_, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: fmt.Sprint("many", n), Order: order, Truth: truthful})
+		must(t, err)
+	}
+	_, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: "zeta", Order: ledger.Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}, Truth: truthful})
+	must(t, err)
+	for _, list := range []string{"sales", "reservations"} {
+		target := "/v1/" + list + "?until=2001-01-01T00:00:00Z&limit=1000"
+		for _, order := range []string{"asc", "desc"} {
+			first := readPart(t, f, target+"&order="+order)
+			if len(first.Items) != 0 || first.Next == "" {
+				t.Errorf("%s, %s: %d items, and then %q", list, order, len(first.Items), first.Next)
+			}
+			if last := readPart(t, f, target+"&order="+order+"&after="+first.Next); len(last.Items) != 0 || last.Next != "" {
+				t.Errorf("%s, %s: then %d items, and %q", list, order, len(last.Items), last.Next)
+			}
+		}
+	}
+	if got := walk(t, f, "/v1/sales?buyer=zeta", "sale", func() {}); len(got) != 1 {
+		t.Errorf("zeta has bought %v", got)
+	}
+}
+
 // What is no part of a list is refused, with the parameter that is wrong.
 func TestLists_WrongParameters_AreInvalid(t *testing.T) {
 	f := serving(t, Options{})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -18,7 +19,7 @@ import (
 // documentPath is where the document of the API is served.
 const documentPath = "/openapi.json"
 
-// description serves the document of the API, to anybody: it says nothing of a ledger.
+// description is the document of the API. Anybody may read it: it says nothing of a ledger.
 type description struct {
 	text []byte
 	tag  string // the entity tag of the text
@@ -29,17 +30,24 @@ func newDescription(all []route) (description, error) {
 	return description{text, `"` + hashed(string(text)) + `"`}, err
 }
 
-// ServeHTTP implements [http.Handler].
-func (d description) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// isKnown reports whether a client says that it has the document.
+func (d description) isKnown(h http.Header) bool {
+	return slices.Contains(strings.FieldsFunc(h.Get("If-None-Match"), func(c rune) bool { return c == ',' || c == ' ' }), d.tag)
+}
+
+// describe sends the document of the API. It must be read within the time for a body, and the connection ends with it: whoever reads it
+// need not have a token.
+func (h *Handler) describe(w http.ResponseWriter, r *http.Request) {
+	out := newWriter(w, h.limits)
+	out.until = time.Now().Add(h.limits.Read)
+	w.Header().Set("Connection", "close")
 	w.Header().Set("Cache-Control", "no-cache") // it may be kept, and is compared by its tag
-	w.Header().Set("ETag", d.tag)
-	if slices.Contains(strings.FieldsFunc(r.Header.Get("If-None-Match"), func(c rune) bool { return c == ',' || c == ' ' }), d.tag) {
+	w.Header().Set("ETag", h.document.tag)
+	if h.document.isKnown(r.Header) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(d.text)))
-	_, _ = w.Write(d.text)
+	_ = document{"application/json", h.document.text}.sendTo(r.Context(), out) // who does not read it goes without
 }
 
 // The groups of routes.

@@ -43,6 +43,7 @@ type call struct {
 	out     *writer
 	bearer  *bearer // of the request's true values, or nil
 	large   *sized  // its body, or nil
+	owns    bool    // the holder may see the sale in the path
 }
 
 // told returns the problem of an error as whoever asks is told it.

@@ -130,11 +130,15 @@ func (c *call) refused(all []ledger.Refusal) []ledger.Refusal {
 func sale(c *call) (ledger.Sale, error) { return c.saleOf() }
 
 func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
-	s, err := c.saleOf()
+	number, err := c.place("sale")
+	if c.holder.Role == Buyer && !c.owns {
+		_, err = c.saleOf() // once for a list that is sent as a stream
+	}
 	if err != nil {
 		return nil, "", err
 	}
-	all, next, err := c.ledger().DeliveriesPage(c.ctx(), s.Number, p.number(), p.limit)
+	c.owns = true
+	all, next, err := c.ledger().DeliveriesPage(c.ctx(), number, p.number(), p.limit)
 	return all, cursor(next), err
 }
 

@@ -303,7 +303,7 @@ func TestStreamsEnd(t *testing.T) {
 func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Write: 20 * time.Millisecond, Beat: 5 * time.Millisecond}})
 	p, _ := served(t, f)
-	for i, target := range []string{"/v1/events", "/v1/questions", "/v1/sales/1/deliveries"} {
+	for i, target := range []string{"/v1/events", "/v1/questions", "/v1/sales/1/deliveries", "/openapi.json"} {
 		for _, leaves := range []bool{false, true} {
 			c, err := p.dial()
 			must(t, err)
