@@ -62,15 +62,16 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := live(ctx, server, dir, host, out); err != nil {
-		return err
+	failed, faults := live(ctx, server, dir, host, out)
+	if failed != nil {
+		return errors.Join(failed, faults)
 	}
 	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	return errors.Join(checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
+	return errors.Join(faults, checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
 		checkReceipt(filepath.Join(dir, "receipt.json"), server.LogKey, out), verify(ctx, l, out))
 }
 

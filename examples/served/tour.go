@@ -12,15 +12,15 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// live runs a command with the address of a server, which it closes.
-func live(ctx context.Context, server *killed.Server, dir string, command []string, out io.Writer) error {
+// live runs a command with the address of a server, which it closes. failed is the command's error, and faults are those that the server has seen.
+func live(ctx context.Context, server *killed.Server, dir string, command []string, out io.Writer) (failed, faults error) {
 	if len(command) == 0 {
-		return errors.Join(errors.New("say which command"), server.Close())
+		return errors.New("say which command"), server.Close()
 	}
 	life := exec.CommandContext(ctx, command[0], append(command[1:], dir)...)
 	life.Env = append(os.Environ(), "LEDGER_ADDR="+server.Addr, "LEDGER_TOKEN="+server.Token, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
 	life.Stdout, life.Stderr = out, os.Stderr
-	return errors.Join(life.Run(), server.Close())
+	return life.Run(), server.Close()
 }
 
 // tour has a command tour a new ledger, and verifies what it leaves.
@@ -29,7 +29,7 @@ func tour(ctx context.Context, dir string, command []string, out *os.File) error
 	if err != nil {
 		return err
 	}
-	if err := live(ctx, server, dir, command, out); err != nil {
+	if err := errors.Join(live(ctx, server, dir, command, out)); err != nil {
 		return err
 	}
 	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
