@@ -64,6 +64,7 @@ func openAPI(all []route) ([]byte, error) {
 		return nil, err
 	}
 	types := schemas()
+	closed(types, "Role", "Who may do what: x-roles of an operation has those who may.", Roles())
 	out := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -121,6 +122,7 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 	content := map[string]*huma.MediaType{r.media[0]: {Schema: r.schema(r.media[0], types)}}
 	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: "done", Content: content}
 	r.describeStreams(op, types)
+	closeWords(types.Map())
 	return op
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -208,10 +209,50 @@ func TestDocument_HasClosedLists(t *testing.T) {
 			}
 		}
 	}
-	for at := range keyWords() {
+	methods := map[string]bool{}
+	for at, words := range keyWords() {
 		name, key, _ := strings.Cut(at, ".")
-		if s := types.Map()[name]; s == nil || s.Properties[key] == nil {
+		if s := types.Map()[name]; s == nil || s.Properties[key] == nil || len(s.Properties[key].Enum) != len(words) {
 			t.Errorf("there is no %s, of which words are listed", at)
+		}
+		if key == "method" && name != "Estimate" {
+			for _, word := range words {
+				methods[word] = true
+			}
+		}
+	}
+	for m := event.Method(1); !strings.HasPrefix(m.String(), "method "); m++ {
+		if !methods[m.String()] {
+			t.Errorf("the method %s of a response is in no list", m)
+		}
+		delete(methods, m.String())
+	}
+	if len(methods) > 0 {
+		t.Errorf("no response comes about by %v", methods)
+	}
+}
+
+// Each way to combine levels, and each population, that an estimate may name is in the lists.
+func TestEstimates_AreAsDescribed(t *testing.T) {
+	types := schemas()
+	schema := types.Schema(reflect.TypeFor[ledger.Estimate](), true, "")
+	closeWords(types.Map())
+	f := serving(t, Options{})
+	for _, one := range []string{"17", "18"} {
+		_, err := f.ledger.Raise(t.Context(), ledger.RaiseRequest{Key: "r" + one, Question: "vote", Epsilon: eps(t, "1."+one[1:]), Objects: []string{one}, Truth: truthful})
+		must(t, err)
+	}
+	seen := map[string]bool{}
+	for _, query := range []string{"&epsilon=1", "", "&pool=true", "&population=true"} {
+		_, _, body := f.ask(asked{method: "GET", target: "/v1/estimate?question=vote" + query, role: "operator"})
+		wantValid(t, types, schema, "an estimate", body)
+		var e ledger.Estimate
+		must(t, json.Unmarshal([]byte(body), &e))
+		seen[e.Method], seen[e.Covers] = true, true
+	}
+	for _, word := range append(keyWords()["Estimate.method"], keyWords()["Estimate.covers"]...) {
+		if !seen[word] {
+			t.Errorf("no estimate is of the kind %s", word)
 		}
 	}
 }

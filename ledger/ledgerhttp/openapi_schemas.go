@@ -313,14 +313,19 @@ func keyWords() map[string][]string {
 	}
 }
 
-// open lets schemas of answers have more keys than they list: later versions may add some. Those of requests refuse others.
-func open(all map[string]*huma.Schema, paths map[string]*huma.PathItem) {
+// closeWords adds those words to the schemas that there are.
+func closeWords(all map[string]*huma.Schema) {
 	for at, words := range keyWords() {
 		name, key, _ := strings.Cut(at, ".")
 		if s := all[name]; s != nil && s.Properties[key] != nil {
 			s.Properties[key].Enum = anys(words)
+			s.Properties[key].PrecomputeMessages()
 		}
 	}
+}
+
+// open lets schemas of answers have more keys than they list: later versions may add some. Those of requests refuse others.
+func open(all map[string]*huma.Schema, paths map[string]*huma.PathItem) {
 	asked := map[*huma.Schema]bool{}
 	for _, item := range paths {
 		if item.Post != nil && item.Post.RequestBody != nil {
