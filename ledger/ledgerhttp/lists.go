@@ -12,10 +12,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// A part of a list has so many items by default, and at most.
+// A part of a list has so many items by default, and at most; a list that is sent as a stream is read in larger parts.
 const (
-	usualLimit = 100
-	mostLimit  = 1000
+	usualLimit  = 100
+	mostLimit   = 1000
+	streamLimit = 4096
 )
 
 // page says which part of a list is read.
@@ -92,7 +93,7 @@ func everything[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error
 	left, bounded := p.limit, c.text("limit") != ""
 	return func(yield func(any, error) bool) {
 		for {
-			if p.limit = mostLimit; bounded {
+			if p.limit = streamLimit; bounded {
 				p.limit = left
 			}
 			items, next, err := read(c, p)

@@ -69,7 +69,7 @@ func walk(t *testing.T, f *fixture, target, key string, grow func()) (all []stri
 	}
 }
 
-// Each list in parts of any size is the list as a stream, in order, and the other way round it is the same list from behind.
+// Each list in parts of any size is the list as a stream, in order; with the newest first it is the same list in reverse order.
 func TestLists_InParts_AreTheWhole(t *testing.T) {
 	f := busyMarket(t)
 	for target, key := range map[string]string{
@@ -90,6 +90,10 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 		}
 		if len(whole) == 0 {
 			t.Errorf("%s is empty", target)
+		}
+		_, _, body = f.ask(asked{method: "GET", target: target + "&limit=1", role: "operator", header: map[string]string{"Accept": api.Lines}})
+		if got := strings.Split(body, "\n"); len(got) != 3 || got[0] != lines[0] || got[1] != `{"end":true}` {
+			t.Errorf("%s, as a stream of one: %s", target, body)
 		}
 		turned := slices.Clone(whole)
 		slices.Reverse(turned)

@@ -47,7 +47,7 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_ = document{"application/json", h.document.text}.sendTo(r.Context(), out) // who does not read it goes without
+	_ = document{"application/json", h.document.text}.sendTo(r.Context(), out) // a client that does not read it gets no more of it
 }
 
 // The groups of routes.

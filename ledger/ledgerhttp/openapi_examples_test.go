@@ -122,7 +122,7 @@ func TestDocument_IsTheOneInTheRepository(t *testing.T) {
 	}
 }
 
-// The document is served without a token, and to who has it already not again.
+// The document is served without a token. A client that has it already gets no body.
 func TestDocument_WithoutAToken(t *testing.T) {
 	f := serving(t, Options{})
 	status, header, body := f.ask(asked{method: "GET", target: "/openapi.json"})

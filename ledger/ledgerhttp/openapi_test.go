@@ -125,7 +125,7 @@ func failureOf(t *testing.T, types huma.Registry, a asked, status int) *huma.Sch
 	return nil
 }
 
-// wantLines checks that a list is sent as a stream of items to whoever asks for one.
+// wantLines checks that a list is sent as a stream of items if a request asks for one.
 func wantLines(t *testing.T, f *fixture, r *route, types huma.Registry, schema *huma.Schema) {
 	t.Helper()
 	request := r.request("operator")
