@@ -78,8 +78,9 @@ func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error]
 	return pages.Each(ctx, vocabulary.Page{Buyer: buyer}, l.SalesPage)
 }
 
-// SalesPage returns a part of the list of sales, and the number after which the next part begins; 0 at the end of the list. A call
-// reads a bounded number of records: a part may have fewer sales than its limit, or none, and not be the last.
+// SalesPage returns a part of the list of sales, and the number after which the next part begins; 0
+// at the end of the list. A call reads a bounded number of records: a part may have fewer sales
+// than its limit, or none, and not be the last.
 func (l *Ledger) SalesPage(ctx context.Context, p vocabulary.Page) (found []Sale, next uint64, err error) {
 	return pages.Sales(ctx, &l.engine, p, func(s *state.State, number uint64, r state.Sale) (out Sale, size int, err error) {
 		if r.Status == state.SaleSold {
@@ -99,7 +100,8 @@ func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...Reser
 	return pages.Each(ctx, vocabulary.Page{Buyer: buyer, States: states}, l.ReservationsPage)
 }
 
-// ReservationsPage returns a part of the list of reservations, as [Ledger.SalesPage] does of sales. They were made when they were granted.
+// ReservationsPage returns a part of the list of reservations, as [Ledger.SalesPage] does of sales.
+// They were made when they were granted.
 func (l *Ledger) ReservationsPage(ctx context.Context, p vocabulary.Page) (found []Reservation, next uint64, err error) {
 	if err := vocabulary.CheckReservationStates(p.States); err != nil {
 		return nil, 0, err
@@ -139,8 +141,8 @@ func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery
 	})
 }
 
-// DeliveriesPage returns a part of the responses of a sale: at most limit, of those that were sold after an event, 0 for all. next is
-// the event after which the next part begins; 0 at the end.
+// DeliveriesPage returns a part of the responses of a sale: at most limit, of those that were sold
+// after an event, 0 for all. next is the event after which the next part begins; 0 at the end.
 func (l *Ledger) DeliveriesPage(ctx context.Context, sale, after uint64, limit int) (found []Delivery, next uint64, err error) {
 	if err := pages.Check(limit); err != nil {
 		return nil, 0, err
@@ -223,8 +225,8 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 	return all, nil
 }
 
-// BuyersPage returns a part of the list of buyers: at most limit, after so many of them. next is how many come before the next part; 0
-// at the end.
+// BuyersPage returns a part of the list of buyers: at most limit, after so many of them. next is
+// how many come before the next part; 0 at the end.
 func (l *Ledger) BuyersPage(ctx context.Context, after uint64, limit int) (found []BuyerState, next uint64, err error) {
 	if err := pages.Check(limit); err != nil {
 		return nil, 0, err

@@ -83,8 +83,9 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 	}
 }
 
-// ResponsesPage returns some of what [Ledger.Responses] yields: at most limit responses, of the objects after a name, "" for all. next is
-// the name after which the next part begins; "" at the end. A part may have fewer responses than the limit, or none, and not be the last.
+// ResponsesPage returns some of what [Ledger.Responses] yields: at most limit responses, of the
+// objects after a name, "" for all. next is the name after which the next part begins; "" at the
+// end. A part may have fewer responses than the limit, or none, and not be the last.
 func (l *Ledger) ResponsesPage(ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int) (found []Response, next string, err error) {
 	q, err := l.findQuestion(ctx, question)
 	if err = cmp.Or(err, pages.Check(limit)); err != nil {

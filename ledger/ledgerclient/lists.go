@@ -156,7 +156,9 @@ func follow(in *bufio.Reader, alive func(), each func(ledger.Event) bool) error 
 const mostItems = 1000
 
 // part reads a part of a list.
-func part[T any](ctx context.Context, c *Client, path string, query url.Values, after string, limit int) (found []T, next string, err error) {
+func part[T any](
+	ctx context.Context, c *Client, path string, query url.Values, after string, limit int,
+) (found []T, next string, err error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", ledger.ErrInvalid, limit)
 	}
@@ -173,7 +175,9 @@ func part[T any](ctx context.Context, c *Client, path string, query url.Values, 
 }
 
 // numberedPart reads a part of a list of numbered things.
-func numberedPart[T any](ctx context.Context, c *Client, path string, query url.Values, after uint64, limit int) (found []T, next uint64, err error) {
+func numberedPart[T any](
+	ctx context.Context, c *Client, path string, query url.Values, after uint64, limit int,
+) (found []T, next uint64, err error) {
 	from := ""
 	if after != 0 {
 		from = strconv.FormatUint(after, 10)
@@ -235,6 +239,9 @@ func (c *Client) DeliveriesPage(ctx context.Context, sale, after uint64, limit i
 }
 
 // ResponsesPage is [ledger.Ledger.ResponsesPage].
-func (c *Client) ResponsesPage(ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int) (found []ledger.Response, next string, err error) {
-	return part[ledger.Response](ctx, c, "/v1/responses", url.Values{"question": {question}, "epsilon": {epsilon.String()}}, after, limit)
+func (c *Client) ResponsesPage(
+	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
+) (found []ledger.Response, next string, err error) {
+	query := url.Values{"question": {question}, "epsilon": {epsilon.String()}}
+	return part[ledger.Response](ctx, c, "/v1/responses", query, after, limit)
 }

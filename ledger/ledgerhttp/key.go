@@ -72,22 +72,25 @@ func undisplay(text string) (string, bool) {
 // maxKey is the longest idempotency key of a ledger, in bytes.
 const maxKey = 256
 
-// The keys of desks begin so as the ledger has them: with the key itself behind it or, if both together are too long, with its hash.
+// The keys of desks begin so as the ledger has them: with the key itself behind it or, if both
+// together are too long, with its hash.
 const (
 	deskKey       = string(Desk) + "/"
 	hashedDeskKey = string(Desk) + "#"
 )
 
-// namespaced returns an idempotency key as the ledger gets it, in the namespace of the principal who sent it. A principal is a role and,
-// of a buyer or a person, whose it is: all tokens of a principal share a namespace, so that a request can be repeated with another token.
-// The operator is the host itself, and has the ledger's own keys.
+// namespaced returns an idempotency key as the ledger gets it, in the namespace of the principal
+// who sent it. A principal is a role and, of a buyer or a person, whose it is: all tokens of a
+// principal share a namespace, so that a request can be repeated with another token. The operator
+// is the host itself, and has the ledger's own keys.
 func (h Holder) namespaced(key string) (string, error) {
 	if err := ledger.CheckName("idempotency key", key); err != nil {
 		return "", err
 	}
 	switch {
 	case h.Role == Operator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
-		return "", problem.New(problem.Invalid, "the idempotency key %q: keys that begin with %q or %q are those of desks", key, deskKey, hashedDeskKey).At(api.KeyHeader)
+		return "", problem.New(problem.Invalid, "the idempotency key %q: keys that begin with %q or %q are those of desks",
+			key, deskKey, hashedDeskKey).At(api.KeyHeader)
 	case h.Role == Operator:
 		return key, nil
 	case h.Role == Desk && len(deskKey)+len(key) <= maxKey:
@@ -104,8 +107,8 @@ func hashed(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// shownKey returns an idempotency key of the ledger as the holder may see it: its own as it was sent, and no other, but for those who may
-// read everything.
+// shownKey returns an idempotency key of the ledger as the holder may see it: its own as it was
+// sent, and no other, but for those who may read everything.
 func (c *call) shownKey(key string) string {
 	if key == c.key {
 		return c.given

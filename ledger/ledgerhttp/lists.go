@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"fmt"
 	"iter"
 	"net/http"
 	"reflect"
@@ -12,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// A part of a list has so many items by default, and at most; a list that is sent as a stream is read in larger parts.
+// A part of a list has so many items by default, and at most; a list that is sent as a stream is
+// read in larger parts.
 const (
 	usualLimit  = 100
 	mostLimit   = 1000
@@ -43,7 +45,7 @@ func cursor(number uint64) string {
 // parts returns the parameters that select a part of a list, besides others.
 func parts(others ...param) []param {
 	return append(others,
-		param{name: "limit", kind: "limit", doc: "the most items, from 1 to " + strconv.Itoa(mostLimit) + "; without it, " + strconv.Itoa(usualLimit)},
+		param{name: "limit", kind: "limit", doc: fmt.Sprintf("the most items, from 1 to %d; without it, %d", mostLimit, usualLimit)},
 		text("after", "next of the part before; of a list of numbered things also a number: what follows it is read"))
 }
 
@@ -52,11 +54,13 @@ func ordered(others ...param) []param {
 	return append(slices.Clone(others), word("order", "desc is the newest first; without it, the oldest first", "asc", "desc"))
 }
 
-// read returns a part of a list, and the cursor at its end; "" if that is the end of the list. It reads a bounded number of records: a part
-// may have fewer items than its limit, or none, and not be the last.
+// read returns a part of a list, and the cursor at its end; "" if that is the end of the list. It
+// reads a bounded number of records: a part may have fewer items than its limit, or none, and not
+// be the last.
 type read[Item any] func(c *call, p page) (items []Item, next string, err error)
 
-// list is a route that reads many things: part by part or, to an Accept header that asks for it, all of them, one a line.
+// list is a route that reads many things: part by part or, to an Accept header that asks for it,
+// all of them, one a line.
 func list[Item any](id, path, summary string, roles []Role, params []param, read read[Item]) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: parts(params...),
@@ -88,7 +92,8 @@ func (c *call) page() (page, error) {
 	return p, nil
 }
 
-// everything yields a list from a page on: as many items as a given limit says; without one, to the end.
+// everything yields a list from a page on: as many items as a given limit says; without one, to the
+// end.
 func everything[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error] {
 	left, bounded := p.limit, c.text("limit") != ""
 	return func(yield func(any, error) bool) {
@@ -127,7 +132,8 @@ func accepts(r *http.Request, media string) bool {
 	return strings.Contains(strings.Join(r.Header.Values("Accept"), ","), media)
 }
 
-// of returns the route as a request uses it: a list that is sent as a stream takes the place of one.
+// of returns the route as a request uses it: a list that is sent as a stream takes the place of
+// one.
 func (r *route) of(request *http.Request) *route {
 	streams := r.item != nil && slices.ContainsFunc(r.media[1:], func(media string) bool { return accepts(request, media) })
 	if !streams {

@@ -32,11 +32,12 @@ func newDescription(all []route) (description, error) {
 
 // isKnown reports whether a client says that it has the document.
 func (d description) isKnown(h http.Header) bool {
-	return slices.Contains(strings.FieldsFunc(h.Get("If-None-Match"), func(c rune) bool { return c == ',' || c == ' ' }), d.tag)
+	tags := strings.FieldsFunc(h.Get("If-None-Match"), func(c rune) bool { return c == ',' || c == ' ' })
+	return slices.Contains(tags, d.tag)
 }
 
-// describe sends the document of the API. It must be read within the time for a body, and the connection ends with it: whoever reads it
-// need not have a token.
+// describe sends the document of the API. It must be read within the time for a body, and the
+// connection ends with it: whoever reads it need not have a token.
 func (h *Handler) describe(w http.ResponseWriter, r *http.Request) {
 	out := newWriter(w, h.limits)
 	out.until = time.Now().Add(h.limits.Read)
@@ -47,7 +48,8 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_ = document{"application/json", h.document.text}.sendTo(r.Context(), out) // a client that does not read it gets no more of it
+	// A client that does not read it gets no more of it.
+	_ = document{"application/json", h.document.text}.sendTo(r.Context(), out)
 }
 
 // The groups of routes.
@@ -69,7 +71,10 @@ func openAPI(all []route) ([]byte, error) {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "Sluice: a privacy-budget ledger", Version: "1",
-			Description: "ε are exact decimals in strings, prices integers in minor units of the currency, times RFC 3339. Errors are problems by RFC 9457. Requests that change something take an idempotency key: the same request with the same key does nothing twice. Lists are read in parts, by limit and after, or with Accept: " + api.Lines + " as a stream.",
+			Description: "ε are exact decimals in strings, prices integers in minor units of the currency, times RFC 3339. " +
+				"Errors are problems by RFC 9457. Requests that change something take an idempotency key: the same request " +
+				"with the same key does nothing twice. Lists are read in parts, by limit and after, or with Accept: " +
+				api.Lines + " as a stream.",
 		},
 		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}},
 		Security:   []map[string][]string{{"token": {}}},
@@ -99,8 +104,11 @@ func describes() *huma.Operation {
 		Description: "For everybody, without a token.", Security: []map[string][]string{{}}, Extensions: map[string]any{"x-roles": Roles()},
 		Responses: map[string]*huma.Response{
 			"200": {
-				Description: "this document", Headers: map[string]*huma.Param{"ETag": {Description: "for If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}}},
-				Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}, Example: json.RawMessage(`{"openapi":"3.1.0"}`)}},
+				Description: "this document",
+				Headers:     map[string]*huma.Param{"ETag": {Description: "for If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}}},
+				Content: map[string]*huma.MediaType{
+					"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}, Example: json.RawMessage(`{"openapi":"3.1.0"}`)},
+				},
 			},
 			"304": {Description: "the document has not changed"},
 		},
@@ -117,7 +125,8 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 		Extensions:  map[string]any{"x-roles": r.roles},
 	}
 	if r.in != nil {
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: types.Schema(r.in, true, r.id)}}}
+		content := map[string]*huma.MediaType{"application/json": {Schema: types.Schema(r.in, true, r.id)}}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: content}
 	}
 	content := map[string]*huma.MediaType{r.media[0]: {Schema: r.schema(r.media[0], types)}}
 	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: "done", Content: content}
@@ -126,8 +135,8 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 	return op
 }
 
-// describeStreams describes the other media types of a result. They are no content of the response: a generated client would not know
-// which of them its result has.
+// describeStreams describes the other media types of a result. They are no content of the response:
+// a generated client would not know which of them its result has.
 func (r *route) describeStreams(op *huma.Operation, types huma.Registry) {
 	if len(r.media) == 1 {
 		return
@@ -143,16 +152,21 @@ func (r *route) describeStreams(op *huma.Operation, types huma.Registry) {
 func (r *route) details() string {
 	text := ""
 	if r.item != nil {
-		text += " A part of the list has next unless it was the last. With Accept: " + api.Lines + " all items come as a stream, one a line, each as in items; the last line is {\"end\":true}, and without it something is missing."
+		text += " A part of the list has next unless it was the last. With Accept: " + api.Lines +
+			" all items come as a stream, one a line, each as in items; the last line is {\"end\":true}, and without it " +
+			"something is missing."
 	}
 	if slices.Contains(r.media, api.Stream) {
-		text += " With Accept: " + api.Stream + " events come as they happen, from the number from on; the id of each is its number."
+		text += " With Accept: " + api.Stream +
+			" events come as they happen, from the number from on; the id of each is its number."
 	}
 	switch r.id {
 	case "receipt", "statement":
-		text += " It is a document of its own, which is verified byte by byte, without the ledger: keep the body as it came, and do not write it again."
+		text += " It is a document of its own, which is verified byte by byte, without the ledger: keep the body as it came, " +
+			"and do not write it again."
 	case "checkpoint":
-		text += " It is a signed note (golang.org/x/mod/sumdb/note): three lines with the origin of the log, its size, and the root of its tree in base64; an empty line; and a line for each signature."
+		text += " It is a signed note (golang.org/x/mod/sumdb/note): three lines with the origin of the log, its size, and the " +
+			"root of its tree in base64; an empty line; and a line for each signature."
 	}
 	return text
 }
@@ -163,7 +177,8 @@ var placeholders = regexp.MustCompile(`\{(\w+)\}`)
 // parameters describes those in the path, the query and the header.
 func (r *route) parameters() (all []*huma.Param) {
 	for _, name := range placeholders.FindAllStringSubmatch(r.path, -1) {
-		all = append(all, &huma.Param{Name: name[1], In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64"}})
+		number := &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
+		all = append(all, &huma.Param{Name: name[1], In: "path", Required: true, Schema: number})
 	}
 	for _, p := range r.params {
 		all = append(all, &huma.Param{Name: p.name, In: "query", Required: p.needed, Description: p.doc, Schema: p.schema()})
@@ -171,12 +186,14 @@ func (r *route) parameters() (all []*huma.Param) {
 	if r.keyed {
 		all = append(all, &huma.Param{
 			Name: api.KeyHeader, In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
-			Description: "the idempotency key, such as the id of your order: 1 to 256 bytes, as a string of RFC 9651 or bare. Each principal has a namespace of its own",
+			Description: "the idempotency key, such as the id of your order: 1 to 256 bytes, as a string of RFC 9651 or bare. " +
+				"Each principal has a namespace of its own",
 		})
 	}
 	if slices.Contains(r.media, api.Stream) {
 		all = append(all, &huma.Param{
-			Name: lastEvent, In: "header", Description: "the number of the last event that was read: a stream goes on after it", Schema: &huma.Schema{Type: huma.TypeString},
+			Name: lastEvent, In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "the number of the last event that was read: a stream goes on after it",
 		})
 	}
 	return all
@@ -237,14 +254,16 @@ func (r *route) failures(types huma.Registry) map[string]*huma.Response {
 func headersOf(status int) map[string]*huma.Param {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return map[string]*huma.Param{"Retry-After": {Description: "after how many seconds the request may be repeated", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger}}}
+		const doc = "after how many seconds the request may be repeated"
+		return map[string]*huma.Param{"Retry-After": {Description: doc, Required: true, Schema: &huma.Schema{Type: huma.TypeInteger}}}
 	case http.StatusUnauthorized:
 		return map[string]*huma.Param{"WWW-Authenticate": {Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}}
 	}
 	return nil
 }
 
-// problemSchema refers to the schema of a problem with one of some kinds. Those that several routes share have one schema.
+// problemSchema refers to the schema of a problem with one of some kinds. Those that several routes
+// share have one schema.
 func (r *route) problemSchema(types huma.Registry, status int, kinds []problem.Kind) *huma.Schema {
 	name := "Problem" + strconv.Itoa(status)
 	if shared := (&route{method: http.MethodPost, keyed: true}).problems(); !slices.Equal(kinds, shared[status]) {

@@ -11,7 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/api"
 )
 
-// examplesText has an example of each operation, with the answer of a real ledger. A test writes it, and runs each of them.
+// examplesText has an example of each operation, with the answer of a real ledger. A test writes
+// it, and runs each of them.
 //
 //go:embed examples.json
 var examplesText []byte

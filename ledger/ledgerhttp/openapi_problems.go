@@ -7,7 +7,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// problems returns the kinds of problems that a route may answer with, by status, in the order of package problem.
+// problems returns the kinds of problems that a route may answer with, by status, in the order of
+// package problem.
 func (r *route) problems() map[int][]problem.Kind {
 	may := r.problemKinds()
 	all := map[int][]problem.Kind{}
@@ -20,7 +21,8 @@ func (r *route) problems() map[int][]problem.Kind {
 	return all
 }
 
-// problemKinds returns the kinds of problems that a route may answer with. Kinds that are several routes' are of the group that they share.
+// problemKinds returns the kinds of problems that a route may answer with. Kinds that are several
+// routes' are of the group that they share.
 func (r *route) problemKinds() []problem.Kind {
 	kinds := []problem.Kind{
 		problem.Unexpected, problem.Interrupted, problem.Late, problem.Journal, problem.Corrupt, problem.Version, problem.Replaced, problem.InUse,
@@ -46,8 +48,11 @@ func ownProblems() map[string][]problem.Kind {
 	unknown := []problem.Kind{problem.Unknown}
 	return map[string][]problem.Kind{
 		"enroll": {problem.NoCap, problem.NotNew, problem.NoiseKey}, "changeTerms": {problem.NoCap},
-		"reconcile": {problem.Changed, problem.ManyGone, problem.NoCap, problem.Unknown, problem.Refused, problem.ReadOnly, problem.WrongClock, problem.NoiseKey},
-		"release":   draws, "raise": draws, "advance": draws, "answer": append([]problem.Kind{problem.Displaced}, draws...),
+		"reconcile": {
+			problem.Changed, problem.ManyGone, problem.NoCap, problem.Unknown, problem.Refused, problem.ReadOnly, problem.WrongClock,
+			problem.NoiseKey,
+		},
+		"release": draws, "raise": draws, "advance": draws, "answer": append([]problem.Kind{problem.Displaced}, draws...),
 		"quoteAnswer": {problem.Unknown, problem.Refused, problem.Displaced, problem.TruthKey, problem.NoiseKey, problem.WrongClock},
 		"beginEpoch":  {problem.TruthKey, problem.NoiseKey}, "forget": {problem.Held}, "compact": {problem.Held, problem.ReadOnly},
 		"object": unknown, "levels": unknown, "estimate": {problem.Unknown, problem.NoResponses}, "responses": unknown,

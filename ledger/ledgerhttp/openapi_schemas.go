@@ -24,7 +24,8 @@ import (
 // schemaPrefix begins the references to schemas.
 const schemaPrefix = "#/components/schemas/"
 
-// schemas returns a registry that knows the types whose JSON is not that of their fields, and the closed lists of words.
+// schemas returns a registry that knows the types whose JSON is not that of their fields, and the
+// closed lists of words.
 func schemas() huma.Registry {
 	types := huma.NewMapRegistry(schemaPrefix, func(t reflect.Type, hint string) string {
 		for t.Kind() == reflect.Pointer {
@@ -120,7 +121,8 @@ type variant struct {
 	schema *huma.Schema
 }
 
-// variants returns a reference to the schema of what has one of several kinds, each with keys of its own. all returns them.
+// variants returns a reference to the schema of what has one of several kinds, each with keys of
+// its own. all returns them.
 func variants(types huma.Registry, name, doc string, all func() []variant) *huma.Schema {
 	return component(types, name, func() *huma.Schema {
 		out := &huma.Schema{Description: doc, Discriminator: &huma.Discriminator{PropertyName: "kind", Mapping: map[string]string{}}}
@@ -148,14 +150,21 @@ func camel(kind string) string {
 type eventSchema struct{}
 
 func (eventSchema) Schema(types huma.Registry) *huma.Schema {
-	return variants(types, "Event", "An entry of the log. Its kind says which keys it has. Later versions may add kinds, and keys.", func() (all []variant) {
+	const doc = "An entry of the log. Its kind says which keys it has. Later versions may add kinds, and keys."
+	return variants(types, "Event", doc, func() (all []variant) {
 		for _, d := range history.Details() {
 			s := huma.SchemaFromType(types, detailType(d))
-			s.Properties["event"] = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Description: "Its number: the first is 1, and none is left out."}
-			s.Properties["time"] = &huma.Schema{Type: huma.TypeString, Format: "date-time", Description: "When it was committed."}
+			s.Properties["event"] = &huma.Schema{
+				Type: huma.TypeInteger, Format: "int64", Description: "Its number: the first is 1, and none is left out.",
+			}
+			s.Properties["time"] = &huma.Schema{
+				Type: huma.TypeString, Format: "date-time", Description: "When it was committed.",
+			}
 			required := s.Required
 			if left, erasable := leftOf(d); erasable {
-				s.Properties["erased"] = &huma.Schema{Type: huma.TypeBoolean, Description: "It was about an object that is forgotten, and has lost what it said of it."}
+				s.Properties["erased"] = &huma.Schema{
+					Type: huma.TypeBoolean, Description: "It was about an object that is forgotten, and has lost what it said of it.",
+				}
 				required = slices.DeleteFunc(required, func(key string) bool { return !left[key] })
 			}
 			s.Required = append([]string{"event", "time"}, required...)
@@ -177,7 +186,8 @@ func detailType(d history.Detail) reflect.Type {
 	return reflect.TypeOf(d)
 }
 
-// leftOf returns the keys that are left of an event of a kind when its object is forgotten. It is false for events that are not erased.
+// leftOf returns the keys that are left of an event of a kind when its object is forgotten. It is
+// false for events that are not erased.
 func leftOf(d history.Detail) (keys map[string]bool, erasable bool) {
 	text, err := json.Marshal(ledger.Event{Number: 1, Time: time.Unix(0, 0).UTC(), Erased: true, Says: d})
 	if err != nil || json.Unmarshal(text, &ledger.Event{}) != nil {
@@ -196,7 +206,8 @@ func leftOf(d history.Detail) (keys map[string]bool, erasable bool) {
 type factSchema struct{}
 
 func (factSchema) Schema(types huma.Registry) *huma.Schema {
-	return variants(types, "Fact", "An event of the log in a statement, with its salt and its leaf in the log's tree.", func() (all []variant) {
+	const doc = "An event of the log in a statement, with its salt and its leaf in the log's tree."
+	return variants(types, "Fact", doc, func() (all []variant) {
 		for _, d := range evidence.Details() {
 			s := huma.SchemaFromType(types, reflect.TypeOf(d).Elem())
 			for name, schema := range map[string]*huma.Schema{
@@ -216,7 +227,8 @@ func (factSchema) Schema(types huma.Registry) *huma.Schema {
 type policySchema struct{}
 
 func (policySchema) Schema(types huma.Registry) *huma.Schema {
-	return variants(types, "Policy", "How the ceiling of a chain rises, and what is for sale of it. Its kind says which keys it has.", func() (all []variant) {
+	const doc = "How the ceiling of a chain rises, and what is for sale of it. Its kind says which keys it has."
+	return variants(types, "Policy", doc, func() (all []variant) {
 		for kind, fields := range policyFields() {
 			all = append(all, variant{kind, huma.SchemaFromType(types, fields)})
 		}
@@ -296,7 +308,8 @@ func (priceSchema) Schema(huma.Registry) *huma.Schema {
 func pair(first, second *huma.Schema) *huma.Schema {
 	two := 2
 	return &huma.Schema{
-		Type: huma.TypeArray, Items: &huma.Schema{}, MinItems: &two, MaxItems: &two, Extensions: map[string]any{"prefixItems": []*huma.Schema{first, second}},
+		Type: huma.TypeArray, Items: &huma.Schema{}, MinItems: &two, MaxItems: &two,
+		Extensions: map[string]any{"prefixItems": []*huma.Schema{first, second}},
 	}
 }
 
@@ -324,7 +337,8 @@ func closeWords(all map[string]*huma.Schema) {
 	}
 }
 
-// open lets schemas of answers have more keys than they list: later versions may add some. Those of requests refuse others.
+// open lets schemas of answers have more keys than they list: later versions may add some. Those of
+// requests refuse others.
 func open(all map[string]*huma.Schema, paths map[string]*huma.PathItem) {
 	asked := map[*huma.Schema]bool{}
 	for _, item := range paths {
@@ -355,8 +369,9 @@ func reach(all map[string]*huma.Schema, s *huma.Schema, marked map[*huma.Schema]
 	}
 }
 
-// neverNull removes what a schema says of lists by default, that they may be null: those of answers are there, if empty, and those of
-// requests are left out. A client that is generated from the document would have to check each list.
+// neverNull removes what a schema says of lists by default, that they may be null: those of answers
+// are there, if empty, and those of requests are left out. A client that is generated from the
+// document would have to check each list.
 func neverNull(s *huma.Schema) {
 	if s == nil {
 		return

@@ -20,7 +20,8 @@ import (
 // lastEvent is the header with the number of the last event that a follower has.
 const lastEvent = "Last-Event-ID"
 
-// mostEvents is how many events are read for one part of the log, whether they pass its filters or not.
+// mostEvents is how many events are read for one part of the log, whether they pass its filters or
+// not.
 const mostEvents = 4096
 
 // events returns a list of events that can also be followed.
@@ -161,7 +162,8 @@ func (c *call) eventsOf(p page) (r eventRange, err error) {
 	return r, nil
 }
 
-// firstAt returns the first of so many events that has this time or a later one, or the number after the last. Times never decrease.
+// firstAt returns the first of so many events that has this time or a later one, or the number
+// after the last. Times never decrease.
 func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	var failed error
 	found := sort.Search(int(events), func(i int) bool {

@@ -96,8 +96,9 @@ func (x Scan) Each(ctx context.Context, visit func(name string, at *state.Level)
 	return errors.New("reading in the background ended early")
 }
 
-// Page calls visit for at most limit objects after a name, "" for all. It reads one batch: next is the name after which the next part
-// begins, "" at the end of the list, and there may be fewer objects than the limit, or none, before it. visit must not keep the level.
+// Page calls visit for at most limit objects after a name, "" for all. It reads one batch: next is
+// the name after which the next part begins, "" at the end of the list, and there may be fewer
+// objects than the limit, or none, before it. visit must not keep the level.
 func (x Scan) Page(ctx context.Context, after string, limit int, visit func(name string, at *state.Level) error) (next string, err error) {
 	from := state.ChainKey(x.Question.Number, after)
 	if after != "" {

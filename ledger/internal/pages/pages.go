@@ -11,7 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// MostRead is how many records one snapshot reads at most. A long-lived snapshot would make the file grow, and could block a writer.
+// MostRead is how many records one snapshot reads at most. A long-lived snapshot would make the
+// file grow, and could block a writer.
 const MostRead = 4096
 
 // Read returns a part of a list, and the number after which the next part begins; 0 at the end.
@@ -48,12 +49,16 @@ func Check(limit int) error {
 	return nil
 }
 
-// Describe returns a sale or reservation as hosts read it, and its size in rows, which is 0 if it is not to be listed.
+// Describe returns a sale or reservation as hosts read it, and its size in rows, which is 0 if it
+// is not to be listed.
 type Describe[T any] func(s *state.State, number uint64, r state.Sale) (one T, size int, err error)
 
-// Sales returns what describe makes of the sales and reservations of a page, and the number after which the next page begins; 0 at the
-// end. It reads at most [MostRead] records, and lists about [vocabulary.MaxPanel] rows.
-func Sales[T any](ctx context.Context, e *engine.Engine, p vocabulary.Page, describe Describe[T]) (found []T, next uint64, err error) {
+// Sales returns what describe makes of the sales and reservations of a page, and the number after
+// which the next page begins; 0 at the end. It reads at most [MostRead] records, and lists about
+// [vocabulary.MaxPanel] rows.
+func Sales[T any](
+	ctx context.Context, e *engine.Engine, p vocabulary.Page, describe Describe[T],
+) (found []T, next uint64, err error) {
 	if err := check(p); err != nil {
 		return nil, 0, err
 	}
@@ -94,7 +99,8 @@ func (f filter) has(r state.Sale) bool {
 	return (f.buyer == 0 || r.Buyer == f.buyer) && (f.question == 0 || r.Question == f.question)
 }
 
-// filterOf returns the filter of a page. exists is false if the ledger has no such buyer or question.
+// filterOf returns the filter of a page. exists is false if the ledger has no such buyer or
+// question.
 func filterOf(s *state.State, p vocabulary.Page) (f filter, exists bool, err error) {
 	exists = true
 	if p.Buyer != "" {
@@ -107,7 +113,9 @@ func filterOf(s *state.State, p vocabulary.Page) (f filter, exists bool, err err
 }
 
 // read passes the numbers of a page to describe, in order.
-func read[T any](s *state.State, p vocabulary.Page, describe func(number uint64, r state.Sale) (T, int, error)) (found []T, next uint64, err error) {
+func read[T any](
+	s *state.State, p vocabulary.Page, describe func(number uint64, r state.Sale) (T, int, error),
+) (found []T, next uint64, err error) {
 	last, number, step := s.Counters.Sales, p.After+1, uint64(1)
 	if p.Newest {
 		step = ^uint64(0) // which is -1
