@@ -22,8 +22,8 @@ type Event = history.Event
 // that was there when it was reached. It reads in short snapshots; other calls may run meanwhile.
 func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for {
-			events, err := l.someEvents(ctx, from, scanSize)
+		for most := scanSize / 64; ; most = min(4*most, scanSize) { // few at first: a caller may want no more
+			events, err := l.someEvents(ctx, from, most)
 			for _, ev := range events {
 				if !yield(ev, nil) {
 					return

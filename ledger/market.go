@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/pages"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -75,12 +76,22 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 
 // Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
-	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Sale, int, error) {
-		if r.Status != state.SaleSold {
-			return Sale{}, 0, nil
+	return pages.Each(ctx, vocabulary.Page{Buyer: buyer}, l.SalesPage)
+}
+
+// SalesPage returns a part of the list of sales, and the place after which the next part begins; 0
+// at the end of the list. A call reads a bounded number of records: a part may have fewer sales
+// than its limit, or none, and not be the last.
+func (l *Ledger) SalesPage(ctx context.Context, p vocabulary.Page) (found []Sale, next uint64, err error) {
+	return pages.Sales(ctx, &l.engine, p, func(s *state.State, number uint64, r state.Sale) (out Sale, size int, err error) {
+		if r.Status == state.SaleSold {
+			out, err = l.describeSold(s, number, r)
+			size = 1 + len(out.Refused)
 		}
-		out, err := l.describeSold(s, number, r)
-		return out, 1 + len(out.Refused), err
+		if !p.Within(out.Time) {
+			size = 0
+		}
+		return out, size, err
 	})
 }
 
@@ -99,45 +110,26 @@ func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (num
 // Reservations yields the reservations in the order of their numbers, of one buyer, or of all if buyer is "". With states, it
 // yields those that are in one of them; without, all that were ever granted. It yields [ErrInvalid] for a state that is none.
 func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...ReservationState) iter.Seq2[Reservation, error] {
-	if err := vocabulary.CheckReservationStates(states); err != nil {
-		return func(yield func(Reservation, error) bool) { yield(Reservation{}, err) }
-	}
-	return eachSale(ctx, l, buyer, func(s *state.State, number uint64, r state.Sale) (Reservation, int, error) {
-		if r.Granted == 0 || len(states) > 0 && !slices.Contains(states, r.ReservationState(s.Now)) {
-			return Reservation{}, 0, nil
-		}
-		out, err := l.describeReserved(s, number, r)
-		return out, 1 + len(out.Refused), err
-	})
+	return pages.Each(ctx, vocabulary.Page{Buyer: buyer, States: states}, l.ReservationsPage)
 }
 
-// eachSale yields what describe makes of sales and reservations, to one buyer or to all.
-func eachSale[T any](ctx context.Context, l *Ledger, buyer string, describe batch.Describe[T]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		if buyer != "" {
-			if err := names.Check("buyer", buyer); err != nil {
-				yield(none, err)
-				return
-			}
-		}
-		for next := uint64(1); next != 0; {
-			var found []T
-			err := l.engine.View(ctx, func(s *state.State) (err error) {
-				found, next, err = batch.SomeSales(s, buyer, next, describe)
-				return err
-			})
-			if err != nil {
-				yield(none, err)
-				return
-			}
-			for _, one := range found {
-				if !yield(one, nil) {
-					return
-				}
-			}
-		}
+// ReservationsPage returns a part of the list of reservations, as [Ledger.SalesPage] does of sales.
+// They were made when they were granted.
+func (l *Ledger) ReservationsPage(ctx context.Context, p vocabulary.Page) (found []Reservation, next uint64, err error) {
+	if err := vocabulary.CheckReservationStates(p.States); err != nil {
+		return nil, 0, err
 	}
+	return pages.Sales(ctx, &l.engine, p, func(s *state.State, number uint64, r state.Sale) (out Reservation, size int, err error) {
+		if r.Granted == 0 || len(p.States) > 0 && !slices.Contains(p.States, r.ReservationState(s.Now)) {
+			return out, 0, nil
+		}
+		granted, err := s.Event(r.Granted)
+		if err != nil || !p.Within(granted.Time) {
+			return out, 0, err
+		}
+		out, err = l.describeReserved(s, number, r)
+		return out, 1 + len(out.Refused), err
+	})
 }
 
 // Delivery is one response of a sale, with all that an estimate from it needs. A response at a higher ε replaces those of the same
@@ -157,29 +149,31 @@ type Delivery struct {
 // Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free, as often
 // as it is done. It yields [ErrUnknown] if there is no such sale.
 func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery, error] {
-	return func(yield func(Delivery, error) bool) {
-		for done, last := uint64(0), false; !last; done += scanSize {
-			var found []Delivery
-			err := l.engine.View(ctx, func(s *state.State) (err error) {
-				r, err := carriedOut(s, sale)
-				if err != nil {
-					return err
-				}
-				last = done+scanSize >= r.Objects
-				found, err = l.someDeliveries(s, sale, r, done, min(done+scanSize, r.Objects))
-				return err
-			})
-			if err != nil {
-				yield(Delivery{}, err)
-				return
-			}
-			for _, one := range found {
-				if !yield(one, nil) {
-					return
-				}
-			}
-		}
+	return pages.Each(ctx, vocabulary.Page{}, func(ctx context.Context, p vocabulary.Page) ([]Delivery, uint64, error) {
+		return l.DeliveriesPage(ctx, sale, p.After, p.Limit)
+	})
+}
+
+// DeliveriesPage returns a part of the responses of a sale: at most limit, of those that follow the
+// first so many. next is how many the next part follows; 0 at the end.
+func (l *Ledger) DeliveriesPage(ctx context.Context, sale, after uint64, limit int) (found []Delivery, next uint64, err error) {
+	if err := pages.Check(limit); err != nil {
+		return nil, 0, err
 	}
+	err = l.engine.View(ctx, func(s *state.State) error {
+		r, err := carriedOut(s, sale)
+		if err != nil {
+			return err
+		}
+		from := min(after, r.Objects)
+		to := min(from+uint64(min(limit, scanSize)), r.Objects)
+		if next = to; to == r.Objects {
+			next = 0
+		}
+		found, err = l.someDeliveries(s, sale, r, from, to)
+		return err
+	})
+	return found, next, err
 }
 
 // someDeliveries returns the objects of a sale from one up to another, counted from 0.
@@ -233,25 +227,36 @@ type BuyerState struct {
 
 // Buyers returns all buyers, in the order of their first orders.
 func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
-	for from, more := uint32(1), true; more; {
-		err = l.engine.View(ctx, func(s *state.State) error {
-			more = false
-			for number := from; number <= s.Counters.Buyers; number++ {
-				if number-from == scanSize {
-					from, more = number, true
-					return nil
-				}
-				b, err := s.Buyer(number)
-				if err != nil {
-					return err
-				}
-				all = append(all, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency, s.Counters.Events})
-			}
-			return nil
-		})
+	for one, err := range pages.Each(ctx, vocabulary.Page{}, func(ctx context.Context, p vocabulary.Page) ([]BuyerState, uint64, error) {
+		return l.BuyersPage(ctx, p.After, p.Limit)
+	}) {
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, one)
 	}
 	return all, nil
+}
+
+// BuyersPage returns a part of the list of buyers: at most limit, after so many of them. next is
+// how many come before the next part; 0 at the end.
+func (l *Ledger) BuyersPage(ctx context.Context, after uint64, limit int) (found []BuyerState, next uint64, err error) {
+	if err := pages.Check(limit); err != nil {
+		return nil, 0, err
+	}
+	err = l.engine.View(ctx, func(s *state.State) error {
+		end := min(after, uint64(s.Counters.Buyers)) + uint64(min(limit, scanSize))
+		if next = end; end >= uint64(s.Counters.Buyers) {
+			end, next = uint64(s.Counters.Buyers), 0
+		}
+		for number := after; number < end; number++ {
+			b, err := s.Buyer(uint32(number) + 1)
+			if err != nil {
+				return err
+			}
+			found = append(found, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency, s.Counters.Events})
+		}
+		return nil
+	})
+	return found, next, err
 }

@@ -90,10 +90,8 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 
 // QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for each object, at levels that the terms of the
 // object list ([policy.Terms.Lists]). At others an object is refused whatever has become of it, unless the buyer holds that level. All refusals
-// read the same ([vocabulary.NotAvailable]). How responses come about, Event and Instead are left out. The first refusal decides, as
-// with [Order.StopAtRefusal].
+// read the same ([vocabulary.NotAvailable]). How responses come about, Sums, Event and Instead are left out.
 func (l *Ledger) QuoteBuyer(ctx context.Context, o Order) (Quote, error) {
-	o.StopAtRefusal = true
 	t, err := l.newTrade(ctx, o)
 	if err != nil {
 		return Quote{}, err

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/health"
 	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/pages"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
@@ -79,6 +81,22 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			yield(Response{}, err)
 		}
 	}
+}
+
+// ResponsesPage returns some of what [Ledger.Responses] yields: at most limit responses, of the
+// objects after a name, "" for all. next is the name after which the next part begins; "" at the
+// end. A part may have fewer responses than the limit, or none, and not be the last.
+func (l *Ledger) ResponsesPage(ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int) (found []Response, next string, err error) {
+	q, err := l.findQuestion(ctx, question)
+	if err = cmp.Or(err, pages.Check(limit)); err != nil {
+		return nil, "", err
+	}
+	next, err = levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Page(ctx, after, limit, func(name string, at *state.Level) error {
+		one, err := toldResponse(q, strings.Clone(name), *at)
+		found = append(found, one)
+		return err
+	})
+	return found, next, err
 }
 
 // findQuestion returns a question, or ErrUnknown.

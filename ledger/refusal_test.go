@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/pages"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -442,18 +443,14 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 		sell(t, l, purchase(t, fmt.Sprint(number), "acme", "1", "ann"))
 	}
 	var got [][]uint64
-	must(t, l.engine.View(t.Context(), func(s *state.State) error {
-		for next := uint64(1); next != 0; {
-			found, then, err := batch.SomeSales(s, "", next, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
-				return number, int(number%2) * MaxPanel, nil // those with even numbers are not listed
-			})
-			if err != nil {
-				return err
-			}
-			got, next = append(got, found), then
-		}
-		return nil
-	}))
+	p := vocabulary.Page{Limit: 9}
+	for more := true; more; more = p.After != 0 {
+		found, next, err := pages.Sales(t.Context(), &l.engine, p, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
+			return number, int(number%2) * MaxPanel, nil // those with even numbers are not listed
+		})
+		must(t, err)
+		got, p.After = append(got, found), next
+	}
 	if want := [][]uint64{{1, 3}, nil}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

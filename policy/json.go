@@ -29,6 +29,15 @@ func kinds() []kindReader {
 	}
 }
 
+// Kinds returns the names of all kinds of policies.
+func Kinds() []string {
+	var all []string
+	for _, k := range kinds() {
+		all = append(all, k.kind)
+	}
+	return all
+}
+
 // Parse reads a policy from JSON, as the package documentation describes it. Unknown kinds, unknown,
 // missing or repeated fields, other spellings of a field's name, values out of range and text after
 // the object are errors that wrap [ErrInvalid].

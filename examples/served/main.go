@@ -4,6 +4,8 @@
 //	go run ./examples/served python3 examples/served/python/host.py
 //
 // The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. There it leaves events.ndjson and receipt.json.
+//
+// With "tour" before the command, the command tours a new ledger, whose server lives. It leaves receipt.json.
 package main
 
 import (
@@ -15,7 +17,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 
@@ -49,6 +50,9 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err := os.WriteFile(filepath.Join(dir, "shop.json"), shop, 0o600); err != nil {
 		return err
 	}
+	if host[0] == "tour" {
+		return tour(ctx, dir, host[1:], out)
+	}
 	server, err := killed.New(ctx, dir, out,
 		killed.Death{Key: "enrol", When: killed.After},
 		killed.Death{Key: "order-1", When: killed.Before},
@@ -58,10 +62,7 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	life := exec.CommandContext(ctx, host[0], append(host[1:], dir)...)
-	life.Env = append(os.Environ(), "LEDGER_ADDR="+server.Addr, "LEDGER_TOKEN="+server.Token, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
-	life.Stdout, life.Stderr = out, os.Stderr
-	failed, faults := life.Run(), server.Close()
+	failed, faults := live(ctx, server, dir, host, out)
 	if failed != nil {
 		return errors.Join(failed, faults)
 	}

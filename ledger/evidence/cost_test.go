@@ -51,7 +51,7 @@ func (h *hostileHost) statement(says []Detail) []byte {
 	h.t.Helper()
 	header := headerOf(h.about)
 	st := Statement{
-		Format: statementFormat, Ledger: header.ledger, Created: header.created, Currency: header.currency, LogKey: header.logKey, Object: "ann", Time: hostileTime,
+		Format: StatementFormat, Ledger: header.ledger, Created: header.created, Currency: header.currency, LogKey: header.logKey, Object: "ann", Time: hostileTime,
 		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
 	}
 	says = append([]Detail{&Created{ID: header.ledger, Currency: header.currency, LogKey: header.logKey}}, says...)

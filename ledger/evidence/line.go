@@ -30,13 +30,18 @@ type shape struct {
 	line   reflect.Type // a struct of the fields of opening, of that, and of closing
 }
 
+// Details returns an empty detail of each kind.
+func Details() []Detail {
+	return []Detail{
+		&Created{}, &QuestionDefined{}, &PolicyDefined{}, &BuyerNamed{}, &Enrolled{}, &TruthBound{}, &Released{}, &Charged{}, &Reserved{},
+		&Held{}, &SaleMade{}, &Sold{}, &Withdrawn{}, &EpochBegun{}, &TermsChanged{}, &ObjectRefused{}, &Forgotten{}, &Stated{},
+	}
+}
+
 // shapes are those of all kinds, by their names.
 var shapes = sync.OnceValue(func() map[string]shape {
 	all := map[string]shape{}
-	for _, d := range []Detail{
-		&Created{}, &QuestionDefined{}, &PolicyDefined{}, &BuyerNamed{}, &Enrolled{}, &TruthBound{}, &Released{}, &Charged{}, &Reserved{},
-		&Held{}, &SaleMade{}, &Sold{}, &Withdrawn{}, &EpochBegun{}, &TermsChanged{}, &ObjectRefused{}, &Forgotten{}, &Stated{},
-	} {
+	for _, d := range Details() {
 		var fields []reflect.StructField
 		for _, part := range []any{opening{}, reflect.ValueOf(d).Elem().Interface(), closing{}} {
 			fields = append(fields, reflect.VisibleFields(reflect.TypeOf(part))...)

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// receiptFormat is the first field of every receipt, and names the version of its form.
-const receiptFormat = "sluice receipt 4"
+// ReceiptFormat is the first field of every receipt, and names the version of its form.
+const ReceiptFormat = "sluice receipt 4"
 
 // Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It is a document
 // of its own: as JSON, written by [encoding/json], it can be verified without the ledger, by whoever has the
@@ -113,7 +113,7 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	h := headerOf(event.About{Created: *began, At: created.Time})
 	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
 	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: Receipt{
-		Format: receiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey,
+		Format: ReceiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey,
 		Buyer: client.Name, Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding, Mechanism: event.NameOutputs(asked.Mechanism),
 		Responses: []SoldResponse{},
 		Evidence: Evidence{
@@ -194,7 +194,7 @@ func ReadReceipt(data []byte) (Receipt, error) {
 // agrees with itself.
 func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
-	v.checkFormat(r.Format, receiptFormat)
+	v.checkFormat(r.Format, ReceiptFormat)
 	about, err := header{r.Ledger, r.Created, r.Currency, r.LogKey}.about()
 	if err != nil {
 		v.fault("the ledger: %v", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// statementFormat is the first field of every statement, and names the version of its form.
-const statementFormat = "sluice statement 4"
+// StatementFormat is the first field of every statement, and names the version of its form.
+const StatementFormat = "sluice statement 4"
 
 // Statement is what the ledger has about one object, proven: everything that was ever released of it, or since it
 // was last forgotten, what that cost it, and what it earned; and that nothing is left out as of the
@@ -198,7 +198,7 @@ func (st *Statement) inUTC() {
 // keys are those that the log is known to be signed by, as for [Receipt.Verify].
 func (st Statement) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
-	v.checkFormat(st.Format, statementFormat)
+	v.checkFormat(st.Format, StatementFormat)
 	about, err := header{st.Ledger, st.Created, st.Currency, st.LogKey}.about()
 	if err != nil {
 		v.fault("the ledger: %v", err)

@@ -413,6 +413,6 @@ func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.a
 
 func newTeller(object string) *teller {
 	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, proven: map[[2]uint32]time.Time{}, out: Statement{
-		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Terms: []StatedTerms{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
+		Format: StatementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Terms: []StatedTerms{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
 	}}
 }

@@ -71,13 +71,18 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// Details returns an empty detail of each kind.
+func Details() []Detail {
+	return []Detail{
+		Created{}, TruthKeySet{}, NoiseKeySet{}, QuestionDefined{}, PolicyDefined{}, Enrolled{}, Released{}, Charged{}, Answered{}, TruthBound{}, EpochBegun{}, TermsChanged{},
+		ObjectRefused{}, Settled{}, Stated{}, Withdrawn{}, Forgotten{}, BuyerNamed{}, Reserved{}, Held{}, Cancelled{}, SaleMade{}, Sold{},
+	}
+}
+
 // kinds returns a detail of each kind, by its name.
 var kinds = sync.OnceValue(func() map[string]Detail {
 	all := map[string]Detail{}
-	for _, d := range []Detail{
-		Created{}, TruthKeySet{}, NoiseKeySet{}, QuestionDefined{}, PolicyDefined{}, Enrolled{}, Released{}, Charged{}, Answered{}, TruthBound{}, EpochBegun{}, TermsChanged{},
-		ObjectRefused{}, Settled{}, Stated{}, Withdrawn{}, Forgotten{}, BuyerNamed{}, Reserved{}, Held{}, Cancelled{}, SaleMade{}, Sold{},
-	} {
+	for _, d := range Details() {
 		all[d.Kind()] = d
 	}
 	return all

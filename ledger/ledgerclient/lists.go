@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -15,12 +16,14 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // list yields the items of a list, each of at most so many bytes. Each range over it asks anew.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values, most int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query, most: few, isStream: true})
+		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query, accept: api.Lines, most: few, isStream: true})
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
 			err = items(bufio.NewReader(response.Body), most, func(item T) bool { return yield(item, nil) })
@@ -140,4 +143,98 @@ func follow(in *bufio.Reader, alive func(), each func(ledger.Event) bool) error 
 			}
 		}
 	}
+}
+
+// mostItems is how many items a server returns in one part of a list at most.
+const mostItems = 1000
+
+// part reads a part of a list.
+func part[T any](
+	ctx context.Context, c *Client, path string, query url.Values, after string, limit int,
+) (found []T, next string, err error) {
+	if limit < 1 {
+		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", ledger.ErrInvalid, limit)
+	}
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("limit", strconv.Itoa(min(limit, mostItems)))
+	if after != "" {
+		query.Set("after", after)
+	}
+	var out api.Page[T]
+	err = c.get(ctx, path, query, &out)
+	return out.Items, out.Next, err
+}
+
+// numberedPart reads a part of a list of numbered things.
+func numberedPart[T any](
+	ctx context.Context, c *Client, path string, query url.Values, after uint64, limit int,
+) (found []T, next uint64, err error) {
+	from := ""
+	if after != 0 {
+		from = strconv.FormatUint(after, 10)
+	}
+	found, cursor, err := part[T](ctx, c, path, query, from, limit)
+	if err != nil || cursor == "" {
+		return found, 0, err
+	}
+	if next, err = strconv.ParseUint(cursor, 10, 64); err != nil {
+		return nil, 0, unreachable(ctx, fmt.Errorf("the answer is broken: the next part begins at %.100q", cursor))
+	}
+	return found, next, nil
+}
+
+// queryOf returns a page as a query, but for its bounds.
+func queryOf(p vocabulary.Page) url.Values {
+	query := url.Values{}
+	for name, value := range map[string]string{"buyer": p.Buyer, "question": p.Question} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": p.Since, "until": p.Until} {
+		if !at.IsZero() {
+			query.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	for _, state := range p.States {
+		query.Add("state", string(state))
+	}
+	if p.Newest {
+		query.Set("order", "desc")
+	}
+	return query
+}
+
+// SalesPage is [ledger.Ledger.SalesPage].
+func (c *Client) SalesPage(ctx context.Context, p vocabulary.Page) (found []ledger.Sale, next uint64, err error) {
+	p.States = nil // sales have none
+	found, next, err = numberedPart[ledger.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
+	for i := range found {
+		found[i].Refused = listed(found[i].Refused)
+	}
+	return found, next, err
+}
+
+// ReservationsPage is [ledger.Ledger.ReservationsPage].
+func (c *Client) ReservationsPage(ctx context.Context, p vocabulary.Page) (found []ledger.Reservation, next uint64, err error) {
+	found, next, err = numberedPart[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(p), p.After, p.Limit)
+	for i := range found {
+		found[i].Refused = listed(found[i].Refused)
+	}
+	return found, next, err
+}
+
+// DeliveriesPage is [ledger.Ledger.DeliveriesPage].
+func (c *Client) DeliveriesPage(ctx context.Context, sale, after uint64, limit int) (found []ledger.Delivery, next uint64, err error) {
+	return numberedPart[ledger.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, after, limit)
+}
+
+// ResponsesPage is [ledger.Ledger.ResponsesPage].
+func (c *Client) ResponsesPage(
+	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
+) (found []ledger.Response, next string, err error) {
+	query := url.Values{"question": {question}, "epsilon": {epsilon.String()}}
+	return part[ledger.Response](ctx, c, "/v1/responses", query, after, limit)
 }

@@ -132,10 +132,18 @@ func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.D
 }
 
 // Buyers is [ledger.Ledger.Buyers].
-func (c *Client) Buyers(ctx context.Context) ([]ledger.BuyerState, error) {
-	var out api.Buyers
-	err := c.get(ctx, "/v1/buyers", nil, &out)
-	return listed(out.Buyers), err
+func (c *Client) Buyers(ctx context.Context) (all []ledger.BuyerState, err error) {
+	query := url.Values{"limit": {"1000"}}
+	for {
+		var out api.Buyers
+		if err := c.get(ctx, "/v1/buyers", query, &out); err != nil {
+			return nil, err
+		}
+		if all = append(all, out.Buyers...); out.Next == "" {
+			return listed(all), nil
+		}
+		query.Set("after", out.Next)
+	}
 }
 
 // Responses is [ledger.Ledger.Responses].

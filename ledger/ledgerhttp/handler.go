@@ -47,15 +47,15 @@ type Options struct {
 
 // Handler serves a ledger. It is an [http.Handler] that a host mounts beside its own, with [http.StripPrefix] where it is not to be at the root.
 type Handler struct {
-	ledger  atomic.Pointer[ledger.Ledger]
-	follows atomic.Bool // it is a standby, and has not taken over
-	options Options
-	limits  Limits
-	mux     *http.ServeMux
-	gates   gates
-	openAPI []byte
-	unknown *quiet   // bounds what the log says of requests without a token
-	unended *unended // answers that take long
+	ledger   atomic.Pointer[ledger.Ledger]
+	follows  atomic.Bool // it is a standby, and has not taken over
+	options  Options
+	limits   Limits
+	mux      *http.ServeMux
+	gates    gates
+	document description
+	unknown  *quiet   // bounds what the log says of requests without a token
+	unended  *unended // answers that take long
 
 	streaming  context.Context // until streams are to end
 	endStreams context.CancelFunc
@@ -72,12 +72,11 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	h.streaming, h.endStreams = context.WithCancel(context.Background())
 	h.gates.init(h.limits)
 	all := routes()
-	document, err := openAPI(all)
-	if err != nil {
+	var err error
+	if h.document, err = newDescription(all); err != nil {
 		return nil, err
 	}
-	h.openAPI = document
-	methods := map[string][]string{"/healthz": {http.MethodGet}}
+	methods := map[string][]string{"/healthz": {http.MethodGet}, documentPath: {http.MethodGet}}
 	for _, r := range all {
 		h.mux.Handle(r.method+" "+r.path, h.guarded(&r))
 		methods[r.path] = append(methods[r.path], r.method)
@@ -89,6 +88,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		})
 	}
 	h.mux.HandleFunc("GET /healthz", h.healthy)
+	h.mux.HandleFunc("GET "+documentPath, h.describe)
 	return h, nil
 }
 
@@ -147,7 +147,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // guarded returns the handler of a route: who asks, whether they may, whether there is room, and then the call.
 func (h *Handler) guarded(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		begun := time.Now()
+		begun, r := time.Now(), r.of(request)
 		out := newWriter(w, h.limits)
 		holder, err := h.admit(r, request, out)
 		c := &call{handler: h, route: r, holder: holder, request: request, out: out, leave: func() {}}
@@ -238,7 +238,7 @@ func (c *call) run() error {
 	}
 	result, err := c.compute()
 	if err != nil {
-		return c.elsewhere(c.bearer.explain(problem.Of(err)))
+		return c.elsewhere(c.keyed(c.bearer.explain(problem.Of(err))))
 	}
 	return c.send(c.ctx(), result)
 }
@@ -312,8 +312,11 @@ func (c *call) read() (err error) {
 		return bad
 	}
 	if c.route.keyed {
-		if c.key, bad = keyOf(c.request.Header); bad != nil {
+		if c.given, bad = keyOf(c.request.Header); bad != nil {
 			return bad
+		}
+		if c.key, err = c.holder.namespaced(c.given); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -343,10 +346,10 @@ func (c *call) decode() error {
 // fail answers with a problem.
 func (h *Handler) fail(out *writer, role Role, err error) {
 	p := h.told(role, err)
-	switch p.Kind {
-	case problem.Unauthorized:
+	switch p.Status {
+	case http.StatusUnauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
-	case problem.TooMany, problem.Busy, problem.Stopped, problem.Closed, problem.Late, problem.Behind:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if out.Header().Get("Retry-After") == "" {
 			out.Header().Set("Retry-After", "1")
 		}

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,7 +220,28 @@ func (f *fixture) ask(a asked) (status int, header http.Header, body string) {
 	}()
 	text, err := io.ReadAll(w.Result().Body)
 	must(f.t, err)
+	f.checkKind(a, w.Header(), string(text))
 	return w.Code, w.Header(), string(text)
+}
+
+// checkKind checks that a problem is one that the document says the route may answer with.
+func (f *fixture) checkKind(a asked, header http.Header, body string) {
+	f.t.Helper()
+	if header.Get("Content-Type") != problem.ContentType {
+		return
+	}
+	var p problem.Problem
+	must(f.t, json.Unmarshal([]byte(body), &p))
+	if again := header.Get("Retry-After") != ""; again != (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
+		f.t.Errorf("the problem %s of status %d has Retry-After: %t", p.Kind, p.Status, again)
+	}
+	path, _, _ := strings.Cut(a.target, "?")
+	for _, r := range routes() {
+		pattern := "^" + placeholders.ReplaceAllString(r.path, "[^/]+") + "$"
+		if is, _ := regexp.MatchString(pattern, path); is && r.method == a.method && p.Kind != problem.NoRoute && !slices.Contains(r.problemKinds(), p.Kind) {
+			f.t.Errorf("the document does not say that %s may answer with the problem %s: %s", r.id, p.Kind, p.Detail)
+		}
+	}
 }
 
 // wantProblem checks that an answer is a problem of a kind, in the form of RFC 9457.
@@ -241,7 +264,6 @@ type sample struct{ target, body string }
 func samples() map[string]sample {
 	const order = `"buyer":"acme","question":"vote","epsilon":"1.5","objects":["19"]`
 	return map[string]sample{
-		"openAPI":        {"/openapi.json", ""},
 		"about":          {"/v1/about", ""},
 		"stats":          {"/v1/stats", ""},
 		"questions":      {"/v1/questions", ""},
@@ -265,7 +287,7 @@ func samples() map[string]sample {
 		"budget":         {"/v1/budgets", `{"question":"vote","all":true,"buyer":"acme","epsilons":["1","2"]}`},
 		"quote":          {"/v1/quotes", `{` + order + `}`},
 		"sell":           {"/v1/sales", `{` + order + `,"max_price":300,"truths":{"19":"no"}}`},
-		"sales":          {"/v1/sales?buyer=acme", ""},
+		"sales":          {"/v1/sales?buyer=acme&limit=10&order=desc", ""},
 		"sale":           {"/v1/sales/1", ""},
 		"deliveries":     {"/v1/sales/1/deliveries", ""},
 		"receipt":        {"/v1/sales/1/receipt", ""},
@@ -280,7 +302,7 @@ func samples() map[string]sample {
 		"metrics":        {"/metrics", ""},
 		"head":           {"/v1/head?events=3", ""},
 		"consistency":    {"/v1/consistency?from=12&to=12", ""},
-		"events":         {"/v1/events?from=2", ""},
+		"events":         {"/v1/events?after=1&limit=30", ""},
 		"refusals":       {"/v1/refusals?key=sell", ""},
 		"verify":         {"/v1/verifications", `{}`},
 		"takeOver":       {"/v1/takeovers", `{}`},

@@ -1,10 +1,13 @@
 package ledgerhttp
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -64,4 +67,68 @@ func undisplay(text string) (string, bool) {
 	}
 	out, err := url.PathUnescape(text[2 : len(text)-1])
 	return out, err == nil
+}
+
+// maxKey is the longest idempotency key of a ledger, in bytes.
+const maxKey = 256
+
+// The keys of desks begin so as the ledger has them: with the key itself behind it or, if both
+// together are too long, with its hash.
+const (
+	deskKey       = string(Desk) + "/"
+	hashedDeskKey = string(Desk) + "#"
+)
+
+// namespaced returns an idempotency key as the ledger gets it, in the namespace of the principal
+// who sent it. A principal is a role and, of a buyer or a person, whose it is: all tokens of a
+// principal share a namespace, so that a request can be repeated with another token. The operator
+// is the host itself, and has the ledger's own keys.
+func (h Holder) namespaced(key string) (string, error) {
+	if err := ledger.CheckName("idempotency key", key); err != nil {
+		return "", err
+	}
+	switch {
+	case h.Role == Operator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
+		return "", problem.New(problem.Invalid, "the idempotency key %q: keys that begin with %q or %q are those of desks",
+			key, deskKey, hashedDeskKey).At(api.KeyHeader)
+	case h.Role == Operator:
+		return key, nil
+	case h.Role == Desk && len(deskKey)+len(key) <= maxKey:
+		return deskKey + key, nil
+	case h.Role == Desk:
+		return hashedDeskKey + hashed(key), nil
+	}
+	// A name has no zero byte: so no two principals and keys have the same hash.
+	return string(h.Role) + "/" + hashed(h.Whom+"\x00"+key), nil
+}
+
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// shownKey returns an idempotency key of the ledger as the holder may see it: its own as it was
+// sent, and no other, but for those who may read everything.
+func (c *call) shownKey(key string) string {
+	if key == c.key {
+		return c.given
+	}
+	if c.holder.Role == Operator || c.holder.Role == Auditor {
+		return key
+	}
+	if own, is := strings.CutPrefix(key, deskKey); is && c.holder.Role == Desk {
+		return own
+	}
+	return ""
+}
+
+// keyed returns the problem of a request with its idempotency key as it was sent.
+func (c *call) keyed(p *problem.Problem) *problem.Problem {
+	if p.Kind != problem.KeyConflict || p.Key != c.key || c.key == c.given {
+		return p
+	}
+	shown := *p
+	shown.Key = c.given
+	shown.Detail = (&ledger.KeyConflictError{Key: c.given, Field: p.Field}).Error()
+	return &shown
 }

@@ -3,6 +3,7 @@ package ledgerhttp
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ type described struct {
 
 // The document that is served has each route, with its parameters and roles, and nothing else.
 func TestTheDocumentHasEachRoute(t *testing.T) {
-	_, _, body := serving(t, Options{}).ask(asked{method: "GET", target: "/openapi.json", role: "metrics"})
+	_, _, body := serving(t, Options{}).ask(asked{method: "GET", target: "/openapi.json"})
 	var doc described
 	must(t, json.Unmarshal([]byte(body), &doc))
 	if !strings.HasPrefix(doc.OpenAPI, "3.1.") {
@@ -38,7 +39,7 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 	for _, operations := range doc.Paths {
 		n += len(operations)
 	}
-	if n != len(routes()) {
+	if n != len(routes())+1 { // and that of the document itself
 		t.Errorf("%d operations, %d routes", n, len(routes()))
 	}
 	for _, r := range routes() {
@@ -81,7 +82,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		if op.RequestBody != nil {
 			wantValid(t, types, op.RequestBody.Content["application/json"].Schema, r.id+" asks", request.body)
 		}
-		_, header, body := f.ask(request)
+		status, header, body := f.ask(request)
+		if status != http.StatusOK {
+			t.Fatalf("%s: %d, %s", r.id, status, body)
+		}
 		media, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 		content := op.Responses["200"].Content[media]
 		switch {
@@ -89,14 +93,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			t.Errorf("%s answers with %q, which is not described", r.id, media)
 		case media == "application/json":
 			wantValid(t, types, content.Schema, r.id, body)
-		case media == api.Lines:
-			lines := strings.Split(strings.TrimSpace(body), "\n")
-			if last := lines[len(lines)-1]; last != `{"end":true}` {
-				t.Errorf("%s ends with %s", r.id, last)
-			}
-			for _, line := range lines[:len(lines)-1] {
-				wantValid(t, types, content.Schema, r.id, line)
-			}
+		}
+		if r.item != nil {
+			wantLines(t, f, &r, types, op.Extensions["x-streams"].(map[string]*huma.Schema)[api.Lines])
 		}
 	}
 	f := serving(t, Options{})
@@ -110,7 +109,34 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		if status == http.StatusOK {
 			t.Errorf("%s", body)
 		}
-		wantValid(t, types, operation(&routes()[0], types).Responses["default"].Content[problem.ContentType].Schema, "a problem", body)
+		wantValid(t, types, failureOf(t, types, a, status), "a problem", body)
+	}
+}
+
+// failureOf returns the schema of the problems with a status that a request may have.
+func failureOf(t *testing.T, types huma.Registry, a asked, status int) *huma.Schema {
+	t.Helper()
+	for _, r := range routes() {
+		if response := operation(&r, types).Responses[strconv.Itoa(status)]; r.path == a.target && r.method == a.method && response != nil {
+			return response.Content[problem.ContentType].Schema
+		}
+	}
+	t.Fatalf("%s %s is not described with the status %d", a.method, a.target, status)
+	return nil
+}
+
+// wantLines checks that a list is sent as a stream of items if a request asks for one.
+func wantLines(t *testing.T, f *fixture, r *route, types huma.Registry, schema *huma.Schema) {
+	t.Helper()
+	request := r.request("operator")
+	request.header = map[string]string{"Accept": api.Lines}
+	_, header, body := f.ask(request)
+	lines := strings.Split(strings.TrimSpace(body), "\n")
+	if last := lines[len(lines)-1]; last != `{"end":true}` || header.Get("Content-Type") != api.Lines {
+		t.Errorf("%s is sent as %q, and ends with %s", r.id, header.Get("Content-Type"), last)
+	}
+	for _, line := range lines[:len(lines)-1] {
+		wantValid(t, types, schema, r.id, line)
 	}
 }
 
@@ -139,7 +165,7 @@ func invalid(t *testing.T, types huma.Registry, schema *huma.Schema, text string
 // No list is null, in the document or in an answer: who generates types from the document can go through each list as it is.
 func TestNoListIsNull(t *testing.T) {
 	f := serving(t, Options{})
-	_, _, doc := f.ask(asked{method: "GET", target: "/openapi.json", role: "metrics"})
+	_, _, doc := f.ask(asked{method: "GET", target: "/openapi.json"})
 	if strings.Contains(doc, `"null"`) {
 		t.Errorf("something may be null: %.300s", doc[strings.Index(doc, `"null"`)-100:])
 	}

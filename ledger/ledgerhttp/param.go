@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -17,14 +16,35 @@ import (
 // way could make another name of one.
 type param struct {
 	name, doc string
-	kind      string // "text", "number", "epsilon", "share", "flag" or "states"
+	kind      string   // "text", "number", "limit", "epsilon", "share", "flag", "time", "word" or "words"
+	words     []string // of the last two: what each word may be
 	needed    bool
 }
 
-func text(name, doc string) param    { return param{name, doc, "text", false} }
-func number(name, doc string) param  { return param{name, doc, "number", false} }
-func epsilon(name, doc string) param { return param{name, doc, "epsilon", false} }
-func flag(name, doc string) param    { return param{name, doc, "flag", false} }
+func text(name, doc string) param    { return param{name: name, doc: doc, kind: "text"} }
+func number(name, doc string) param  { return param{name: name, doc: doc, kind: "number"} }
+func epsilon(name, doc string) param { return param{name: name, doc: doc, kind: "epsilon"} }
+func share(name, doc string) param   { return param{name: name, doc: doc, kind: "share"} }
+func flag(name, doc string) param    { return param{name: name, doc: doc, kind: "flag"} }
+func instant(name, doc string) param { return param{name: name, doc: doc, kind: "time"} }
+
+// word returns a parameter that is one of some words; words, one that is any number of them.
+func word[T ~string](name, doc string, all ...T) param {
+	return param{name: name, doc: doc, kind: "word", words: texts(all)}
+}
+
+func words[T ~string](name, doc string, all ...T) param {
+	return param{name: name, doc: doc, kind: "words", words: texts(all)}
+}
+
+// texts returns words as texts.
+func texts[T ~string](all []T) []string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = string(one)
+	}
+	return out
+}
 
 // need returns the parameter as one that must be there.
 func (p param) need() param {
@@ -43,14 +63,14 @@ func query(raw string, params []param) (map[string]string, *problem.Problem) {
 		values, there := given[p.name]
 		delete(given, p.name)
 		switch {
-		case len(values) > 1:
+		case len(values) > 1 && p.kind != "words":
 			return nil, problem.New(problem.Invalid, "the parameter %q is there twice", p.name).At(p.name)
 		case p.needed && (!there || values[0] == ""):
 			return nil, problem.New(problem.Invalid, "the parameter %q is missing, or empty", p.name).At(p.name)
-		case there && !p.fits(values[0]):
+		case there && !p.fits(strings.Join(values, ",")):
 			return nil, problem.New(problem.Invalid, "the parameter %q is not what it must be: %s", p.name, p.doc).At(p.name)
 		case there:
-			out[p.name] = values[0]
+			out[p.name] = strings.Join(values, ",")
 		}
 	}
 	for name := range given {
@@ -70,16 +90,23 @@ func (p param) fits(value string) bool {
 		_, err = strconv.ParseFloat(value, 64)
 	case "flag":
 		return value == "true" || value == "false"
-	case "states":
-		return !slices.ContainsFunc(statesIn(value), func(one ledger.ReservationState) bool { return !slices.Contains(vocabulary.ReservationStates(), one) })
+	case "limit":
+		n, bad := strconv.Atoi(value)
+		return bad == nil && n >= 1 && n <= mostLimit
+	case "time":
+		_, err = time.Parse(time.RFC3339Nano, value)
+	case "word":
+		return slices.Contains(p.words, value)
+	case "words":
+		return !slices.ContainsFunc(listed(value), func(one string) bool { return !slices.Contains(p.words, one) })
 	}
 	return err == nil && utf8.ValidString(value)
 }
 
-// statesIn returns the states of reservations that a parameter lists.
-func statesIn(value string) (all []ledger.ReservationState) {
-	for one := range strings.SplitSeq(value, ",") {
-		all = append(all, ledger.ReservationState(one))
+// listed returns the words of a parameter, which are separated by commas.
+func listed(value string) []string {
+	if value == "" {
+		return nil
 	}
-	return all
+	return strings.Split(value, ",")
 }

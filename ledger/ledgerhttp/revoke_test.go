@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -83,15 +82,18 @@ func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 	gate := &revocable{}
 	f := serving(t, Options{Gate: gate})
-	endless := list("endless", "/v1/endless", "Count", everyRole(), nil, func(*call) (iter.Seq2[int, error], error) {
-		return func(yield func(int, error) bool) {
-			for n := 0; n < 1e6 && yield(n, nil); n++ {
-				gate.revoked.Store(n > 1000)
-			}
-		}, nil
+	endless := list("endless", "/v1/endless", "Count", everyRole(), nil, func(_ *call, p page) ([]int, string, error) {
+		n := p.number() + 10
+		gate.revoked.Store(n > 1000)
+		if n >= 1e6 {
+			return make([]int, 10), "", nil
+		}
+		return make([]int, 10), cursor(n), nil
 	})
 	w := httptest.NewRecorder()
-	f.guarded(&endless).ServeHTTP(w, httptest.NewRequest("GET", "/v1/endless", nil))
+	request := httptest.NewRequest("GET", "/v1/endless", nil)
+	request.Header.Set("Accept", api.Lines)
+	f.guarded(&endless).ServeHTTP(w, request)
 	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
 	end := api.End{}
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &end))

@@ -2,14 +2,13 @@ package ledgerhttp
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -18,11 +17,13 @@ import (
 type route struct {
 	method, path string
 	id, summary  string
+	tag          string // the group that it is in
 	roles        []Role // who may
 	params       []param
 	keyed        bool         // it takes an idempotency key
 	in           reflect.Type // of the body, nil if there is none
 	out          reflect.Type // of the result, nil if it is no JSON object
+	item         reflect.Type // of a list's items, nil if the result is no list
 	media        []string     // of the result
 	copies       bool         // it copies the whole file, or reads it
 	long         bool         // it may take any time: it is a stream, or as long as the ledger
@@ -34,17 +35,19 @@ type call struct {
 	handler *Handler
 	route   *route
 	holder  Holder
-	key     string            // the idempotency key
+	given   string            // the idempotency key, as it was sent
+	key     string            // the idempotency key, as the ledger gets it
 	params  map[string]string // of the query
 	raw     []byte            // the body as it arrived
 	body    any               // points to what was decoded
 	arrived bool              // all of the body was read
 	request *http.Request
 	out     *writer
-	bearer  *bearer // of the request's true values, or nil
-	memory  *hold   // of its body, or nil
-	leave   func()  // gives its place back
-	effort  effort  // what it reads
+	bearer  *bearer      // of the request's true values, or nil
+	memory  *hold        // of its body, or nil
+	leave   func()       // gives its place back
+	effort  effort       // what it reads
+	asked   *ledger.Sale // the sale in the path, once it is known; nil before
 }
 
 // told returns the problem of an error as whoever asks is told it.
@@ -68,12 +71,17 @@ func (c *call) epsilon(name string) privacy.Epsilon {
 
 func (c *call) flag(name string) bool { return c.params[name] == "true" }
 
-// states returns the states of reservations that are asked for; none stands for all.
-func (c *call) states(name string) []ledger.ReservationState {
-	if text := c.params[name]; text != "" {
-		return statesIn(text)
+func (c *call) time(name string) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, c.params[name])
+	return at
+}
+
+// states returns the requested states of reservations; none for all.
+func (c *call) states(name string) (all []ledger.ReservationState) {
+	for _, one := range listed(c.params[name]) {
+		all = append(all, ledger.ReservationState(one))
 	}
-	return nil
+	return all
 }
 
 // place returns a number in the path.
@@ -106,32 +114,6 @@ func change[In, Out any](id, path, summary string, roles []Role, serve func(c *c
 	r := post(id, path, summary, roles, serve)
 	r.keyed = true
 	return r
-}
-
-// list is a route that reads many things, one a line.
-func list[Item any](id, path, summary string, roles []Role, params []param, serve func(c *call) (iter.Seq2[Item, error], error)) route {
-	return route{
-		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: params, out: reflect.TypeFor[Item](), media: []string{api.Lines}, long: true,
-		serve: func(c *call) (any, error) {
-			items, err := serve(c)
-			if err != nil {
-				return nil, err
-			}
-			return lines{c, func(yield func(any, error) bool) {
-				for item, err := range items {
-					if !yield(item, err) {
-						return
-					}
-				}
-			}}, nil
-		},
-	}
-}
-
-// lines are the items of a list.
-type lines struct {
-	call  *call
-	items iter.Seq2[any, error]
 }
 
 // everyRole are all who may anything.

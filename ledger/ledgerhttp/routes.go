@@ -1,23 +1,30 @@
 package ledgerhttp
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // routes are all that can be asked of a handler. To add one, add a line.
-func routes() []route { return slices.Concat(hostRoutes(), marketRoutes(), evidenceRoutes()) }
+func routes() []route {
+	return slices.Concat(tagged(tagHost, hostRoutes()), tagged(tagMarket, marketRoutes()), tagged(tagEvidence, evidenceRoutes()))
+}
+
+// tagged returns routes in a group.
+func tagged(tag string, all []route) []route {
+	for i := range all {
+		all[i].tag = tag
+	}
+	return all
+}
 
 func hostRoutes() []route {
 	host, readers, shares := []Role{Operator}, []Role{Operator, Auditor}, []Role{Operator, Desk, Auditor}
 	question, who := text("question", "the question, by its name"), text("object", "the object, by its name")
 	return []route{
-		get("openAPI", "/openapi.json", "Describe this API", everyRole(), nil, func(c *call) (document, error) {
-			return document{"application/json", c.handler.openAPI}, nil
-		}),
 		get("about", "/v1/about", "Tell what the ledger was created with", everyRole(), nil, func(c *call) (ledger.About, error) { return c.ledger().About(), nil }),
 		get("stats", "/v1/stats", "Count what is in the ledger", []Role{Operator, Desk, Auditor, Metrics}, nil, func(c *call) (ledger.Stats, error) { return c.ledger().Stats(c.ctx()) }),
 		get("metrics", "/metrics", "Show Prometheus what is counted", []Role{Operator, Metrics}, nil, meter).as("text/plain"),
@@ -36,35 +43,34 @@ func hostRoutes() []route {
 		change("forget", "/v1/forgettings", "Destroy everything about an object", host, forget),
 		post("compact", "/v1/compactions", "Rewrite the file so that nothing forgotten is left in it", host, compact).copying(),
 		get("object", "/v1/object", "Tell the budget and all responses of an object", readers, []param{who.need()}, object),
-		get("estimate", "/v1/estimate", "Estimate the shares of a question's values", shares, []param{question.need(), epsilon("epsilon", "count only responses at this ε"), {"confidence", "that of the intervals, such as 0.95", "share", false}, flag("pool", "combine levels by precision, which assumes that the ε of an object is independent of its value: true or false"), flag("population", "let intervals cover the shares in a population of which the objects are a random sample: true or false")}, estimate),
+		get("estimate", "/v1/estimate", "Estimate the shares of a question's values", shares, []param{question.need(), epsilon("epsilon", "count only responses at this ε"), share("confidence", "that of the intervals, such as 0.95"), flag("pool", "combine levels by precision, which assumes that the ε of an object is independent of its value: true or false"), flag("population", "let intervals cover the shares in a population of which the objects are a random sample: true or false")}, estimate),
 		get("levels", "/v1/levels", "List the ε at which there are responses", shares, []param{question.need()}, levels),
-		list("responses", "/v1/responses", "List the responses at one ε", readers, []param{question.need(), epsilon("epsilon", "the ε, such as 0.5").need()}, func(c *call) (iter.Seq2[ledger.Response, error], error) {
-			return c.ledger().Responses(c.ctx(), c.text("question"), c.epsilon("epsilon")), nil
-		}),
+		list("responses", "/v1/responses", "List the responses at one ε", readers, []param{question.need(), epsilon("epsilon", "the ε, such as 0.5").need()}, responses),
 	}
 }
 
 func marketRoutes() []route {
 	desk, orders := []Role{Operator, Desk}, []Role{Operator, Desk, Buyer}
 	market := []Role{Operator, Desk, Buyer, Auditor}
-	buyer := text("buyer", "one buyer, by name; without it, all")
+	filters := []param{
+		text("buyer", "one buyer, by name; without it, all"), text("question", "one question, by name; without it, all"),
+		instant("since", "only what was made at this time or later"), instant("until", "only what was made before this time"),
+	}
+	states := words("state", "only those in one of these states; without it, all", vocabulary.ReservationStates()...)
 	return []route{
 		post("budget", "/v1/budgets", "Say how many people can answer at which ε, now and later", desk, budget),
 		post("quote", "/v1/quotes", "Say what an order would cost and bring", orders, quote),
 		change("sell", "/v1/sales", "Carry an order out", desk, sell),
-		list("sales", "/v1/sales", "List sales", market, []param{buyer}, sales),
+		list("sales", "/v1/sales", "List sales", market, ordered(filters...), sales),
 		get("sale", "/v1/sales/{sale}", "Tell a sale", market, nil, sale),
 		list("deliveries", "/v1/sales/{sale}/deliveries", "List the responses of a sale", market, nil, deliveries),
-		get("receipt", "/v1/sales/{sale}/receipt", "Prove a sale to its buyer", orders, nil, receipt),
+		describing[evidence.Receipt](get("receipt", "/v1/sales/{sale}/receipt", "Prove a sale to its buyer", orders, nil, receipt)),
 		change("reserve", "/v1/reservations", "Hold an order while a buyer pays", desk, reserve),
-		list("reservations", "/v1/reservations", "List reservations, with what has become of each", market, []param{buyer, {"state", "only those that are open, captured, cancelled or expired; several with commas between; without it, all", "states", false}}, reservations),
+		list("reservations", "/v1/reservations", "List reservations, with what has become of each", market, ordered(append(filters, states)...), reservations),
 		get("reservation", "/v1/reservations/{reservation}", "Tell a reservation, with its state", market, nil, reservation),
 		change("capture", "/v1/reservations/{reservation}/capture", "Carry a reservation out", desk, capture),
 		change("cancel", "/v1/reservations/{reservation}/cancel", "Give a reservation up", desk, cancel),
-		get("buyers", "/v1/buyers", "List the buyers", []Role{Operator, Desk, Auditor}, nil, func(c *call) (api.Buyers, error) {
-			all, err := c.ledger().Buyers(c.ctx())
-			return api.Buyers{Buyers: orNone(all)}, err
-		}),
+		get("buyers", "/v1/buyers", "List the buyers", []Role{Operator, Desk, Auditor}, parts(), buyers),
 	}
 }
 
@@ -72,16 +78,12 @@ func evidenceRoutes() []route {
 	readers, notBuyers := []Role{Operator, Auditor}, []Role{Operator, Desk, Person, Auditor, Metrics}
 	from := number("from", "the number of the first event; 0 and 1 are the same")
 	return []route{
-		change("statement", "/v1/statements", "Prove to a person everything about them", []Role{Operator, Person}, statement),
+		describing[evidence.Statement](change("statement", "/v1/statements", "Prove to a person everything about them", []Role{Operator, Person}, statement)),
 		get("checkpoint", "/v1/checkpoint", "Sign the log as it is now", notBuyers, nil, checkpoint).as("text/plain"),
 		get("head", "/v1/head", "Tell the log's tree at a size", notBuyers, []param{number("events", "the size; 0, or none, is that of now")}, head),
 		get("consistency", "/v1/consistency", "Prove that the log at one size begins that at another", everyRole(), []param{number("from", "the smaller size").need(), number("to", "the larger size").need()}, consistency),
-		events(list("events", "/v1/events", "List the log, or follow it", readers, []param{from}, func(c *call) (iter.Seq2[ledger.Event, error], error) {
-			return c.ledger().Events(c.ctx(), c.number("from")), nil
-		})),
-		list("refusals", "/v1/refusals", "List whom a request has left out", readers, []param{text("key", "the idempotency key of the request").need(), from}, func(c *call) (iter.Seq2[ledger.Event, error], error) {
-			return c.ledger().Refusals(c.ctx(), c.text("key"), c.number("from")), nil
-		}),
+		events(list("events", "/v1/events", "List the log, or follow it", readers, ordered(append(eventFilters(), from)...), readEvents)),
+		list("refusals", "/v1/refusals", "List whom a request has left out", readers, []param{text("key", "the idempotency key of the request").need(), from}, readRefusals),
 		post("verify", "/v1/verifications", "Verify the log and what is stored, as far as the word of this server goes", readers, verify).copying(),
 		post("takeOver", "/v1/takeovers", "Take over, as a standby, from the host that has the ledger", []Role{Operator}, takeOver),
 		get("backup", "/v1/backup", "Copy the file, as it is at one instant", readers, []param{flag("compact", "leave out unused pages, which are overwritten with zeros otherwise: true or false")}, backup).as("application/octet-stream").copying(),

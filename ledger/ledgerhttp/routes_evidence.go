@@ -2,13 +2,12 @@ package ledgerhttp
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/note"
@@ -30,6 +29,12 @@ func proof(d any, err error) (document, error) {
 	return document{"application/json", text}, err
 }
 
+// describing returns a route whose result is JSON that is written as it is, and looks as a type does.
+func describing[T any](r route) route {
+	r.out = reflect.TypeFor[T]()
+	return r
+}
+
 func receipt(c *call) (document, error) {
 	s, err := c.saleOf()
 	if err != nil {
@@ -43,18 +48,8 @@ func statement(c *call, in api.Object) (document, error) {
 	if c.holder.Role == Person && in.Object != c.holder.Whom {
 		return document{}, problem.New(problem.Forbidden, "this token is of another object").At("object")
 	}
-	s, err := c.ledger().Statement(c.ctx(), c.scoped(), in.Object)
+	s, err := c.ledger().Statement(c.ctx(), c.key, in.Object)
 	return proof(s, err)
-}
-
-// scoped returns the idempotency key as the ledger gets it. Keys of persons are put apart from those of the host: nobody can use up a key
-// that the host is going to use, or find out which it has used.
-func (c *call) scoped() string {
-	if c.holder.Role != Person {
-		return c.key
-	}
-	sum := sha256.Sum256([]byte(c.holder.Whom + "\x00" + c.key))
-	return "person/" + hex.EncodeToString(sum[:])
 }
 
 func checkpoint(c *call) (document, error) {
@@ -79,30 +74,6 @@ func consistency(c *call) (api.Consistency, error) {
 		out.Proof = append(out.Proof, base64.StdEncoding.EncodeToString(h[:]))
 	}
 	return out, err
-}
-
-// lastEvent is the header with the number of the last event that a follower has.
-const lastEvent = "Last-Event-ID"
-
-// events returns a list of events that can also be followed.
-func events(r route) route {
-	listed := r.serve
-	r.media = append(r.media, api.Stream)
-	r.serve = func(c *call) (any, error) {
-		if !c.wantsFeed() {
-			return listed(c)
-		}
-		next := c.number("from")
-		if last := c.request.Header.Get(lastEvent); last != "" {
-			n, err := strconv.ParseUint(last, 10, 63)
-			if err != nil {
-				return nil, problem.New(problem.Invalid, "the header "+lastEvent+" is no number of an event").At(lastEvent)
-			}
-			next = n + 1
-		}
-		return &feed{call: c, next: next}, nil
-	}
-	return r
 }
 
 // mostProblems is how many problems of a verification are told.

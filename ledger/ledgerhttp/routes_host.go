@@ -75,18 +75,18 @@ func reconcile(c *call, in api.Reconcile) (ledger.ReconcileResult, error) {
 	}
 	if in.Expected != nil {
 		r.Confirm = func(now ledger.ReconcileResult) error {
-			if wanted, is := listed(*in.Expected), listed(now); !reflect.DeepEqual(wanted, is) {
+			if wanted, is := complete(*in.Expected), complete(now); !reflect.DeepEqual(wanted, is) {
 				return problem.New(problem.Changed, "what is to be done is not what was expected any more").At("expected")
 			}
 			return nil
 		}
 	}
 	done, err := c.ledger().Reconcile(c.ctx(), r)
-	return listed(done), err
+	return complete(done), err
 }
 
-// listed returns what a reconciliation does with all lists there, also those that are empty.
-func listed(r ledger.ReconcileResult) ledger.ReconcileResult {
+// complete returns what a reconciliation does with all lists there, also those that are empty.
+func complete(r ledger.ReconcileResult) ledger.ReconcileResult {
 	r.Questions, r.Gone.First = slices.Clone(orNone(r.Questions)), orNone(r.Gone.First)
 	for i := range r.Questions {
 		q := &r.Questions[i]
@@ -190,4 +190,8 @@ func estimate(c *call) (ledger.Estimate, error) {
 func levels(c *call) (api.Levels, error) {
 	all, err := c.ledger().Levels(c.ctx(), c.text("question"))
 	return api.Levels{Levels: orNone(all)}, err
+}
+
+func responses(c *call, p page) ([]ledger.Response, string, error) {
+	return c.ledger().ResponsesPage(c.ctx(), c.text("question"), c.epsilon("epsilon"), p.after, p.limit)
 }

@@ -1,11 +1,11 @@
 package ledgerhttp
 
 import (
-	"iter"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // What buyers ask, and those who sell to them.
@@ -34,8 +34,7 @@ func sell(c *call, in api.Sell) (api.Sold, error) {
 }
 
 func (c *call) sold(s ledger.Sale) api.Sold {
-	s.Refused = orNone(s.Refused)
-	return api.Sold{Sale: s, TruthChanged: c.aside(s.TruthChanged), TruthInvalid: c.aside(s.TruthInvalid)}
+	return api.Sold{Sale: c.seenSale(s), TruthChanged: c.aside(s.TruthChanged), TruthInvalid: c.aside(s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path, by the number that the holder knows it by.
@@ -60,18 +59,27 @@ func (c *call) buyerOf() (string, error) {
 	return buyer, c.own(buyer)
 }
 
-func sales(c *call) (iter.Seq2[ledger.Sale, error], error) {
+// parted returns which sales or reservations are requested.
+func (c *call) parted(p page) (vocabulary.Page, error) {
 	buyer, err := c.buyerOf()
 	if err != nil {
-		return nil, err
+		return vocabulary.Page{}, err
 	}
-	return func(yield func(ledger.Sale, error) bool) {
-		for s, err := range c.ledger().Sales(c.ctx(), buyer) {
-			if !yield(c.seenSale(s), err) {
-				return
-			}
-		}
+	return vocabulary.Page{
+		Buyer: buyer, Question: c.text("question"), Since: c.time("since"), Until: c.time("until"), After: p.number(), Newest: p.newest, Limit: p.limit,
 	}, nil
+}
+
+func sales(c *call, p page) ([]ledger.Sale, string, error) {
+	part, err := c.parted(p)
+	if err != nil {
+		return nil, "", err
+	}
+	all, next, err := c.ledger().SalesPage(c.ctx(), part)
+	for i := range all {
+		all[i] = c.seenSale(all[i])
+	}
+	return all, cursor(next), err
 }
 
 func sale(c *call) (ledger.Sale, error) {
@@ -79,41 +87,49 @@ func sale(c *call) (ledger.Sale, error) {
 	return c.seenSale(s), err
 }
 
-func deliveries(c *call) (iter.Seq2[ledger.Delivery, error], error) {
-	s, err := c.saleOf()
-	if err != nil {
-		return nil, err
-	}
-	number := c.seenSale(s).Number
-	return func(yield func(ledger.Delivery, error) bool) {
-		for d, err := range c.ledger().Deliveries(c.ctx(), s.Number) {
-			if !yield(c.seenDelivery(number, d), err) {
-				return
-			}
+func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
+	if c.asked == nil { // once for a list that is sent as a stream
+		s, err := c.saleOf()
+		if err != nil {
+			return nil, "", err
 		}
-	}, nil
+		c.asked = &s
+	}
+	all, next, err := c.ledger().DeliveriesPage(c.ctx(), c.asked.Number, p.number(), p.limit)
+	number := c.seenSale(*c.asked).Number
+	for i := range all {
+		all[i] = c.seenDelivery(number, all[i])
+	}
+	return all, cursor(next), err
 }
 
 func reserve(c *call, in api.Reserve) (ledger.Reservation, error) {
 	r, err := c.ledger().Reserve(c.ctx(), ledger.ReserveRequest{
 		Key: c.key, Order: in.Order.Ledger(), For: time.Duration(in.For), Until: in.Until, Partial: in.Partial, QuoteID: in.QuoteID, MaxPrice: in.MaxPrice,
 	})
-	r.Refused = orNone(r.Refused)
-	return r, err
+	return c.seenReservation(r), err
 }
 
-func reservations(c *call) (iter.Seq2[ledger.Reservation, error], error) {
-	buyer, err := c.buyerOf()
+func reservations(c *call, p page) ([]ledger.Reservation, string, error) {
+	part, err := c.parted(p)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return func(yield func(ledger.Reservation, error) bool) {
-		for r, err := range c.ledger().Reservations(c.ctx(), buyer, c.states("state")...) {
-			if !yield(c.seenReservation(r), err) {
-				return
-			}
-		}
-	}, nil
+	part.States = c.states("state")
+	all, next, err := c.ledger().ReservationsPage(c.ctx(), part)
+	for i := range all {
+		all[i] = c.seenReservation(all[i])
+	}
+	return all, cursor(next), err
+}
+
+func buyers(c *call) (api.Buyers, error) {
+	p, err := c.page()
+	if err != nil {
+		return api.Buyers{}, err
+	}
+	all, next, err := c.ledger().BuyersPage(c.ctx(), p.number(), p.limit)
+	return api.Buyers{Buyers: orNone(all), Next: cursor(next)}, err
 }
 
 func reservation(c *call) (r ledger.Reservation, err error) {

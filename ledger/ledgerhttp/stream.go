@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/api"
 )
@@ -18,11 +17,6 @@ type feed struct {
 	call      *call
 	next      uint64
 	unchecked int // events since the gate was asked
-}
-
-// wantsFeed tells whether a request asks for events as they happen.
-func (c *call) wantsFeed() bool {
-	return strings.Contains(c.request.Header.Get("Accept"), api.Stream)
 }
 
 // sendTo implements [body]. It goes on until the reader leaves, does not read, or may not any more, or the ledger is closed.

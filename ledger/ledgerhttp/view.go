@@ -72,7 +72,7 @@ func unknown(kind string, number uint64, err error) error {
 
 // seenSale returns a sale as the holder sees it.
 func (c *call) seenSale(s ledger.Sale) ledger.Sale {
-	s.Refused = orNone(s.Refused)
+	s.Refused, s.Key = orNone(s.Refused), c.shownKey(s.Key)
 	if !c.isBuyer() {
 		return s
 	}
@@ -84,7 +84,7 @@ func (c *call) seenSale(s ledger.Sale) ledger.Sale {
 
 // seenReservation returns a reservation as the holder sees it.
 func (c *call) seenReservation(r ledger.Reservation) ledger.Reservation {
-	r.Refused = orNone(r.Refused)
+	r.Refused, r.Key = orNone(r.Refused), c.shownKey(r.Key)
 	if !c.isBuyer() {
 		return r
 	}

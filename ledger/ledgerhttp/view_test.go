@@ -244,14 +244,14 @@ func probes(r *rand.Rand, worlds []*world) (all []string) {
 	return slices.Compact(all)
 }
 
-// pair is a request in two worlds: it is the same but for sizes of the log.
-type pair [2]asked
+// twin is a request in two worlds: it is the same but for sizes of the log.
+type twin [2]asked
 
-func both(a asked) pair { return pair{a, a} }
+func both(a asked) twin { return twin{a, a} }
 
 // buyersAsk returns, for each route that a buyer may use, what is asked for. A route that is new needs a row.
-func buyersAsk(r *rand.Rand, worlds []*world) map[string][]pair {
-	rows := map[string][]pair{
+func buyersAsk(r *rand.Rand, worlds []*world) map[string][]twin {
+	rows := map[string][]twin{
 		"openAPI":   {both(asAcme(http.MethodGet, "/openapi.json", ""))},
 		"about":     {both(asAcme(http.MethodGet, "/v1/about", ""))},
 		"questions": {both(asAcme(http.MethodGet, "/v1/questions", ""))},
@@ -276,18 +276,18 @@ func buyersAsk(r *rand.Rand, worlds []*world) map[string][]pair {
 	}
 	for i := range mine[0] {
 		for j := range mine[0] {
-			rows["consistency"] = append(rows["consistency"], pair{consistency(mine[0][i], mine[0][j]), consistency(mine[1][i], mine[1][j])})
+			rows["consistency"] = append(rows["consistency"], twin{consistency(mine[0][i], mine[0][j]), consistency(mine[1][i], mine[1][j])})
 		}
 	}
 	for size := range uint64(200) {
 		if !slices.Contains(mine[0], size) && !slices.Contains(mine[1], size) {
-			rows["consistency"] = append(rows["consistency"], both(consistency(size, size)), pair{consistency(mine[0][0], size), consistency(mine[1][0], size)})
+			rows["consistency"] = append(rows["consistency"], both(consistency(size, size)), twin{consistency(mine[0][0], size), consistency(mine[1][0], size)})
 		}
 	}
 	return rows
 }
 
-func quotesAsked(r *rand.Rand, worlds []*world) (all []pair) {
+func quotesAsked(r *rand.Rand, worlds []*world) (all []twin) {
 	for _, epsilon := range append(probes(r, worlds), onOffer...) {
 		for _, name := range slices.Concat(ample, scarce, single, []string{"nobody"}) {
 			all = append(all, both(quoteOf(epsilon, fmt.Sprintf(`"objects":[%q]`, name))))
@@ -378,7 +378,7 @@ func TestBuyer_OthersBuyOtherwise_EveryAnswerIsTheSame(t *testing.T) {
 					t.Errorf("the route %s has a row here: %t; a buyer may use it: %t", r.id, has, r.allows(Buyer))
 				}
 				if !has { // what is refused is the same, too
-					asks = []pair{both(r.request("buyer acme"))}
+					asks = []twin{both(r.request("buyer acme"))}
 				}
 				for _, one := range asks {
 					differed += compareAnswers(t, worlds, r.id, one)
@@ -392,7 +392,7 @@ func TestBuyer_OthersBuyOtherwise_EveryAnswerIsTheSame(t *testing.T) {
 }
 
 // compareAnswers asks both worlds, and returns 1 if the answers differ as they may.
-func compareAnswers(t *testing.T, worlds []*world, route string, ask pair) int {
+func compareAnswers(t *testing.T, worlds []*world, route string, ask twin) int {
 	t.Helper()
 	var texts, bodies [2]string
 	for n, w := range worlds {

@@ -159,7 +159,7 @@ func encode(out io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// sendTo sends the items, one a line. Behind them stands that they are all, or the problem that came between.
+// sendTo sends the items, one a line. The last line says that they are all, or is the problem that came between.
 func (l lines) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", api.Lines)
 	out, n := w.parts(), 0

@@ -146,6 +146,15 @@ func classes() []class {
 	}
 }
 
+// Kinds returns all kinds. That of a later version may be another.
+func Kinds() []Kind {
+	var all []Kind
+	for _, c := range classes() {
+		all = append(all, c.kind)
+	}
+	return all
+}
+
 // classOf returns the class of a kind. A kind of a later version is unexpected.
 func classOf(kind Kind) class {
 	all := classes()

@@ -39,12 +39,14 @@ class Ledger:
         """Reads something as it is, such as a receipt: what is signed is verified byte by byte."""
         return self._ask(path + ("?" + urllib.parse.urlencode(query) if query else ""))
 
-    def lines(self, path: str, **query: str) -> list[Json]:
-        """Reads a list: a JSON object a line, and a last line that says whether they are all."""
-        *items, end = [json.loads(line) for line in self.document(path, **query).splitlines()]
-        if not end.get("end"):
-            raise Problem(end["problem"])
-        return items
+    def items(self, path: str, **query: str) -> Iterator[Json]:
+        """Reads a list to its end, part by part."""
+        while True:
+            part = self.get(path, **query)
+            yield from part["items"]
+            if "next" not in part:
+                return
+            query["after"] = part["next"]
 
     def post(self, path: str, body: Json, key: Optional[str] = None, truths: Optional[Mapping[str, str]] = None) -> Any:
         """Asks for something, under a key if it changes anything: the id of your order, in ASCII. A request with the same key

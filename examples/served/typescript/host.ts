@@ -8,7 +8,7 @@
 import { once, EventEmitter } from "node:events";
 import { open, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { done, Ledger, list, Problem, type Schemas } from "./sluice.js";
+import { done, items, Ledger, Problem, under, type Schemas } from "./sluice.js";
 
 type Order = { id: string; buyer: string; epsilon: string; max_price: number };
 type Shop = { people: Record<string, string>; orders: Order[] };
@@ -55,19 +55,21 @@ async function main(folder: string, address: string, token: string): Promise<voi
   const follower = new Follower();
   follower.follow(ledger, join(folder, "events.ndjson")).catch(fail);
 
-  const key = (text: string) => ({ header: { "Idempotency-Key": JSON.stringify(text) } });
-  done(await ledger.ask.POST("/v1/questions", { params: key("define"), body: { question: "smoker", values: ["yes", "no"] } }));
-  const policy = { kind: "market", max: "2", price: [["2", 200]] };
+  done(await ledger.ask.POST("/v1/questions", { params: under("define"), body: { question: "smoker", values: ["yes", "no"] } }));
+  const policy: Schemas["Policy"] = { kind: "market", max: "2", price: [["2", 200]] };
   const objects = Object.keys(shop.people).sort();
-  done(await ledger.ask.POST("/v1/enrolments", { params: key("enrol"), body: { question: "smoker", objects, policy, cap: "2" } }));
+  done(await ledger.ask.POST("/v1/enrolments", { params: under("enrol"), body: { question: "smoker", objects, policy, cap: "2" } }));
   for (const order of shop.orders) {
     await sell(ledger, shop.people, order);
   }
 
-  const sales = list<Schemas["Sale"]>(done(await ledger.ask.GET("/v1/sales", { parseAs: "text" })));
+  const sales: Schemas["Sale"][] = [];
+  for await (const sale of items((from) => ledger.ask.GET("/v1/sales", { params: { query: { ...from, limit: 3 } } }))) {
+    sales.push(sale);
+  }
   const first = sales[0]!.sale;
   const receipt = await ledger.ask.GET("/v1/sales/{sale}/receipt", { params: { path: { sale: first } }, parseAs: "text" });
-  await writeFile(join(folder, "receipt.json"), done(receipt));
+  await writeFile(join(folder, "receipt.json"), done<unknown>(receipt) as string); // as it came: it is verified byte by byte
   await follower.waitFor(sales.at(-1)!.last);
   process.exit(); // the follower would go on for ever
 }

@@ -1,4 +1,4 @@
-// A small client of a served Sluice ledger, with the types of its OpenAPI document (ledger.d.ts): copy it.
+// A small client of a served Sluice ledger, with the types of its OpenAPI document: copy it. `npm run build` generates them, as ledger.d.ts.
 //
 // Requests are repeated until they are answered, with the same key. So nothing is sold twice, or lost, when the server is killed.
 
@@ -30,18 +30,8 @@ export class Ledger {
   }
 
   /** Sells under a key, with those true values that a draw needs, and no others. */
-  async sell(key: string, order: Schemas["Sell"], truths: Record<string, string>): Promise<Schemas["Sold"]> {
-    const params = { header: { "Idempotency-Key": JSON.stringify(key) } };
-    const told = new Map<string, string>();
-    for (;;) {
-      const body = told.size > 0 ? { ...order, truths: Object.fromEntries(told) } : order;
-      const { data, error } = await this.ask.POST("/v1/sales", { params, body });
-      const needed = error?.kind === "truth-needed" ? (error.needs ?? []).flatMap((need) => need.objects) : [];
-      if (needed.every((name) => told.has(name))) {
-        return done({ data, error });
-      }
-      needed.forEach((name) => told.set(name, truths[name] ?? "")); // more may be needed by then: others have asked, too
-    }
+  sell(key: string, order: Schemas["Sell"], truths: Record<string, string>): Promise<Schemas["Sold"]> {
+    return telling(truths, (told) => this.ask.POST("/v1/sales", { params: under(key), body: { ...order, ...told } }));
   }
 
   /** Follows the log from the event behind `after` on, for ever. Where a stream breaks off, the next one goes on. */
@@ -101,22 +91,48 @@ export class Ledger {
   }
 }
 
+/** What a request is answered with: a result, or a problem. */
+export type Answer<T> = { data?: T | undefined; error?: Schemas["Problem"] | undefined };
+
 /** Returns the result of what was asked, or throws the problem. */
-export function done<T>(answer: { data?: T | undefined; error?: Schemas["Problem"] | undefined }): T {
+export function done<T>(answer: Answer<T>): T {
   if (answer.data === undefined) {
     throw answer.error ? new Problem(answer.error) : new Error("an answer without anything");
   }
   return answer.data;
 }
 
-/** Reads a list: a JSON object a line, and a last line that says whether they are all. */
-export function list<T>(text: string): T[] {
-  const items = text.trimEnd().split("\n").map((line) => JSON.parse(line));
-  const end: { end?: true; problem?: Schemas["Problem"] } = items.pop();
-  if (!end.end) {
-    throw end.problem ? new Problem(end.problem) : new Error("a list without its end");
+/** The header with an idempotency key. */
+export function under(key: string): { header: { "Idempotency-Key": string } } {
+  return { header: { "Idempotency-Key": JSON.stringify(key) } };
+}
+
+/** Asks with those true values that a draw needs, and no others. */
+export async function telling<T>(
+  truths: Record<string, string>,
+  ask: (told: { truths?: Record<string, string> }) => Promise<Answer<T>>,
+): Promise<T> {
+  const told = new Map<string, string>();
+  for (;;) {
+    const answer = await ask(told.size > 0 ? { truths: Object.fromEntries(told) } : {});
+    const needed = answer.error?.kind === "truth-needed" ? (answer.error.needs ?? []).flatMap((need) => need.objects) : [];
+    if (needed.every((name) => told.has(name))) {
+      return done(answer);
+    }
+    needed.forEach((name) => told.set(name, truths[name] ?? "")); // more may be needed by then: others have asked, too
   }
-  return items;
+}
+
+/** Reads a list to its end, part by part. */
+export async function* items<T>(read: (from: { after?: string }) => Promise<Answer<{ items: T[]; next?: string }>>): AsyncGenerator<T> {
+  for (let from: { after?: string } = {}; ; ) {
+    const part = done(await read(from));
+    yield* part.items;
+    if (part.next === undefined) {
+      return;
+    }
+    from = { after: part.next };
+  }
 }
 
 /**

@@ -19,7 +19,7 @@ const KeyHeader = "Idempotency-Key"
 // event, and all before it.
 const EventHeader = "Sluice-Event"
 
-// Lines is the media type of lists: an item a line, and then an [End].
+// Lines is the media type of lists as a stream: an item a line, and then an [End].
 const Lines = "application/x-ndjson"
 
 // Stream is the media type of events that are sent as they happen.
@@ -29,6 +29,12 @@ const Stream = "text/event-stream"
 type End struct {
 	End     bool             `json:"end,omitempty"`     // the list is whole
 	Problem *problem.Problem `json:"problem,omitempty"` // or this came between
+}
+
+// Page is a part of a list.
+type Page[Item any] struct {
+	Items []Item `json:"items" doc:"In the order of the list."`
+	Next  string `json:"next,omitempty" doc:"Give it as after to get the next part, which may be empty. Without it, this part was the last."`
 }
 
 // Truths are true values by object, for the draws of a request. Of an object that is not among them they say nothing, and "" says that there is none.
@@ -290,6 +296,7 @@ type Levels struct {
 // Buyers lists buyers.
 type Buyers struct {
 	Buyers []ledger.BuyerState `json:"buyers" doc:"In the order of their first orders."`
+	Next   string              `json:"next,omitempty" doc:"Give it as after to get the next part. Without it, this part was the last."`
 }
 
 // Consistency proves that one tree is the beginning of another.

@@ -2,11 +2,13 @@ package levelscan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"slices"
+	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -92,6 +94,49 @@ func (x Scan) Each(ctx context.Context, visit func(name string, at *state.Level)
 		return err
 	}
 	return errors.New("reading in the background ended early")
+}
+
+// Page calls visit for at most limit objects after a name, "" for all. It reads one batch: next is
+// the name after which the next part begins, "" at the end of the list, and there may be fewer
+// objects than the limit, or none, before it. visit must not keep the level.
+func (x Scan) Page(ctx context.Context, after string, limit int, visit func(name string, at *state.Level) error) (next string, err error) {
+	from := state.ChainKey(x.Question.Number, after)
+	if after != "" {
+		from = append(from, 0) // the first key that is greater
+	}
+	b := newLevelBatch()
+	x.read(ctx, b, from)
+	x.check(b)
+	var fault error
+	last, visited := "", 0
+	on, err := b.visit(func(name string, at *state.Level) bool {
+		if visited == limit {
+			return false
+		}
+		last, visited = name, visited+1
+		fault = visit(name, at)
+		return fault == nil
+	})
+	if err = cmp.Or(err, fault); err != nil {
+		return "", err
+	}
+	switch {
+	case !on:
+		return strings.Clone(last), nil
+	case len(b.next) > 0:
+		return b.lastName(), nil
+	}
+	return "", nil
+}
+
+// lastName returns the name of the last object that was read.
+func (b *levelBatch) lastName() string {
+	start := 0
+	if n := len(b.ends); n > 1 {
+		start = b.ends[n-2].end
+	}
+	const question = 4 // bytes of its number, before the name
+	return string(b.stored[start+question : start+b.ends[len(b.ends)-1].key])
 }
 
 func newLevelBatch() *levelBatch { return &levelBatch{checked: make(chan struct{}, 1)} }

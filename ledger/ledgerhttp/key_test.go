@@ -1,0 +1,97 @@
+package ledgerhttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/problem"
+)
+
+// resale is an order that needs no draw.
+const resale = `{"buyer":"acme","question":"vote","epsilon":"0.5","objects":["17"]}`
+
+// No two principals have the same key of the ledger, whatever each chooses; all tokens of one have the same.
+func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
+	long := strings.Repeat("k", maxKey)
+	seen := map[string]Holder{}
+	for _, by := range []Holder{
+		{"a", Operator, ""}, {"a", Desk, ""}, {"a", Buyer, "acme"}, {"a", Buyer, "zeta"}, {"a", Buyer, "acm"}, {"a", Person, "acme"}, {"a", Person, "17"},
+	} {
+		for _, key := range []string{"k", "e/k", "/k", "desk/k", "acme/k", "buyer/acme/k", "#", long, hashed(long), hashed("acme\x00k"), "person/" + hashed("acme\x00k")} {
+			at, err := by.namespaced(key)
+			if by.Role == Operator {
+				continue // the host's own, which has all that are not desks'
+			}
+			must(t, err)
+			if other, there := seen[at]; there {
+				t.Errorf("%q of %+v is a key of %+v, too", key, by, other)
+			}
+			seen[at] = by
+			again := by
+			again.Name = "another token"
+			if same, err := again.namespaced(key); err != nil || same != at || ledger.CheckName("key", at) != nil {
+				t.Errorf("%q with another token is %q, not %q: %v", key, same, at, err)
+			}
+		}
+	}
+	for _, key := range []string{"desk/k", "desk#" + hashed("k")} {
+		if at, err := (Holder{"a", Operator, ""}).namespaced(key); err == nil {
+			t.Errorf("an operator has the key of a desk, %q", at)
+		}
+	}
+}
+
+// A desk that uses a key of the host's does not find out; each has its own sale, repeated with another token, and sees its own key.
+func TestKeys_OfTheDesk_AreApart(t *testing.T) {
+	f := serving(t, Options{})
+	sold := func(role, key, body string) (out struct {
+		Sale uint64 `json:"sale"`
+		Key  string `json:"key"`
+	}) {
+		t.Helper()
+		status, _, text := f.ask(asked{method: "POST", target: "/v1/sales", body: body, key: key, role: role})
+		if status != http.StatusOK {
+			t.Fatalf("%s: %d, %s", role, status, text)
+		}
+		must(t, json.Unmarshal([]byte(text), &out))
+		return out
+	}
+	long := strings.Repeat("k", maxKey)
+	host, desk := sold("operator", "order-1", resale), sold("desk", "order-1", resale)
+	if again := sold("desk", "order-1", resale); host.Sale == desk.Sale || again != desk || desk.Key != "order-1" || host.Key != "order-1" {
+		t.Errorf("the host has %+v, the desk %+v, and again %+v", host, desk, again)
+	}
+	if far := sold("desk", long, resale); far.Key != long {
+		t.Errorf("%+v", far)
+	}
+	for role, want := range map[string]string{"operator": "desk/order-1", "auditor": "desk/order-1", "desk": "order-1", "buyer acme": ""} {
+		var seen struct {
+			Key string `json:"key"`
+		}
+		_, _, body := f.ask(asked{method: "GET", target: "/v1/sales/4", role: role})
+		must(t, json.Unmarshal([]byte(body), &seen))
+		if seen.Key != want {
+			t.Errorf("%s sees the key %q, want %q", role, seen.Key, want)
+		}
+	}
+	if _, _, body := f.ask(asked{method: "GET", target: "/v1/sales", role: "desk"}); strings.Contains(body, `"key":"sell"`) || !strings.Contains(body, `"key":"order-1"`) {
+		t.Errorf("a desk sees keys of the host: %s", body)
+	}
+	// A conflict names the key as it was sent.
+	status, header, body := f.ask(asked{method: "POST", target: "/v1/sales", body: strings.Replace(resale, "0.5", "0.25", 1), key: "order-1", role: "desk"})
+	if p := wantProblem(t, status, header, body, problem.KeyConflict); p.Key != "order-1" || strings.Contains(body, "desk/") {
+		t.Errorf("%s", body)
+	}
+	// A key that the host has used for another request is free.
+	status, header, body = f.ask(asked{method: "POST", target: "/v1/sales", body: resale, key: "enrol", role: "desk"})
+	if status != http.StatusOK {
+		t.Errorf("%d, %v: %s", status, header, body)
+	}
+	status, header, body = f.ask(asked{method: "POST", target: "/v1/sales", body: resale, key: strings.Repeat("k", maxKey+1), role: "desk"})
+	if p := wantProblem(t, status, header, body, problem.Invalid); !strings.Contains(p.Detail, "257 bytes") {
+		t.Errorf("%s", body)
+	}
+}

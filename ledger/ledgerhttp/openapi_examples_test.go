@@ -1,0 +1,334 @@
+package ledgerhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	goflag "flag"
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// After a change of the API that is meant, write the examples and the document again with
+//
+//	go test ./ledger/ledgerhttp -run 'TestExamples|TestDocument' -update
+var update = goflag.Bool("update", false, "write the examples and the document of the API again")
+
+// documentFile is the document of the API in the repository, from which clients are generated.
+const documentFile = "../../docs/reference/openapi.json"
+
+// Each operation has an example, which a real ledger answers, with an answer of the same form as that in the document.
+func TestExamples_AreAnsweredAsTheySay(t *testing.T) {
+	types, real := schemas(), examples{}
+	for _, r := range routes() {
+		request := r.request("operator")
+		status, header, body := servingFor(t, &r).ask(request)
+		if status != http.StatusOK {
+			t.Fatalf("%s: %d, %s", r.id, status, body)
+		}
+		one := example{Target: request.target, Key: strings.Trim(request.key, `"`)}
+		if request.body != "" {
+			one.Body = json.RawMessage(request.body)
+		}
+		switch media, _, _ := strings.Cut(header.Get("Content-Type"), ";"); media {
+		case "application/json":
+			one.Answer = json.RawMessage(strings.TrimSpace(body))
+		case "text/plain":
+			text, err := json.Marshal(body)
+			must(t, err)
+			one.Answer = text
+		}
+		real[r.id] = one
+	}
+	if *update {
+		text, err := json.MarshalIndent(real, "", " ")
+		must(t, err)
+		text = bytes.ReplaceAll(append(text, '\n'), []byte(secretValue), []byte("unsure"))
+		must(t, os.WriteFile("examples.json", text, 0o644))
+		t.Skip("the examples are written; run the tests again")
+	}
+	given, err := readExamples()
+	must(t, err)
+	if len(given) != len(real) {
+		t.Errorf("%d examples, %d routes", len(given), len(real))
+	}
+	for _, r := range routes() {
+		is, want := given[r.id], real[r.id]
+		if is.Target != want.Target || is.Key != want.Key || formOf(t, is.Body) != formOf(t, want.Body) || formOf(t, is.Answer) != formOf(t, want.Answer) {
+			t.Errorf("%s: the example is\n%+v\nand a ledger has\n%+v\nrun with -update if that is meant", r.id, is, want)
+		}
+		op := operation(&r, types)
+		if op.RequestBody != nil {
+			wantValid(t, types, op.RequestBody.Content["application/json"].Schema, r.id, string(is.Body))
+		}
+		if content := op.Responses["200"].Content["application/json"]; content != nil {
+			wantValid(t, types, content.Schema, r.id, string(is.Answer))
+		}
+	}
+}
+
+// formOf returns JSON without its values: the keys, and the types of what they have.
+func formOf(t *testing.T, text json.RawMessage) string {
+	t.Helper()
+	if text == nil {
+		return ""
+	}
+	var value any
+	must(t, json.Unmarshal(text, &value))
+	var form func(any) any
+	form = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			out := map[string]any{}
+			for key, inner := range v {
+				out[key] = form(inner)
+			}
+			return out
+		case []any:
+			if len(v) == 0 {
+				return "[]"
+			}
+			return []any{form(v[0])}
+		}
+		return fmt.Sprintf("%T", v)
+	}
+	out, err := json.Marshal(form(value))
+	must(t, err)
+	return string(out)
+}
+
+// The document in the repository is the one that is served: clients are generated from it.
+func TestDocument_IsTheOneInTheRepository(t *testing.T) {
+	text, err := openAPI(routes())
+	must(t, err)
+	var lines bytes.Buffer
+	must(t, json.Indent(&lines, text, "", " "))
+	lines.WriteByte('\n')
+	if *update {
+		must(t, os.WriteFile(documentFile, lines.Bytes(), 0o644))
+	}
+	written, err := os.ReadFile(documentFile)
+	if err != nil || !bytes.Equal(written, lines.Bytes()) {
+		t.Errorf("docs/reference/openapi.json is not the document of this API (%v): run with -update if the change is meant", err)
+	}
+}
+
+// The document is served without a token. A client that has it already gets no body.
+func TestDocument_WithoutAToken(t *testing.T) {
+	f := serving(t, Options{})
+	status, header, body := f.ask(asked{method: "GET", target: "/openapi.json"})
+	if status != http.StatusOK || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-cache" || len(body) < 1000 {
+		t.Errorf("%d, %v, %d bytes", status, header, len(body))
+	}
+	for tag, want := range map[string]int{header.Get("ETag"): 304, `"a", ` + header.Get("ETag"): 304, `"another"`: 200, "": 200} {
+		status, _, body := f.ask(asked{method: "GET", target: "/openapi.json", header: map[string]string{"If-None-Match": tag}})
+		if status != want || (want == 304) != (body == "") {
+			t.Errorf("with the tag %s: %d, %d bytes", tag, status, len(body))
+		}
+	}
+	if strings.Contains(body, f.ledger.About().ID) || strings.Contains(body, secretValue) {
+		t.Error("the document says something of the ledger that is served")
+	}
+}
+
+// Each operation has an id, a group, an example, and a description of each problem; those that may be repeated say when.
+func TestDocument_DescribesEveryOperation(t *testing.T) {
+	text, err := openAPI(routes())
+	must(t, err)
+	var doc struct {
+		Tags []struct {
+			Name string `json:"name"`
+		} `json:"tags"`
+		Paths map[string]map[string]struct {
+			ID        string   `json:"operationId"`
+			Tags      []string `json:"tags"`
+			Responses map[string]struct {
+				Headers map[string]any                        `json:"headers"`
+				Content map[string]map[string]json.RawMessage `json:"content"`
+			} `json:"responses"`
+		} `json:"paths"`
+	}
+	must(t, json.Unmarshal(text, &doc))
+	for path, operations := range doc.Paths {
+		for method, op := range operations {
+			if op.ID == "openAPI" {
+				continue
+			}
+			if len(op.Tags) != 1 || len(doc.Tags) != 3 {
+				t.Errorf("%s %s has the tags %v", method, path, op.Tags)
+			}
+			for _, status := range []string{"200", "400", "401", "429", "500", "503"} {
+				if _, there := op.Responses[status]; !there {
+					t.Errorf("%s %s: the status %s is not described", method, path, status)
+				}
+			}
+			for status, response := range op.Responses {
+				_, retry := response.Headers["Retry-After"]
+				if retry != (status == "429" || status == "503") {
+					t.Errorf("%s %s: %s has Retry-After: %t", method, path, status, retry)
+				}
+				for media, content := range response.Content {
+					first := media == "application/json" || media == "text/plain"
+					if content["schema"] == nil || status == "200" && first && content["example"] == nil {
+						t.Errorf("%s %s: %s, %s has no schema, or no example", method, path, status, media)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Closed lists of words are enums, with the words of the packages; the kinds of events, policies and facts are told apart by a discriminator.
+func TestDocument_HasClosedLists(t *testing.T) {
+	types := schemas()
+	for _, r := range routes() {
+		operation(&r, types)
+	}
+	for name, least := range map[string]int{"Reason": 16, "Remedy": 10, "Encoding": 3, "ReservationState": 4, "ProblemKind": 40} {
+		if s := types.Map()[name]; s == nil || len(s.Enum) < least {
+			t.Errorf("%s is %+v", name, s)
+		}
+	}
+	for name, kinds := range map[string][]string{"Event": eventKinds(), "Policy": policy.Kinds(), "Fact": nil} {
+		s := types.Map()[name]
+		if s == nil || s.Discriminator == nil || len(s.OneOf) == 0 || len(s.Discriminator.Mapping) != len(s.OneOf) {
+			t.Fatalf("%s is %+v", name, s)
+		}
+		for _, kind := range kinds {
+			if s.Discriminator.Mapping[kind] == "" {
+				t.Errorf("%s has no kind %s", name, kind)
+			}
+		}
+	}
+	methods := map[string]bool{}
+	for at, words := range keyWords() {
+		name, key, _ := strings.Cut(at, ".")
+		if s := types.Map()[name]; s == nil || s.Properties[key] == nil || len(s.Properties[key].Enum) != len(words) {
+			t.Errorf("there is no %s, of which words are listed", at)
+		}
+		if key == "method" && name != "Estimate" {
+			for _, word := range words {
+				methods[word] = true
+			}
+		}
+	}
+	for m := event.Method(1); !strings.HasPrefix(m.String(), "method "); m++ {
+		if !methods[m.String()] {
+			t.Errorf("the method %s of a response is in no list", m)
+		}
+		delete(methods, m.String())
+	}
+	if len(methods) > 0 {
+		t.Errorf("no response comes about by %v", methods)
+	}
+}
+
+// Each way to combine levels, and each population, that an estimate may name is in the lists.
+func TestEstimates_AreAsDescribed(t *testing.T) {
+	types := schemas()
+	schema := types.Schema(reflect.TypeFor[ledger.Estimate](), true, "")
+	closeWords(types.Map())
+	f := serving(t, Options{})
+	for _, one := range []string{"17", "18"} {
+		_, err := f.ledger.Raise(t.Context(), ledger.RaiseRequest{Key: "r" + one, Question: "vote", Epsilon: eps(t, "1."+one[1:]), Objects: []string{one}, Truth: truthful})
+		must(t, err)
+	}
+	seen := map[string]bool{}
+	for _, query := range []string{"&epsilon=1", "", "&pool=true", "&population=true"} {
+		_, _, body := f.ask(asked{method: "GET", target: "/v1/estimate?question=vote" + query, role: "operator"})
+		wantValid(t, types, schema, "an estimate", body)
+		var e ledger.Estimate
+		must(t, json.Unmarshal([]byte(body), &e))
+		seen[e.Method], seen[e.Covers] = true, true
+	}
+	for _, word := range append(keyWords()["Estimate.method"], keyWords()["Estimate.covers"]...) {
+		if !seen[word] {
+			t.Errorf("no estimate is of the kind %s", word)
+		}
+	}
+}
+
+// The schema of each kind of policy takes what package policy takes, and nothing else.
+func TestPolicies_AreAsDescribed(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/json.md")
+	must(t, err)
+	types := schemas()
+	schema := types.Schema(reflect.TypeFor[policy.Policy](), true, "")
+	seen := map[string]map[string]bool{}
+	decoder := json.NewDecoder(strings.NewReader(strings.Join(blocks(string(page)), "\n")))
+	for decoder.More() {
+		var text json.RawMessage
+		must(t, decoder.Decode(&text))
+		if _, err := policy.Parse(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		wantValid(t, types, schema, "a policy", string(text))
+		var keys map[string]any
+		must(t, json.Unmarshal(text, &keys))
+		kind := keys["kind"].(string)
+		for key := range keys {
+			if seen[kind] == nil {
+				seen[kind] = map[string]bool{}
+			}
+			seen[kind][key] = true
+		}
+	}
+	for _, kind := range policy.Kinds() {
+		s := types.SchemaFromRef(types.Map()["Policy"].Discriminator.Mapping[kind])
+		for key := range s.Properties {
+			if !seen[kind][key] {
+				t.Errorf("the kind %s is described with %q, of which docs/reference/json.md has no example", kind, key)
+			}
+		}
+	}
+}
+
+// blocks returns what is in the blocks of JSON of a page that begin with a policy.
+func blocks(page string) (all []string) {
+	for _, part := range strings.Split(page, "```json\n")[1:] {
+		if text, _, _ := strings.Cut(part, "```"); strings.HasPrefix(text, `{"kind"`) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// Events of every kind, erased ones too, are as the document describes them: the golden log has all kinds.
+func TestEvents_AreAsDescribed(t *testing.T) {
+	types := schemas()
+	schema := types.Schema(reflect.TypeFor[ledger.Event](), true, "")
+	file, err := os.ReadFile("../testdata/golden/events.jsonl")
+	must(t, err)
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(file)) {
+		var event ledger.Event
+		must(t, json.Unmarshal([]byte(line), &event))
+		seen[event.Kind()] = true
+		wantValid(t, types, schema, event.Kind(), line)
+		if _, erasable := leftOf(event.Says); erasable {
+			event.Erased = true
+			text, err := json.Marshal(ledger.Event{Number: event.Number, Time: event.Time, Erased: true, Says: emptyDetail(event.Kind())})
+			must(t, err)
+			wantValid(t, types, schema, "erased "+event.Kind(), string(text))
+		}
+	}
+	for _, kind := range eventKinds() {
+		if !seen[kind] {
+			t.Errorf("no event of the kind %s was checked", kind)
+		}
+	}
+}
+
+func emptyDetail(kind string) history.Detail {
+	all := history.Details()
+	return all[slices.IndexFunc(all, func(d history.Detail) bool { return d.Kind() == kind })]
+}
