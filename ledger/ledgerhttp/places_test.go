@@ -335,3 +335,18 @@ func TestQuiet_ManyLines_AreCountedAndFewAreWritten(t *testing.T) {
 		t.Errorf("and then: %v, %d left out", may, left)
 	}
 }
+
+// Half of a request to where nothing is holds its connection for no longer than its answer takes to
+// be read.
+func TestHandler_HalfOfARequestToNowhere_IsDropped(t *testing.T) {
+	p, _ := served(t, serving(t, Options{Limits: Limits{Read: time.Hour}}))
+	for _, target := range []string{"/nowhere", "/healthz"} {
+		half, err := p.dial()
+		must(t, err)
+		_, err = fmt.Fprintf(half, "POST %s HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\n{", target)
+		must(t, err)
+		if text, err := io.ReadAll(half); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 40") { // until the server hangs up
+			t.Errorf("%s: %v: %s", target, err, text)
+		}
+	}
+}
