@@ -2,6 +2,7 @@
 //
 //	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: tokens})
 //	server := ledgerhttp.Server(handler)
+//	err = server.Serve(ledgerhttp.Connections{}.Bound(listener))
 //
 // What can be asked is what package ledger has: a route for each call, with its JSON. The document of the API, at /openapi.json, is made
 // of the same table as the routes, and of the same types as are read and written; no token is needed to read it. Lists are read in parts or, with
@@ -21,6 +22,6 @@
 //
 // # What it costs
 //
-// [Limits] bound what requests take: bytes, time, places. Answers are written part by part, each with a deadline, so that whoever does not
-// read holds up nobody. A request that panics is answered with the status 500, and the ledger lives.
+// [Limits] bound what requests take: bytes, time, places; [Connections] bound connections. Deadlines measure progress, of bodies and of
+// answers, so that a caller that does not send, or does not read, holds up no other. A request that panics is answered with the status 500, and the ledger lives.
 package ledgerhttp

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -168,7 +167,7 @@ func TestTokens_Removed_PermitsNoMore(t *testing.T) {
 	request.Header.Set("Authorization", "Bearer "+a.token)
 	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, request: request}
 	must(t, c.permitted())
-	for _, text := range []string{a.other(), strings.Replace(a.file, `"auditor"`, `"buyer","whom":"acme"`, 1), fmt.Sprint("no JSON")} {
+	for _, text := range []string{a.other(), strings.Replace(a.file, `"auditor"`, `"buyer","whom":"acme"`, 1), "no JSON"} {
 		must(t, os.WriteFile(a.path, []byte(text), 0o600))
 		if err := c.permitted(); !isRevoked(err) {
 			t.Errorf("%s: %v", text, err)

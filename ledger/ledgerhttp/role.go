@@ -24,7 +24,7 @@ func Roles() []Role { return []Role{Operator, Desk, Buyer, Person, Auditor, Metr
 // named tells whether a role is that of a buyer or an object, which must be said.
 func (r Role) named() bool { return r == Buyer || r == Person }
 
-// Holder is who asks. [Limits] count for each that differs in anything.
+// Holder is who asks. [Limits] count buyers and persons by Whom, and others by Name.
 type Holder struct {
 	Name string // for the log of the server, such as "web shop"
 	Role Role   // what they may do
@@ -35,7 +35,8 @@ func (h Holder) valid() bool {
 	return slices.Contains(Roles(), h.Role) && (h.Whom != "") == h.Role.named()
 }
 
-// Gate tells who asks. It is called for each request, and now and then for each stream, from any number of goroutines.
+// Gate tells who asks. It is called for each request, and while an answer takes long each second and
+// before more of it is sent, from any number of goroutines.
 type Gate interface {
 	// Admit returns who asks, and false if nobody knows them.
 	Admit(r *http.Request) (Holder, bool)
