@@ -31,7 +31,7 @@ import (
 // If nothing was drawn, sold or asked in the current epoch, there is nothing to close, and nothing happens. key is an
 // idempotency key, 1 to 256 bytes: the same request under it does nothing twice.
 //
-// Errors: [*RefusedError] for somebody who is not enrolled in the question, or has withdrawn; [ErrUnknown] if there is no
+// Errors: [*RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose chain is [Full]; [ErrUnknown] if there is no
 // such question; [ErrInvalid], [ErrKeyConflict], [ErrReadOnly]; and [ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) error {
 	if err := names.Check("object", object); err != nil {

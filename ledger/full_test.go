@@ -15,9 +15,11 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The chain of an object and its open reservations have bounds: what an event about it costs, live and in an audit, grows no further.
+// The chain of an object and its open reservations have bounds: what an event about it costs, live
+// and in an audit, grows no further.
 
-// crowded returns a ledger in memory in which ann is for sale and has so many entries: a level at ε=1, and buyers of it.
+// crowded returns a ledger in memory in which ann is for sale and has so many entries: a level at
+// ε=1, and buyers of it.
 func crowded(t *testing.T, entries int) *Ledger {
 	t.Helper()
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
@@ -50,7 +52,8 @@ func recordBytes(t *testing.T, l *Ledger, bucket string) (most int) {
 	return most
 }
 
-// mostRecord is more than the record of any chain has, in bytes: each event about it writes and reads it a few times.
+// mostRecord is more than the record of any chain has, in bytes: each event about it writes and
+// reads it a few times.
 const mostRecord = 48 << 10
 
 func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {

@@ -57,6 +57,7 @@ type Reservation struct {
 // Repeated with its key, Reserve returns the same while the reservation is open. After it was captured, cancelled or has
 // expired, Reserve returns the error, and nothing may be charged.
 //
+// What open reservations will add to the chains of their objects counts as added for other requests: see [Full].
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {

@@ -10,11 +10,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// A server may be broken or hostile. So a client reads no more of an answer than its request justifies, in bytes of JSON.
+// A server may be broken or hostile. So a client reads no more of an answer than its request
+// justifies, in bytes of JSON.
 const (
 	// few is more than an answer has that lists no objects.
 	few = 1 << 20
-	// perObject is more than an answer says of one object: its name, refusals, and lists that name it, in JSON with each byte escaped.
+	// perObject is more than an answer says of one object: its name, refusals, and lists that name
+	// it, in JSON with each byte escaped.
 	perObject = 16 << 10
 	// many is more than any answer has that lists as many objects, questions or buyers as it can.
 	many = 512 << 20
@@ -49,13 +51,15 @@ func limitOf(in, out any) int64 {
 		return many // they are about objects that the request does not name
 	}
 	switch out.(type) {
-	case *api.Questions, *api.Buyers, *api.Levels, *ledger.ObjectState, *ledger.Estimate, *ledger.Sale, *ledger.Reservation:
+	case *api.Questions, *api.Buyers, *api.Levels, *ledger.ObjectState, *ledger.Estimate,
+		*ledger.Sale, *ledger.Reservation:
 		return many
 	}
 	return few
 }
 
-// bounded is a body of which so many bytes at most are read. More of them are a [problem.Unreachable].
+// bounded is a body of which so many bytes at most are read. More of them are a
+// [problem.Unreachable].
 type bounded struct {
 	io.ReadCloser
 	most, left int64

@@ -17,7 +17,8 @@ type chainEntry struct {
 	buyer string
 }
 
-// levelEntries adds what a level, and a buyer of it unless that is "", are in the list of a chain's entries.
+// levelEntries adds what a level, and a buyer of it unless that is "", are in the list of a chain's
+// entries.
 func levelEntries(all map[chainEntry]bool, q ledger.Question, epoch int, e int64, buyer string) {
 	parts := 1
 	if q.Encoding == ledger.Unary {
@@ -55,8 +56,8 @@ func (c *paperChain) added(q ledger.Question, e int64, buyer string) int {
 	return len(all) - before
 }
 
-// full says why the chain of an object, or its list of reservations, has no room for what is wished, or nil. A reservation counts as if it
-// were captured.
+// full says why the chain of an object, or its list of reservations, has no room for what is
+// wished, or nil. A reservation counts as if it were captured.
 func (m *paper) full(c *paperChain, w wish) *ledger.Refusal {
 	q, _ := m.question(w.question)
 	there, added, promised, open := len(c.entries(q)), c.added(q, w.e, w.buyer), 0, 0

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// checkEntries checks that a chain, as an event leaves it, has no more entries than it may have, with those that the open reservations of
-// its object will add.
+// checkEntries checks that a chain, as an event leaves it, has no more entries than it may have,
+// with those that the open reservations of its object will add.
 func checkEntries(s *state.State, question uint32, c *state.Chain, o state.Object, at time.Time) error {
 	q, err := s.Question(question)
 	if err != nil {
@@ -24,13 +24,14 @@ func checkEntries(s *state.State, question uint32, c *state.Chain, o state.Objec
 	}
 	promised, err := terms.Promised(s, q, c, o, at)
 	if err == nil && entries+promised > vocabulary.MaxEntries {
-		err = errs.Corrupt(nil, "a chain of %d entries, with %d more for open reservations; at most %d are possible", entries, promised, vocabulary.MaxEntries)
+		err = errs.Corrupt(nil, "a chain of %d entries, with %d more for open reservations; at most %d are possible",
+			entries, promised, vocabulary.MaxEntries)
 	}
 	return err
 }
 
-// checkFull returns a refusal for want of entries or of reservations, where it can be so: what requests held in memory may have been in the
-// way, which waiting helps against.
+// checkFull returns a refusal for want of entries or of reservations, where it can be so: what
+// requests held in memory may have been in the way, which waiting helps against.
 func checkFull(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
 	q, err := s.Question(w.question)
 	if err != nil {
@@ -49,7 +50,8 @@ func checkFull(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Ref
 		}
 		possible = open >= vocabulary.MaxReservations
 	}
-	if isPart := w.order != nil && slices.Contains(w.Object.Held, s.Counters.Unsettled); w.answer || w.reserved() || isPart || !possible {
+	isPart := w.order != nil && slices.Contains(w.Object.Held, s.Counters.Unsettled)
+	if w.answer || w.reserved() || isPart || !possible {
 		return nil, errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
 	}
 	return terms.RefuseFull(r.Object, r.Asked, w.Chain.Entries(q)+added <= vocabulary.MaxEntries), nil
@@ -61,7 +63,8 @@ func addReservation(s *state.State, o *state.Object, c *event.Held, at time.Time
 		return err
 	}
 	if o.Held = append(o.Held, c.Sale); len(o.Held) > vocabulary.MaxReservations {
-		err = errs.Corrupt(nil, "object %q, reservation %d: it is one of %d; at most %d are possible", c.Object, c.Sale, len(o.Held), vocabulary.MaxReservations)
+		err = errs.Corrupt(nil, "object %q, reservation %d: it is one of %d; at most %d are possible",
+			c.Object, c.Sale, len(o.Held), vocabulary.MaxReservations)
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 // capacity is how many entries a request can add to a chain.
 type capacity struct {
 	entries int // as the chain is, with what the request adds to it before
-	taken   int // by what open reservations and running requests will add; at least that, where the request can add any level all the same
+	taken   int // by what open reservations and running requests will add, or more if any level fits all the same
 	to      terms.Recipient
 }
 
@@ -20,7 +20,8 @@ func (ask *Asking) recipient() terms.Recipient {
 	return terms.Recipient{Buys: ask.Newcomer || ask.Buyer != 0, Buyer: ask.Buyer}
 }
 
-// capacity returns how many entries a request can add to the chain of an object. Reservations are read only if they decide something.
+// capacity returns how many entries a request can add to the chain of an object. Reservations are
+// read only if they decide something.
 func (l *Rules) capacity(s *state.State, x *terms.Subject, ask *Asking) (c capacity, err error) {
 	q := ask.Question
 	c = capacity{entries: x.Chain.Entries(q) + ask.Pending, to: ask.recipient()}
@@ -55,8 +56,8 @@ func (c *capacity) takesLevels(q *event.Question) bool {
 	return most <= c.left()
 }
 
-// heldEntries returns how many entries running requests will add to the chain that is asked for. As in [Holds.reach], a request that holds
-// itself counts only those that were there before.
+// heldEntries returns how many entries running requests will add to the chain that is asked for. As
+// in [Holds.reach], a request that holds itself counts only those that were there before.
 func heldEntries(s *state.State, x *terms.Subject, ask *Asking, holds []*Hold) (n int, err error) {
 	for _, one := range holds {
 		if one == ask.Hold {
@@ -76,8 +77,8 @@ func heldEntries(s *state.State, x *terms.Subject, ask *Asking, holds []*Hold) (
 	return n, nil
 }
 
-// checkFull returns why the chain of an object, or its list of reservations, cannot take what is asked for, or nil. What is captured was
-// counted when it was reserved.
+// checkFull returns why the chain of an object, or its list of reservations, cannot take what is
+// asked for, or nil. What is captured was counted when it was reserved.
 func (l *Rules) checkFull(s *state.State, x *terms.Subject, ask *Asking) (*vocabulary.Refusal, error) {
 	if ask.Sale != 0 {
 		return nil, nil
@@ -97,7 +98,8 @@ func (l *Rules) checkFull(s *state.State, x *terms.Subject, ask *Asking) (*vocab
 	return terms.RefuseFull(x.Name, ask.Epsilon, true), nil
 }
 
-// hasAllReservations reports whether a request is for a reservation of an object that can have no more of them.
+// hasAllReservations reports whether a request is for a reservation of an object that can have no
+// more of them.
 func hasAllReservations(s *state.State, x *terms.Subject, ask *Asking) (bool, error) {
 	if !ask.Reserving || len(x.Object.Held) < vocabulary.MaxReservations {
 		return false, nil
@@ -106,8 +108,8 @@ func hasAllReservations(s *state.State, x *terms.Subject, ask *Asking) (bool, er
 	return open >= vocabulary.MaxReservations, err
 }
 
-// CheckEpoch returns the refusal of a new epoch for which the chain of an object has no entry left, or nil. It ends the reservations of the
-// old one.
+// CheckEpoch returns the refusal of a new epoch for which the chain of an object has no entry left,
+// or nil. It ends the reservations of the old one.
 func CheckEpoch(x *terms.Subject, q *event.Question) *vocabulary.Refusal {
 	if x.Chain.Entries(q) < vocabulary.MaxEntries {
 		return nil

@@ -15,8 +15,8 @@ type Recipient struct {
 	Buyer uint32 // its number; 0 for one that is new to the ledger
 }
 
-// Added returns how many entries a chain of a question has more once a recipient has its response at an ε: the level, unless it is
-// recorded, and the buyer, unless it holds the level.
+// Added returns how many entries a chain of a question has more once a recipient has its response
+// at an ε: the level, unless it is recorded, and the buyer, unless it holds the level.
 func Added(q *event.Question, c *state.Chain, epsilon privacy.Epsilon, to Recipient) (n int) {
 	at, recorded := state.FindLevel(c.Levels, epsilon)
 	if !recorded {
@@ -28,10 +28,12 @@ func Added(q *event.Question, c *state.Chain, epsilon privacy.Epsilon, to Recipi
 	return n
 }
 
-// MostPromised returns how many entries open reservations add to a chain at most, without reading them.
+// MostPromised returns how many entries open reservations add to a chain at most, without reading
+// them.
 func MostPromised(q *event.Question, o state.Object) int { return len(o.Held) * (q.LevelEntries() + 1) }
 
-// Promised returns how many entries a chain of a question may have more once all open reservations of its object are captured.
+// Promised returns how many entries a chain of a question may have more once all open reservations
+// of its object are captured.
 func Promised(s *state.State, q *event.Question, c *state.Chain, o state.Object, at time.Time) (n int, err error) {
 	for _, number := range o.Held {
 		r, err := s.Sale(number)
@@ -59,7 +61,8 @@ func OpenReservations(s *state.State, o state.Object, at time.Time) (n int, err 
 	return n, nil
 }
 
-// RefuseFull returns the refusal of a request for a level of an object whose chain, or whose list of reservations, is full.
+// RefuseFull returns the refusal of a request for a level of an object whose chain, or whose list
+// of reservations, is full.
 func RefuseFull(object string, asked privacy.Epsilon, waiting bool) *vocabulary.Refusal {
 	r := &vocabulary.Refusal{Object: object, Reason: vocabulary.Full, Asked: asked, Remedy: vocabulary.RemedyNothing}
 	if waiting {
