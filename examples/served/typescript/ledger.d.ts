@@ -1040,7 +1040,7 @@ export interface components {
             erased?: boolean;
             /** Format: int64 */
             event: number;
-            method: string;
+            method?: string;
             object: string;
             /** Format: double */
             p?: number;
@@ -1567,6 +1567,8 @@ export interface components {
             /** Format: int64 */
             objects: number;
             /** Format: int64 */
+            ordinal: number;
+            /** Format: int64 */
             price: number;
             question: string;
             refused: components["schemas"]["Refusal"][];
@@ -1628,6 +1630,8 @@ export interface components {
             /** Format: int64 */
             objects: number;
             /** Format: int64 */
+            ordinal: number;
+            /** Format: int64 */
             price: number;
             question: string;
             /** Format: int64 */
@@ -1684,6 +1688,8 @@ export interface components {
             last: number;
             /** Format: int64 */
             objects: number;
+            /** Format: int64 */
+            ordinal: number;
             /** Format: int64 */
             price: number;
             question: string;
