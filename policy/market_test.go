@@ -192,5 +192,14 @@ func TestNextOffer(t *testing.T) {
 		if text := strings.Join(got, " "); text != c.want {
 			t.Errorf("%s: %s, want %s", name, text, c.want)
 		}
+		for _, level := range got { // they are the levels that the terms list, without 0
+			e := eps(level)
+			if above := nanos(e.Nano() + 1); sale.Lists(e) == e.IsZero() || sale.Lists(above) {
+				t.Errorf("%s: listed are others than %s", name, level)
+			}
+			if !e.IsZero() && sale.Lists(nanos(e.Nano()-1)) {
+				t.Errorf("%s: a level below %s is listed", name, level)
+			}
+		}
 	}
 }

@@ -55,7 +55,7 @@ func (c *Client) Head(ctx context.Context, events uint64) (h evidence.Head, err 
 	return h, err
 }
 
-// Consistency is [ledger.Ledger.Consistency].
+// Consistency is [ledger.Ledger.Consistency]; with a buyer's token it is [ledger.Ledger.ConsistencyOf].
 func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
 	var out api.Consistency
 	if err := c.get(ctx, "/v1/consistency", url.Values{"from": {strconv.FormatUint(from, 10)}, "to": {strconv.FormatUint(to, 10)}}, &out); err != nil {

@@ -21,7 +21,7 @@ func (c *Client) Budget(ctx context.Context, r ledger.BudgetRequest) (b ledger.B
 	return b, err
 }
 
-// Quote is [ledger.Ledger.Quote]. A buyer is not told how the responses come about: those numbers are 0.
+// Quote is [ledger.Ledger.Quote]; with a buyer's token it is [ledger.Ledger.QuoteBuyer].
 func (c *Client) Quote(ctx context.Context, o ledger.Order) (q ledger.Quote, err error) {
 	err = c.post(ctx, "/v1/quotes", api.NewOrder(o), &q)
 	q.Refused = listed(q.Refused)
@@ -72,7 +72,8 @@ func (c *Client) Cancel(ctx context.Context, key string, reservation uint64) err
 	return c.change(ctx, numbered("reservations", reservation, "/cancel"), key, api.Done{}, &api.Done{})
 }
 
-// Sale is [ledger.Ledger.Sale].
+// Sale is [ledger.Ledger.Sale]. With a buyer's token, numbers of sales and reservations are those of the buyer ([ledger.Sale.Ordinal]), here and
+// in [Client.Reservation], [Client.Deliveries] and [Client.Receipt]; numbers of events, and how responses came about, are 0 or "".
 func (c *Client) Sale(ctx context.Context, number uint64) (s ledger.Sale, err error) {
 	err = c.get(ctx, numbered("sales", number, ""), nil, &s)
 	s.Refused = listed(s.Refused)

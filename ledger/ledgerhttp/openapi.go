@@ -73,7 +73,8 @@ func openAPI(all []route) ([]byte, error) {
 			Description: "ε are exact decimals in strings, prices integers in minor units of the currency, times RFC 3339. " +
 				"Errors are problems by RFC 9457. Requests that change something take an idempotency key: the same request " +
 				"with the same key does nothing twice. Lists are read in parts, by limit and after, or with Accept: " +
-				api.Lines + " as a stream.",
+				api.Lines + " as a stream. With a buyer's token, sales and reservations have the buyer's own numbers, and " +
+				"what depends on others is 0 or left out.",
 		},
 		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}},
 		Security:   []map[string][]string{{"token": {}}},

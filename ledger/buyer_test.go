@@ -1,0 +1,143 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// A buyer is answered at listed levels, and at those that it holds; elsewhere with one refusal, whatever was sold.
+func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "1.5", "ann", "bob") // the terms list 1 and 2
+	no := func(epsilon string) {
+		t.Helper()
+		q, err := l.QuoteBuyer(t.Context(), purchase(t, "", "acme", epsilon, "ann").Order)
+		must(t, err)
+		want := []Refusal{{Object: "ann", Reason: vocabulary.NotAvailable, Asked: eps(t, epsilon), Remedy: vocabulary.RemedyNothing}}
+		if !slices.Equal(q.Refused, want) || q.Price != 0 || q.Objects != 0 || q.Event != 0 || q.Instead != nil {
+			t.Errorf("at ε=%s: %+v", epsilon, q)
+		}
+	}
+	no("0.5")
+	no("2")
+	sell(t, l, purchase(t, "bolt", "bolt", "0.5", "ann"))
+	no("0.5")
+	no("2")
+	q, err := l.QuoteBuyer(t.Context(), purchase(t, "", "acme", "1", "ann").Order)
+	must(t, err)
+	full, err := l.Quote(t.Context(), purchase(t, "", "acme", "1", "ann").Order)
+	must(t, err)
+	if q.ID != full.ID || q.Price != 100 || len(q.Refused) != 0 || q.Draws+q.Resales+q.Degradations+q.Insertions != 0 || full.Draws != 1 {
+		t.Errorf("at a listed level a buyer is quoted %+v, a host %+v", q, full)
+	}
+	sell(t, l, purchase(t, "acme", "acme", "0.5", "ann"))
+	if q, err = l.QuoteBuyer(t.Context(), purchase(t, "", "acme", "0.5", "ann").Order); err != nil || len(q.Refused) != 0 || q.Price != 0 {
+		t.Errorf("what the buyer holds is quoted %+v, %v", q, err)
+	}
+}
+
+// The ID of a quote is in the buyer's hands: it is the same whatever the reason of a refusal.
+func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
+	terms := market(t, "2", func(m *policy.Market) { m.Levels, m.Holders = []privacy.Epsilon{eps(t, "1"), eps(t, "2")}, 1 })
+	var ids []string
+	l := inMemory(t, Options{})
+	define(t, l, vote())
+	enrollUnder(t, l, "vote", terms, "1.5", "ann")
+	order := purchase(t, "", "acme", "2", "ann").Order
+	for _, then := range []func(){func() {}, func() {
+		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "9"), Consent: "box 1"})
+		must(t, err)
+		sell(t, l, purchase(t, "bolt", "bolt", "2", "ann"))
+	}} {
+		then()
+		q, err := l.Quote(t.Context(), order)
+		must(t, err)
+		ids = append(ids, q.ID)
+		if want := []Reason{ObjectCap, HoldersFull}[len(ids)-1]; len(q.Refused) != 1 || q.Refused[0].Reason != want {
+			t.Errorf("refused are %v, want for %s", q.Refused, want)
+		}
+	}
+	if ids[0] != ids[1] {
+		t.Errorf("the buyer can tell why it is refused: %v", ids)
+	}
+}
+
+// A buyer's sales and reservations are numbered from 1, in the order of its requests, and keep their numbers.
+func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
+	want := map[string][]uint64{}
+	for i, buyer := range []string{"acme", "bolt", "acme", "acme", "bolt", "cryo", "acme"} {
+		number := uint64(0)
+		if i%2 == 0 {
+			s := sell(t, l, purchase(t, fmt.Sprint(i), buyer, "1", "ann"))
+			number = s.Number
+			if s.Ordinal != uint64(len(want[buyer]))+1 {
+				t.Errorf("sale %d to %s is its order %d", number, buyer, s.Ordinal)
+			}
+		} else {
+			r := reserve(t, l, ReserveRequest{Key: fmt.Sprint(i), Order: purchase(t, "", buyer, "2", "ann").Order, For: time.Hour})
+			if number = r.Number; i == 3 {
+				if s := commit(t, l, "captured", number); s.Ordinal != r.Ordinal || s.Number != number {
+					t.Errorf("%+v became %+v", r, s)
+				}
+			}
+		}
+		want[buyer] = append(want[buyer], number)
+	}
+	for buyer, numbers := range want {
+		for i, number := range numbers {
+			if got, err := l.OrderOf(t.Context(), buyer, uint64(i)+1); err != nil || got != number {
+				t.Errorf("order %d of %s is %d (%v), want %d", i+1, buyer, got, err, number)
+			}
+		}
+		for _, none := range []uint64{0, uint64(len(numbers)) + 1, 1 << 63} {
+			if _, err := l.OrderOf(t.Context(), buyer, none); !errors.Is(err, ErrUnknown) {
+				t.Errorf("order %d of %s: %v", none, buyer, err)
+			}
+		}
+		var listed []uint64
+		for s, err := range l.Sales(t.Context(), buyer) {
+			must(t, err)
+			listed = append(listed, s.Number)
+		}
+		if sold := slices.DeleteFunc(slices.Clone(numbers), func(n uint64) bool { _, err := l.Sale(t.Context(), n); return err != nil }); !slices.Equal(listed, sold) {
+			t.Errorf("sales to %s are %v, want %v", buyer, listed, sold)
+		}
+	}
+	if _, err := l.OrderOf(t.Context(), "nobody", 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("an order of nobody: %v", err)
+	}
+	wantClean(t, l, VerifyRequest{})
+}
+
+// The log is proven to a buyer between the sizes of its receipts, and no error says how large it is.
+func TestConsistencyOf_OtherSizes_AreUnknown(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
+	first := sell(t, l, purchase(t, "1", "acme", "1", "ann"))
+	other := sell(t, l, purchase(t, "2", "bolt", "1", "ann"))
+	held := reserve(t, l, ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
+	second := sell(t, l, purchase(t, "4", "acme", "2", "ann"))
+	if proof, err := l.ConsistencyOf(t.Context(), "acme", first.Last, second.Last); err != nil || len(proof) == 0 {
+		t.Errorf("%v, %v", proof, err)
+	}
+	for _, size := range []uint64{0, 1, other.Last, held.Last, second.Last - 1, second.Last + 1, 1 << 62} {
+		for _, sizes := range [][2]uint64{{first.Last, size}, {size, second.Last}} {
+			if _, err := l.ConsistencyOf(t.Context(), "acme", sizes[0], sizes[1]); !errors.Is(err, ErrUnknown) {
+				t.Errorf("from %d to %d: %v", sizes[0], sizes[1], err)
+			}
+		}
+	}
+	if _, err := l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last); !errors.Is(err, ErrUnknown) {
+		t.Errorf("of nobody: %v", err)
+	}
+	_, err := l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
+	if want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last); !errors.Is(err, ErrInvalid) || err.Error() != want {
+		t.Errorf("backwards: %v", err)
+	}
+}
