@@ -185,7 +185,7 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 	const again = 16
 	for _, c := range panelCalls(t) {
 		t.Run(c.name, func(t *testing.T) {
-			run := func(at int64) (err error, after int64, changed bool) {
+			run := func(at int64) (after int64, changed bool, err error) {
 				s := &leftStore{Store: from.Copy()}
 				l := openMemory(t, s, Options{Signer: signer})
 				before := stats(t, l).Events
@@ -195,14 +195,14 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 				s.at, s.leave = at, leave
 				err = c.call(ctx, l)
 				after = s.reads.Load() - at
-				return err, after, stats(t, l).Events > before
+				return after, stats(t, l).Events > before, err
 			}
-			err, all, _ := run(-1)
+			all, _, err := run(-1)
 			if all++; all < 10*state.CheckEvery {
 				t.Fatalf("it reads %d records in all (%v): too few to see", all, err)
 			}
 			for at := int64(1); at < all-state.CheckEvery-again; at += all / 40 {
-				err, after, changed := run(at)
+				after, changed, err := run(at)
 				var refused *RefusedError // for what it has found before, without what would be possible instead
 				known := c.changes && errors.As(err, &refused) && refused.Instead == nil
 				stopped := (errors.Is(err, context.Canceled) || known) && after <= state.CheckEvery+again

@@ -212,9 +212,12 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 		return err
 	}
 	most := mostWork / t.Question.Work()
-	count, behind := 0, ""
-	for last := false; !last && count <= MaxPanel; {
-		some, end, err := p.After(s, behind, state.PartSize)
+	count, behind, size := 0, "", state.PartSize
+	if t.order.StopAtRefusal {
+		size = firstPart
+	}
+	for last := false; !last && count <= MaxPanel; size = min(2*size, state.PartSize) {
+		some, end, err := p.After(s, behind, size)
 		if err != nil {
 			return err
 		}
@@ -242,6 +245,9 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 	}
 	return nil
 }
+
+// firstPart is how many objects are read first where the first refusal decides: one of them may be it.
+const firstPart = 32
 
 // anew begins to look at the objects.
 func (t *trade) anew(s *state.State) (err error) {

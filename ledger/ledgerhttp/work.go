@@ -56,13 +56,22 @@ func (c *call) compute() (any, error) {
 		}
 		return c.route.serve(c)
 	case c.route.reads():
+		records := c.weight()
+		if records > fewRecords || records == 0 && c.route.grows() {
+			// Without debts: else each request that is stopped would be read for nothing.
+			if err := c.pay(0); err != nil {
+				return nil, err
+			}
+		}
 		c.effort.meter.Allow(fewRecords)
 		result, err := c.route.serve(c)
 		c.effort.meter.Allow(0)
 		if !c.effort.meter.Exceeded() {
+			c.effort.owes = false // it was small
 			return result, err
 		}
-		return c.computeLarge(max(c.weight(), fewRecords))
+		c.effort.owes = true
+		return c.computeLarge(max(records, fewRecords))
 	}
 	if records := c.weight(); records > fewRecords {
 		return c.computeLarge(records)
@@ -85,9 +94,10 @@ func (c *call) computeLarge(records int64) (result any, err error) {
 func (c *call) pay(records int64) error {
 	wait := c.handler.gates.purses.take(c.holder, records)
 	if wait == 0 {
-		c.effort.paid, c.effort.owes = records, true
+		c.effort.paid, c.effort.owes = c.effort.paid+records, true
 		return nil
 	}
+	// What was read already is owed all the same, see settle.
 	c.out.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
 	return problem.New(problem.TooMany, "this request reads about %d records; those of one principal may read %v each second", records, c.handler.limits.Records)
 }
@@ -340,3 +350,19 @@ func (t *turns) tidy(by principal) {
 		delete(t.of, by)
 	}
 }
+
+// growing are the routes whose cost grows with the panel or with the log, with what bounds it beside [Limits.Rate]. The
+// costs of all others are constant. docs/howto/serve.md has the table.
+func growing() map[string]string {
+	const weighed, streams, places = "turns, records", "streams, records", "copies"
+	return map[string]string{
+		"enroll": weighed, "changeTerms": weighed, "reconcile": weighed, "raise": weighed, "advance": weighed, "answer": weighed, "quoteAnswer": weighed,
+		"budget": weighed, "quote": weighed, "sell": weighed, "reserve": weighed, "capture": weighed,
+		"sale": weighed, "reservation": weighed, "receipt": weighed, "buyers": weighed, "object": weighed, "questions": weighed, "estimate": weighed, "levels": weighed,
+		"responses": streams, "sales": streams, "deliveries": streams, "reservations": streams, "events": streams, "refusals": streams,
+		"verify": places, "backup": places, "compact": places,
+	}
+}
+
+// grows reports whether the cost of a route grows with the panel or with the log.
+func (r *route) grows() bool { return growing()[r.id] != "" }

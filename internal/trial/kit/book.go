@@ -70,7 +70,7 @@ var (
 // Served returns a ledger as who calls it over HTTP has it, without a network.
 func Served(t testing.TB, l *ledger.Ledger) *ledgerclient.Client {
 	t.Helper()
-	crowded := ledgerhttp.Limits{Rate: 1e9, Burst: 1e9, Running: 1e4, Memory: 1e12, Streams: 1e4, Each: 1e4}
+	crowded := ledgerhttp.Limits{Rate: 1e9, Burst: 1e9, Running: 1e4, Memory: 1e12, Streams: 1e4, Each: 1e4, Records: 1e12, RecordBurst: 1e12, Panels: 1e4}
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}, Limits: crowded})
 	Must(t, err)
 	c, err := ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}})

@@ -19,8 +19,8 @@ type Kept struct {
 
 // KeptBudget is a budget, with the instant at which time changes it.
 type KeptBudget struct {
-	Budget vocabulary.Budget
-	Until  time.Time // or zero
+	Budget vocabulary.Budget // as of the event that it says
+	Until  time.Time         // or zero
 }
 
 // Keep keeps a budget, in place of another if there are many.

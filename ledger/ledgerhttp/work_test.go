@@ -1,0 +1,326 @@
+package ledgerhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/rig"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// has reports whether a turn has come.
+func has(come <-chan struct{}) bool {
+	select {
+	case <-come:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
+	many, one, two := principal{Desk, "many"}, principal{Buyer, "one"}, principal{Buyer, "two"}
+	x := newTurns(2)
+	wait := func(by principal) <-chan struct{} {
+		come, err := x.wait(by)
+		must(t, err)
+		return come
+	}
+	crowd := []<-chan struct{}{wait(many), wait(many), wait(many)}
+	if !has(crowd[0]) || has(crowd[1]) {
+		t.Fatal("a holder has none, or more than half of two turns")
+	}
+	first, second := wait(one), wait(two)
+	if !has(first) || has(second) {
+		t.Fatal("another holder waits while a turn is free, or three have one of two")
+	}
+	x.leave(many)
+	if !has(crowd[1]) || has(second) {
+		t.Fatal("those who came first are not served first")
+	}
+	x.leave(many)
+	if !has(second) || has(crowd[2]) {
+		t.Fatal("a holder with many requests is served again before one who waits")
+	}
+	x.leave(one)
+	if !has(crowd[2]) {
+		t.Fatal("a free turn is not given")
+	}
+	x.leave(two)
+	if x.leave(many); x.taken != 0 || len(x.of) != 0 || len(x.next) != 0 {
+		t.Errorf("%d turns are taken, and %d holders are remembered, %d in line", x.taken, len(x.of), len(x.next))
+	}
+	for range 2 { // an operator may have all
+		if !has(wait(principal{Operator, ""})) {
+			t.Error("an operator has no more than half")
+		}
+	}
+}
+
+func TestTurns_CallerLeaves_LeavesTheLine(t *testing.T) {
+	x := newTurns(1)
+	leave, err := x.enter(t.Context(), principal{Desk, "a"})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.enter(ctx, principal{Desk, "b"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got the error %v", err)
+	}
+	come, err := x.wait(principal{Desk, "c"})
+	must(t, err)
+	if leave(); !has(come) {
+		t.Error("the turn is lost")
+	}
+	x.giveUp(principal{Desk, "c"}, come) // it has come meanwhile
+	if x.taken != 0 || len(x.of) != 0 || len(x.next) != 0 {
+		t.Errorf("%d turns are taken, and %d holders are remembered, %d in line", x.taken, len(x.of), len(x.next))
+	}
+}
+
+func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
+	x := newTurns(1)
+	for range mostWaiting + 1 {
+		_, err := x.wait(principal{Desk, "a"})
+		must(t, err)
+	}
+	var p *problem.Problem
+	if _, err := x.wait(principal{Desk, "a"}); !errors.As(err, &p) || p.Kind != problem.TooMany {
+		t.Errorf("got the error %v", err)
+	}
+	if _, err := x.wait(principal{Desk, "b"}); err != nil {
+		t.Errorf("another holder may not wait: %v", err)
+	}
+}
+
+func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
+	now := time.Now()
+	p := newPurses(Limits{Records: 100, RecordBurst: 1000}, func() time.Time { return now })
+	acme, other := Holder{Name: "a", Role: Buyer, Whom: "acme"}, Holder{Name: "b", Role: Buyer, Whom: "acme"}
+	wantWait := func(by Holder, records int64, want time.Duration) {
+		t.Helper()
+		if got := p.take(by, records); got != want {
+			t.Errorf("%s waits %v for %d records, want %v", by.Name, got, records, want)
+		}
+	}
+	wantWait(acme, 900, 0)
+	wantWait(other, 300, 2*time.Second) // another token of the same buyer: 100 are left
+	wantWait(Holder{Role: Buyer, Whom: "bolt"}, 900, 0)
+	wantWait(Holder{Role: Operator}, 1e9, 0)
+	now = now.Add(2 * time.Second)
+	wantWait(other, 300, 0)
+	p.settle(acme, -200) // it has read less
+	wantWait(acme, 200, 0)
+	now = now.Add(time.Hour)
+	wantWait(acme, 5000, 0) // more than fits: when it is full
+	wantWait(acme, 0, 10*time.Second)
+	now = now.Add(10 * time.Second)
+	wantWait(acme, 0, 0)
+	p.settle(acme, 1e9) // a debt is bounded
+	wantWait(acme, 0, 10*time.Second)
+}
+
+// crowded returns a ledger of n people for sale in the question vote, in a store.
+func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
+	t.Helper()
+	at := ledger.At(rig.Place{Store: s})
+	must(t, at.Create(rig.Origin{At: ledgertest.Begin()}))
+	l, err := at.Open(rig.Draws{}, ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
+	must(t, err)
+	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	must(t, err)
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("p%05d", i)
+	}
+	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: terms, Cap: eps(t, "9")})
+	must(t, err)
+	return l
+}
+
+const (
+	askAll  = `{"buyer":"acme","question":"vote","epsilon":"1","all":true}`
+	askOne  = `{"buyer":"acme","question":"vote","epsilon":"1","objects":["p00001"]}`
+	askDear = `{"buyer":"acme","question":"vote","epsilon":"2.5","all":true}`
+)
+
+func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
+	const people = 2000
+	f := servingOf(t, crowded(t, &kvtest.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: 3 * people}})
+	quote := func(role, body string) (int, http.Header, string) {
+		return f.ask(asked{method: "POST", target: "/v1/quotes", body: body, role: role})
+	}
+	if status, _, body := quote("desk", askAll); status != http.StatusOK || !strings.Contains(body, `"objects":2000`) {
+		t.Fatalf("the first: %d, %.300s", status, body)
+	}
+	status, header, body := quote("desk", askAll)
+	wantProblem(t, status, header, body, problem.TooMany)
+	if after, err := strconv.Atoi(header.Get("Retry-After")); err != nil || after < people {
+		t.Errorf("a record comes in each second: Retry-After is %q", header.Get("Retry-After"))
+	}
+	// Neither small requests nor other holders are held up, and no sale is.
+	if status, _, body := quote("desk", askOne); status != http.StatusOK {
+		t.Errorf("one object: %d, %s", status, body)
+	}
+	if status, _, body := f.ask(asked{"POST", "/v1/sales", askOne[:len(askOne)-1] + `,"truths":{"p00001":"yes"}}`, "k", "desk", nil}); status != http.StatusOK {
+		t.Errorf("a sale: %d, %s", status, body)
+	}
+	for _, role := range []string{"buyer acme", "operator", "operator"} {
+		if status, _, body := quote(role, askAll); status != http.StatusOK {
+			t.Errorf("%s: %d, %.300s", role, status, body)
+		}
+	}
+	// What is refused at its first object is small, for whom that is all.
+	for range 5 {
+		if status, _, body := quote("buyer bolt", strings.Replace(askDear, "acme", "bolt", 1)); status != http.StatusOK || strings.Count(body, `"object":`) != 1 {
+			t.Errorf("a refused quote: %d, %.300s", status, body)
+		}
+	}
+	if f.gates.turns.taken != 0 || len(f.gates.turns.of) != 0 {
+		t.Errorf("%d turns are taken", f.gates.turns.taken)
+	}
+}
+
+func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
+	const people = 2000
+	f := servingOf(t, crowded(t, &kvtest.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
+	list := asked{method: "GET", target: "/v1/events", role: "auditor"}
+	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
+		t.Fatalf("the first: %d, %.300s", status, body)
+	}
+	status, header, body := f.ask(list)
+	wantProblem(t, status, header, body, problem.TooMany)
+	if status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "auditor"}); status != http.StatusOK {
+		t.Errorf("counts: %d, %s", status, body)
+	}
+}
+
+// leftStore counts the records that are read from a store, and calls leave before the one with the number at.
+type leftStore struct {
+	kv.Store
+	reads, at atomic.Int64
+	leave     func()
+}
+
+func (s *leftStore) View(fn func(kv.Reader) error) error {
+	return s.Store.View(func(r kv.Reader) error { return fn(leftReader{r, s}) })
+}
+
+func (s *leftStore) read() {
+	if s.reads.Add(1) == s.at.Load() {
+		s.leave()
+	}
+}
+
+type leftReader struct {
+	kv.Reader
+	in *leftStore
+}
+
+func (r leftReader) Get(bucket string, key []byte) ([]byte, error) {
+	r.in.read()
+	return r.Reader.Get(bucket, key)
+}
+
+func (r leftReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
+		r.in.read()
+		return visit(key, value)
+	})
+}
+
+// TestRequest_ClientDisconnects_ReadsLittleMore breaks the connection of a client while its request is computed, and counts what is
+// read after the server has noticed.
+func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
+	const people = 3000
+	s := &leftStore{Store: &kvtest.Memory{}}
+	f := servingOf(t, crowded(t, s, people), Options{})
+	serving := make(chan context.Context, 1)
+	ended := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serving <- r.Context()
+		defer func() { ended <- struct{}{} }()
+		f.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	for _, c := range []struct{ target, body, key string }{
+		{"/v1/quotes", askAll, ""},
+		{"/v1/quotes", askDear, ""},
+		{"/v1/budgets", `{"question":"vote","all":true}`, ""},
+		{"/v1/answers/quotes", `{"question":"vote","query":"majority:yes","epsilon":"100","all":true}`, ""},
+		{"/v1/reservations", askDear[:len(askDear)-1] + `,"for":"15m"}`, `"r"`},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		s.reads.Store(0)
+		s.leave = func() {
+			leave()
+			<-(<-serving).Done()
+		}
+		s.at.Store(5000)
+		r, err := http.NewRequestWithContext(ctx, "POST", server.URL+c.target, strings.NewReader(c.body))
+		must(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Test-Role", "operator")
+		if c.key != "" {
+			r.Header.Set("Idempotency-Key", c.key)
+		}
+		if _, err := http.DefaultClient.Do(r); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: got the error %v", c.target, err)
+		}
+		<-ended
+		if after := s.reads.Load() - s.at.Load(); after < 0 || after > state.CheckEvery+16 {
+			t.Errorf("%s: %d more records were read", c.target, after)
+		}
+		s.at.Store(-1)
+	}
+	if f.gates.turns.taken != 0 || taken(f.gates.running) != 0 {
+		t.Errorf("%d turns and %d places are taken", f.gates.turns.taken, taken(f.gates.running))
+	}
+}
+
+// TestHowTo_CostsOfRoutes_AreThoseOfTheTable has each route in the table of costs, or among those whose cost does not grow.
+func TestHowTo_CostsOfRoutes_AreThoseOfTheTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/howto/serve.md")
+	must(t, err)
+	_, section, found := strings.Cut(string(page), "\n## What requests cost\n")
+	if !found {
+		t.Fatal("docs/howto/serve.md lacks the section")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	known := map[string]bool{}
+	for _, r := range routes() {
+		known[r.id] = true
+		rows := 0
+		for line := range strings.SplitSeq(section, "\n") {
+			if !strings.HasPrefix(line, "|") || !strings.Contains(line, "`"+r.id+"`") {
+				continue
+			}
+			if rows++; !strings.HasSuffix(line, " | "+growing()[r.id]+" |") {
+				t.Errorf("%s is bounded by %q; the table says %s", r.id, growing()[r.id], line)
+			}
+		}
+		if rows != 1 {
+			t.Errorf("%s has %d rows in the table of costs, want 1", r.id, rows)
+		}
+	}
+	for id := range growing() {
+		if !known[id] {
+			t.Errorf("there is no route %q", id)
+		}
+	}
+}
