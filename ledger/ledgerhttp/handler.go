@@ -264,7 +264,7 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 	switch p.Kind {
 	case problem.Unauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
-	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late:
+	case problem.TooMany, problem.Busy, problem.Stopped, problem.Late, problem.TooManyFiles:
 		out.Header().Set("Retry-After", "1")
 	}
 	out.problem(p)
