@@ -111,15 +111,20 @@ func (c *Client) copyTo(ctx context.Context, path string, query url.Values, prog
 
 // fetch writes the server's file, as it is at one instant, to a new one.
 func (c *Client) fetch(ctx context.Context, path string, query url.Values) error {
-	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
+	return c.fetchInto(ctx, file, query)
+}
+
+// fetchInto is fetch of an open file, which it closes.
+func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) error {
+	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query})
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	defer func() { _ = response.Body.Close() }()
 	n, err := io.Copy(file, response.Body)
 	if err == nil && n != response.ContentLength {
 		err = io.ErrUnexpectedEOF

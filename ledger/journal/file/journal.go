@@ -154,7 +154,7 @@ func locate(disk system, dir string) (parent folder, base, path string, err erro
 		return nil, "", "", err
 	}
 	parent, err = disk.openFolder(filepath.Dir(at))
-	return parent, filepath.Base(at), path, err
+	return parent, filepath.Base(at), path, descriptor.Classify(err)
 }
 
 // load reads which segments there are.

@@ -162,6 +162,15 @@ func TestUnix(t *testing.T) {
 	}
 }
 
+func TestUnix_PathTooLong_TheErrorNamesIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("n", 80), "s")
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	path = filepath.Join(filepath.Dir(path), strings.Repeat("s", 30))
+	if _, err := Unix(path); err == nil || !strings.Contains(err.Error(), "listen unix "+path) || strings.Contains(err.Error(), "/.s") {
+		t.Errorf("%v; want %s, and no temporary name", err, path)
+	}
+}
+
 // TestUnix_StartedAtOnce_OneListens: of servers that start at one path at the same time, where a dead server left its socket, one
 // gets it, and is not lost to the others.
 func TestUnix_StartedAtOnce_OneListens(t *testing.T) {
