@@ -112,7 +112,7 @@ func TestWhatIsRefused(t *testing.T) {
 	dir := pace.Scratch(t)
 	cert, key, _ := issued(t, dir, "server", nil)
 	pipe := filepath.Join(dir, "pipe")
-	must(t, syscall.Mkfifo(pipe, 0o600))
+	must(t, makePipe(pipe))
 	for _, c := range []struct {
 		address string
 		s       Secrets
