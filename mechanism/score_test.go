@@ -533,12 +533,12 @@ func TestAnswersAloneAreNoDegradation(t *testing.T) {
 		}
 		return m
 	}
-	if _, err := finite.Degradation(answers(4, 1), answers(2, 1)); err != nil {
+	if _, err := finite.Degradation(t.Context(), answers(4, 1), answers(2, 1)); err != nil {
 		t.Errorf("on the boundary alone: %v", err)
 	}
 	for depth := 2; depth <= 4; depth++ {
 		var game *finite.NotDegradationError
-		if _, err := finite.Degradation(answers(4, depth), answers(2, depth)); !errors.As(err, &game) || game.Lower.Cmp(game.Higher) <= 0 {
+		if _, err := finite.Degradation(t.Context(), answers(4, depth), answers(2, depth)); !errors.As(err, &game) || game.Lower.Cmp(game.Higher) <= 0 {
 			t.Errorf("depth %d: %v", depth, err)
 		}
 	}

@@ -19,9 +19,10 @@ type Options struct {
 	Check  func(path string) error // is called with the resolved path at the beginning, and again before the file is replaced
 }
 
-// File is the new content of a file, under a temporary name in the same directory. It replaces the file when it is committed.
+// File is the new content of a file, under a temporary name in the same directory. It replaces the file when it is committed. Its
+// errors name the file to be replaced, not the temporary one ([Renamed]).
 type File struct {
-	*os.File
+	new     *os.File
 	path    string // of the file to be replaced, without symbolic links
 	root    *os.Root
 	temp    string // the name of the temporary file in root
@@ -53,13 +54,27 @@ func Create(path string, o Options) (f *File, err error) {
 	}
 	if err != nil {
 		f.Discard()
-		return nil, err
+		return nil, f.renamed(err)
 	}
 	return f, nil
 }
 
 // Path returns the absolute path of the file to be replaced, without symbolic links.
 func (f *File) Path() string { return f.path }
+
+// Write adds to the new content.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.new.Write(p)
+	return n, f.renamed(err)
+}
+
+// renamed returns an error of the temporary file as one of the file.
+func (f *File) renamed(err error) error {
+	if f.temp == "" {
+		return err
+	}
+	return Renamed(err, f.path, filepath.Join(f.root.Name(), f.temp), f.temp)
+}
 
 // base returns the name of the file in its directory.
 func (f *File) base() string { return filepath.Base(f.path) }
@@ -96,7 +111,7 @@ func (f *File) check() error {
 // createTemp creates the temporary file.
 func (f *File) createTemp() (err error) {
 	f.temp = "." + f.base() + "." + rand.Text()[:12] + f.options.Suffix
-	f.File, err = f.root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f.new, err = f.root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	return err
 }
 
@@ -107,9 +122,9 @@ func (f *File) dress() error {
 		return err
 	}
 	if old != nil {
-		return Keep(f.File, old)
+		return Keep(f.new, old)
 	}
-	return f.Chmod(f.options.Mode)
+	return f.new.Chmod(f.options.Mode)
 }
 
 // Keep gives a new file the owner and the mode of another.
@@ -127,11 +142,15 @@ func (f *File) Commit() error {
 		return fs.ErrClosed
 	}
 	defer f.Discard()
+	return f.renamed(f.commit())
+}
+
+func (f *File) commit() error {
 	err := f.dress() // the file may have another owner or mode since
 	if err == nil {
-		err = f.Sync()
+		err = f.new.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.new.Close()); err != nil {
 		return err
 	}
 	if err := f.check(); err != nil {
@@ -169,13 +188,13 @@ func (f *File) syncDir() error {
 	}
 	dir, err := f.root.Open(".")
 	if err != nil {
-		return err
+		return Renamed(err, f.root.Name())
 	}
 	err = dir.Sync()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
 		err = nil
 	}
-	return errors.Join(err, dir.Close())
+	return Renamed(errors.Join(err, dir.Close()), f.root.Name())
 }
 
 // Discard removes what was not committed. A second call does nothing, nor does one after Commit.
@@ -184,8 +203,8 @@ func (f *File) Discard() {
 		return
 	}
 	f.done = true
-	if f.File != nil {
-		_ = f.Close() // fails if it was closed before
+	if f.new != nil {
+		_ = f.new.Close() // fails if it was closed before
 		_ = f.root.Remove(f.temp)
 	}
 	_ = f.root.Close()
@@ -198,17 +217,8 @@ func Write(path string, content []byte, o Options) error {
 		return err
 	}
 	defer f.Discard()
-	if _, err := f.File.Write(content); err != nil {
+	if _, err := f.Write(content); err != nil {
 		return err
 	}
 	return f.Commit()
-}
-
-// cause returns the error of the system without the name of the file, which may be the temporary one.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }

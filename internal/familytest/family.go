@@ -29,7 +29,7 @@ func Subsets(t testing.TB, inputs, size int, epsilon string) *finite.Matrix {
 // Family is the family of some matrices.
 func Family(t testing.TB, levels ...*finite.Matrix) *finite.Family {
 	t.Helper()
-	f, err := finite.NewFamily(levels...)
+	f, err := finite.NewFamily(t.Context(), levels...)
 	must(t, err)
 	return f
 }

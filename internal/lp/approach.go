@@ -14,7 +14,7 @@ func (p *Program) approach(objective constraint) *vertex {
 		p.walk.look(origin, unit)
 		p.walk.maximize(objective)
 		v := newVertex(p, p.walk.basis)
-		if v == nil || p.walk.stuck >= 0 {
+		if v == nil || p.walk.stuck >= 0 || p.ended() {
 			return v
 		}
 		off := p.farthest(v.point())
@@ -30,6 +30,9 @@ func (p *Program) approach(objective constraint) *vertex {
 func (p *Program) farthest(x vector) *big.Float {
 	most := new(big.Float)
 	for r := range p.constraints {
+		if r%checked == 0 && p.ended() {
+			break
+		}
 		if p.violates(r, x) {
 			if e := p.distance(r, x); e.Abs(e).Cmp(most) > 0 {
 				most = e

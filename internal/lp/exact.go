@@ -11,6 +11,9 @@ func (p *Program) certify(v *vertex, objective constraint) (*Optimum, error) {
 	if v == nil {
 		v = newVertex(p, newWalk(p).basis)
 	}
+	if v == nil {
+		return nil, ErrNoCertificate // the context has ended
+	}
 	e := &exact{p: p, vertex: v, steps: 50 + 150_000/p.vars}
 	x, y, err := e.maximize(objective.dense(p.vars))
 	if err != nil {
@@ -28,6 +31,9 @@ func (c *constraint) dense(vars int) []*big.Int {
 	}
 	return a
 }
+
+// checked is after how many constraints it is checked whether the context has ended.
+const checked = 1024
 
 // exact is the simplex method in rational numbers, with Bland's rule: of all constraints that might enter
 // or leave the basis, it is the first.
@@ -121,6 +127,9 @@ func (p *Program) product(r int, x []*big.Int) *big.Int {
 // violated returns the first constraint that x violates, or −1.
 func (e *exact) violated(x vector) int {
 	for r := range e.p.constraints {
+		if r%checked == 0 && e.p.ended() {
+			return -1
+		}
 		if e.p.violates(r, x) {
 			return r
 		}
@@ -198,6 +207,9 @@ func (e *exact) blocking(x, ray vector) int {
 	best := -1
 	var room, rate *big.Int
 	for r := range e.p.constraints {
+		if r%checked == 0 && e.p.ended() {
+			return -1
+		}
 		speed := e.p.product(r, ray.num)
 		if e.p.constraints[r].equal {
 			speed.Abs(speed)

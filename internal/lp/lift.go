@@ -28,7 +28,7 @@ type vertex struct {
 
 // newVertex inverts the basis matrix modulo the prime. It returns nil if there is no inverse: then the
 // constraints depend on one another, or the prime divides a determinant, which it does with a
-// probability of about 2⁻⁶¹.
+// probability of about 2⁻⁶¹; or the context has ended.
 func newVertex(p *Program, basis []int) *vertex {
 	v := &vertex{p: p, basis: make([]int, p.vars), inverse: make([][]uint64, p.vars)}
 	for j := range v.inverse {
@@ -45,6 +45,9 @@ func newVertex(p *Program, basis []int) *vertex {
 	for _, r := range basis {
 		if r < p.vars {
 			continue
+		}
+		if p.ended() {
+			return nil
 		}
 		z := v.combine(r)
 		i := 0
@@ -163,9 +166,12 @@ func (v *vertex) solve(b []*big.Int, transposed bool) vector {
 	var digits [][]uint64
 	for enough := 2; ; enough *= 2 {
 		for len(digits) < enough {
+			if v.p.ended() {
+				return vector{zeros(len(b)), big.NewInt(1)}
+			}
 			digits = append(digits, v.digit(rest, transposed))
 		}
-		if x, ok := fractions(digits); ok && v.solved(x, b, transposed) {
+		if x, ok := v.p.fractions(digits); ok && v.solved(x, b, transposed) {
 			return x
 		}
 	}
@@ -241,11 +247,14 @@ func (v *vertex) solved(x vector, b []*big.Int, transposed bool) bool {
 // fractions returns the vector of rational numbers with the given digits, lowest first, whose numerators
 // and common denominator are all so small that it is hardly by chance: there can be but one, and for most
 // digits there is none.
-func fractions(digits [][]uint64) (vector, bool) {
+func (p *Program) fractions(digits [][]uint64) (vector, bool) {
 	modulus := new(big.Int).Exp(big.NewInt(prime), big.NewInt(int64(len(digits))), nil)
 	limit := modulus.BitLen()/2 - 25
 	x := vector{zeros(len(digits[0])), big.NewInt(1)}
 	for i, n := range x.num {
+		if p.ended() {
+			return x, false
+		}
 		for d := len(digits) - 1; d >= 0; d-- {
 			n.Mul(n, big.NewInt(prime)).Add(n, new(big.Int).SetUint64(digits[d][i]))
 		}

@@ -54,7 +54,11 @@ func TestFractions(t *testing.T) {
 			digits[i] = append(digits[i], d)
 		}
 	}
-	x, ok := fractions(digits)
+	p, err := New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, ok := p.fractions(digits)
 	if !ok {
 		t.Fatal("not found")
 	}
@@ -63,7 +67,7 @@ func TestFractions(t *testing.T) {
 			t.Errorf("%v, want %d/%d", got, v[0], v[1])
 		}
 	}
-	if _, ok := fractions(digits[:2]); ok {
+	if _, ok := p.fractions(digits[:2]); ok {
 		t.Error("two digits were enough for a common denominator of 98 bits")
 	}
 }

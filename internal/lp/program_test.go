@@ -1,6 +1,7 @@
 package lp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -86,7 +87,7 @@ func TestExamples(t *testing.T) {
 	for _, e := range examples() {
 		t.Run(e.description, func(t *testing.T) {
 			p := e.program(t)
-			o, err := p.Maximize(terms(e.objective...))
+			o, err := p.Maximize(t.Context(), terms(e.objective...))
 			e.judge(t, o, err)
 			// From the vertex 0, without the float64 walk.
 			p = e.program(t)
@@ -228,7 +229,7 @@ func TestRandomProgramsAgainstAllVertices(t *testing.T) {
 		var o *Optimum
 		var err error
 		if i%2 == 0 {
-			o, err = p.Maximize(objective)
+			o, err = p.Maximize(t.Context(), objective)
 		} else {
 			o, err = p.certify(nil, newConstraint(Row{Terms: objective, Bound: new(big.Rat)}))
 		}
@@ -337,11 +338,11 @@ func TestChangedProgramsAreSolvedFromTheLastBasis(t *testing.T) {
 					usable = append(usable, term)
 				}
 			}
-			o, err := p.Maximize(usable)
+			o, err := p.Maximize(t.Context(), usable)
 			if f := fault(vars, rows, usable, o, err); f != "" {
 				t.Fatalf("program %d: %s", i, f)
 			}
-			fresh, err2 := program(t, vars, rows).Maximize(usable)
+			fresh, err2 := program(t, vars, rows).Maximize(t.Context(), usable)
 			if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", err2) || err == nil && o.Value.Cmp(fresh.Value) != 0 {
 				t.Fatalf("program %d: %v, %v; from the beginning %v, %v", i, o, err, fresh, err2)
 			}
@@ -356,7 +357,7 @@ func TestChangedProgramsAreSolvedFromTheLastBasis(t *testing.T) {
 func TestCheckerRejects(t *testing.T) {
 	e := examples()[0]
 	rows, objective := e.rows(), terms(e.objective...)
-	good, err := e.program(t).Maximize(objective)
+	good, err := e.program(t).Maximize(t.Context(), objective)
 	if err != nil || fault(2, rows, objective, good, nil) != "" {
 		t.Fatal(err)
 	}
@@ -404,7 +405,7 @@ func TestInvalidPrograms(t *testing.T) {
 		if err := p.Add(Row{Terms: bad, Bound: rat(1)}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("row, %s: %v", name, err)
 		}
-		if _, err := p.Maximize(bad); !errors.Is(err, ErrInvalid) {
+		if _, err := p.Maximize(t.Context(), bad); !errors.Is(err, ErrInvalid) {
 			t.Errorf("objective, %s: %v", name, err)
 		}
 	}
@@ -430,11 +431,11 @@ func TestWrongBasisIsMadeGood(t *testing.T) {
 // one either. The sum of a law given in float64 is as often 1 − 2⁻⁶¹ as not, and must be no such number.
 func TestUnluckyNumbers(t *testing.T) {
 	rows := []Row{{[]Term{{0, new(big.Rat).SetInt64(prime)}}, false, rat(2)}}
-	if o, err := program(t, 1, rows).Maximize(terms(1)); !errors.Is(err, ErrNoCertificate) || o != nil {
+	if o, err := program(t, 1, rows).Maximize(t.Context(), terms(1)); !errors.Is(err, ErrNoCertificate) || o != nil {
 		t.Errorf("%v, %v", o, err)
 	}
 	rows[0].Terms[0].Coef.SetInt64(1<<61 - 1)
-	o, err := program(t, 1, rows).Maximize(terms(1))
+	o, err := program(t, 1, rows).Maximize(t.Context(), terms(1))
 	if f := fault(1, rows, terms(1), o, err); f != "" {
 		t.Error(f)
 	}
@@ -445,7 +446,7 @@ func TestASolutionWhoseDigitsAreThoseOfAnother(t *testing.T) {
 	square := new(big.Int).Mul(big.NewInt(prime), big.NewInt(prime))
 	want := new(big.Rat).SetFrac(square.Add(square, big.NewInt(1)), big.NewInt(2))
 	p := program(t, 1, []Row{{Terms: []Term{{0, big.NewRat(1, 1)}}, Bound: want}})
-	o, err := p.Maximize([]Term{{0, big.NewRat(1, 1)}})
+	o, err := p.Maximize(t.Context(), []Term{{0, big.NewRat(1, 1)}})
 	if err != nil || o.X[0].Cmp(want) != 0 || o.Value.Cmp(want) != 0 {
 		t.Errorf("%v (%v), wanted %v", o, err, want)
 	}
@@ -468,7 +469,7 @@ func TestApproachSeesSmallNumbers(t *testing.T) {
 	if off := p.farthest(v.point()); off.Sign() != 0 {
 		t.Errorf("off by %v", off)
 	}
-	o, err := p.Maximize(objective)
+	o, err := p.Maximize(t.Context(), objective)
 	if f := fault(vars, rows, objective, o, err); f != "" {
 		t.Fatal(f)
 	}
@@ -492,6 +493,78 @@ func TestEffortIsBounded(t *testing.T) {
 		p.walk.improve([]float64{1, 1})
 		if p.walk.feasible([]float64{1, 1}); p.walk.since != 0 {
 			t.Error("the walk went on without steps")
+		}
+	}
+}
+
+// countdown is a context that ends when it has been asked so many times whether it has. A negative number never ends.
+type countdown struct {
+	context.Context
+	left, asked int
+}
+
+func (c *countdown) Err() error {
+	if c.asked++; c.left == 0 {
+		return context.Canceled
+	}
+	c.left--
+	return nil
+}
+
+// Wherever the context ends, few steps follow, and the program can be solved again.
+func TestMaximize_ContextEnds_EndsAtTheNextStep(t *testing.T) {
+	vars, rows, objective := grid(4, rand.New(rand.NewPCG(9, 9)))
+	tiny := examples()[0]
+	for name, program := range map[string]func() (*Program, []Term){
+		"walk":    func() (*Program, []Term) { return program(t, vars, rows), objective },
+		"example": func() (*Program, []Term) { return tiny.program(t), terms(tiny.objective...) },
+	} {
+		p, c := program()
+		never := &countdown{Context: t.Context(), left: -1}
+		want, err := p.Maximize(never, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "walk" && never.asked < vars {
+			t.Errorf("it is asked %d times whether the context has ended, in a program of %d variables", never.asked, vars)
+		}
+		for k := 0; k < never.asked; k += 1 + never.asked/100 {
+			p, c := program()
+			ctx := &countdown{Context: t.Context(), left: k}
+			if o, err := p.Maximize(ctx, c); !errors.Is(err, context.Canceled) || o != nil {
+				t.Fatalf("%s: ended after %d steps: %v, %v", name, k, o, err)
+			}
+			if late := ctx.asked - k; late > 12 {
+				t.Errorf("%s: it goes on for %d steps", name, late)
+			}
+			o, err := p.Maximize(t.Context(), c)
+			if err != nil || o.Value.Cmp(want.Value) != 0 {
+				t.Errorf("%s: solved again after %d steps: %v, %v, want %v", name, k, o, err, want.Value)
+			}
+		}
+	}
+}
+
+// The exact method asks, too: it is what takes long where float64 does not do.
+func TestExact_ContextEnds_Ends(t *testing.T) {
+	vars, rows, objective := grid(3, rand.New(rand.NewPCG(9, 9)))
+	p := program(t, vars, rows)
+	o := newConstraint(Row{Terms: objective, Bound: new(big.Rat)})
+	never := &countdown{Context: t.Context(), left: -1}
+	p.ctx = never
+	if _, err := p.certify(nil, o); err != nil {
+		t.Fatal(err)
+	}
+	if never.asked < 10*vars {
+		t.Errorf("asked %d times", never.asked)
+	}
+	for k := 0; k < never.asked; k += 1 + never.asked/50 {
+		ctx := &countdown{Context: t.Context(), left: k}
+		p := program(t, vars, rows)
+		p.ctx = ctx
+		_, _ = p.certify(nil, o)
+		if late := ctx.asked - k; late > 12 {
+			t.Errorf("it goes on for %d steps after %d", late, k)
 		}
 	}
 }
@@ -522,7 +595,7 @@ func TestLargeProgram(t *testing.T) {
 	vars, rows, objective := grid(13, rand.New(rand.NewPCG(9, 9)))
 	p := program(t, vars, rows)
 	start := time.Now()
-	o, err := p.Maximize(objective)
+	o, err := p.Maximize(t.Context(), objective)
 	elapsed := time.Since(start)
 	if f := fault(vars, rows, objective, o, err); f != "" {
 		t.Fatal(f)
@@ -539,7 +612,7 @@ func BenchmarkPrivacyProgram(b *testing.B) {
 		vars, rows, objective := grid(side, rand.New(rand.NewPCG(9, 9)))
 		b.Run(fmt.Sprintf("%dx%d", vars, len(rows)), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := program(b, vars, rows).Maximize(objective); err != nil {
+				if _, err := program(b, vars, rows).Maximize(b.Context(), objective); err != nil {
 					b.Fatal(err)
 				}
 			}

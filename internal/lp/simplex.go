@@ -66,6 +66,9 @@ func (w *walk) renew(basis []int) {
 		if r < len(stays) {
 			continue
 		}
+		if w.p.ended() {
+			break
+		}
 		z := w.combine(r)
 		if i := steepest(z, stays); i >= 0 {
 			w.replace(i, r, z)
@@ -100,7 +103,7 @@ func (w *walk) maximize(objective constraint) {
 		if w.feasible(c) {
 			w.improve(c)
 		}
-		if w.since == 0 || w.steps == before || w.steps <= 0 {
+		if w.since == 0 || w.steps == before || w.steps <= 0 || w.p.ended() {
 			return
 		}
 	}
@@ -177,7 +180,7 @@ func (w *walk) feasible(c []float64) bool {
 			y[i] = max(y[i], 0) + 1e-6*jitter(w.basis[i])
 		}
 	}
-	for w.steps > 0 {
+	for w.steps > 0 && !w.p.ended() {
 		r := w.violated()
 		if r < 0 {
 			return true
@@ -262,7 +265,7 @@ func (w *walk) leaving(y, z []float64, above bool) int {
 // the vertex looks optimal, the way up has no end, or no step is left.
 func (w *walk) improve(c []float64) {
 	idle := 0 // steps that did not move, since one that did
-	for w.steps > 0 {
+	for w.steps > 0 && !w.p.ended() {
 		if w.since >= renewal {
 			w.renew(slices.Clone(w.basis))
 		}

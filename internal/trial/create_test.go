@@ -60,7 +60,7 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 	trace.Need(t)
 	dir := pace.Scratch(t)
 	quiet := watch(dir, nil, trace.Proceed)
-	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status != 0 || quiet.n < 8 {
+	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status.ExitStatus() != 0 || quiet.n < 8 {
 		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
 	}
 	turn, stride := rand.IntN(3), pace.Tries(3, 1, 1)
@@ -79,7 +79,7 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 				t.Fatal(err)
 			case verdict == trace.Kill && (!status.Signaled() || status.Signal() != syscall.SIGKILL):
 				t.Errorf("killed at call %d: it ended with %v", at, status)
-			case verdict != trace.Kill && told != (status == 0):
+			case verdict != trace.Kill && told != (status.ExitStatus() == 0):
 				t.Errorf("failed at call %d: it ended with %v, and told so: %v", at, status, told)
 			case verdict != trace.Kill && !told && stat == nil:
 				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.struck.Kind)
@@ -96,7 +96,7 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	trace.Need(t)
 	r := newRecord(pace.Scratch(t))
-	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status != 0 {
+	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status.ExitStatus() != 0 {
 		t.Fatal(status, err)
 	}
 	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)

@@ -92,7 +92,7 @@ func (r *recorded) live(ctx context.Context, path string, one episode) error {
 	from := len(r.events)
 	r.lives, r.kill = r.lives+1, one.kill
 	status, err := trace.Run(cmd, r.record)
-	if killed := one.kill != nil && status.Signaled(); err != nil || said.Len() > 0 || !killed && status != 0 {
+	if killed := one.kill != nil && status.Signaled(); err != nil || said.Len() > 0 || !killed && status.ExitStatus() != 0 {
 		return fmt.Errorf("the host ended with %v, %w, %s", status, err, said.String())
 	}
 	h := heard{told: r.all}
@@ -246,7 +246,7 @@ func (c *cutting) again(ctx context.Context, r *recorded, h *heard, path string)
 	cmd.Stderr = &said
 	if status, err := trace.Run(cmd, next.record); err != nil {
 		return err
-	} else if status != 0 {
+	} else if status.ExitStatus() != 0 {
 		return fault{fmt.Errorf("a host that recovers ends with %v, %s", status, said.String())}
 	}
 	deeper := &cutting{random: c.random, depth: c.depth - 1}

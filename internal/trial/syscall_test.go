@@ -157,7 +157,7 @@ func endAtEachCall(t *testing.T, kind string) {
 	begin, before, first := beginning(t, kind)
 	rest := life{first, scripted - 1, 1, scarce}
 	quiet := live(t, begin, before, rest, nil, trace.Proceed)
-	if quiet.status != 0 || quiet.said != "" || len(quiet.told) < 100 {
+	if quiet.status.ExitStatus() != 0 || quiet.said != "" || len(quiet.told) < 100 {
 		t.Fatalf("%d calls were told of, and the host ended with %v, %s", len(quiet.told), quiet.status, quiet.said)
 	}
 	wantTold(t, quiet.path, quiet.told)
@@ -235,7 +235,7 @@ func nths(n int) (nths []int) {
 func (s *struckLife) outcome() error {
 	c, led := s.struck, callers(s.struck)
 	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, ledger.ErrStopped.Error())
-	goesOn := s.status == 0
+	goesOn := s.status.ExitStatus() == 0
 	_, journal := os.Stat(s.path + ".journal")
 	switch why := led.cause(); {
 	case s.verdict == trace.Kill:

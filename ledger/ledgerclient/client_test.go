@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -540,6 +541,55 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	must(t, err)
 	if len(hidden) != 0 || slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, "rob.db") || strings.HasSuffix(name, "half.db") }) {
 		t.Errorf("left: %v %v", left, hidden)
+	}
+}
+
+func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
+	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/backup" {
+				h.ServeHTTP(w, r)
+				return
+			}
+			_, _ = w.Write([]byte("no ledger"))
+		})
+	})
+	dir, temp := pace.Scratch(t), pace.Scratch(t)
+	path := filepath.Join(dir, "copy.db")
+	_, err := c.Backup(t.Context(), path, nil)
+	if err == nil || !strings.Contains(err.Error(), "open "+path) || strings.Contains(err.Error(), "sluice-fetched") {
+		t.Errorf("%v; want the path %s", err, path)
+	}
+	t.Setenv("TMPDIR", temp)
+	_, err = c.Verify(t.Context(), ledger.VerifyRequest{})
+	if err == nil || !strings.Contains(err.Error(), "open the fetched ledger") || strings.Contains(err.Error(), temp) {
+		t.Errorf("%v; want the fetched ledger", err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(temp, "none"))
+	_, err = c.Verify(t.Context(), ledger.VerifyRequest{})
+	if want := "the fetched ledger in " + filepath.Join(temp, "none"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sluice-verify") {
+		t.Errorf("%v; want %q", err, want)
+	}
+}
+
+// A disk that is full here is no server that cannot be reached.
+func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
+	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/backup" {
+				h.ServeHTTP(w, r)
+				return
+			}
+			_, _ = w.Write(make([]byte, 1<<20))
+		})
+	})
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		pace.Impossible(t, "there is no /dev/full")
+	}
+	err = c.fetchInto(t.Context(), full, nil)
+	if kind, _, _ := problem.Classify(err); kind == problem.Unreachable || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%s: %v", kind, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -93,10 +95,10 @@ func (c *Client) copyTo(ctx context.Context, path string, query url.Values, prog
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".sluice-fetched-")
 	if err != nil {
-		return done, err
+		return done, fmt.Errorf("copy: %w", atomicfile.Renamed(err, path))
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	at := filepath.Join(dir, "copy.db")
+	defer func() { err = atomicfile.Renamed(errors.Join(err, os.RemoveAll(dir)), path, at, dir) }()
 	if err := c.fetch(ctx, at, query); err != nil {
 		return done, err
 	}
@@ -110,24 +112,33 @@ func (c *Client) copyTo(ctx context.Context, path string, query url.Values, prog
 
 // fetch writes the server's file, as it is at one instant, to a new one.
 func (c *Client) fetch(ctx context.Context, path string, query url.Values) error {
-	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query, most: few, isStream: true})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.ContentLength < 0 {
-		return problem.New(problem.Unreachable, "the server does not say how many bytes the copy has")
-	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
+	}
+	return c.fetchInto(ctx, file, query)
+}
+
+// fetchInto is fetch of an open file, which it closes.
+func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) error {
+	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query, most: few, isStream: true})
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.ContentLength < 0 {
+		err := problem.New(problem.Unreachable, "the server does not say how many bytes the copy has")
+		return errors.Join(err, file.Close())
 	}
 	n, err := io.Copy(file, response.Body)
 	if err == nil && n != response.ContentLength {
 		err = io.ErrUnexpectedEOF
 	}
+	if local := new(fs.PathError); err != nil && !errors.As(err, &local) { // else this disk has failed, not the server
+		err = unreachable(ctx, err)
+	}
 	if err != nil {
-		return errors.Join(unreachable(ctx, err), file.Close())
+		return errors.Join(err, file.Close())
 	}
 	return errors.Join(file.Sync(), file.Close())
 }
@@ -154,12 +165,13 @@ func verified(ctx context.Context, path string, r ledger.VerifyRequest) (found l
 
 // Verify is [ledger.Ledger.Verify]. It fetches the whole ledger, and verifies that here: the server's word proves nothing.
 func (c *Client) Verify(ctx context.Context, r ledger.VerifyRequest) (found ledger.Verification, err error) {
+	const what = "the fetched ledger" // its file has a temporary name, and is gone when the error is read
 	dir, err := os.MkdirTemp("", "sluice-verify-")
 	if err != nil {
-		return found, err
+		return found, fmt.Errorf("verify: %w", atomicfile.Renamed(err, what+" in "+os.TempDir()))
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	at := filepath.Join(dir, "fetched.db")
+	defer func() { err = atomicfile.Renamed(errors.Join(err, os.RemoveAll(dir)), what, at, dir) }()
 	if err := c.fetch(ctx, at, nil); err != nil {
 		return found, err
 	}

@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,9 +13,11 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -105,13 +108,15 @@ func verify(c *call, in api.Verify) (api.Verified, error) {
 }
 
 // backup makes a copy beside, and sends it.
-func backup(c *call) (*copied, error) {
+func backup(c *call) (sent *copied, err error) {
+	what := "the copy to send, in " + cmp.Or(c.handler.options.Scratch, os.TempDir())
 	dir, err := os.MkdirTemp(c.handler.options.Scratch, "sluice-backup-")
 	if err != nil {
-		return nil, err
+		return nil, descriptor.Classify(atomicfile.Renamed(err, what))
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is open is sent all the same
 	at, write := filepath.Join(dir, "copy.db"), c.ledger().Backup
+	defer func() { err = descriptor.Classify(atomicfile.Renamed(err, what, at)) }()
 	if c.flag("compact") {
 		write = c.ledger().CompactTo
 	}

@@ -521,3 +521,12 @@ func TestACopyIsTakenInTime(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+func TestBackup_ScratchIsGone_TheErrorNamesIt(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "gone")
+	f := servingOf(t, marketLedger(t, true), Options{Scratch: dir})
+	status, _, body := f.ask(asked{method: http.MethodGet, target: "/v1/backup", role: "operator"})
+	if want := "the copy to send, in " + dir; status != http.StatusInternalServerError || !strings.Contains(body, want) || strings.Contains(body, "sluice-backup") {
+		t.Errorf("%d: %s; want %q", status, body, want)
+	}
+}

@@ -55,6 +55,8 @@ const (
 	Stopped     Kind = "stopped"
 	// Behind: a standby has not come as far yet, or the journal does not have what it lacks.
 	Behind Kind = "behind"
+	// TooManyFiles: a file could not be opened, for now.
+	TooManyFiles Kind = "too-many-files"
 )
 
 // The kinds of errors that only a ledger behind a handler has.
@@ -130,6 +132,7 @@ func classes() []class {
 		{ReadOnly, misuse, http.StatusConflict, "open for reading only", ledger.ErrReadOnly, ""},
 		{Closed, unexpected, http.StatusServiceUnavailable, "closed", ledger.ErrClosed, again},
 		{Stopped, unexpected, http.StatusServiceUnavailable, "stopped after a failed commit", ledger.ErrStopped, "the ledger must be opened again; then " + again},
+		{TooManyFiles, unexpected, http.StatusServiceUnavailable, "too many open files", vocabulary.ErrTooManyFiles, "close files, or raise the server's limit of open files; then " + again},
 		{TruthNeeded, misuse, http.StatusConflict, "true values are needed", vocabulary.ErrTruthLater, `repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
 		{TruthFailed, unexpected, http.StatusBadGateway, "the source of true values failed", vocabulary.ErrTruthFailed, again},
 		{SignerFailed, unexpected, http.StatusBadGateway, "the signer failed", ledger.ErrSigner, "nothing was signed or handed out; repeat the request when the signer works"},

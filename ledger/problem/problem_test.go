@@ -38,7 +38,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	for _, err := range []error{
 		context.Canceled, context.DeadlineExceeded, ledger.ErrJournal, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrReplaced, ledger.ErrCheckpoint, ledger.ErrInUse,
 		ledger.ErrNotReserved, ledger.ErrForgotten, ledger.ErrClock, ledger.ErrTruthKey, ledger.ErrNoiseKey, ledger.ErrNoSigner, ledger.ErrNoResponses, ledger.ErrUnknown,
-		ledger.ErrNoCap, ledger.ErrNotNew, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater, vocabulary.ErrTruthFailed, ledger.ErrSigner, journal.ErrHeld,
+		ledger.ErrNoCap, ledger.ErrNotNew, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater, vocabulary.ErrTruthFailed, vocabulary.ErrTooManyFiles, ledger.ErrSigner, journal.ErrHeld,
 		journal.ErrTrimmed,
 	} {
 		got := sent(t, fmt.Errorf("the request: %w", err))

@@ -163,3 +163,7 @@ func SumRefusals(refused []Refusal) []RefusalSum {
 // ledger.Options.TruthTimeout. Nothing was drawn that needed it. It never wraps an error of package context: only where the
 // context of the request itself has ended, the request fails with that.
 var ErrTruthFailed = errs.ErrTruthFailed
+
+// ErrTooManyFiles says that a file could not be opened because this process, or the system, has too many open. The error of the system
+// is wrapped. It is temporary: the ledger goes on, and the same call succeeds when files were closed, or the limit was raised.
+var ErrTooManyFiles = errs.ErrTooManyFiles

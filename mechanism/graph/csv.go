@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // CSVOptions says what the columns of the files are.
@@ -86,7 +87,7 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 	if id == "" {
 		id = "id"
 	}
-	f, err := openCSV(r, "nodes", id, options.ColorColumn)
+	f, err := openCSV(r, "nodes", nil, id, options.ColorColumn)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (p *palette) sort(colors []int) {
 }
 
 func (c *CSVGraph) readEdges(r io.Reader) error {
-	f, err := openCSV(r, "edges", "source", "target")
+	f, err := openCSV(r, "edges", c.vertex, "source", "target")
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,7 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
 	if len(c.Colors) != 2 {
 		return nil, invalid("a boundary of %d colours; 2 are possible", len(c.Colors))
 	}
-	f, err := openCSV(boundary, "boundary", "id", "color", "probability")
+	f, err := openCSV(boundary, "boundary", c.vertex, "id", "color", "probability")
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +287,9 @@ type csvFile struct {
 }
 
 // openCSV reads the header.
-func openCSV(r io.Reader, name string, columns ...string) (*csvFile, error) {
+//
+// known are ids of vertices: a first row with one of them is no header.
+func openCSV(r io.Reader, name string, known map[string]int, columns ...string) (*csvFile, error) {
 	buffered := bufio.NewReader(r)
 	if mark, _ := buffered.Peek(3); string(mark) == "\uFEFF" {
 		buffered.Discard(3)
@@ -302,7 +305,7 @@ func openCSV(r io.Reader, name string, columns ...string) (*csvFile, error) {
 	for _, column := range columns {
 		place := slices.Index(f.row, column)
 		if place < 0 {
-			return nil, f.fault("", "no column %q; the header has %s", column, f.titles())
+			return nil, f.fault("", "no column %q%s", column, f.titles(known))
 		}
 		if slices.Contains(f.row[place+1:], column) {
 			return nil, f.fault("", "two columns %q", column)
@@ -312,17 +315,45 @@ func openCSV(r io.Reader, name string, columns ...string) (*csvFile, error) {
 	return f, nil
 }
 
-// titles returns the columns of the header, which has been read, for an error: the first 20, and 40 bytes of each.
-func (f *csvFile) titles() string {
+// titles returns the columns of the header, which has been read, for an error: the first 20, and 40 bytes of each. It returns "" if
+// the row may be data, of a file without a header: an error has no cell of a file. The file is not used after that.
+func (f *csvFile) titles(known map[string]int) string {
 	const most, longest = 20, 40
+	header, line := slices.Clone(f.row), f.line // the memory of the row is reused
+	mayBeData := f.mayBeData(header, known)
+	f.line = line
+	if mayBeData {
+		return ""
+	}
 	var titles []string
-	for _, title := range f.row[:min(len(f.row), most)] {
+	for _, title := range header[:min(len(header), most)] {
 		titles = append(titles, fmt.Sprintf("%.*q", longest, title))
 	}
-	if more := len(f.row) - most; more > 0 {
+	if more := len(header) - most; more > 0 {
 		titles = append(titles, fmt.Sprintf("%d more", more))
 	}
-	return strings.Join(titles, ", ")
+	return "; the header has " + strings.Join(titles, ", ")
+}
+
+// mayBeData reports whether the first row may be one of data: it has a number or something that is no title, the id of a vertex, or
+// a cell that one of the next rows has, too, in any column.
+func (f *csvFile) mayBeData(header []string, known map[string]int) bool {
+	for _, title := range header {
+		_, err := strconv.ParseFloat(title, 64)
+		_, isVertex := known[title]
+		if err == nil || isVertex || title == "" || title != strings.TrimSpace(title) || strings.ContainsFunc(title, unicode.IsControl) {
+			return true
+		}
+	}
+	const rows = 1000
+	for n := 0; n < rows && f.next(); n++ {
+		for _, cell := range f.row {
+			if slices.Contains(header, cell) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // next reads a row. It returns false at the end of the file and after an error.

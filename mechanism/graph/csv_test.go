@@ -78,6 +78,13 @@ func TestReadCSVRefuses(t *testing.T) {
 		{nodes, "", InputError{File: "edges", Line: 1, Reason: "no header row"}},
 		{"ID,color\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"; the header has "ID", "color"`}},
 		{"id,colour\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "color"; the header has "id", "colour"`}},
+		// A file without a header: no cell of it is shown.
+		{"ann,blue\nbob,blue\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"`}},
+		{"7,blue\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"`}},
+		{"ann,\n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"`}},
+		{"ann,blue \n", edges, InputError{File: "nodes", Line: 1, Reason: `no column "id"`}},
+		{nodes, "a,b\n", InputError{File: "edges", Line: 1, Reason: `no column "source"`}},
+		{nodes, "x,y\ny,z\n", InputError{File: "edges", Line: 1, Reason: `no column "source"`}},
 		{"id,color,id\n", edges, InputError{File: "nodes", Line: 1, Reason: `two columns "id"`}},
 		{nodes, "source,to\n", InputError{File: "edges", Line: 1, Reason: `no column "target"; the header has "source", "to"`}},
 		{nodes, "target,source,target\n", InputError{File: "edges", Line: 1, Reason: `two columns "target"`}},
@@ -150,6 +157,7 @@ func TestReadGiven(t *testing.T) {
 	for text, want := range map[string]InputError{
 		"":                                {File: "boundary", Line: 1, Reason: "no header row"},
 		"id,color\n":                      {File: "boundary", Line: 1, Reason: `no column "probability"; the header has "id", "color"`},
+		"a,red,0.5\n":                     {File: "boundary", Line: 1, Reason: `no column "id"`},
 		"id,color,probability\nd,red,1\n": {File: "boundary", Line: 2, Vertex: "d", Reason: "the id is not among the nodes"},
 		"id,color,probability\na,red,1\na,red,1\n":    {File: "boundary", Line: 3, Vertex: "a", Reason: "the id is given twice"},
 		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the colour is none of the nodes"},

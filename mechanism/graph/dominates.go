@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"context"
 	"math/big"
 
 	"github.com/sluicedp/sluice/internal/lp"
@@ -27,13 +28,13 @@ const negligible = 1e-9
 //
 // Where a probability reaches what the law at a given vertex allows at its distance (torkamani2023 Theorem
 // 1, for the two answers "among the first j" and "not"), this is the proof that none is larger; where not, a
-// linear program is solved. Dominates returns [ErrNoCertificate] if that is given up.
-func (s *Solution) Dominates() (bool, *Shortfall, error) {
+// linear program is solved. Dominates returns [ErrNoCertificate] if that is given up, and the error of ctx soon after it has ended.
+func (s *Solution) Dominates(ctx context.Context) (bool, *Shortfall, error) {
 	for v, law := range s.program.laws {
 		if law != nil {
 			continue
 		}
-		if shortfall, err := s.shortfall(v); shortfall != nil || err != nil {
+		if shortfall, err := s.shortfall(ctx, v); shortfall != nil || err != nil {
 			return false, shortfall, err
 		}
 	}
@@ -41,7 +42,10 @@ func (s *Solution) Dominates() (bool, *Shortfall, error) {
 }
 
 // shortfall returns the first of a vertex, or nil.
-func (s *Solution) shortfall(v int) (*Shortfall, error) {
+func (s *Solution) shortfall(ctx context.Context, v int) (*Shortfall, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	m := s.program
 	distances := m.distancesFrom(v)
 	for ranks := 1; ranks < m.p.Outputs(); ranks++ {
@@ -49,7 +53,7 @@ func (s *Solution) shortfall(v int) (*Shortfall, error) {
 		if has >= m.bound(distances, v, ranks)-negligible {
 			continue
 		}
-		best, err := m.maximize(m.outside(v, ranks))
+		best, err := m.maximize(ctx, m.outside(v, ranks))
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/big"
@@ -58,11 +59,13 @@ func (e *NotGradualError) Unwrap() error { return ErrInvalid }
 // Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was not enough
 // to know. It returns [ErrInvalid] unless growth is at least 1, low and high have a law for each vertex that
 // adds up to exactly 1, and the vertices times the pairs of outputs are at most 4,000.
-func Gradual(g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {
+//
+// When ctx ends, so does Gradual, with its error, as [SolveLP] does.
+func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) < 0 {
 		return nil, invalid("e^ε is missing or below 1")
 	}
-	p, err := newPairs(g, low, high, growth)
+	p, err := newPairs(ctx, g, low, high, growth)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +75,7 @@ func Gradual(g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat,
 			same = append(same, lp.Term{Var: p.at(v, i, i), Coef: big.NewRat(1, 1)})
 		}
 	}
-	optimum, err := p.program.Maximize(same)
+	optimum, err := p.program.Maximize(ctx, same)
 	var infeasible *lp.InfeasibleError
 	if errors.As(err, &infeasible) {
 		return nil, p.game(infeasible.Multipliers)
@@ -92,7 +95,7 @@ type pairs struct {
 	program                 *lp.Program
 }
 
-func newPairs(g *Graph, low, high [][]*big.Rat, growth *big.Rat) (*pairs, error) {
+func newPairs(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) (*pairs, error) {
 	p := &pairs{vertices: g.Vertices(), low: low, high: high}
 	var err error
 	if p.first, err = checkRational(p.vertices, low); err != nil {
@@ -107,7 +110,7 @@ func newPairs(g *Graph, low, high [][]*big.Rat, growth *big.Rat) (*pairs, error)
 	if p.program, err = lp.New(p.vertices * p.first * p.second); err != nil {
 		return nil, err
 	}
-	return p, errors.Join(p.addLaws(), p.addMoves(g, growth))
+	return p, errors.Join(p.addLaws(), p.addMoves(ctx, g, growth))
 }
 
 // checkRational returns the number of outputs of some laws, one for each vertex.
@@ -161,9 +164,12 @@ func (p *pairs) addLaws() (err error) {
 }
 
 // addMoves adds the inequalities of privacy. As δ is 0, those of single pairs imply those of sets.
-func (p *pairs) addMoves(g *Graph, growth *big.Rat) (err error) {
+func (p *pairs) addMoves(ctx context.Context, g *Graph, growth *big.Rat) (err error) {
 	one, minus := big.NewRat(1, 1), new(big.Rat).Neg(growth)
 	for v := range p.vertices {
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
 		for _, w := range g.Neighbors(v) {
 			for pair := range p.first * p.second {
 				m := GradualMove{Vertex: v, Neighbor: int(w), First: pair / p.second, Second: pair % p.second}
@@ -221,7 +227,8 @@ func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 // output, in rational numbers with e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer
 // with probability 1. It returns [ErrInvalid] for growth of at most 1 or preferences of another number of vertices.
 //
-// Numbers grow with the distance from the boundary; this is for small graphs.
+// It also returns ErrInvalid where the vertices times the outputs are more than 4,000, as [Gradual] takes no more, and where the bits of
+// growth, numerator and denominator, times the largest distance from the boundary are more than 65,536: numbers grow with both.
 func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) <= 0 {
 		return nil, invalid("e^ε is missing or not above 1")
@@ -229,6 +236,18 @@ func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, erro
 	distances, err := Distances(g, p)
 	if err != nil {
 		return nil, err
+	}
+	if g.Vertices() > lp.MaxVars/p.Outputs() {
+		return nil, invalid("%d vertices with %d outputs are too many", g.Vertices(), p.Outputs())
+	}
+	farthest := int32(0)
+	for _, distance := range distances {
+		if distance != Unreachable {
+			farthest = max(farthest, distance)
+		}
+	}
+	if bits := growth.Num().BitLen() + growth.Denom().BitLen(); farthest > 0 && bits > maxRationalBits/int(farthest) {
+		return nil, invalid("e^ε of %d bits is too long for vertices at distance %d from the boundary", bits, farthest)
 	}
 	laws := make([][]*big.Rat, g.Vertices())
 	for v, distance := range distances {
@@ -242,6 +261,9 @@ func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, erro
 	}
 	return laws, nil
 }
+
+// maxRationalBits bounds the size of the numbers in [RationalLaws].
+const maxRationalBits = 1 << 16
 
 // rationalSum returns U^distance((e^ε+n−1)/(e^ε+k−1)), the probability of the first n of k outputs.
 func rationalSum(growth *big.Rat, n, k int, distance int32) *big.Rat {

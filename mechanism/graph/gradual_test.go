@@ -96,7 +96,7 @@ func neighbours(g *Graph, v, w int) bool {
 // gradual tells whether there is a gradual release, and checks the proof of either answer.
 func gradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat) bool {
 	t.Helper()
-	joint, err := Gradual(g, low, high, growth)
+	joint, err := Gradual(t.Context(), g, low, high, growth)
 	var not *NotGradualError
 	switch {
 	case err == nil:
@@ -533,11 +533,11 @@ func TestGradualRefuses(t *testing.T) {
 		"no law":          {g, two, [][]*big.Rat{half, rats(t, "1/3", "1/3")}, e, "vertex 1"},
 		"too large":       {many, laws, laws, e, "too many"},
 	} {
-		if _, err := Gradual(c.g, c.low, c.high, c.growth); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if _, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := Gradual(g, [][]*big.Rat{half, half}, [][]*big.Rat{rats(t, "9/10", "1/10"), rats(t, "1/10", "9/10")}, e)
+	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{rats(t, "9/10", "1/10"), rats(t, "1/10", "9/10")}, e)
 	var not *NotGradualError
 	if !errors.As(err, &not) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no gradual release") {
 		t.Errorf("a second law that is not private itself: %v", err)
@@ -549,6 +549,29 @@ func TestGradualRefuses(t *testing.T) {
 	for name, growth := range map[string]*big.Rat{"nil": nil, "1": big.NewRat(1, 1), "vertices": e} {
 		if _, err := RationalLaws(g, p, growth); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRationalLaws_TooLarge_AreRefused(t *testing.T) {
+	for _, c := range []struct {
+		vertices, outputs int
+		growth            *big.Rat
+		ok                bool
+	}{
+		{1333, 3, big.NewRat(2, 1), true},
+		{1334, 3, big.NewRat(2, 1), false},
+		{20, 2, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 3000)), true},
+		{20, 2, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 4000)), false},
+	} {
+		colors := make([]int, c.vertices)
+		colors[c.vertices-1] = 1
+		p, err := ColorsOf(c.outputs, colors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if laws, err := RationalLaws(pathOf(t, c.vertices), p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, ErrInvalid)) {
+			t.Errorf("%d vertices, %d outputs, %d bits: %v", c.vertices, c.outputs, c.growth.Num().BitLen(), err)
 		}
 	}
 }

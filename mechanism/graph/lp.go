@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,21 +64,26 @@ const maxLPEpsilon = 700
 // Weights that fall strictly from rank to rank at every vertex make the solution dominate all
 // others if any mechanism does ([Solution.Dominates]).
 //
+// When ctx ends, so does SolveLP, with its error, within the time of one step of the simplex method: less than a second for any
+// program.
+//
 // It returns an [*EdgeError] if given laws of neighbours are not private, an [*InfeasibleError] if those of
 // other vertices rule out any mechanism, [ErrNoCertificate] if the effort was not enough, and [ErrInvalid]
 // for arguments out of range: ε is at most 700, weights are at most 1e100 in size, and the vertices without a
 // given law, times the number of outputs, are at most 4,000. 500 of these variables take less than a
 // second; where ε times distances is large, so that probabilities are very small, it takes longer.
-func SolveLP(g *Graph, p *Preferences, dp Privacy, given map[int][]float64, weights [][]float64) (*Solution, error) {
+func SolveLP(
+	ctx context.Context, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, weights [][]float64,
+) (*Solution, error) {
 	if err := checkLP(g, p, dp, given, weights); err != nil {
 		return nil, err
 	}
-	program, err := newProgram(g, p, dp, given)
+	program, err := newProgram(ctx, g, p, dp, given)
 	if err != nil {
 		return nil, err
 	}
 	objective, constant := program.objective(weights)
-	optimum, err := program.maximize(objective)
+	optimum, err := program.maximize(ctx, objective)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +164,7 @@ type program struct {
 	err     error // of adding rows
 }
 
-func newProgram(g *Graph, p *Preferences, dp Privacy, given map[int][]float64) (*program, error) {
+func newProgram(ctx context.Context, g *Graph, p *Preferences, dp Privacy, given map[int][]float64) (*program, error) {
 	m := &program{g: g, p: p, dp: dp, laws: make([][]*big.Rat, g.Vertices()), first: make([]int, g.Vertices())}
 	m.growth = new(big.Rat).SetFloat64(max(1, math.Exp(dp.Epsilon)*(1-safety)))
 	m.slack = new(big.Rat).SetFloat64(dp.Delta * (1 - safety))
@@ -176,7 +183,7 @@ func newProgram(g *Graph, p *Preferences, dp Privacy, given map[int][]float64) (
 		return nil, err
 	}
 	m.program = program
-	m.addRows()
+	m.addRows(ctx)
 	return m, m.err
 }
 
@@ -196,8 +203,11 @@ func normalized(law []float64) []*big.Rat {
 
 // addRows adds what is needed for δ = 0, and for two outputs: that the probabilities of a vertex sum to
 // 1, and each edge's condition for the sets of one output.
-func (m *program) addRows() {
+func (m *program) addRows(ctx context.Context) {
 	for v := range m.g.Vertices() {
+		if m.err = cmp.Or(m.err, ctx.Err()); m.err != nil {
+			return
+		}
 		if m.laws[v] == nil {
 			row := lp.Row{Equal: true, Bound: big.NewRat(1, 1)}
 			for j := range m.p.Outputs() {
@@ -274,9 +284,9 @@ func exactWeights(weights [][]float64, v, outputs int) []*big.Rat {
 
 // maximize solves the program. Sets of several outputs, of which there are too many, are added where they
 // are violated, until none is.
-func (m *program) maximize(objective []lp.Term) (*lp.Optimum, error) {
+func (m *program) maximize(ctx context.Context, objective []lp.Term) (*lp.Optimum, error) {
 	for {
-		optimum, err := m.program.Maximize(objective)
+		optimum, err := m.program.Maximize(ctx, objective)
 		var infeasible *lp.InfeasibleError
 		if errors.As(err, &infeasible) {
 			return nil, m.conflict(infeasible)
@@ -284,7 +294,7 @@ func (m *program) maximize(objective []lp.Term) (*lp.Optimum, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !m.addViolated(optimum.X) {
+		if !m.addViolated(ctx, optimum.X) {
 			return optimum, m.err
 		}
 	}
@@ -305,12 +315,15 @@ func (m *program) conflict(proof *lp.InfeasibleError) error {
 
 // addViolated adds the worst set of each edge and direction where x is not private. It reports whether there
 // are any.
-func (m *program) addViolated(x []*big.Rat) bool {
+func (m *program) addViolated(ctx context.Context, x []*big.Rat) bool {
 	if m.slack.Sign() == 0 || m.p.Outputs() == 2 {
 		return false
 	}
 	before := m.program.Rows()
 	for v := range m.g.Vertices() {
+		if m.err = cmp.Or(m.err, ctx.Err()); m.err != nil {
+			return false
+		}
 		for _, w := range m.g.Neighbors(v) {
 			if set := m.violated(x, v, int(w)); set != nil {
 				m.addSet(v, int(w), set)

@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -57,14 +58,14 @@ func ExampleSolution_Dominates() {
 		panic(err)
 	}
 	given := map[int][]float64{0: {0.1, 0.6, 0.3}, 3: {0.2, 0.2, 0.6}}
-	s, err := graph.SolveLP(path(4), p, graph.Privacy{Epsilon: math.Ln2}, given, nil)
+	s, err := graph.SolveLP(context.Background(), path(4), p, graph.Privacy{Epsilon: math.Ln2}, given, nil)
 	if err != nil {
 		panic(err)
 	}
 	for v := range s.Table.Vertices() {
 		fmt.Printf("%d: %.3f\n", v, s.Table.At(v))
 	}
-	dominates, shortfall, err := s.Dominates()
+	dominates, shortfall, err := s.Dominates(context.Background())
 	if err != nil {
 		panic(err)
 	}

@@ -1,9 +1,11 @@
 package graph
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -140,7 +142,7 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 			want.At(v)[color], want.At(v)[1-color] = truth, 1-truth
 		}
 		weights := fallingWeights(rng, n, 2)
-		s, err := SolveLP(g, p, dp, given, weights)
+		s, err := SolveLP(t.Context(), g, p, dp, given, weights)
 		if conflict {
 			infeasible++
 			if !errors.As(err, new(*InfeasibleError)) && !errors.As(err, new(*EdgeError)) {
@@ -158,7 +160,7 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 		if u := utility(p, s.Table, weights); math.Abs(u-s.Utility) > 1e-12*float64(n) {
 			t.Fatalf("utility %v, want %v", s.Utility, u)
 		}
-		if ok, shortfall, err := s.Dominates(); !ok || shortfall != nil || err != nil {
+		if ok, shortfall, err := s.Dominates(t.Context()); !ok || shortfall != nil || err != nil {
 			t.Fatalf("does not dominate: %+v, %v", shortfall, err)
 		}
 	}
@@ -221,7 +223,7 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 		}
 		want, err := Homogeneous(g, p, dp, laws)
 		weights := fallingWeights(rng, n, outputs)
-		s, err2 := SolveLP(g, p, dp, given, weights)
+		s, err2 := SolveLP(t.Context(), g, p, dp, given, weights)
 		if !possible {
 			infeasible++
 			if !errors.As(err, new(*EdgeError)) || !errors.As(err2, new(*EdgeError)) {
@@ -238,7 +240,7 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 		}
 		mustBeClose(t, "homogeneous", s.Table, want, 1e-10)
 		mustBePrivate(t, g, s.Table, given, dp, nano)
-		if ok, shortfall, err := s.Dominates(); !ok || err != nil {
+		if ok, shortfall, err := s.Dominates(t.Context()); !ok || err != nil {
 			t.Fatalf("does not dominate: %+v, %v", shortfall, err)
 		}
 	}
@@ -270,7 +272,7 @@ func TestLPWithAnyLaws(t *testing.T) {
 				given[v] = law
 			}
 		}
-		s, err := SolveLP(g, p, dp, given, nil)
+		s, err := SolveLP(t.Context(), g, p, dp, given, nil)
 		possible := setsFit(allDistancesOf(g), given, dp)
 		counts[fmt.Sprintf("fit %v, solved %v", possible, err == nil)]++
 		if err == nil {
@@ -313,7 +315,7 @@ func setsFit(distances [][]int, given map[int][]float64, dp Privacy) bool {
 // prefix sums of both.
 func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, s *Solution) {
 	t.Helper()
-	dominates, shortfall, err := s.Dominates()
+	dominates, shortfall, err := s.Dominates(t.Context())
 	if err != nil || dominates != (shortfall == nil) {
 		t.Fatalf("%v, %v, %v", dominates, shortfall, err)
 	}
@@ -329,7 +331,7 @@ func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given m
 			for r := range ranks {
 				weights[vertex][r] = 1
 			}
-			best, err := SolveLP(g, p, dp, given, weights)
+			best, err := SolveLP(t.Context(), g, p, dp, given, weights)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -363,13 +365,13 @@ func TestNoMechanismDominates(t *testing.T) {
 	left, right := []float64{0.1, 0.6, 0.3}, []float64{0.2, 0.2, 0.6}
 	given := map[int][]float64{0: left, 1: left, 4: right, 5: right}
 	dp := Privacy{Epsilon: math.Ln2}
-	s, err := SolveLP(g, p, dp, given, nil)
+	s, err := SolveLP(t.Context(), g, p, dp, given, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustBeClose(t, "even weights", s.Table,
 		tableOf(left, left, []float64{0.2, 0.65, 0.15}, []float64{0.375, 0.325, 0.3}, right, right), 1e-11)
-	ok, shortfall, err := s.Dominates()
+	ok, shortfall, err := s.Dominates(t.Context())
 	if err != nil || ok || shortfall.Vertex != 3 || shortfall.Ranks != 1 ||
 		math.Abs(shortfall.Has-0.375) > 1e-11 || math.Abs(shortfall.Possible-0.4) > 1e-11 {
 		t.Errorf("%v, %+v, %v", ok, shortfall, err)
@@ -381,10 +383,10 @@ func TestNoMechanismDominates(t *testing.T) {
 		t.Fatal(err)
 	}
 	given[6] = []float64{0, 0, 1}
-	if s, err = SolveLP(apart, q, dp, given, nil); err != nil {
+	if s, err = SolveLP(t.Context(), apart, q, dp, given, nil); err != nil {
 		t.Fatal(err)
 	}
-	if ok, other, err := s.Dominates(); ok || err != nil || *other != *shortfall {
+	if ok, other, err := s.Dominates(t.Context()); ok || err != nil || *other != *shortfall {
 		t.Errorf("%v, %+v, %v", ok, other, err)
 	}
 	delete(given, 6)
@@ -392,13 +394,13 @@ func TestNoMechanismDominates(t *testing.T) {
 	weights := slices.Repeat([][]float64{{1, 0, 0}}, 6)
 	weights[3] = []float64{10, 0, 0}
 	weights[2] = []float64{1, 0.9, 0}
-	if s, err = SolveLP(g, p, dp, given, weights); err != nil {
+	if s, err = SolveLP(t.Context(), g, p, dp, given, weights); err != nil {
 		t.Fatal(err)
 	}
 	if at := s.Table.At(3)[0]; math.Abs(at-0.4) > 1e-11 {
 		t.Errorf("vertex 3 has %v, want 0.4", at)
 	}
-	ok, shortfall, err = s.Dominates()
+	ok, shortfall, err = s.Dominates(t.Context())
 	if err != nil || ok || shortfall.Vertex != 2 || shortfall.Ranks != 2 || math.Abs(shortfall.Possible-0.85) > 1e-11 {
 		t.Errorf("%v, %+v, %v", ok, shortfall, err)
 	}
@@ -412,13 +414,13 @@ func TestLPWithoutGivenLaws(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := SolveLP(g, p, dp, nil, nil)
+	s, err := SolveLP(t.Context(), g, p, dp, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	truth := (math.E + dp.Delta) / (1 + math.E) // doliveira2021 Corollary 2 at distance 0
 	mustBeClose(t, "balanced", s.Table, tableOf([]float64{truth, 1 - truth}, []float64{1 - truth, truth}), 1e-11)
-	ok, shortfall, err := s.Dominates()
+	ok, shortfall, err := s.Dominates(t.Context())
 	if err != nil || ok || shortfall.Vertex != 0 || shortfall.Possible != 1 {
 		t.Errorf("%v, %+v, %v", ok, shortfall, err)
 	}
@@ -426,18 +428,18 @@ func TestLPWithoutGivenLaws(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = SolveLP(g, same, dp, nil, nil); err != nil || s.Utility != 2 {
+	if s, err = SolveLP(t.Context(), g, same, dp, nil, nil); err != nil || s.Utility != 2 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if ok, shortfall, err := s.Dominates(); !ok || err != nil {
+	if ok, shortfall, err := s.Dominates(t.Context()); !ok || err != nil {
 		t.Errorf("%+v, %v", shortfall, err)
 	}
 	given := map[int][]float64{0: {0.5, 0.5}, 1: {0.4, 0.6}}
-	if s, err = SolveLP(g, p, dp, given, nil); err != nil || math.Abs(s.Utility-1.1) > 1e-15 {
+	if s, err = SolveLP(t.Context(), g, p, dp, given, nil); err != nil || math.Abs(s.Utility-1.1) > 1e-15 {
 		t.Fatalf("all given: %+v, %v", s, err)
 	}
 	mustBeClose(t, "all given", s.Table, tableOf(given[0], given[1]), 0)
-	if ok, _, err := s.Dominates(); !ok || err != nil {
+	if ok, _, err := s.Dominates(t.Context()); !ok || err != nil {
 		t.Errorf("all given: %v, %v", ok, err)
 	}
 }
@@ -450,7 +452,7 @@ func TestLPWithTinyEpsilon(t *testing.T) {
 		t.Fatal(err)
 	}
 	law := []float64{0.3, 0.3, 0.4 - 9e-13}
-	s, err := SolveLP(pathOf(t, 3), p, Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
+	s, err := SolveLP(t.Context(), pathOf(t, 3), p, Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +470,7 @@ func TestLPRoundsNothingTo0(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := SolveLP(pathOf(t, 5), p, Privacy{Epsilon: epsilon}, map[int][]float64{1: {law[1], law[0]}}, nil)
+		s, err := SolveLP(t.Context(), pathOf(t, 5), p, Privacy{Epsilon: epsilon}, map[int][]float64{1: {law[1], law[0]}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +489,7 @@ func TestLPNamesTheConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	given := map[int][]float64{0: {0.3, 0.3, 0.4}, 2: {0.8, 0.1, 0.1}, 5: {0.05, 0.05, 0.9}}
-	s, err := SolveLP(pathOf(t, 6), p, Privacy{Epsilon: math.Ln2}, given, nil)
+	s, err := SolveLP(t.Context(), pathOf(t, 6), p, Privacy{Epsilon: math.Ln2}, given, nil)
 	var conflict *InfeasibleError
 	if !errors.As(err, &conflict) || !errors.Is(err, ErrInvalid) || s != nil {
 		t.Fatalf("%+v, %v", s, err)
@@ -497,7 +499,7 @@ func TestLPNamesTheConflict(t *testing.T) {
 	}
 	given[2] = []float64{0.1, 0.1, 0.8}
 	given[1] = []float64{0.6, 0.2, 0.2}
-	_, err = SolveLP(pathOf(t, 6), p, Privacy{Epsilon: math.Ln2}, given, nil)
+	_, err = SolveLP(t.Context(), pathOf(t, 6), p, Privacy{Epsilon: math.Ln2}, given, nil)
 	var edge *EdgeError
 	if !errors.As(err, &edge) || edge.From != 1 || edge.To != 2 {
 		t.Errorf("%v", err)
@@ -519,11 +521,11 @@ func TestThreeLawsExcludeOneAnother(t *testing.T) {
 		t.Error("two of the laws do not fit")
 	}
 	var conflict *InfeasibleError
-	if _, err := SolveLP(g, p, dp, given, nil); !errors.As(err, &conflict) || !slices.Equal(conflict.Given, []int{1, 2, 3}) {
+	if _, err := SolveLP(t.Context(), g, p, dp, given, nil); !errors.As(err, &conflict) || !slices.Equal(conflict.Given, []int{1, 2, 3}) {
 		t.Errorf("%v", err)
 	}
 	delete(given, 2)
-	if _, err := SolveLP(g, p, dp, given, nil); err != nil {
+	if _, err := SolveLP(t.Context(), g, p, dp, given, nil); err != nil {
 		t.Errorf("two laws: %v", err)
 	}
 }
@@ -536,7 +538,7 @@ func TestLPAddsSets(t *testing.T) {
 	}
 	given := map[int][]float64{0: {0.25, 0.25, 0.25, 0.25}}
 	dp := Privacy{0.2, 0.05}
-	s, err := SolveLP(pathOf(t, 4), p, dp, given, nil)
+	s, err := SolveLP(t.Context(), pathOf(t, 4), p, dp, given, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -573,7 +575,7 @@ func TestLPOnAGrid(t *testing.T) {
 	}
 	for _, dp := range []Privacy{{0.5, 0}, {0.5, 0.01}} {
 		start := time.Now()
-		s, err := SolveLP(g, p, dp, nil, nil)
+		s, err := SolveLP(t.Context(), g, p, dp, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -608,7 +610,7 @@ func TestLPOfSmallProbabilities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := SolveLP(g, p, dp, map[int][]float64{last - 1: want.At(last - 1), last: want.At(last)}, nil)
+		s, err := SolveLP(t.Context(), g, p, dp, map[int][]float64{last - 1: want.At(last - 1), last: want.At(last)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -622,6 +624,62 @@ func TestLPOfSmallProbabilities(t *testing.T) {
 	}
 }
 
+// countdown is a context that ends when it has been asked so many times whether it has.
+type countdown struct {
+	context.Context
+	left, asked int
+}
+
+func (c *countdown) Err() error {
+	if c.asked++; c.left == 0 {
+		return context.Canceled
+	}
+	c.left--
+	return nil
+}
+
+func TestSolvers_ContextEnds_End(t *testing.T) {
+	g := pathOf(t, 6)
+	p, err := ColorsOf(3, []int{0, 0, 0, 1, 2, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dp := Privacy{Epsilon: 0.5, Delta: 0.01}
+	growth := big.NewRat(2, 1)
+	low, high := optimal(t, g, p, big.NewRat(3, 2)), optimal(t, g, p, growth)
+	solved, err := SolveLP(t.Context(), g, p, dp, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, solve := range map[string]func(context.Context) error{
+		"SolveLP": func(ctx context.Context) error {
+			_, err := SolveLP(ctx, g, p, dp, nil, nil)
+			return err
+		},
+		"Dominates": func(ctx context.Context) error {
+			_, _, err := solved.Dominates(ctx)
+			return err
+		},
+		"Gradual": func(ctx context.Context) error {
+			_, err := Gradual(ctx, g, low, high, growth)
+			return err
+		},
+	} {
+		never := &countdown{Context: t.Context(), left: -1}
+		_ = solve(never)
+		if never.asked < g.Vertices() {
+			t.Errorf("%s asks %d times whether the context has ended", name, never.asked)
+		}
+		for k := 0; k < never.asked; k += 1 + never.asked/40 {
+			ctx := &countdown{Context: t.Context(), left: k}
+			err := solve(ctx)
+			if late := ctx.asked - k; late > 0 && !errors.Is(err, context.Canceled) || late > 12 {
+				t.Errorf("%s, ended after %d steps: %v, %d steps later", name, k, err, late)
+			}
+		}
+	}
+}
+
 func TestLPRefuses(t *testing.T) {
 	g, dp := pathOf(t, 3), Privacy{Epsilon: 1}
 	p, err := ColorsOf(2, []int{0, 0, 1})
@@ -630,7 +688,7 @@ func TestLPRefuses(t *testing.T) {
 	}
 	check := func(what string, g *Graph, dp Privacy, given map[int][]float64, weights [][]float64) {
 		t.Helper()
-		if s, err := SolveLP(g, p, dp, given, weights); !errors.Is(err, ErrInvalid) || s != nil {
+		if s, err := SolveLP(t.Context(), g, p, dp, given, weights); !errors.Is(err, ErrInvalid) || s != nil {
 			t.Errorf("%s: %+v, %v", what, s, err)
 		}
 	}

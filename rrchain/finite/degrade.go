@@ -1,6 +1,7 @@
 package finite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/big"
@@ -47,7 +48,9 @@ func (e *NotDegradationError) Unwrap() error { return ErrInvalid }
 // It returns a [*NotDegradationError] if there is no channel, [ErrInvalid] for different numbers of inputs,
 // more than [MaxCells] probabilities in the channel (4,000 where it takes a linear program), or a channel found whose
 // common denominator has more than [MaxBits] bits, and [ErrNoCertificate] if no proof was found with a bounded effort.
-func Degradation(higher, lower *Matrix) (*Matrix, error) {
+//
+// When ctx ends, so does Degradation, with its error, within the time of one step of the linear program: less than a second.
+func Degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	for _, m := range []*Matrix{higher, lower} {
 		if err := m.usable(); err != nil {
 			return nil, err
@@ -74,7 +77,7 @@ func Degradation(higher, lower *Matrix) (*Matrix, error) {
 	for o := range min(higher.outputs, lower.outputs) {
 		stay = append(stay, lp.Term{Var: o*lower.outputs + o, Coef: big.NewRat(1, 1)})
 	}
-	optimum, err := program.Maximize(stay)
+	optimum, err := program.Maximize(ctx, stay)
 	return settle(higher, lower, optimum, err)
 }
 

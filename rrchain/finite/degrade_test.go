@@ -1,6 +1,7 @@
 package finite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -17,7 +18,7 @@ import (
 // byProgram is [Degradation] without its short cut.
 func byProgram(t testing.TB, higher, lower *Matrix) (*Matrix, error) {
 	t.Helper()
-	optimum, err := must[*lp.Program](t)(channelProgram(higher, lower)).Maximize(nil)
+	optimum, err := must[*lp.Program](t)(channelProgram(higher, lower)).Maximize(t.Context(), nil)
 	return settle(higher, lower, optimum, err)
 }
 
@@ -253,7 +254,7 @@ func TestNotDegradations(t *testing.T) {
 		{"a retention below 1, with a rest below 0",
 			written(t, "3/5 2/5", "2/5 3/5"), written(t, "1/4 3/4", "3/20 17/20")},
 	} {
-		channel, err := Degradation(c.higher, c.lower)
+		channel, err := Degradation(t.Context(), c.higher, c.lower)
 		if channel != nil {
 			t.Errorf("%s: a channel", c.name)
 		}
@@ -278,7 +279,7 @@ func TestDegradations(t *testing.T) {
 		{"an output in two parts", randomized(t, 2, rat("3")), written(t, "3/8 3/8 1/4", "1/8 1/8 3/4")},
 		{"the truth", written(t, "1 0", "0 1"), randomized(t, 2, rat("7"))},
 	} {
-		channel, err := Degradation(c.higher, c.lower)
+		channel, err := Degradation(t.Context(), c.higher, c.lower)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -320,17 +321,17 @@ func TestRandomPairs(t *testing.T) {
 		higher := haphazard(t, random, inputs, outputs)
 		lower := higher.then(haphazard(t, random, outputs, fewer))
 		name := fmt.Sprintf("pair %d", i)
-		channel, err := Degradation(higher, lower)
+		channel, err := Degradation(t.Context(), higher, lower)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		wantChannel(t, name, channel, higher, lower)
 
-		_, err = Degradation(lower, higher)
+		_, err = Degradation(t.Context(), lower, higher)
 		wantGame(t, name+", back", lower, higher, err)
 
 		spoilt := lower.then(matrix(t, spoil(random, fewer)...))
-		if channel, err = Degradation(higher, spoilt); err == nil {
+		if channel, err = Degradation(t.Context(), higher, spoilt); err == nil {
 			still++
 			wantChannel(t, name+", mixed", channel, higher, spoilt)
 		}
@@ -339,7 +340,7 @@ func TestRandomPairs(t *testing.T) {
 		lower.p[x*fewer].Sub(lower.p[x*fewer], bit)
 		lower.p[x*fewer+1].Add(lower.p[x*fewer+1], bit)
 		lower = newMatrix(inputs, fewer, lower.p)
-		if channel, err = Degradation(higher, lower); err == nil {
+		if channel, err = Degradation(t.Context(), higher, lower); err == nil {
 			wantChannel(t, name+", spoilt", channel, higher, lower)
 		} else {
 			gone++
@@ -388,7 +389,7 @@ func TestDegradationRefuses(t *testing.T) {
 		{"a channel of 65 by 65", matrix(t, wide, wide), matrix(t, wide, wide)},
 		{"a linear program of 64 by 64", haphazard(t, random, 2, 64), haphazard(t, random, 2, 64)},
 	} {
-		channel, err := Degradation(c.higher, c.lower)
+		channel, err := Degradation(t.Context(), c.higher, c.lower)
 		var no *NotDegradationError
 		if channel != nil || !errors.Is(err, ErrInvalid) || errors.As(err, &no) {
 			t.Errorf("%s: %v, %v", c.name, channel, err)
@@ -399,7 +400,7 @@ func TestDegradationRefuses(t *testing.T) {
 // TestDegradationAtTheLimit finds a channel of 64 by 64 where that takes no linear program.
 func TestDegradationAtTheLimit(t *testing.T) {
 	higher, lower := hadamard(t, 63, rat("3")), hadamard(t, 63, rat("2"))
-	channel := must[*Matrix](t)(Degradation(higher, lower))
+	channel := must[*Matrix](t)(Degradation(t.Context(), higher, lower))
 	if !higher.then(channel).equal(lower) {
 		t.Error("the channel is wrong")
 	}
@@ -420,7 +421,7 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 	higher := inUnits(new(big.Int).Sub(third, big.NewInt(7)), third)
 	lower := inUnits(new(big.Int).Sub(half, power(3, 5000)), half)
 	for name, channel := range map[string]func() (*Matrix, error){
-		"kept or drawn anew": func() (*Matrix, error) { return Degradation(higher, lower) },
+		"kept or drawn anew": func() (*Matrix, error) { return Degradation(t.Context(), higher, lower) },
 		"by linear program":  func() (*Matrix, error) { return byProgram(t, higher, lower) },
 	} {
 		var no *NotDegradationError
@@ -476,5 +477,20 @@ func TestRetentionNeedsNoProgram(t *testing.T) {
 		if other := haphazard(t, random, 3, 3); redraw(higher, other) != nil {
 			t.Errorf("pair %d: a channel to something else", i)
 		}
+	}
+}
+
+func TestDegradation_ContextEnded_IsItsError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	higher, lower := subsets(t, 4, 1, rat("6")), subsets(t, 4, 2, rat("3/2"))
+	if _, err := Degradation(t.Context(), higher, lower); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := Degradation(ctx, higher, lower); !errors.Is(err, context.Canceled) || m != nil {
+		t.Errorf("Degradation: %v, %v", m, err)
+	}
+	if f, err := NewFamily(ctx, lower, higher); !errors.Is(err, context.Canceled) || f != nil {
+		t.Errorf("NewFamily: %v, %v", f, err)
 	}
 }

@@ -1,6 +1,7 @@
 package finite
 
 import (
+	"context"
 	"math/big"
 	"math/bits"
 	"slices"
@@ -171,5 +172,5 @@ func (d *Design) Family(epsilons ...privacy.Epsilon) (*Family, error) {
 		}
 		levels = append(levels, m)
 	}
-	return NewFamily(levels...)
+	return NewFamily(context.Background(), levels...) // no linear program is solved between levels of a design
 }

@@ -168,7 +168,7 @@ func TestDesignsAreFamilies(t *testing.T) {
 			if _, err := byProgram(t, f.levels[i+1], f.levels[i]); err != nil {
 				t.Errorf("%s: by linear program: %v", name, err)
 			}
-			_, err := Degradation(f.levels[i], f.levels[i+1])
+			_, err := Degradation(t.Context(), f.levels[i], f.levels[i+1])
 			wantGame(t, name+", back", f.levels[i], f.levels[i+1], err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestSubsetsOfAnotherSize(t *testing.T) {
 					}
 					higher, lower := subsets(t, m, size, odds), subsets(t, m, other, e)
 					name := fmt.Sprintf("m=%d, from %d at E=%v to %d at E=%v", m, size, odds, other, e)
-					channel, err := Degradation(higher, lower)
+					channel, err := Degradation(t.Context(), higher, lower)
 					if e.Cmp(border) <= 0 {
 						possible++
 						if err != nil {

@@ -1,6 +1,7 @@
 package finite_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -51,7 +52,7 @@ func ExampleDegradation() {
 		"3/12 6/12 3/12",
 		"1/12 3/12 8/12",
 	)
-	channel, err := finite.Degradation(higher, lower)
+	channel, err := finite.Degradation(context.Background(), higher, lower)
 	check(err)
 	fmt.Println("from the first output to the first:", channel.At(0, 0).RatString())
 
@@ -60,7 +61,7 @@ func ExampleDegradation() {
 		"1/12 11/12",
 		"1/12 11/12",
 	)
-	_, err = finite.Degradation(blunt, lower)
+	_, err = finite.Degradation(context.Background(), blunt, lower)
 	var no *finite.NotDegradationError
 	fmt.Println("no degradation:", errors.As(err, &no), no.Lower.Cmp(no.Higher) > 0)
 	// Output:

@@ -1,6 +1,7 @@
 package finite
 
 import (
+	"context"
 	"fmt"
 	"math/big"
 	"slices"
@@ -32,14 +33,14 @@ type Family struct {
 
 // NewFamily returns the family of some mechanisms for the same inputs, by rising ε ([Matrix.Epsilon]). It
 // returns [ErrInvalid] for fewer than one, or an ε that is 0 or not above the one before, and the errors of
-// [Degradation] for one that is no degradation of the next.
-func NewFamily(levels ...*Matrix) (*Family, error) {
+// [Degradation] for one that is no degradation of the next, or when ctx ends.
+func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	f, err := ladder(levels)
 	if err != nil {
 		return nil, err
 	}
 	for i, higher := range levels[1:] {
-		channel, err := Degradation(higher, levels[i])
+		channel, err := Degradation(ctx, higher, levels[i])
 		if err != nil {
 			return nil, fmt.Errorf("mechanism %d, at ε = %v, and the next, at ε = %v: %w", i, f.epsilons[i], f.epsilons[i+1], err)
 		}

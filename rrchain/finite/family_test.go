@@ -322,13 +322,13 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"not private", []*Matrix{two("2"), written(t, "1 0", "0 1")}, "mechanism 1: "},
 		{"other inputs", []*Matrix{two("2"), randomized(t, 3, rat("3"))}, "2 inputs"},
 	} {
-		f, err := NewFamily(c.levels...)
+		f, err := NewFamily(t.Context(), c.levels...)
 		if f != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
 		}
 	}
 	first, second := randomized(t, 3, rat("29/10")), unary(t, 3, rat("3"))
-	f, err := NewFamily(randomized(t, 3, rat("2")), first, second)
+	f, err := NewFamily(t.Context(), randomized(t, 3, rat("2")), first, second)
 	if f != nil || !strings.Contains(err.Error(), "mechanism 1, at ε = 1.064710737, and the next, at ε = 1.098612289") {
 		t.Errorf("%v, %v", f, err)
 	}

@@ -157,7 +157,7 @@ func lawOf(m *Matrix, input int) []*big.Rat {
 
 func family(t testing.TB, levels ...*Matrix) *Family {
 	t.Helper()
-	return must[*Family](t)(NewFamily(levels...))
+	return must[*Family](t)(NewFamily(t.Context(), levels...))
 }
 
 // replay returns a sampler on the given random words; after them, each word is its own number.

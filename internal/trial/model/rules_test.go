@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"math"
 	rational "math/big"
 	"slices"
@@ -247,7 +248,7 @@ var mechanisms = sync.OnceValue(func() map[int]*ledger.Mechanism {
 	all := map[int]*ledger.Mechanism{}
 	for inputs := 3; inputs <= 4; inputs++ {
 		levels := []*finite.Matrix{subsetsOnPaper(inputs, 2, 100), subsetsOnPaper(inputs, 1, 300), subsetsOnPaper(inputs, 1, 500), subsetsOnPaper(inputs, 1, 1000)}
-		family, err := finite.NewFamily(levels...)
+		family, err := finite.NewFamily(context.Background(), levels...)
 		if err != nil {
 			panic(err)
 		}

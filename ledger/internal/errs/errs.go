@@ -9,7 +9,7 @@ import (
 	"reflect"
 )
 
-// The errors that package ledger (ErrTruthLater and ErrTruthFailed: package vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew are sorts of ErrInvalid.
+// The errors that package ledger (ErrTruthLater, ErrTruthFailed and ErrTooManyFiles: package vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew are sorts of ErrInvalid.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
@@ -34,6 +34,8 @@ var (
 	ErrCorrupt     = errors.New("damaged data")
 	ErrJournal     = fmt.Errorf("%w: file and journal do not belong together", ErrCorrupt)
 	ErrReplaced    = errors.New("file was replaced while open")
+
+	ErrTooManyFiles = errors.New("no file can be opened until others are closed, or the limit is raised")
 )
 
 // Invalid returns an [ErrInvalid] that says what is wrong with a request. The format is that of [fmt.Errorf].

@@ -11,6 +11,9 @@ import (
 	"math/bits"
 	"os"
 	"sort"
+
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 )
 
 const (
@@ -27,7 +30,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // plus one, or zero if the pair was deleted, both as uvarints, and the two. Pairs form blocks, of
 // which only the first key is in memory.
 type run struct {
-	file   *os.File
+	file   spillFile
 	name   string // if it is still to be removed
 	size   int64
 	count  int
@@ -45,7 +48,7 @@ type block struct {
 func (r *run) close() error {
 	err := r.file.Close()
 	if r.name != "" {
-		err = errors.Join(err, os.Remove(r.name))
+		err = errors.Join(err, r.file.renamed(os.Remove(r.name)))
 	}
 	return err
 }
@@ -99,10 +102,47 @@ type writer struct {
 	budget int   // for the index
 }
 
+// spillFile is a file without a name. Its errors name its directory.
+type spillFile struct {
+	*os.File
+	dir string
+}
+
+// createFile makes a file in dir, or in the default directory for temporary files if dir is empty.
+func createFile(dir string) (f spillFile, err error) {
+	if f.dir = dir; dir == "" {
+		f.dir = os.TempDir()
+	}
+	if f.File, err = os.CreateTemp(f.dir, "sluice-scratch-*"); err != nil {
+		return f, descriptor.Classify(atomicfile.Renamed(err, f.String()))
+	}
+	return f, nil
+}
+
+// String says what the file is in errors.
+func (f spillFile) String() string { return "a spill file in " + f.dir }
+
+func (f spillFile) renamed(err error) error { return atomicfile.Renamed(err, f.String(), f.Name()) }
+
+// Write implements [io.Writer].
+func (f spillFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.renamed(err)
+}
+
+// ReadAt implements [io.ReaderAt].
+func (f spillFile) ReadAt(p []byte, at int64) (int, error) {
+	n, err := f.File.ReadAt(p, at)
+	return n, f.renamed(err)
+}
+
+// Close implements [io.Closer].
+func (f spillFile) Close() error { return f.renamed(f.File.Close()) }
+
 // newWriter begins a run of at most about size bytes and count pairs that may hold budget bytes in
 // memory, for the index and the filter.
 func newWriter(dir string, seed maphash.Seed, size int64, count, budget int) (*writer, error) {
-	file, err := os.CreateTemp(dir, "sluice-scratch-*")
+	file, err := createFile(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
@@ -621,4 +622,23 @@ func TestTheIndexGrowsAfterPairsHaveMoved(t *testing.T) {
 		}
 	}
 	checkAll(t, s, m)
+}
+
+func TestSpill_FileFails_TheErrorNamesTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	file, err := createFile(dir)
+	check(t, err)
+	check(t, file.File.Close())
+	_, written := file.Write([]byte("x"))
+	_, read := file.ReadAt(make([]byte, 1), 0)
+	gone := filepath.Join(dir, "gone")
+	_, created := createFile(gone)
+	for doing, err := range map[string]error{
+		"write a spill file in " + dir: written, "read a spill file in " + dir: read, "close a spill file in " + dir: file.Close(),
+		"open a spill file in " + gone: created,
+	} {
+		if err == nil || !strings.Contains(err.Error(), doing) || strings.Contains(err.Error(), "sluice-scratch") {
+			t.Errorf("%v; want %q", err, doing)
+		}
+	}
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -33,7 +36,7 @@ func (j *Journal) Remove() error {
 	}
 	err := j.letGo() // some systems do not remove a file that is open
 	if err == nil {
-		err = bury(j.parent, j.base, j.dir)
+		err = destroying(j.path, bury(j.parent, j.base, j.dir))
 	}
 	return errors.Join(err, j.release())
 }
@@ -42,6 +45,15 @@ func (j *Journal) Remove() error {
 // [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
 func Destroy(dir string) error { return destroyAt(operatingSystem{}, dir) }
 
+// destroying says of an error that a journal was being destroyed, whose directory may have another name by now.
+func destroying(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	gone := filepath.Base(path) + asGone
+	return fmt.Errorf("destroying the journal %s: %w", path, descriptor.Classify(atomicfile.Renamed(err, path, gone)))
+}
+
 func destroyAt(disk system, path string) error {
 	parent, base, _, err := locate(disk, path)
 	if err != nil {
@@ -49,7 +61,7 @@ func destroyAt(disk system, path string) error {
 	}
 	dir, err := seize(parent, base)
 	if err == nil {
-		err = errors.Join(bury(parent, base, dir), dir.close())
+		err = errors.Join(destroying(path, bury(parent, base, dir)), dir.close())
 	}
 	return errors.Join(err, parent.close())
 }
@@ -77,7 +89,7 @@ func sweep(parent folder, base string) error {
 			err = errors.Join(raze(parent, name, dir), dir.close())
 		}
 		if err != nil {
-			return fmt.Errorf("destroying what is left of %s: %w", name, err)
+			return fmt.Errorf("destroying what is left of %s: %w", name, descriptor.Classify(err))
 		}
 	}
 	return nil
@@ -140,16 +152,16 @@ func raze(parent folder, name string, dir folder) error {
 	return parent.sync()
 }
 
-// discard takes the names from segments, and destroys them.
-func discard(dir folder, names []string) error {
-	gone := make([]string, len(names))
-	for i, name := range names {
-		gone[i] = strings.TrimSuffix(name, asSegment) + asGone
-		if err := dir.rename(name, gone[i]); err != nil {
-			return err
+// discard gives segments names that no segment has. It returns those: the files are still to be destroyed.
+func discard(dir folder, names []string) (gone []string, err error) {
+	for _, name := range names {
+		to := strings.TrimSuffix(name, asSegment) + asGone
+		if err := dir.rename(name, to); err != nil {
+			return gone, err
 		}
+		gone = append(gone, to)
 	}
-	return shredAll(dir, gone)
+	return gone, nil
 }
 
 // clear destroys what a crash has left of segments.
@@ -164,27 +176,44 @@ func (j *Journal) clear() error {
 	if err != nil {
 		return err
 	}
-	return shredAll(j.dir, left)
+	_, err = shredAll(j.dir, left)
+	return err
 }
 
-// shredAll destroys files that are no segments any more.
-func shredAll(dir folder, names []string) error {
+// shredAll destroys files that are no segments any more. After an error left are those that it did not destroy.
+func shredAll(dir folder, names []string) (left []string, err error) {
 	if len(names) == 0 {
-		return nil
+		return nil, nil
 	}
 	if err := dir.sync(); err != nil { // no crash gives them back their old names
-		return err
+		return names, err
 	}
-	for _, name := range names {
+	for i, name := range names {
 		if err := shred(dir, name); err != nil {
-			return err
+			return names[i:], err
 		}
+	}
+	return nil, nil
+}
+
+// shred overwrites a file, and unlinks it. Its errors name the segment that the file was.
+func shred(dir folder, text string) error {
+	number, ending, _ := parseName(text)
+	err := overwrite(dir, text)
+	if err == nil {
+		err = dir.remove(text)
+	}
+	if err != nil && ending != asSegment {
+		err = atomicfile.Renamed(err, name(number, asSegment), text)
+	}
+	if err != nil {
+		return fmt.Errorf("destroying a segment: %w", descriptor.Classify(err))
 	}
 	return nil
 }
 
-// shred overwrites a file, and unlinks it.
-func shred(dir folder, name string) error {
+// overwrite fills a file with zeros.
+func overwrite(dir folder, name string) error {
 	f, err := dir.open(name, true)
 	if err != nil {
 		return err
@@ -196,8 +225,5 @@ func shred(dir folder, name string) error {
 	if err == nil {
 		err = f.sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return dir.remove(name)
+	return errors.Join(err, f.Close())
 }

@@ -13,8 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -30,6 +32,7 @@ type Journal struct {
 	most        sizes
 
 	trimming sync.Mutex // taken before mu, by what destroys segments or lets go of the directory
+	doomed   []string   // files that are no segments any more and are still to be destroyed; guarded by trimming
 
 	mu       sync.Mutex
 	refusal  error            // what every call returns: the journal was closed, or has stopped
@@ -75,8 +78,8 @@ func create(disk system, most sizes, dir string, ledger [16]byte, at journal.Pos
 		return nil, err
 	}
 	rand.Read(j.id[:])
-	if err := j.make(at); err != nil {
-		return nil, errors.Join(fmt.Errorf("making the journal %s: %w", dir, err), j.release())
+	if err := atomicfile.Renamed(j.make(at), j.path, j.base+asNew); err != nil {
+		return nil, errors.Join(fmt.Errorf("making the journal %s: %w", dir, descriptor.Classify(err)), j.release())
 	}
 	return j, nil
 }
@@ -136,7 +139,7 @@ func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err
 		err = j.load()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the journal %s: %w", dir, err), j.release())
+		return nil, errors.Join(fmt.Errorf("opening the journal %s: %w", dir, descriptor.Classify(err)), j.release())
 	}
 	return j, nil
 }
@@ -151,7 +154,7 @@ func locate(disk system, dir string) (parent folder, base, path string, err erro
 		return nil, "", "", err
 	}
 	parent, err = disk.openFolder(filepath.Dir(at))
-	return parent, filepath.Base(at), path, err
+	return parent, filepath.Base(at), path, descriptor.Classify(err)
 }
 
 // load reads which segments there are.
@@ -242,7 +245,7 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 		return 0, end, err
 	}
 	if err := j.takeOver(); err != nil {
-		return 0, end, j.stop(err)
+		return 0, end, j.stop(fmt.Errorf("claiming the journal %s: %w", j.path, descriptor.Classify(err)))
 	}
 	if err := j.check(); err != nil {
 		return 0, end, err
@@ -294,6 +297,7 @@ func (j *Journal) takeOver() error {
 	if err := j.clear(); err != nil {
 		return err
 	}
+	j.doomed = nil
 	before := j.segments[len(j.segments)-1]
 	group, end, err := j.tail(before)
 	if err != nil {
@@ -316,7 +320,11 @@ func (j *Journal) takeOver() error {
 	if err != nil {
 		return err
 	}
-	return discard(j.dir, old)
+	gone, err := discard(j.dir, old)
+	if err == nil {
+		_, err = shredAll(j.dir, gone)
+	}
+	return err
 }
 
 // tail returns the last group of a segment, if it has any, and where it ends.
@@ -342,7 +350,7 @@ func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journ
 	}
 	w, err := writeSegment(j.dir, s, j.most, groups)
 	if err != nil {
-		return err
+		return descriptor.Classify(atomicfile.Renamed(err, j.pathOf(s.number), name(s.number, asNew)))
 	}
 	j.last = w
 	j.segments = append(j.segments, kept{segment: w.segment, file: w.file, path: j.pathOf(w.number), left: &w.left})
@@ -385,7 +393,7 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 // add writes a group, and makes it durable.
 func (j *Journal) add(g journal.Group) error {
 	if full := g.Cut || j.last.end >= j.most.segment; full && j.last.end > headerSize {
-		if err := j.begin(j.term, g.Before, only(g)); !isTableFull(err) {
+		if err := j.begin(j.term, g.Before, only(g)); !errors.Is(err, errs.ErrTooManyFiles) {
 			return err
 		}
 		// No file can be opened now. The segment grows instead, and the next group tries again.
@@ -394,11 +402,6 @@ func (j *Journal) add(g journal.Group) error {
 		return err
 	}
 	return j.last.sync()
-}
-
-// isTableFull reports whether a file could not be opened because the process or the system has too many open. Nothing has changed then.
-func isTableFull(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // Read is [journal.Journal.Read].
@@ -413,7 +416,9 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	})
 }
 
-// Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied into a new one.
+// Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied into a new one. Where no file can
+// be opened for now, the error is a [journal.ErrRejected] that wraps vocabulary.ErrTooManyFiles: the handle goes on, and the next
+// Trim destroys what this one did not.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -422,12 +427,21 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 		return err
 	}
 	// Appends go on meanwhile: the segments are not theirs.
-	if err := discard(j.dir, old); err != nil {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		return j.stop(err)
+	gone, err := discard(j.dir, old)
+	j.doomed = append(j.doomed, gone...)
+	if err == nil {
+		j.doomed, err = shredAll(j.dir, j.doomed)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("trimming the journal %s: %w", j.path, err)
+	if errors.Is(err, errs.ErrTooManyFiles) {
+		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.stop(err)
 }
 
 // cut makes a segment begin at a position, and forgets those before it. It returns their names.
@@ -453,7 +467,7 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 	}
 	if j.segments[i].begin != through {
 		i = len(j.segments)
-		if err := j.begin(j.term, through, j.groups(through, step)); isTableFull(err) {
+		if err := j.begin(j.term, through, j.groups(through, step)); errors.Is(err, errs.ErrTooManyFiles) {
 			return nil, fmt.Errorf("%w: %w", journal.ErrRejected, err) // a later call can trim
 		} else if err != nil {
 			return nil, j.stop(err)

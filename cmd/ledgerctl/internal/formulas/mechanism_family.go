@@ -1,6 +1,7 @@
 package formulas
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
@@ -92,7 +93,7 @@ func (f *familyFlags) check(values []string) error {
 }
 
 // family makes a mechanism, and prints it.
-func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(values []string) (mechanismFile, error)) error {
+func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx context.Context, values []string) (mechanismFile, error)) error {
 	values, err := ReadValues(f.values)
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(values []s
 		return err
 	}
 	defer file.Discard()
-	made, err := design(values)
+	made, err := design(cmd.Context(), values)
 	if err != nil {
 		return err
 	}

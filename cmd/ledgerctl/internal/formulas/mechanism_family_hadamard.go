@@ -1,6 +1,7 @@
 package formulas
 
 import (
+	"context"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -26,7 +27,7 @@ smallest power of two above the number of values. There can be 2 to 63 values.
 }
 
 // hadamard makes Hadamard response.
-func (f *familyFlags) hadamard(values []string) (mechanismFile, error) {
+func (f *familyFlags) hadamard(ctx context.Context, values []string) (mechanismFile, error) {
 	design, err := finite.HadamardResponse(len(values))
 	if err != nil {
 		return mechanismFile{}, err
@@ -39,5 +40,5 @@ func (f *familyFlags) hadamard(values []string) (mechanismFile, error) {
 		}
 		steps = append(steps, step{epsilon: epsilon, matrix: matrix, names: numbered(matrix.Outputs())})
 	}
-	return newMechanismFile(values, steps)
+	return newMechanismFile(ctx, values, steps)
 }

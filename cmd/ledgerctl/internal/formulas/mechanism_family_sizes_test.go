@@ -36,7 +36,7 @@ func TestLeadsIsDegradation(t *testing.T) {
 				for from := 1; from < values; from++ {
 					for to := 1; to < values; to++ {
 						higher, lower := mustSubsets(t, values, from, high), mustSubsets(t, values, to, low)
-						_, err := finite.Degradation(higher.matrix, lower.matrix)
+						_, err := finite.Degradation(t.Context(), higher.matrix, lower.matrix)
 						if got := leads(values, higher, lower); got != (err == nil) {
 							t.Errorf("%d values, from size %d at ε=%v to size %d at ε=%v: %v, and %v", values, from, high, to, low, got, err)
 						}
@@ -79,7 +79,7 @@ func TestBestSizesAreBest(t *testing.T) {
 			if product >= least*(1-1e-9) {
 				continue
 			}
-			if _, err := finite.NewFamily(matrices...); err == nil {
+			if _, err := finite.NewFamily(t.Context(), matrices...); err == nil {
 				best, least = sizes, product
 			}
 		}

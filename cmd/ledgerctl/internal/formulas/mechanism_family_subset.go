@@ -1,6 +1,7 @@
 package formulas
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ There are at most 4096 values times sets, and 4096 sets at one ε times those at
 }
 
 // subsets makes subset selection.
-func (f *familyFlags) subsets(values []string) (mechanismFile, error) {
+func (f *familyFlags) subsets(ctx context.Context, values []string) (mechanismFile, error) {
 	sizes, err := f.sizesFor(len(values))
 	if err != nil {
 		return mechanismFile{}, err
@@ -54,7 +55,7 @@ func (f *familyFlags) subsets(values []string) (mechanismFile, error) {
 		s.names = blockNames(values, s.blocks)
 		steps = append(steps, s)
 	}
-	return newMechanismFile(values, steps)
+	return newMechanismFile(ctx, values, steps)
 }
 
 // subsetStep is subset selection at one ε.

@@ -57,7 +57,7 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 		return nil, fault.Input("a mechanism is for some values in some order", "--mechanism: %s is for the values %s, not %s",
 			path, words.Listed(file.Values), words.Listed(values))
 	}
-	family, err := readFamily(file.Family)
+	family, err := readFamily(ctx, file.Family)
 	if err != nil {
 		return nil, fault.Input(familyHint(err), "--mechanism: %s: %w", path, err)
 	}
@@ -98,7 +98,7 @@ type formError struct{ error }
 
 // readFamily reads the levels one by one before all of them, because the family's own errors do not tell whose a
 // wrong probability is.
-func readFamily(text json.RawMessage) (*finite.Family, error) {
+func readFamily(ctx context.Context, text json.RawMessage) (*finite.Family, error) {
 	var parts struct {
 		Levels   []json.RawMessage `json:"levels"`
 		Channels []json.RawMessage `json:"channels"`
@@ -117,7 +117,7 @@ func readFamily(text json.RawMessage) (*finite.Family, error) {
 		}
 	}
 	if parts.Channels == nil {
-		return finite.NewFamily(levels...)
+		return finite.NewFamily(ctx, levels...)
 	}
 	for i, channel := range parts.Channels {
 		if err := new(finite.Matrix).UnmarshalJSON(channel); err != nil {
@@ -156,7 +156,7 @@ type familyLevel struct {
 }
 
 // newMechanismFile makes the family of some mechanisms by rising ε.
-func newMechanismFile(values []string, steps []step) (mechanismFile, error) {
+func newMechanismFile(ctx context.Context, values []string, steps []step) (mechanismFile, error) {
 	out := mechanismFile{Values: values}
 	var matrices []*finite.Matrix
 	for _, s := range steps {
@@ -167,7 +167,7 @@ func newMechanismFile(values []string, steps []step) (mechanismFile, error) {
 		out.Levels, out.Outputs = append(out.Levels, level), append(out.Outputs, s.names)
 		matrices = append(matrices, s.matrix)
 	}
-	family, err := finite.NewFamily(matrices...)
+	family, err := finite.NewFamily(ctx, matrices...)
 	var game *finite.NotDegradationError
 	if errors.As(err, &game) {
 		return out, &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: degradedHint + "; other sizes, or ε farther apart, may do", Err: err}

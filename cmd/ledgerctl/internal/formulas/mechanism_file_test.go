@@ -15,7 +15,7 @@ func FuzzReadFamily(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		family, err := readFamily(text)
+		family, err := readFamily(t.Context(), text)
 		if err != nil {
 			return
 		}
@@ -23,7 +23,7 @@ func FuzzReadFamily(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		second, err := readFamily(once)
+		second, err := readFamily(t.Context(), once)
 		if err != nil {
 			t.Fatalf("%s is written as %s: %v", text, once, err)
 		}

@@ -78,23 +78,46 @@ func (h *Host) solve(cmd *cobra.Command, f *solveFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	g, err := h.readGraph(cmd.Context(), f)
-	if err != nil {
-		return err
-	}
-	table, err := h.mechanism(cmd.Context(), f, g)
-	conflict := f.conflict(g, err)
-	if err != nil && conflict == nil {
-		return err
-	}
-	out, err := newSolveResult(f, g, table, conflict)
+	var infeasible *conflict
+	out, err := interruptible(cmd.Context(), func() (out solveResult, err error) {
+		g, err := h.readGraph(cmd.Context(), f)
+		if err != nil {
+			return out, err
+		}
+		table, err := h.mechanism(cmd.Context(), f, g)
+		if infeasible = f.conflict(g, err); err != nil && infeasible == nil {
+			return out, err
+		}
+		return newSolveResult(f, g, table, infeasible)
+	})
 	if err == nil {
 		err = h.Print(out)
 	}
-	if err == nil && conflict != nil {
-		err = &fault.Fault{Kind: "infeasible", Code: fault.Refused, Hint: "a larger ε or δ, or other probabilities", Err: conflict}
+	if err == nil && infeasible != nil {
+		err = &fault.Fault{Kind: "infeasible", Code: fault.Refused, Hint: "a larger ε or δ, or other probabilities", Err: infeasible}
 	}
 	return err
+}
+
+// interruptible returns what a computation returns, or the error of ctx as soon as that has ended. The computation takes no context:
+// it goes on then, while the program ends.
+func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, error) {
+	type result struct {
+		it  T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		it, err := compute()
+		done <- result{it, err}
+	}()
+	select {
+	case r := <-done:
+		return r.it, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 // check tests that the flags go together.

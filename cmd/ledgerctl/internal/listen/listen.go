@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
@@ -130,6 +131,7 @@ func unix(path string) (_ net.Listener, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	made := filepath.Join(dir, "s")
+	defer func() { err = atomicfile.Renamed(err, path, made) }()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("%w (a Unix socket's path has at most about 100 bytes)", err)

@@ -112,7 +112,7 @@ func TestWhatIsRefused(t *testing.T) {
 	dir := pace.Scratch(t)
 	cert, key, _ := issued(t, dir, "server", nil)
 	pipe := filepath.Join(dir, "pipe")
-	must(t, syscall.Mkfifo(pipe, 0o600))
+	must(t, makePipe(pipe))
 	for _, c := range []struct {
 		address string
 		s       Secrets
@@ -159,6 +159,15 @@ func TestUnix(t *testing.T) {
 	must(t, again.Close())
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestUnix_PathTooLong_TheErrorNamesIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("n", 80), "s")
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	path = filepath.Join(filepath.Dir(path), strings.Repeat("s", 30))
+	if _, err := Unix(path); err == nil || !strings.Contains(err.Error(), "listen unix "+path) || strings.Contains(err.Error(), "/.s") {
+		t.Errorf("%v; want %s, and no temporary name", err, path)
 	}
 }
 

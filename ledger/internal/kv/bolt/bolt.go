@@ -23,6 +23,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -60,6 +61,8 @@ type database struct {
 	damage   findings       // of a file that is open for reading only; others are refused
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
+	temp     string         // the name under which Compact made the file; it had another one since
+	path     string         // of the file, if temp is not empty
 
 	pageSize    int
 	known       atomic.Pointer[known]
@@ -73,7 +76,7 @@ type database struct {
 func Create(path string, fill func(kv.Writer) error) error {
 	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
-		return fmt.Errorf("create %s: %w", path, err)
+		return fmt.Errorf("create %s: %w", path, descriptor.Classify(err))
 	}
 	return nil
 }
@@ -99,7 +102,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
 		if err != nil {
-			return nil, err
+			return nil, descriptor.Classify(err)
 		}
 		s := &Store{current: d, naming: system()}
 		err = s.locate(path)
@@ -115,7 +118,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 			return s, nil
 		}
 		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
-			return nil, fmt.Errorf("open %s: %w", path, err)
+			return nil, fmt.Errorf("open %s: %w", path, descriptor.Classify(err))
 		}
 	}
 	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
@@ -270,6 +273,7 @@ func (s *Store) View(fn func(kv.Reader) error) error {
 
 // view runs fn on a snapshot. If the file is not what it was, that is the error, whatever fn has met.
 func (d *database) view(fn func(kv.Reader) error) (err error) {
+	defer d.rename(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	x, err := d.borrow()
 	if err != nil {
@@ -307,6 +311,7 @@ func (s *Store) use() *database {
 
 // run runs fn in a transaction. If the file is not what it was, that is the error, whatever fn has met.
 func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
+	defer d.rename(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if writable { // before bbolt looks for free pages by what it finds
 		if err := d.checkFile(); err != nil {
@@ -420,7 +425,15 @@ func (s *Store) Close() error {
 	return errors.Join(s.current.checkFile(), s.current.close())
 }
 
-func (d *database) close() error {
+// rename has an error name the file by its path: the operating system's errors have the name that it was opened by.
+func (d *database) rename(err *error) {
+	if *err != nil && d.temp != "" {
+		*err = atomicfile.Renamed(*err, d.path, d.temp)
+	}
+}
+
+func (d *database) close() (err error) {
+	defer d.rename(&err)
 	if d.broken.Load() {
 		return errors.Join(errBroken(), unlock(d.file))
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -49,7 +50,7 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 		return check(temp)
 	})
 	if err != nil {
-		return fmt.Errorf("copy to %s: %w", path, err)
+		return fmt.Errorf("copy to %s: %w", path, descriptor.Classify(err))
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
 		err = errors.Join(err, old.close())
 	}
 	if err != nil {
-		return fmt.Errorf("compact %s: %w", s.path, err)
+		return fmt.Errorf("compact %s: %w", s.path, descriptor.Classify(err))
 	}
 	return nil
 }
@@ -178,6 +179,7 @@ func (s *Store) rewrite(m *meter) (next *database, err error) {
 			err = s.check(s.current)
 		}
 		if err == nil {
+			next.temp, next.path = temp, s.path
 			s.coming.Store(next)
 			err = os.Rename(temp, s.path)
 		}

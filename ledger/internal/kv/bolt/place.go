@@ -38,15 +38,16 @@ func (n naming) place(path, kind string, write func(temp string) error) error {
 	})
 }
 
-// unnamed makes an empty file beside path, which only its owner may use, for somebody who gives it its name. Nothing is left of it else.
+// unnamed makes an empty file beside path, which only its owner may use, for somebody who gives it its name. Nothing is left of it else. Errors
+// name path.
 func unnamed(path, kind string, use func(temp string) error) error {
 	defer enter(filepath.Dir(path))()
 	temp, err := createTemp(path, kind)
 	if err != nil {
-		return err
+		return atomicfile.Renamed(err, path)
 	}
 	defer os.Remove(temp)
-	return use(temp)
+	return atomicfile.Renamed(use(temp), path, temp)
 }
 
 // give moves a file to a path where somebody else may have made one meanwhile: that one stays. Not every file system has

@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // unlinked is a file system without hard links.
@@ -196,3 +198,51 @@ func TestALockedDirectoryIsWorkedIn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// wantNamed checks that an error names the file that was asked for, and no temporary one.
+func wantNamed(t *testing.T, err error, path string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), unfinished) {
+		t.Errorf("%v; want %s, and no temporary name", err, path)
+	}
+	if at := new(fs.PathError); errors.As(err, &at) && at.Path != path {
+		t.Errorf("%v has the path %s", err, at.Path)
+	}
+}
+
+func TestStore_FileUnderATemporaryNameFails_TheErrorNamesThePath(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "data.db")
+	broken := naming{
+		link:    func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EIO} },
+		rename:  func(from, to string) error { return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EIO} },
+		syncDir: atomicfile.SyncDir,
+	}
+	err := broken.place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
+	wantNamed(t, err, path)
+	if want := "link " + path + ": "; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+
+	must(t, Create(path, putK("v")))
+	s := mustOpen(t, path)
+	copied := filepath.Join(dir, "copy.db")
+	for name, check := range map[string]func(temp string) error{
+		"a copy that cannot be read": func(temp string) error { return errors.Join(os.Remove(temp), second(os.ReadFile(temp))) },
+		"a copy that is damaged": func(temp string) error {
+			return errors.Join(os.Truncate(temp, 100), second(Open(temp, true)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { wantNamed(t, s.CopyTo(t.Context(), copied, kv.Pages, nil, check), copied) })
+	}
+	long := filepath.Join(dir, strings.Repeat("n", 250)) // the temporary name is longer than a name may be
+	wantNamed(t, s.CopyTo(t.Context(), long, kv.Pages, nil, nil), long)
+	wantNamed(t, Create(long, putK("v")), long)
+
+	// Compact renames the open file: what is written to it later fails by its present name.
+	must(t, s.Compact(t.Context(), nil))
+	must(t, s.current.file.Close())
+	wantNamed(t, s.Update(putK("w")), path)
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package pgtest starts PostgreSQL servers for tests: primaries, standbys, and what lies between them and a host. Only tests import it.
 package pgtest
 
@@ -11,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,7 +32,7 @@ type Server struct {
 	Data     string // the database
 	settings []string
 	bin      string
-	as       *syscall.Credential
+	as       *account
 	wrap     []string // a command to run it by
 
 	running *exec.Cmd
@@ -88,7 +85,7 @@ func (s *Server) initialize(t testing.TB) (data string) {
 	t.Helper()
 	empty := prepare(lasting{t}, nil)
 	c := exec.Command("sh", "-c", `read _; rm -rf "$1"`, "sh", empty.Dir)
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.SysProcAttr = attributes(nil)
 	var err error
 	if made.open, err = c.StdinPipe(); err == nil {
 		err = c.Start()
@@ -168,28 +165,11 @@ func whole(dir string) bool {
 	return true
 }
 
-// unprivileged returns whom a server runs as, because it refuses root; nil for who runs the tests.
-func unprivileged() (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	account, err := user.Lookup("postgres")
-	if err != nil {
-		return nil, fmt.Errorf("a server does not run as root: %w", err)
-	}
-	uid, err := strconv.ParseUint(account.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(account.Gid, 10, 32)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
-}
-
 // command is a program of PostgreSQL.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(s.bin, name), args...)
 	c.Dir, c.Env = s.Dir, append(os.Environ(), "LC_ALL=C")
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true}
+	c.SysProcAttr = attributes(s.as)
 	return c
 }
 
@@ -229,7 +209,7 @@ func (s *Server) Begin(t testing.TB) {
 	if len(s.wrap) > 0 {
 		c = exec.Command(s.wrap[0], slices.Concat(s.wrap[1:], s.demoted(), c.Args)...)
 	} else {
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true}
+		c.SysProcAttr = attributes(s.as)
 	}
 	c.Dir, c.Env = s.Dir, append(os.Environ(), "LC_ALL=C")
 	c.Stdout, c.Stderr = &s.log, &s.log
@@ -354,7 +334,7 @@ func (s *Server) Crash(t testing.TB) {
 
 func (s *Server) end(t testing.TB, by syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(s.Pid(t), by); err != nil {
+	if err := signal(s.Pid(t), by); err != nil {
 		t.Fatal(err)
 	}
 	Until(t, "the server has ended", func() error {

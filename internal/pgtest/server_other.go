@@ -1,4 +1,0 @@
-//go:build !unix
-
-// Package pgtest starts PostgreSQL servers for tests. There is nothing of it on this system.
-package pgtest
