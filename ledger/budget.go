@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -106,8 +105,8 @@ func (l *Ledger) newForecast(ctx context.Context, r BudgetRequest) (*forecast, e
 	return x, nil
 }
 
-// form stands for what is asked.
-func (x *forecast) form() [sha256.Size]byte {
+// form returns the identity of the request, as the key of its answer.
+func (x *forecast) form() [2]event.Sum {
 	f := event.NewForm("budget")
 	f.Field("Question").Text(x.bid.Question.Name)
 	f.Field("Buyer").Text(x.bid.Client)
@@ -116,7 +115,8 @@ func (x *forecast) form() [sha256.Size]byte {
 		levels.Epsilon(epsilon)
 	}
 	f.Objects(x.names, x.all)
-	return f.Finish().Digest
+	id := f.Finish()
+	return [2]event.Sum{id.Sum, id.Objects}
 }
 
 // look finds out, in a snapshot. until is when time will change the answer, or zero.
@@ -212,7 +212,7 @@ const mostLooks = 16
 // budgets are the answers that are kept.
 type budgets struct {
 	mu   sync.Mutex
-	kept map[[sha256.Size]byte]keptBudget
+	kept map[[2]event.Sum]keptBudget
 }
 
 // keptBudget is an answer, with the instant at which time changes it.
@@ -227,11 +227,11 @@ const (
 )
 
 // keep keeps an answer, in place of another if there are many.
-func (b *budgets) keep(key [sha256.Size]byte, out Budget, until time.Time) {
+func (b *budgets) keep(key [2]event.Sum, out Budget, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.kept == nil {
-		b.kept = map[[sha256.Size]byte]keptBudget{}
+		b.kept = map[[2]event.Sum]keptBudget{}
 	}
 	for other := range b.kept {
 		if len(b.kept) < mostBudgets {

@@ -38,13 +38,13 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 func TestGoldenMechanisms(t *testing.T) {
 	memory := &kvtest.Memory{}
 	tellOfMechanisms(t, memory)
-	golden(t, "finite-v6.txt", dump(t, memory))
+	golden(t, "finite-v7.txt", dump(t, memory))
 	auditStore(t, memory)
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenMechanismsAreRead(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("testdata", "golden", "finite-v6.txt"))
+	content, err := os.ReadFile(filepath.Join("testdata", "golden", "finite-v7.txt"))
 	must(t, err)
 	var records []pair
 	for line := range strings.Lines(string(content)) {

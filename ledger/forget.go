@@ -66,7 +66,7 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 		}
 		return &event.Forgotten{Object: name, Events: x.Total()}, nil
 	}
-	if o.Total() == 0 {
+	if o.Total() == 0 && s.Counters.Named == 0 {
 		return nil, nil
 	}
 	c := &event.Forgotten{Object: name, Events: o.Total(), Account: fold.AccountOf(o)}

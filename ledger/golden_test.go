@@ -310,7 +310,7 @@ func (l *Ledger) latestDeal(t testing.TB) (number uint64) {
 func TestGoldenLedger(t *testing.T) {
 	memory := &kvtest.Memory{}
 	tell(t, memory)
-	golden(t, "format-v6.txt", dump(t, memory))
+	golden(t, "format-v7.txt", dump(t, memory))
 	auditStore(t, memory)
 	written := map[event.Kind]bool{}
 	for _, ev := range logOf(t, pairs(t, memory)) {
@@ -328,12 +328,12 @@ func TestGoldenLedger(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	tell(t, file)
-	golden(t, "format-v6.txt", dump(t, file))
+	golden(t, "format-v7.txt", dump(t, file))
 }
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v6.txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v7.txt"))
 	must(t, err)
 	var records []pair
 	for line := range strings.Lines(string(text)) {

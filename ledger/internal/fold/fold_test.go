@@ -19,7 +19,7 @@ import (
 // logOf returns the records of a small ledger, and the log among them. Some of its events are erased.
 func logOf(t *testing.T) (records []codectest.Record, log []event.Event) {
 	t.Helper()
-	records = codectest.Records(t, "../../testdata/golden/format-v6.txt")
+	records = codectest.Records(t, "../../testdata/golden/format-v7.txt")
 	for _, r := range records {
 		if r.Bucket != state.BucketEvents {
 			continue

@@ -18,7 +18,7 @@ import (
 
 // fuzz checks the decoder of one bucket's records, beginning with those of a small ledger whose key fits.
 func fuzz[T any](f *testing.F, bucket string, fits func(key []byte) bool, decode func([]byte) (T, error), encode func(T) []byte, items func(T) int) {
-	records := codectest.Records(f, "../../testdata/golden/format-v6.txt")
+	records := codectest.Records(f, "../../testdata/golden/format-v7.txt")
 	codectest.Fuzz(f, codectest.Payloads(f, records, bucket, fits), decode, encode, items)
 }
 
