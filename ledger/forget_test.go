@@ -69,7 +69,9 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
-		if c, ok := ev.Change.(event.Personal); ok && c.About() == name {
+		end, isEnd := ev.Change.(*event.Settled)
+		several := isEnd && end.Named || ev.Change.Kind() == event.KindAnswered // all of which name it
+		if c, ok := ev.Change.(event.Personal); several || ok && c.About() == name {
 			secrets = append(secrets, bytes.Clone(ev.Salt[:]), hiddenBytes(ev))
 		}
 	}
