@@ -307,3 +307,63 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 	auditStore(t, s)
 	wantClean(t, l, VerifyRequest{})
 }
+
+// Names and panels are erased if and only if an event about one of the objects is, or an object is forgotten later where a
+// request may have no event about it.
+func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
+	s := &kvtest.Memory{}
+	begin(t, s)
+	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", "ann", "bob", "cid")
+	sell(t, l, purchase(t, "sold", "acme", "0.5", "ann", "bob"))
+	sell(t, l, purchase(t, "sold to others", "acme", "0.5", "bob", "cid"))
+	carryOut(t, l, order(t, "raised before", "0.5", "ann", "bob"))
+	for key, names := range map[string][]string{"answered": {"ann", "bob"}, "answered about others": {"bob", "cid"}} {
+		r := inquire(t, key, "majority:yes", "0.25", sameTruth("yes"), names...)
+		r.AcceptLoss = true
+		answerTo(t, l, r)
+	}
+	before := logOf(t, pairs(t, s))
+	forget(t, l, "ann")
+	after := logOf(t, pairs(t, s))
+	settled := func(key string) int {
+		return indexOf(t, before, func(c event.Change) bool { end, is := c.(*event.Settled); return is && end.Key == key })
+	}
+	erased := func(log []event.Event, at int) []event.Event {
+		log = slices.Clone(log)
+		log[at] = event.Entry{Event: log[at]}.Erase().Event
+		return log
+	}
+	whole := func(at int) []event.Event {
+		log := slices.Clone(after)
+		log[at] = before[at]
+		return log
+	}
+	must(t, replayWhole(&kvtest.Memory{}, before))
+	must(t, replayWhole(&kvtest.Memory{}, after))
+	for name, one := range map[string]struct {
+		log []event.Event
+		why string
+	}{
+		"names, without an event":             {erased(before, settled("sold")), "no event about one of them is"},
+		"names of others":                     {erased(after, settled("sold to others")), "no event about one of them is"},
+		"names that an erased event is about": {whole(settled("sold")), "is not erased"},
+		"a panel, without a charge":           {erased(before, settled("answered")-1), "no event about one of them is"},
+		"a panel of others":                   {erased(after, settled("answered about others")-1), "no event about one of them is"},
+		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},
+		"names, and nobody is forgotten":      {erased(before, settled("raised before")), "erased events"},
+	} {
+		t.Run(name, func(t *testing.T) { wantForged(t, replayWhole(&kvtest.Memory{}, one.log), one.why) })
+	}
+}
+
+// A settled event that gives a key the answer about another panel gives nobody that answer.
+func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob", "cid", "dan")
+	answerTo(t, l, inquire(t, "1", "majority:yes", "1", ballots("ann"), "ann", "bob"))
+	asked := event.PanelRequest{Question: "vote", Query: "majority:yes", Epsilon: eps(t, "1"), Objects: 2, Panel: event.PanelOf([]string{"cid", "dan"})}
+	wantUnwritable(t, l, false, func(s *state.State) []event.Change {
+		return []event.Change{settledAs(s, asked.Identity(), func(c *event.Settled) { c.Counts[event.Reused], c.Answer = 1, answeredEvent(t, l) })}
+	})
+	_, err := l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))
+	wantErr(t, err, ErrKeyConflict)
+}
