@@ -69,9 +69,19 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	t.Helper()
 	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
+		if c, ok := ev.Change.(event.Personal); ok && c.About() == name {
+			secrets = append(secrets, bytes.Clone(ev.Salt[:]), hiddenBytes(ev))
+		}
+	}
+	return secrets
+}
+
+// secretsOfSeveral returns salts and hidden bytes of all events about several objects.
+func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
+	t.Helper()
+	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
 		end, isEnd := ev.Change.(*event.Settled)
-		several := isEnd && end.Named || ev.Change.Kind() == event.KindAnswered // all of which name it
-		if c, ok := ev.Change.(event.Personal); several || ok && c.About() == name {
+		if isEnd && end.Named || ev.Change.Kind() == event.KindAnswered {
 			secrets = append(secrets, bytes.Clone(ev.Salt[:]), hiddenBytes(ev))
 		}
 	}
@@ -83,7 +93,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
 	l := open(t, path, options)
-	secrets := secretsOf(t, l, name)
+	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	if len(secrets) < 2*10 {
 		t.Fatalf("only %d secrets", len(secrets))
 	}
@@ -129,7 +139,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
 	l := open(t, path, options)
-	secrets := secretsOf(t, l, name)
+	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	forget(t, l, name)
 	for what, copyTo := range copiers(l) {
 		t.Run(what, func(t *testing.T) {
