@@ -151,7 +151,7 @@ func groupBytes(g journal.Group) int {
 	for _, r := range g.Records {
 		size += binary.PutUvarint(n[:], uint64(len(r))) + len(r)
 	}
-	return (size + align - 1) / align * align
+	return (size + 1 + align - 1) / align * align // it ends with at least one byte that is not 0
 }
 
 // onScales opens a ledger whose journal is on scales.

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -105,8 +104,8 @@ func (l *Ledger) newForecast(ctx context.Context, r BudgetRequest) (*forecast, e
 	return x, nil
 }
 
-// form stands for what is asked.
-func (x *forecast) form() [sha256.Size]byte {
+// form returns the identity of the request, as the key of its answer.
+func (x *forecast) form() [2]event.Sum {
 	f := event.NewForm("budget")
 	f.Field("Question").Text(x.bid.Question.Name)
 	f.Field("Buyer").Text(x.bid.Client)
@@ -115,7 +114,8 @@ func (x *forecast) form() [sha256.Size]byte {
 		levels.Epsilon(epsilon)
 	}
 	f.Objects(x.names, x.all)
-	return f.Finish().Digest
+	id := f.Finish()
+	return [2]event.Sum{id.Sum, id.Objects}
 }
 
 // look finds out, in a snapshot. until is when time will change the answer, or zero.

@@ -96,9 +96,8 @@ func (r *EnrollRequest) form(list *roster.List) event.Identity {
 	f.Field("Cap").Epsilon(r.Cap)
 	f.Objects(list.Names, false)
 	f.Field("Partial").Flag(r.Partial)
-	e := f.Field("Terms")
-	if e.Flag(r.Terms != nil); r.Terms != nil {
-		list.AddTo(e)
+	if f.Field("Terms").Flag(r.Terms != nil); r.Terms != nil {
+		list.AddTo(f.ObjectField("Terms"))
 	}
 	return f.Finish()
 }

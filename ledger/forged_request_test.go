@@ -17,9 +17,9 @@ import (
 // settledAs returns a settled event that ends a request.
 func settledAs(s *state.State, id event.Identity, edit func(*event.Settled)) *event.Settled {
 	end := &event.Settled{
-		Key: "K", Digest: id.Digest, Marks: id.Marks, Final: true,
-		First: s.Counters.Events + 1, Through: s.Counters.Events,
+		Key: "K", Final: true, First: s.Counters.Events + 1, Through: s.Counters.Events,
 	}
+	end.Of(&id)
 	edit(end)
 	return end
 }
@@ -45,15 +45,15 @@ func answeredEvent(t *testing.T, l *Ledger) (number uint64) {
 
 // A key is settled with the answer to the request that it names, and to no other.
 func TestVerify_RecordedAnswerOfAnotherRequest_IsFound(t *testing.T) {
-	asked := event.PanelRequest{Question: "vote", Query: "majority:yes", Epsilon: eps(t, "1"), Panel: event.PanelOf([]string{"ann", "bob", "cid"})}
+	asked := event.PanelRequest{Question: "vote", Query: "majority:yes", Epsilon: eps(t, "1"), Objects: 3, Panel: event.PanelOf([]string{"ann", "bob", "cid"})}
 	for name, one := range map[string]struct {
 		edit   func(*event.PanelRequest)
 		forged bool
 	}{
 		"the same request":      {func(*event.PanelRequest) {}, false},
-		"partial, none refused": {func(r *event.PanelRequest) { r.Partial, r.Panel = true, r.Panel.Partly() }, false},
+		"partial, none refused": {func(r *event.PanelRequest) { r.Partial = true }, false},
 		"for all objects":       {func(r *event.PanelRequest) { r.All = true }, false},
-		"another panel":         {func(r *event.PanelRequest) { r.Panel = event.PanelOf([]string{"dan", "eve"}) }, true},
+		"fewer objects":         {func(r *event.PanelRequest) { r.Panel, r.Objects = event.PanelOf([]string{"dan", "eve"}), 2 }, true},
 		"another question":      {func(r *event.PanelRequest) { r.Question = "smoker" }, true},
 		"another query":         {func(r *event.PanelRequest) { r.Query = "majority:no" }, true},
 		"another ε":             {func(r *event.PanelRequest) { r.Epsilon = eps(t, "2") }, true},
@@ -136,7 +136,7 @@ func TestVerify_AnswerWithProbabilityZero_IsFound(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 			half, panel := eps(t, "0.5"), event.PanelOf([]string{"ann", "bob"})
 			wantUnwritable(t, l, one.forged, func(s *state.State) []event.Change {
-				id := event.PanelRequest{Question: "vote", Query: one.query, Epsilon: half, Panel: panel}.Identity()
+				id := event.PanelRequest{Question: "vote", Query: one.query, Epsilon: half, Panel: panel, Objects: 2}.Identity()
 				return []event.Change{
 					&event.Charged{Object: "ann", Question: 1, Epsilon: half}, &event.Charged{Object: "bob", Question: 1, Epsilon: half},
 					&event.Answered{Question: 1, Query: one.query, Panel: panel, Objects: 2, Epsilon: half, Result: one.result, Method: event.MethodFresh},
@@ -188,7 +188,7 @@ func TestVerify_RequestOfSeveralKindsOrParts_IsFound(t *testing.T) {
 			return []event.Change{
 				&event.SaleMade{Deal: d, Tally: event.SaleTally{Draws: 1}},
 				&event.Sold{Object: object, Sale: n, Price: 50, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}},
-				settledAs(s, event.Identity{Digest: [32]byte{1}}, func(c *event.Settled) {
+				settledAs(s, event.Identity{Sum: event.Sum{Digest: [32]byte{1}}}, func(c *event.Settled) {
 					c.Counts[event.Drawn], c.Sale = 1, n
 					edit(c)
 				}),
@@ -206,7 +206,7 @@ func TestVerify_KeyThatNoRequestCanHave_IsFound(t *testing.T) {
 	for key, forged := range map[string]bool{"": true, "a\x00b": true, "x\ny": true, string(make([]byte, 300)): true, "\xff": true, "order 17": false} {
 		l := voters(t, inMemory(t, Options{}), "5", "ann")
 		_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
-			return []event.Change{settledAs(s, event.Identity{Digest: [32]byte{1}}, func(c *event.Settled) { c.Key = key })}, nil
+			return []event.Change{settledAs(s, event.Identity{Sum: event.Sum{Digest: [32]byte{1}}}, func(c *event.Settled) { c.Key = key })}, nil
 		})
 		if (err != nil) != forged {
 			t.Errorf("key %q: %v", key, err)
@@ -219,7 +219,7 @@ func TestVerify_PartThatEndsWhereItCannot_IsFound(t *testing.T) {
 	for cursor, forged := range map[string]bool{"": true, "zoe": true, "ann": false, "bob": false} {
 		l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 		wantUnwritable(t, l, forged, func(s *state.State) []event.Change {
-			return []event.Change{settledAs(s, event.Identity{Digest: [32]byte{1}}, func(c *event.Settled) { c.Final, c.Object = false, cursor })}
+			return []event.Change{settledAs(s, event.Identity{Sum: event.Sum{Digest: [32]byte{1}}}, func(c *event.Settled) { c.Final, c.Object = false, cursor })}
 		})
 	}
 }

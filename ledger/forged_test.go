@@ -435,7 +435,10 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	answer := []event.Change{charge("bob", "0.1"), bobs}
 	former := *g.log[indexOf(t, g.log, func(c event.Change) bool { return c.Kind() == event.KindAnswered })].Change.(*event.Answered)
 	lower := func(edit func(*event.Answered)) []event.Change {
-		return []event.Change{with(former, func(a *event.Answered) { a.Epsilon, a.Method = eps(t, "0.05"), event.MethodDegrade; edit(a) })}
+		return []event.Change{with(former, func(a *event.Answered) {
+			a.Epsilon, a.Method, a.Base = eps(t, "0.05"), event.MethodDegrade, asItComes
+			edit(a)
+		})}
 	}
 	nothing := func(*event.Answered) {}
 	// A raise of the former answer from ε=0.1, which costs everybody the difference.
@@ -443,14 +446,16 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		if cost != "" {
 			changes = []event.Change{charge("ann", cost), charge("bob", cost)}
 		}
-		return append(changes, with(former, func(a *event.Answered) { a.Epsilon, a.Method, a.Score = eps(t, epsilon), how, -7; edit(a) }))
+		return append(changes, with(former, func(a *event.Answered) {
+			a.Epsilon, a.Method, a.Score, a.Base = eps(t, epsilon), how, -7, asItComes
+			edit(a)
+		}))
 	}
 	raised := to("0.2", "0.1", event.MethodRaise, nothing)
 	after := func(first []event.Change, then ...event.Change) []event.Change {
 		return append(slices.Clone(first), then...)
 	}
-	bobForgotten := g.forgotten["bob"]
-	bobBack := []event.Change{&bobForgotten, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}}
+	bobBack := []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}
 	both := []event.Change{charge("ann", "0.1"), charge("bob", "0.1"), with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, event.PanelOf([]string{"ann", "bob"}) })}
 	three := event.PanelOf([]string{"ann", "bob", "zoe"}).Partly()
 	partly := func(panel event.PanelSum, refused ...string) []event.Change { // ann and bob are charged
@@ -496,7 +501,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"an answer that cannot be":       {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Output = 3 })}, why: "3"},
 		"a query that there is not":      {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "loser" })}, why: "loser"},
 		"a query about no value":         {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "majority:maybe" })}, why: "maybe"},
-		"an answer at 0":                 {sound: answer, forged: []event.Change{with(former, func(a *event.Answered) { a.Epsilon, a.Method = eps(t, "0"), event.MethodDegrade })}, why: "at ε=0"},
+		"an answer at 0":                 {sound: answer, forged: []event.Change{with(former, func(a *event.Answered) { a.Epsilon, a.Method, a.Base = eps(t, "0"), event.MethodDegrade, asItComes })}, why: "at ε=0"},
 		"a second answer":                {sound: answer, forged: []event.Change{charge("ann", "0.1"), charge("bob", "0.1"), &former}, why: "a second answer at ε=0.1"},
 		"a derived answer is charged":    {sound: lower(nothing), forged: append([]event.Change{charge("ann", "0.05"), charge("bob", "0.05")}, lower(nothing)...), why: "not everybody in the panel"},
 		"derived from none":              {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Panel[0]++ }), why: "at ε=0.05 by degrade among 0"},
@@ -506,13 +511,15 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"raised for more":                {sound: raised, forged: to("0.2", "0.15", event.MethodRaise, nothing), why: "not everybody in the panel"},
 		"raised for nothing":             {sound: raised, forged: to("0.2", "", event.MethodRaise, nothing), why: "not everybody in the panel of 2"},
 		"raised for one alone":           {sound: raised, forged: []event.Change{charge("bob", "0.1"), raised[2]}, why: "not everybody in the panel of 2"},
-		"raised about fewer":             {sound: raised, forged: []event.Change{charge("bob", "0.1"), with(former, func(a *event.Answered) { a.Epsilon, a.Method, a.Objects = eps(t, "0.2"), event.MethodRaise, 1 })}, why: "an answer about 1 objects is derived from none"},
-		"fresh for the difference":       {sound: raised, forged: to("0.2", "0.1", event.MethodFresh, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised in full":                 {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.2", "0.2", event.MethodRaise, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised below the top":           {sound: after(raised, to("0.3", "0.1", event.MethodRaise, nothing)...), forged: after(raised, to("0.15", "0.05", event.MethodRaise, nothing)...), why: "a raise to ε=0.15, with 1 answers below and 1 above", after: 10 * time.Hour},
-		"raised from none":               {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Panel[0]++ }), why: "a raise to ε=0.2, with 0 answers below and 0 above"},
-		"raised to where it is":          {sound: raised, forged: to("0.1", "0.1", event.MethodRaise, nothing), why: "a second answer at ε=0.1"},
-		"raised as an output":            {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Result = event.Result{Output: 1} }), why: "has probability 0"},
+		"raised about fewer": {sound: raised, forged: []event.Change{charge("bob", "0.1"), with(former, func(a *event.Answered) {
+			a.Epsilon, a.Method, a.Objects, a.Base = eps(t, "0.2"), event.MethodRaise, 1, asItComes
+		})}, why: "an answer about 1 objects is derived from none"},
+		"fresh for the difference": {sound: raised, forged: to("0.2", "0.1", event.MethodFresh, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised in full":           {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.2", "0.2", event.MethodRaise, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
+		"raised below the top":     {sound: after(raised, to("0.3", "0.1", event.MethodRaise, nothing)...), forged: after(raised, to("0.15", "0.05", event.MethodRaise, nothing)...), why: "a raise to ε=0.15, with 1 answers below and 1 above", after: 10 * time.Hour},
+		"raised from none":         {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Panel[0]++ }), why: "a raise to ε=0.2, with 0 answers below and 0 above"},
+		"raised to where it is":    {sound: raised, forged: to("0.1", "0.1", event.MethodRaise, nothing), why: "a second answer at ε=0.1"},
+		"raised as an output":      {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Result = event.Result{Output: 1} }), why: "has probability 0"},
 		"raised from an output": {sound: after(answer, charge("bob", "0.2"), with(*bobs, func(a *event.Answered) { a.Epsilon = eps(t, "0.2") })), forged: after(answer, charge("bob", "0.1"), with(*bobs, func(a *event.Answered) {
 			a.Epsilon, a.Method, a.Result = eps(t, "0.2"), event.MethodRaise, event.Result{Scored: true}
 		})), why: "a score for a query with 3 answers"},
@@ -524,7 +531,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 		"inserted above all":            {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.25", "", event.MethodInsert, nothing)...), why: "at ε=0.25 by insert among 2"},
 		"inserted as an output":         {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "", event.MethodDegrade, func(a *event.Answered) { a.Result = event.Result{Output: 1} })...), why: "has probability 0"},
 		"inserted for a charge":         {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "0.05", event.MethodInsert, nothing)...), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised after forgetting":       {sound: after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), forged: after(bobBack, raised...), why: "is raised after somebody in its panel was forgotten", after: 10 * time.Hour},
+		"raised after an epoch":         {sound: after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), forged: after(bobBack, raised...), why: "is raised after somebody in its panel was forgotten", after: 10 * time.Hour},
 		"inserted between beginnings":   {sound: after(after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), to("0.15", "", event.MethodDegrade, nothing)...), forged: after(after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), to("0.15", "", event.MethodInsert, nothing)...), why: "at ε=0.15 by insert among 2", after: 10 * time.Hour},
 		"a response that there is not":  {sound: []event.Change{&event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "0.1"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}, forged: []event.Change{&event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "0.1"), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}, why: "a response of value 2"},
 		"drawn below the current level": {sound: raise("ann", 1, "0.3"), forged: raise("ann", 1, "0.2"), why: "by raise"},
@@ -635,7 +642,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 	out := map[string]pairOfLogs{
 		"more events":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
 		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
-		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "leaves behind what it cannot have"},
+		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "0 events are forgotten"},
 		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events are forgotten"},
 		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = budget.Plus(c.Cap, one) }), why: "leaves other terms behind than it had"},
 		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "what it has not spent"},
@@ -837,7 +844,8 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		"a stranger was more than mentioned": {"events are forgotten", func(t *testing.T, log []event.Event) []event.Event {
 			mentions := uint64(0)
 			for _, ev := range log {
-				if k := ev.Change.Kind(); ev.Erased != nil && (k == event.KindRefused || k == event.KindSettled) {
+				c, isSettled := ev.Change.(*event.Settled)
+				if ev.Erased != nil && (ev.Change.Kind() == event.KindRefused || isSettled && !c.Named) {
 					mentions++
 				}
 			}
@@ -896,14 +904,14 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			return log
 		}},
 		"a larger panel": {"not everybody in the panel of 3", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindAnswered, false)
+			ev := nth(t, log, event.KindAnswered, true)
 			c := *ev.Change.(*event.Answered)
 			c.Objects++
 			ev.Change = &c
 			return log
 		}},
 		"another ε": {"not everybody in the panel", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindAnswered, false)
+			ev := nth(t, log, event.KindAnswered, true)
 			c := *ev.Change.(*event.Answered)
 			c.Epsilon = eps(t, "0.2")
 			ev.Change = &c
@@ -931,7 +939,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))
 		}},
 		"an end is erased": {"its end is erased", func(t *testing.T, log []event.Event) []event.Event {
-			i := indexOf(t, log, isSettled("1"))
+			i := indexOf(t, log, func(c event.Change) bool { _, is := c.(*event.QuestionDefined); return is }) + 1
 			log[i] = event.Entry{Event: log[i]}.Erase().Event
 			return log
 		}},
@@ -985,11 +993,14 @@ func TestErasedEventsKeepTheirPlace(t *testing.T) {
 			continue
 		}
 		erased++
+		if c, is := former[i].Change.(*event.Settled); is && c.Named {
+			continue // of a request that names it with others
+		}
 		if p, ok := former[i].Change.(event.Personal); !ok || p.About() != "ann" || ev.Salt != (event.Salt{}) || ev.Change.(event.Personal).About() != "" {
 			t.Errorf("event %d was %+v, and is %+v", ev.Number, former[i], ev)
 		}
 	}
-	if erased != 3 { // enrolled, bound, sold
+	if erased != 4 { // enrolled, bound, sold, and the names of those enrolled
 		t.Errorf("%d events are erased", erased)
 	}
 	_, err = l.Consistency(t.Context(), before.Events, before.Events+2)

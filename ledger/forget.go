@@ -31,10 +31,11 @@ import (
 // log says for what; it also waits for a [Ledger.Compact]. If ctx ends before, the person is forgotten, but the bytes are not destroyed yet: the error wraps a [*journal.HeldError], which
 // tells up to which event they are. Call it again with the same key.
 //
-// The object's name stays in the event of this request and with the spending. Answers about panels stay, as
-// they are about everybody in them. Whoever has the file and guesses all of a request that named several objects,
-// or all of a panel, can recognize it by its digest; the digests of requests about this object alone are
-// destroyed. Idempotency keys stay: they should name nobody.
+// The object's name stays in the event of this request and with the spending. Answers about panels stay, as they are about
+// everybody in them, but not which panel they are about: a request for an answer about it gets a new one. The digests of requests that
+// named the object are destroyed, alone or with others; a request that named others for which it recorded nothing loses its digest
+// as well. A request whose digest of several names is destroyed is recognized by its key, the number of names, and all its other
+// fields. Idempotency keys stay: they should name nobody.
 //
 // It returns [ErrUnknown] if nothing is known of the object. A repeated request about this object alone returns
 // [ErrForgotten]; other repeated requests leave the object out of what they return.
@@ -66,7 +67,7 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 		}
 		return &event.Forgotten{Object: name, Events: x.Total()}, nil
 	}
-	if o.Total() == 0 {
+	if o.Total() == 0 && s.Counters.Named == 0 {
 		return nil, nil
 	}
 	c := &event.Forgotten{Object: name, Events: o.Total(), Account: fold.AccountOf(o)}

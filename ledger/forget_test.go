@@ -76,12 +76,24 @@ func secretsOf(t *testing.T, l *Ledger, name string) (secrets [][]byte) {
 	return secrets
 }
 
+// secretsOfSeveral returns salts and hidden bytes of all events about several objects.
+func secretsOfSeveral(t *testing.T, l *Ledger) (secrets [][]byte) {
+	t.Helper()
+	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
+		end, isEnd := ev.Change.(*event.Settled)
+		if isEnd && end.Named || ev.Change.Kind() == event.KindAnswered {
+			secrets = append(secrets, bytes.Clone(ev.Salt[:]), hiddenBytes(ev))
+		}
+	}
+	return secrets
+}
+
 // After Forget and Compact no byte of what the events said is in the file, and the name only with what was spent.
 func TestForgetDestroysEveryByte(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
 	l := open(t, path, options)
-	secrets := secretsOf(t, l, name)
+	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	if len(secrets) < 2*10 {
 		t.Fatalf("only %d secrets", len(secrets))
 	}
@@ -127,7 +139,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	const name = "the one to be forgotten"
 	path, options := eventful(t, name)
 	l := open(t, path, options)
-	secrets := secretsOf(t, l, name)
+	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
 	forget(t, l, name)
 	for what, copyTo := range copiers(l) {
 		t.Run(what, func(t *testing.T) {

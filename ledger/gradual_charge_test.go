@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/inquiry"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -21,6 +22,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy", "dan", "eve", "fay")
 		r := inquire(t, "k", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 		answerTo(t, l, r)
+		first := answeredEvent(t, l)
 		r.Key, r.Epsilon = "k2", eps(t, "3")
 		q, err := l.findQuestion(t.Context(), "vote")
 		must(t, err)
@@ -30,12 +32,12 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 				changes = append(changes, &event.Charged{Object: name, Question: q.Number, Epsilon: eps(t, "2")})
 			}
 			panel := event.PanelOf(r.Objects)
-			id := event.PanelRequest{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: panel}.Identity()
+			id := event.PanelRequest{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: panel, Objects: 3}.Identity()
 			end := &event.Settled{Key: "k2", Digest: id.Digest, Marks: id.Marks, Through: s.Counters.Events, First: s.Counters.Events + 1, Final: true}
 			end.Counts[event.Drawn], end.Answer = 1, end.First+3
 			changes = append(changes, &event.Answered{
 				Question: q.Number, Query: r.Query, Panel: panel, Objects: 3, Epsilon: r.Epsilon,
-				Result: event.Result{Scored: true, Score: 5}, Method: event.MethodRaise,
+				Result: event.Result{Scored: true, Score: 5}, Method: event.MethodRaise, Base: first,
 			})
 			return batch.Settling(changes, 0, nil, end), nil
 		})
@@ -90,9 +92,8 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	if q := quote("winner", "2"); !errors.As(q.NotRaised, &score) || q.Charge != eps(t, "2") {
 		t.Errorf("%+v", q)
 	}
-	must(t, l.Forget(t.Context(), "forget", "ann"))
-	enroll(t, l, "vote", "9", "ann")
-	if q := quote("majority:yes", "2"); !errors.Is(q.NotRaised, ErrForgotten) || q.Charge != eps(t, "2") {
+	must(t, l.BeginEpoch(t.Context(), "another value", "vote", "ann"))
+	if q := quote("majority:yes", "2"); !errors.Is(q.NotRaised, inquiry.ErrNewEpoch) || q.Charge != eps(t, "2") {
 		t.Errorf("%+v", q)
 	}
 }

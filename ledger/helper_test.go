@@ -531,8 +531,29 @@ const asItCosts = math.MaxUint64
 // asItBegan stands for the first event of a request in the same way.
 const asItBegan = math.MaxUint64
 
+// asItComes stands for the event of the answer that another one comes from, likewise.
+const asItComes = math.MaxUint64
+
+// baseOf returns the event of the answer that another one comes from, or 0 if there is none.
+func baseOf(s *state.State, c *event.Answered) uint64 {
+	known, _, err := s.Answers(state.AnswerKey(c.Question, c.Query, c.Panel))
+	if err != nil || c.Method == event.MethodFresh {
+		return 0
+	}
+	if c.Method == event.MethodRaise {
+		return known.Top().Event
+	}
+	above, _ := known.Best(c.Epsilon)
+	return above.Event
+}
+
 // costing returns an event with what it costs in the place of asItCosts, and likewise where it began.
 func costing(s *state.State, ev event.Event) event.Event {
+	if c, is := ev.Change.(*event.Answered); is && c.Base == asItComes {
+		derived := *c
+		derived.Base = baseOf(s, c)
+		ev.Change = &derived
+	}
 	if c, is := ev.Change.(*event.Settled); is && c.Spent == asItCosts {
 		whole := *c
 		whole.Spent = s.Counters.Underway.Spent
@@ -548,7 +569,7 @@ func costing(s *state.State, ev event.Event) event.Event {
 // identify gives the settled event with a number the identity of a request that its events are of, where
 // they have all that such a request contains.
 func identify(s *state.State, c *event.Settled, number uint64) {
-	set := func(id event.Identity) { c.Digest, c.Marks = id.Digest, id.Marks }
+	set := func(id event.Identity) { c.Of(&id) }
 	question := func(number uint32) string {
 		if q, err := s.Question(number); err == nil {
 			return q.Name
@@ -564,7 +585,8 @@ func identify(s *state.State, c *event.Settled, number uint64) {
 	case noSale == nil && sale.Granted != 0:
 		set(event.CaptureRequest(c.Sale, false))
 	case noAnswer == nil && answered:
-		set(event.PanelRequest{Question: question(made.Question), Query: made.Query, Epsilon: made.Epsilon, Panel: made.Panel}.Identity())
+		asked := made.Objects + c.Refused
+		set(event.PanelRequest{Question: question(made.Question), Query: made.Query, Epsilon: made.Epsilon, Objects: asked, All: asked == 1}.Identity())
 	case len(c.Swept) > 0:
 		set(event.SweepRequest(""))
 	case c.Alone && u.Raised+u.Derived > 0:
@@ -576,7 +598,7 @@ func identify(s *state.State, c *event.Settled, number uint64) {
 
 // identifyChange gives a settled event the identity of the request that made one change, if that is one by itself.
 func identifyChange(c *event.Settled, change event.Change, question func(uint32) string) {
-	set := func(id event.Identity) { c.Digest, c.Marks = id.Digest, id.Marks }
+	set := func(id event.Identity) { c.Of(&id) }
 	alone := func(object string) {
 		if !c.Alone {
 			c.Alone, c.Object = true, object

@@ -121,11 +121,12 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 
 // Names run together differently must not make the same request.
 func TestDigestsKeepFieldsApart(t *testing.T) {
-	seen := map[[32]byte]string{}
+	seen := map[[2]event.Sum]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
 		for _, question := range []string{"", "ab", "a"} {
 			x := &raise{request: RaiseRequest{Question: question, Epsilon: eps(t, "1")}, panel: batch.Panel{Names: names}}
-			sum := x.form().Digest
+			id := x.form()
+			sum := [2]event.Sum{id.Sum, id.Objects}
 			text := fmt.Sprintf("%q of %q", question, names)
 			if twin, twice := seen[sum]; twice {
 				t.Errorf("%s and %s have one digest", text, twin)

@@ -427,7 +427,9 @@ type limits struct {
 
 // add adds the fields of the limits to the form of a request.
 func (m limits) add(f *event.Form) {
-	f.Field("QuoteID").Text(m.quoteID)
+	if f.Field("QuoteID").Flag(m.quoteID != ""); m.quoteID != "" {
+		f.ObjectField("QuoteID").Text(m.quoteID) // it has a digest of the objects
+	}
 	price := f.Field("MaxPrice")
 	if price.Flag(m.maxPrice != nil); m.maxPrice != nil {
 		price.U64(uint64(*m.maxPrice))

@@ -181,7 +181,8 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	if x.prompt {
 		x.at, x.through, x.asOf = s.Clock, st.Through, s.Counters.Events
 	}
-	x.end = event.Settled{Key: x.request.Key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true, Alone: true, Object: x.name[0]}
+	x.end = event.Settled{Key: x.request.Key, First: s.Counters.Events + 1, Through: x.through, Final: true, Alone: true, Object: x.name[0]}
+	x.end.Of(&x.id)
 	s.Coming = 2
 	refusal, err := x.answer(s, x.name[0], &x.end.Counts)
 	switch {

@@ -401,7 +401,8 @@ func (x *selling) eachPart(visit func(from int, names []string) error) error {
 
 // settle makes the event that ends the request.
 func (x *selling) settle(s *state.State) *event.Settled {
-	end := &event.Settled{Key: x.key, Digest: x.id.Digest, Marks: x.id.Marks, First: s.Counters.Events + 1, Through: x.through, Final: true}
+	end := &event.Settled{Key: x.key, First: s.Counters.Events + 1, Through: x.through, Final: true}
+	end.Of(&x.id)
 	if x.Reserved == 0 { // else the request names a reservation
 		batch.NamesAlone(end, x.names, x.order.All)
 	}

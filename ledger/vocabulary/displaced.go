@@ -17,9 +17,8 @@ type AnswerQuote struct {
 	Anew privacy.Epsilon
 	// NotRaised says why the answer at Held is not raised, so that every object is charged in full: a
 	// [*mechanism.ScoreError] if answers to the query cannot be raised, or if no panel of this size has
-	// another answer; ledger.ErrForgotten if an object was forgotten since; or that an object began a new
-	// epoch, or that one of the two answers leaves an object out. It is nil if there is no such answer,
-	// or if it is raised.
+	// another answer; or that an object began a new epoch, or that one of the two answers leaves an
+	// object out. It is nil if there is no such answer, or if it is raised.
 	NotRaised error
 	// Displaced are the levels on offer that the charge would take off the market. They say what
 	// objects have left, and so are for the host alone.

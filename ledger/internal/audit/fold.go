@@ -459,13 +459,18 @@ func (a *auditor) checkLinks(n *event.Entry) {
 		a.report(a.eventProblem(n.Event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.Previous, l.Previous)))
 	}
 	// What was folded may have been whole then, and be erased since. So look at it now.
-	for _, number := range []uint64{l.Erase, l.EraseRequests} {
-		if number == 0 {
+	for _, left := range []struct {
+		number uint64
+		text   string
+	}{
+		{l.Erase, "not all events about it"}, {l.EraseRequests, "not all events about it"}, {l.EraseNamed, "not all requests that may name it"},
+	} {
+		if left.number == 0 {
 			continue
 		}
-		if before, err := a.fold.Entry(number); err == nil && before.Erased == nil {
-			p := a.eventProblem(n.Event, fmt.Sprintf("the object is forgotten, but not all events about it are erased: the last of them is event %d", number))
-			p.Event = number
+		if before, err := a.fold.Entry(left.number); err == nil && before.Erased == nil {
+			p := a.eventProblem(n.Event, fmt.Sprintf("the object is forgotten, but %s are erased: the last of them is event %d", left.text, left.number))
+			p.Event = left.number
 			a.report(p)
 		}
 	}

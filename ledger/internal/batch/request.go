@@ -54,18 +54,49 @@ func StandingOf(s *state.State, key string, id event.Identity) (Standing, error)
 	if err != nil || part == nil {
 		return Standing{Through: s.Counters.Events}, err
 	}
-	switch part.Digest {
-	case id.Digest:
-	case [sha256.Size]byte{}:
+	if part.Digest == [sha256.Size]byte{} {
 		return Standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, errs.ErrForgotten)
-	default:
-		return Standing{}, &vocabulary.KeyConflictError{Key: key, Field: id.Differs(part.Marks)}
+	}
+	first := part
+	if len(r.Settled) > 1 {
+		if first, err = s.Settlement(r.Settled[0]); err != nil {
+			return Standing{}, err
+		}
+	}
+	if err := checkSame(s, first, &id); err != nil {
+		return Standing{}, err
 	}
 	st := Standing{settled: r.Settled, Done: part.Final, Through: part.Through, dealt: part.Done, Last: r.Settled[len(r.Settled)-1]}
 	if !st.Done && st.dealt == 0 {
 		st.Cursor, err = cursor(s, r.Settled)
 	}
 	return st, err
+}
+
+// checkSame returns [ErrKeyConflict] if a request is not the one whose first part an event settles. Where an
+// object was forgotten, what the request says of several objects is erased, and not compared.
+func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
+	conflict := &vocabulary.KeyConflictError{Key: first.Key}
+	names := first.Names
+	switch {
+	case first.Digest != id.Digest:
+		conflict.Field = id.Differs(event.Sum{Digest: first.Digest, Marks: first.Marks}, names)
+		return conflict
+	case id.Panel != event.PanelSum{}:
+		ev, err := s.Event(first.Answer)
+		if err != nil {
+			return err
+		}
+		if made, is := ev.Change.(*event.Answered); ev.Erased == nil && !(is && id.Panel.IsAskedFor(made.Panel)) {
+			conflict.Field = "Objects"
+			return conflict
+		}
+	case first.Named && names == event.Sum{}: // erased
+	case names.Digest != id.Objects.Digest:
+		conflict.Field = id.Differs(event.Sum{Digest: first.Digest, Marks: first.Marks}, names)
+		return conflict
+	}
+	return nil
 }
 
 // cursor returns the object at which a request for all stands, whose parts were settled by these events. If it
@@ -214,7 +245,8 @@ func Once(ctx context.Context, e *engine.Engine, key, object string, id event.Id
 		if err != nil || st.Done {
 			return nil, err
 		}
-		end := &event.Settled{Key: key, Digest: id.Digest, Marks: id.Marks, First: s.Counters.Events + 1, Through: st.Through, Final: true, Alone: object != "", Object: object}
+		end := &event.Settled{Key: key, First: s.Counters.Events + 1, Through: st.Through, Final: true, Alone: object != "", Object: object}
+		end.Of(&id)
 		c, err := decide(s)
 		if err != nil || c == nil {
 			return []event.Change{end}, err
@@ -551,7 +583,10 @@ func (b *Bulk) next(s *state.State, st *Standing) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
-	e := ending{n: len(names) - p.Left, end: &event.Settled{Key: b.Key, Digest: b.Id.Digest, Marks: b.Id.Marks, First: first, Through: b.Panel.Through}}
+	e := ending{n: len(names) - p.Left, end: &event.Settled{Key: b.Key, First: first, Through: b.Panel.Through}}
+	if e.end.Of(&b.Id); len(st.settled) > 0 {
+		e.end.Named, e.end.Names = false, event.Sum{} // the first part has them
+	}
 	if e.n > 0 {
 		e.cursor = names[e.n-1]
 	}

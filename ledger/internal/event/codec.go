@@ -222,11 +222,10 @@ func (c *Forgotten) Fields(x wire.Codec) {
 	})
 }
 
-// Fields implements [Change].
-func (c *Answered) Fields(x wire.Codec) {
+// An answer is about everybody in the panel, so it outlives each of them.
+func (c *Answered) public(x wire.Codec) {
 	x.U32(&c.Question)
 	x.Text(&c.Query)
-	x.Array(c.Panel[:])
 	x.Uvarint(&c.Objects)
 	x.Epsilon(&c.Epsilon)
 	c.Result.Fields(x)
@@ -235,12 +234,17 @@ func (c *Answered) Fields(x wire.Codec) {
 	if d := x.Reads(); d != nil && c.Method != MethodFresh && c.Method != MethodDegrade && !(derived && c.Scored) {
 		d.Fail("unknown method %d", c.Method)
 	}
+	x.Uvarint(&c.Base)
 }
+
+// Fields implements [Change].
+func (c *Answered) Fields(x wire.Codec) { x.Array(c.Panel[:]) }
 
 // A key stays used, whatever becomes of the object.
 func (c *Settled) public(x wire.Codec) {
 	x.Text(&c.Key)
 	if !x.Flag(&c.Alone) {
+		x.Flag(&c.Named)
 		c.identity(x)
 	}
 	x.Uvarint(&c.First, &c.Through)
@@ -265,6 +269,9 @@ func (c *Settled) Fields(x wire.Codec) {
 	x.Text(&c.Object)
 	if c.Alone {
 		c.identity(x)
+	}
+	if c.Named {
+		c.Names.fields(x)
 	}
 }
 
@@ -331,7 +338,7 @@ func decodeChange(public, hidden *wire.Decoder, k Kind) (c Change, withheld int)
 		public.Fail("unknown kind %d", k)
 		return nil, 0
 	}
-	if _, personal := c.(Personal); hidden == nil && !personal {
+	if _, personal := c.(Personal); hidden == nil && !personal && k != KindAnswered {
 		public.Fail("an event of kind %d cannot be erased", k)
 		return nil, 0
 	}

@@ -195,6 +195,17 @@ func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	return n, nil
 }
 
+// KindOf returns the kind of an event by its record, without decoding the event. It is 0 for no record of
+// an event.
+func KindOf(record []byte) Kind {
+	d := &wire.Decoder{Rest: record}
+	_, _, _, _ = d.U8(), d.Uvarint(), d.Uvarint(), d.U8() // form, previous event, length, version
+	if k := Kind(d.U8()); d.Err == nil {
+		return k
+	}
+	return 0
+}
+
 // Reader is memory for reading one event after another.
 type Reader struct {
 	Texts          *wire.Texts // where texts are put, nil for memory of their own

@@ -108,8 +108,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&NoiseKeySet{Number: 1<<32 - 1, Name: strings.Repeat("é", 128), Check: Tag{}},
 		&Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 1<<32 - 1, Cap: eps(t, "1")},
 		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.5"), Result: Result{Scored: true}, Method: MethodFresh},
-		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "1"), Result: Result{Scored: true, Score: -1}, Method: MethodRaise},
-		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.7"), Result: Result{Scored: true, Score: 64}, Method: MethodInsert},
+		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "1"), Result: Result{Scored: true, Score: -1}, Method: MethodRaise, Base: 56},
+		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.7"), Result: Result{Scored: true, Score: 64}, Method: MethodInsert, Base: 1 << 40},
 		&Answered{Question: 1, Query: "majority:yes", Panel: [32]byte{1, 31: 2}, Objects: 2, Epsilon: eps(t, "0.2"), Result: Result{Scored: true, Score: -1 << 61}, Method: MethodDegrade},
 		&TermsChanged{Object: "ann", Question: 1, Policy: 0, Cap: nano(t, 1)},
 		&TermsChanged{Object: strings.Repeat("é", 128), Question: 1<<32 - 1, Policy: 1<<32 - 1, Cap: eps(t, "1000"), Consent: strings.Repeat("ü", 512)},
@@ -117,6 +117,7 @@ func goldenEntries(t testing.TB) []Entry {
 		&Held{Object: "ann", Sale: 1, Price: 7, Policy: 1<<32 - 1},
 		&ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Ceiling: eps(t, "1"), Asked: eps(t, "2"), Remedy: vocabulary.RemedyConsent, Why: "the cap would be ε=2, and is ε=1"}},
 		&ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.PolicyDiffers, Spent: eps(t, "1"), Remedy: vocabulary.RemedyTerms}},
+		&Settled{Key: "k", Digest: [32]byte{1}, Named: true, Names: Sum{Digest: [32]byte{31: 3}, Marks: Marks{count: 1, of: [mostFields]byte{4}}}, First: 1, Through: 2, Final: true, Counts: Counts{2, 0, 0}},
 	}
 	return entries(changes)
 }

@@ -150,11 +150,12 @@ type Charged struct {
 type Answered struct {
 	Question uint32            // by number
 	Query    string            // as mechanism.ParseQuery reads it
-	Panel    [sha256.Size]byte // [PanelOf] those asked for
+	Panel    [sha256.Size]byte // [PanelOf] those asked for; erased with each of them
 	Objects  uint64            // the size of the panel
 	Epsilon  privacy.Epsilon   // of the answer
 	Result
 	Method Method // MethodFresh or MethodDegrade; of a score also MethodRaise or MethodInsert
+	Base   uint64 // the event of the answer that it was raised or derived from; 0 for a fresh one
 }
 
 // BuyerNamed gives a buyer a number, by which chains and sales refer to it.
@@ -263,8 +264,10 @@ type Remnant struct {
 // key gives the same result again. The events of the objects refused stand before it.
 type Settled struct {
 	Key     string            // the idempotency key
-	Digest  [sha256.Size]byte // of the request; zero once it is erased
+	Digest  [sha256.Size]byte // of the request, but for what is about several objects; zero once it is erased
 	Marks   Marks             // of its fields, likewise
+	Named   bool              // the request says something of several objects, and this is its first part
+	Names   Sum               // of what it says of them; zero once it is erased
 	Again   Wanted            // the responses handed out again, if the request got any; likewise
 	First   uint64            // the first event of this part
 	Through uint64            // objects enrolled by later events do not belong to the request

@@ -27,6 +27,9 @@ func PanelOf(names []string) PanelSum {
 	return sum
 }
 
+// IsAskedFor reports whether an answer with a panel is one about this list: whole, or asked for in part.
+func (p PanelSum) IsAskedFor(panel [sha256.Size]byte) bool { return panel == p || panel == p.Partly() }
+
 // Partly stands for the same list where it is asked for in part, and somebody is left out.
 func (p PanelSum) Partly() PanelSum {
 	e := wire.NewDigest("left out")

@@ -70,14 +70,13 @@ func SweepRequest(question string) Identity {
 type PanelRequest struct {
 	Question, Query string          // the question by its name, and the query as the host wrote it
 	Epsilon         privacy.Epsilon // above 0
-	// Panel stands for the objects that the request names: their sum, or [PanelSum.Partly] of it if the
-	// request is partial. It is not used if All is set.
-	Panel        PanelSum
-	All, Partial bool // about all objects of the question; without those that are refused
+	Panel           PanelSum        // of the objects that the request names; not used if All is set
+	Objects         uint64          // how many it names; 0 if All is set
+	All, Partial    bool            // about all objects of the question; without those that are refused
 }
 
-// Identity returns the identity of the request. In place of the objects it contains their sum, since an
-// answer contains that as well.
+// Identity returns the identity of the request. The sum of several objects is not in its digest: it is in
+// the answer, and erased there.
 func (r PanelRequest) Identity() Identity {
 	f := NewForm("answer")
 	f.Field("Question").Text(r.Question)
@@ -85,10 +84,17 @@ func (r PanelRequest) Identity() Identity {
 	f.Field("Epsilon").Epsilon(r.Epsilon)
 	objects := f.Field("Objects")
 	if objects.Flag(r.All); !r.All {
+		objects.Uvarint(r.Objects)
+	}
+	if r.Objects == 1 && !r.All {
 		objects.Raw(r.Panel[:])
 	}
 	f.Field("Partial").Flag(r.Partial)
-	return f.Finish()
+	id := f.Finish()
+	if r.Objects > 1 && !r.All {
+		id.Panel = r.Panel
+	}
+	return id
 }
 
 // CancelRequest returns the identity of a request that cancels a reservation.
@@ -106,10 +112,23 @@ func CaptureRequest(reservation uint64, partial bool) Identity {
 	return f.Finish()
 }
 
-// Is reports whether the identity is the one that a settled event bears.
-func (id Identity) Is(c *Settled) bool { return id.Digest == c.Digest && id.Marks == c.Marks }
+// Of gives a settled event the identity of the request that it settles, or begins to settle.
+func (c *Settled) Of(id *Identity) {
+	c.Digest, c.Marks = id.Digest, id.Marks
+	c.Names, c.Named = id.Objects, id.Objects != Sum{}
+}
+
+// Is reports whether the identity is the one that a settled event bears, but for its fields about several
+// objects.
+func (id Identity) Is(c *Settled) bool {
+	return id.Sum == Sum{c.Digest, c.Marks} && c.Named == (id.Objects != Sum{})
+}
 
 // IsAmong reports whether one of the identities is the one that a settled event bears.
 func (c *Settled) IsAmong(all ...Identity) bool {
 	return slices.ContainsFunc(all, func(id Identity) bool { return id.Is(c) })
 }
+
+// IsOpen reports whether the request of a settled event that names several objects may name some for
+// which it has recorded no event. Parts of it may be to come, or some objects needed nothing.
+func (c *Settled) IsOpen() bool { return c.Named && c.Sale == 0 && (!c.Final || c.Counts[Reused] > 0) }

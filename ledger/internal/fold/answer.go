@@ -60,8 +60,9 @@ func chargesSettle(n state.Charges, c *event.Answered, cost privacy.Epsilon) boo
 	return n.Objects == c.Objects && (n.Epsilon.IsZero() || n.Question == c.Question && n.Epsilon == cost)
 }
 
-// applyAnswered records an answer to a query about a panel. Those charged for it stand before it.
-func applyAnswered(s *state.State, c *event.Answered, number uint64) error {
+// applyAnswered records an answer to a query about a panel. Those charged for it stand before it. Under an
+// erased panel nothing is recorded.
+func applyAnswered(s *state.State, c *event.Answered, ev event.Event) error {
 	q, err := s.Question(c.Question)
 	if err != nil {
 		return err
@@ -69,12 +70,19 @@ func applyAnswered(s *state.State, c *event.Answered, number uint64) error {
 	if err := q.CheckAnswer(c.Query, c.Objects, c.Result); err != nil {
 		return err
 	}
+	if ev.Erased != nil {
+		return applyErasedAnswer(s, c, ev.Number)
+	}
+	number := ev.Number
 	key := state.AnswerKey(c.Question, c.Query, c.Panel)
-	a, _, err := s.Answers(key)
+	a, err := answersAt(s, key)
 	if err != nil {
 		return err
 	}
-	began, cost, err := admitAnswer(a, c, number)
+	base, began, cost, err := admitAnswer(a, c, number)
+	if err == nil && c.Base != base.Event {
+		err = errs.Corrupt(nil, "an answer at ε=%s by %s that comes from event %d, and says event %d", c.Epsilon, c.Method, base.Event, c.Base)
+	}
 	if err != nil {
 		return fmt.Errorf("query %q, question %d: %w", c.Query, c.Question, err)
 	}
@@ -90,16 +98,73 @@ func applyAnswered(s *state.State, c *event.Answered, number uint64) error {
 			return errs.Corrupt(nil, "query %q: object %q is charged for an answer about others", c.Query, name)
 		}
 	}
-	noteSpent(&s.Counters.Underway, cost, charged.Objects)
-	s.Counters.Erased.Spent += uint64(cost.Nano()) * charged.Erased
-	s.Counters.Charges, s.Counters.Answer = state.Charges{}, state.Answering{Event: number, Base: 0, Left: leavesOut(charged, c), Question: c.Question, Epsilon: c.Epsilon, Cost: cost}
-	if cost.IsZero() {
-		base, _ := a.Best(c.Epsilon)
-		s.Counters.Answer = state.Answering{Event: number, Base: base.Event}
-	}
+	takeCharges(s, c, number, cost, leavesOut(charged, c))
 	at, _ := a.Find(c.Epsilon)
 	made := state.AnswerLevel{Epsilon: c.Epsilon, Result: c.Result, Event: number, Began: began, Objects: c.Objects}
 	return s.Put(state.BucketAnswers, key, slices.Insert(a, at, made).Encode())
+}
+
+// takeCharges takes the charges of an answer off those that are to be answered.
+func takeCharges(s *state.State, c *event.Answered, number uint64, cost privacy.Epsilon, left state.Leaves) {
+	charged := s.Counters.Charges
+	noteSpent(&s.Counters.Underway, cost, charged.Objects)
+	s.Counters.Erased.Spent += uint64(cost.Nano()) * charged.Erased
+	s.Counters.Charges, s.Counters.Answer = state.Charges{}, state.Answering{Event: number, Base: 0, Left: left, Question: c.Question, Epsilon: c.Epsilon, Cost: cost}
+	if cost.IsZero() {
+		s.Counters.Answer = state.Answering{Event: number, Base: c.Base}
+	}
+}
+
+// answersAt returns the answers that are recorded under a key. An audit may have folded some before they
+// were erased, and then there are none.
+func answersAt(s *state.State, key []byte) (state.Answers, error) {
+	a, _, err := s.Answers(key)
+	if err != nil || len(a) == 0 {
+		return nil, err
+	}
+	ev, err := s.Event(a.Top().Event)
+	if err != nil || ev.Erased != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// applyErasedAnswer checks an answer whose panel is erased against the one that it says it comes from.
+func applyErasedAnswer(s *state.State, c *event.Answered, number uint64) error {
+	cost, err := costOfErased(s, c, number)
+	if err != nil {
+		return err
+	}
+	if c.Objects == 0 || !chargesSettle(s.Counters.Charges, c, cost) {
+		return errs.Corrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.Query, c.Objects)
+	}
+	takeCharges(s, c, number, cost, state.LeavesAnybody)
+	return nil
+}
+
+// costOfErased returns what an answer whose panel is erased costs each object.
+func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privacy.Epsilon, err error) {
+	refused := func(cause error) error {
+		return errs.Corrupt(cause, "query %q: an answer at ε=%s by %s, from event %d", c.Query, c.Epsilon, c.Method, c.Base)
+	}
+	if isFresh := c.Method == event.MethodFresh; isFresh || c.Base == 0 || c.Base >= number || c.Epsilon.IsZero() {
+		if !isFresh || c.Base != 0 || c.Epsilon.IsZero() {
+			err = refused(nil)
+		}
+		return c.Epsilon, err
+	}
+	ev, err := s.Event(c.Base)
+	base, is := ev.Change.(*event.Answered)
+	if err != nil || !is || ev.Erased == nil || base.Question != c.Question || base.Query != c.Query || base.Objects != c.Objects {
+		return cost, refused(err)
+	}
+	if c.Method != event.MethodRaise && c.Epsilon.Less(base.Epsilon) {
+		return cost, nil
+	}
+	if c.Method != event.MethodRaise || !base.Epsilon.Less(c.Epsilon) {
+		return cost, refused(nil)
+	}
+	return budget.Minus(c.Epsilon, base.Epsilon), nil
 }
 
 // leavesOut tells what is known of whom an answer leaves out, by whom was charged for it.
@@ -131,6 +196,10 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 	if err != nil || !is {
 		return errs.Corrupt(err, "request %q settles the answer of event %d, which is none", c.Key, c.Answer)
 	}
+	isErased := ev.Erased != nil
+	if !isErased && s.Counters.Underway.Gone > 0 {
+		return errs.Corrupt(nil, "request %q: an object is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
+	}
 	want := event.Counts{}
 	switch {
 	case a.Event == 0:
@@ -139,6 +208,9 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 	case a.Base != 0:
 		want[event.Derived] = 1
 		err = checkLeftOutAgain(s, a.Base, number, c.Refused)
+	case isErased:
+		want[event.Drawn] = 1
+		err = checkGone(s, number, c.Key)
 	default:
 		want[event.Drawn] = 1
 		err = checkLeftOut(s, made, a, number, c.Refused)
@@ -236,34 +308,34 @@ func chargedBy(s *state.State, number uint64) (object string, known bool) {
 	return c.Object, true
 }
 
-// admitAnswer says by which event the answers began that a new one belongs to, and what it costs each object. It
-// refuses one that cannot have come about as it says.
-func admitAnswer(a state.Answers, c *event.Answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
+// admitAnswer says which answer a new one comes from, by which event the answers began that it belongs to, and what it
+// costs each object. It refuses one that cannot have come about as it says.
+func admitAnswer(a state.Answers, c *event.Answered, number uint64) (base state.AnswerLevel, began uint64, cost privacy.Epsilon, err error) {
 	at, recorded := a.Find(c.Epsilon)
 	if recorded || c.Epsilon.IsZero() {
-		return 0, cost, errs.Corrupt(nil, "a second answer at ε=%s", c.Epsilon)
+		return base, 0, cost, errs.Corrupt(nil, "a second answer at ε=%s", c.Epsilon)
 	}
 	base, above := a.Best(c.Epsilon)
 	switch c.Method {
 	case event.MethodFresh:
 		if above {
-			return 0, cost, errs.Corrupt(nil, "a fresh answer at ε=%s, below one that is there", c.Epsilon)
+			return base, 0, cost, errs.Corrupt(nil, "a fresh answer at ε=%s, below one that is there", c.Epsilon)
 		}
-		return number, c.Epsilon, nil
+		return base, number, c.Epsilon, nil
 	case event.MethodRaise:
 		if at < len(a) || at == 0 {
-			return 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
+			return base, 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
 		}
 		base = a.Top()
 		cost = budget.Minus(c.Epsilon, base.Epsilon)
 	default:
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {
-			return 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s among %d", c.Epsilon, c.Method, len(a))
+			return base, 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s among %d", c.Epsilon, c.Method, len(a))
 		}
 	}
 	if base.Objects != c.Objects {
-		return 0, cost, errs.Corrupt(nil, "an answer about %d objects is derived from none", c.Objects)
+		return base, 0, cost, errs.Corrupt(nil, "an answer about %d objects is derived from none", c.Objects)
 	}
-	return base.Began, cost, nil
+	return base, base.Began, cost, nil
 }

@@ -70,7 +70,7 @@ func applyWhole(s *state.State, ev event.Event) error {
 	case *event.Charged:
 		return applyCharged(s, c, ev)
 	case *event.Answered:
-		return applyAnswered(s, c, ev.Number)
+		return applyAnswered(s, c, ev)
 	case *event.ObjectRefused:
 		return applyRefused(s, c, ev)
 	case *event.Settled:

@@ -13,6 +13,16 @@ import (
 // forgotten event that destroyed it; what it did to anything else still counts.
 func applyErased(s *state.State, ev event.Event) error {
 	n := &s.Counters.Erased
+	switch c := ev.Change.(type) {
+	case *event.Answered:
+		return applyAnswered(s, c, ev)
+	case *event.Settled:
+		if c.Named {
+			return applySettled(s, c, ev)
+		}
+	default:
+		s.Counters.Underway.Gone++
+	}
 	n.Events++
 	switch c := ev.Change.(type) {
 	case *event.Held:
@@ -67,10 +77,11 @@ func applyForgotten(s *state.State, c *event.Forgotten, number uint64) error {
 			}
 		}
 	}
-	s.Linked.Erase, s.Linked.EraseRequests = o.Latest, o.Settled
 	if err := checkAccount(s, c, o, known); err != nil {
 		return err
 	}
+	s.Linked.Erase, s.Linked.EraseRequests, s.Linked.EraseNamed = o.Latest, o.Settled, s.Counters.Named
+	s.Counters.Named, s.Counters.Erased.Named = 0, 0
 	if c.Cap.IsZero() {
 		return nil // a stranger leaves nothing
 	}
@@ -93,7 +104,8 @@ func checkAccount(s *state.State, c *event.Forgotten, o state.Object, known bool
 	if err := names.Check("object", c.Object); err != nil {
 		return errs.Corrupt(nil, "%v", err)
 	}
-	if c.Events == 0 || c.Cap.IsZero() != (len(c.Chains) == 0) || c.Cap.IsZero() && c.Earned > 0 {
+	hasOpen := s.Counters.Named != 0 || s.Counters.Erased.Named != 0 // requests that may name it
+	if c.Events == 0 && !(known && hasOpen) || c.Cap.IsZero() != (len(c.Chains) == 0) || c.Cap.IsZero() && c.Earned > 0 {
 		return errs.Corrupt(nil, "object %q leaves behind what it cannot have", c.Object)
 	}
 	if err := takeErased(&s.Counters.Erased, c, o); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -88,10 +87,7 @@ func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Ha
 	if err := s.Write(state.BucketEvents); err != nil {
 		return err
 	}
-	if err := eraseFrom(s, s.Linked.Erase); err != nil {
-		return err
-	}
-	return eraseFrom(s, s.Linked.EraseRequests)
+	return eraseForgotten(s)
 }
 
 // Recorded is an event of a journal, with what follows from the log before it alone, and not from the state.
@@ -150,24 +146,4 @@ func flushCounters(s *state.State) error {
 		s.Counters.Root = s.Edge.Root()
 	}
 	return s.Put(state.BucketMeta, []byte(state.KeyCounters), s.Counters.Encode())
-}
-
-// eraseFrom erases an event and those about the same object before it. The state is then again the fold of the
-// log: what is left of an object's events makes nothing but what its forgotten event says, and requests of which
-// nobody can tell what they were.
-func eraseFrom(s *state.State, number uint64) error {
-	for number != 0 {
-		n, err := s.Entry(number)
-		if err != nil {
-			return err
-		}
-		if n.Erased != nil || n.Previous >= number {
-			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.Previous)
-		}
-		if err := s.PutEntry(n.Erase()); err != nil {
-			return err
-		}
-		number = n.Previous
-	}
-	return nil
 }

@@ -153,7 +153,8 @@ func identities(s *state.State, c *event.Settled, number uint64) ([]event.Identi
 }
 
 // identitiesOfAnswer returns those of a request for an answer. Whether all objects of a question are the
-// panel of an answer is not checked: no event says who is enrolled at a time.
+// panel of an answer is not checked: no event says who is enrolled at a time. That the panel is the one
+// which the request names is checked when the request is repeated: only the answer has it.
 func identitiesOfAnswer(s *state.State, c *event.Settled) (all []event.Identity, err error) {
 	ev, err := s.Event(c.Answer)
 	made, is := ev.Change.(*event.Answered)
@@ -164,17 +165,15 @@ func identitiesOfAnswer(s *state.State, c *event.Settled) (all []event.Identity,
 	if err != nil {
 		return nil, err
 	}
-	r := event.PanelRequest{Question: q.Name, Query: made.Query, Epsilon: made.Epsilon, Panel: made.Panel}
-	if c.Alone && event.PanelOf([]string{c.Object}) != r.Panel {
-		return []event.Identity{}, nil
+	r := event.PanelRequest{Question: q.Name, Query: made.Query, Epsilon: made.Epsilon, Objects: made.Objects + c.Refused}
+	if c.Alone {
+		if r.Panel = event.PanelOf([]string{c.Object}); r.Panel != made.Panel || r.Objects != 1 {
+			return []event.Identity{}, nil
+		}
 	}
-	partly := r // nobody was left out
-	partly.Panel = r.Panel.Partly()
-	for _, r := range []event.PanelRequest{r, partly} {
-		for _, r.Partial = range []bool{false, true} {
-			for _, r.All = range []bool{false, true} {
-				all = append(all, r.Identity())
-			}
+	for _, r.Partial = range []bool{false, true} {
+		for _, r.All = range []bool{false, !c.Alone} {
+			all = append(all, r.Identity())
 		}
 	}
 	return all, nil

@@ -35,6 +35,9 @@ func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 	if c.Final && (c.Done != 0 || !c.Alone && c.Object != "") || c.Alone && (!c.Final || whole && c.Object == "") || whole && c.Digest == none {
 		return errs.Corrupt(nil, "request %q is settled as one that it is not", c.Key)
 	}
+	if err := checkNamed(s, c, before, ev); err != nil {
+		return err
+	}
 	if err := checkSettledSale(s, c, ev.Number); err != nil {
 		return err
 	}
@@ -48,6 +51,7 @@ func applySettled(s *state.State, c *event.Settled, ev event.Event) error {
 		return err
 	}
 	s.Counters.Refused, s.Counters.Unsettled, s.Counters.Answer, s.Counters.Underway = 0, 0, state.Answering{}, state.Underway{}
+	linkNamed(s, c, ev)
 	if c.Object != "" {
 		if err := LinkName(s, c.Object, ev.Number, true); err != nil {
 			return err

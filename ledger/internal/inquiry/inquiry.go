@@ -3,7 +3,6 @@ package inquiry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -172,11 +171,9 @@ func (x *Inquiry) recorded() (among state.Answers, base state.AnswerLevel, free 
 
 func (x *Inquiry) form() event.Identity {
 	r := &x.Request
-	asked := event.PanelRequest{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: x.whole, All: r.All, Partial: r.Partial}
-	if r.Partial {
-		asked.Panel = x.whole.Partly()
-	}
-	return asked.Identity()
+	return event.PanelRequest{
+		Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: x.whole, Objects: uint64(len(x.Names)), All: r.All, Partial: r.Partial,
+	}.Identity()
 }
 
 // attempt looks, asks for truths if they are needed, and decides.
@@ -232,8 +229,9 @@ func (x *Inquiry) look(ctx context.Context) (done uint64, needed bool, err error
 	return done, needed, err
 }
 
-// raisable returns the answer that a new one can be raised from: the highest of all, about people none of whom was
-// forgotten, or began an epoch, since it was first drawn. Of those the truth may be another one now. why says why there is none.
+// raisable returns the answer that a new one can be raised from: the highest of all, about people none of whom began an
+// epoch since it was first drawn. Of those the truth may be another one now; what was answered about people who were
+// forgotten since is not recorded any more. why says why there is none.
 func (x *Inquiry) raisable(s *state.State) (top state.AnswerLevel, why, err error) {
 	top = x.known.Top()
 	switch {
@@ -248,20 +246,10 @@ func (x *Inquiry) raisable(s *state.State) (top state.AnswerLevel, why, err erro
 			return top, nil, err
 		}
 		if c.Since > top.Began {
-			why, err := whyRenewed(s, name, top.Began)
-			return top, why, err
+			return top, ErrNewEpoch, nil
 		}
 	}
 	return top, nil, nil
-}
-
-// whyRenewed says why the truth of an object may be another one than at an event.
-func whyRenewed(s *state.State, name string, began uint64) (why, err error) {
-	o, _, err := s.Object(name)
-	if err == nil && o.Forgotten > began {
-		return fmt.Errorf("somebody in the panel: %w", errs.ErrForgotten), nil
-	}
-	return ErrNewEpoch, err
 }
 
 // notRaised says why nothing is raised where somebody is left out, now or by all answers so far.
@@ -417,7 +405,8 @@ func (x *Inquiry) leftOut() *batch.RefusalList {
 
 // decide returns the events of the answer and of its charges.
 func (x *Inquiry) decide(s *state.State) ([]event.Change, error) {
-	end := &event.Settled{Key: x.Request.Key, Digest: x.id.Digest, Marks: x.id.Marks, Through: x.through, First: s.Counters.Events + 1, Final: true}
+	end := &event.Settled{Key: x.Request.Key, Through: x.through, First: s.Counters.Events + 1, Final: true}
+	end.Of(&x.id)
 	batch.NamesAlone(end, x.Names, x.Request.All)
 	st, err := batch.StandingOf(s, end.Key, x.id)
 	if err != nil {
@@ -443,11 +432,15 @@ func (x *Inquiry) decide(s *state.State) ([]event.Change, error) {
 	}
 	end.Counts[event.Derived], end.Answer = 1, end.First
 	made, how, err := x.derive(known, base)
-	return batch.Settling([]event.Change{x.record(made, how, base.Objects)}, x.Question.Number, left, end), err
+	return batch.Settling([]event.Change{x.record(made, how, base.Objects, base.Event)}, x.Question.Number, left, end), err
 }
 
-func (x *Inquiry) record(r event.Result, how event.Method, objects uint64) *event.Answered {
-	return &event.Answered{Question: x.Question.Number, Query: x.Request.Query, Panel: x.panel(), Objects: objects, Epsilon: x.Request.Epsilon, Result: r, Method: how}
+// record returns the event of an answer about so many objects that comes from the answer of an event, or from
+// none if that is 0.
+func (x *Inquiry) record(r event.Result, how event.Method, objects, base uint64) *event.Answered {
+	return &event.Answered{
+		Question: x.Question.Number, Query: x.Request.Query, Panel: x.panel(), Objects: objects, Epsilon: x.Request.Epsilon, Result: r, Method: how, Base: base,
+	}
 }
 
 // derive draws an answer from the nearest one above it and, if they have scores, the nearest below it that belongs
@@ -514,7 +507,7 @@ func (x *Inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 		return nil, err
 	}
 	end.Counts[event.Drawn], end.Answer = 1, end.First+uint64(len(changes))
-	changes = append(changes, x.record(made, how, uint64(len(x.members))))
+	changes = append(changes, x.record(made, how, uint64(len(x.members)), x.base.Event))
 	return batch.Settling(changes, x.Question.Number, x.leftOut().Listed, end), nil
 }
 
@@ -585,7 +578,7 @@ func (x *Inquiry) result(ctx context.Context, settled uint64) (Result, error) {
 			return errs.Corrupt(nil, "event %d does not answer %q at ε=%s", end.Answer, x.Request.Query, x.Request.Epsilon)
 		}
 		if end.Counts[event.Drawn] == 1 {
-			if out.Charged, err = costOf(s, c, end.Answer); err != nil {
+			if out.Charged, err = costOf(s, c); err != nil {
 				return err
 			}
 		}
@@ -600,15 +593,15 @@ func (x *Inquiry) result(ctx context.Context, settled uint64) (Result, error) {
 }
 
 // costOf returns what an answer drawn from truths cost each object: of a raised one, the difference to the answer
-// below it at that time. What was derived since lies between, and has later events.
-func costOf(s *state.State, c *event.Answered, ev uint64) (privacy.Epsilon, error) {
+// that it was raised from.
+func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	if c.Method != event.MethodRaise {
 		return c.Epsilon, nil
 	}
-	known, _, err := s.Answers(state.AnswerKey(c.Question, c.Query, c.Panel))
-	if err != nil {
-		return privacy.Epsilon{}, err
+	ev, err := s.Event(c.Base)
+	base, is := ev.Change.(*event.Answered)
+	if err != nil || !is {
+		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is none", c.Base)
 	}
-	before := slices.DeleteFunc(known, func(l state.AnswerLevel) bool { return l.Event >= ev })
-	return budget.Minus(c.Epsilon, before.Top().Epsilon), nil
+	return budget.Minus(c.Epsilon, base.Epsilon), nil
 }

@@ -1,10 +1,10 @@
 package outlook
 
 import (
-	"crypto/sha256"
 	"sync"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
@@ -14,7 +14,7 @@ const mostKept = 64
 // Kept are budgets that were found out before, by what was asked. The zero value is empty.
 type Kept struct {
 	mu  sync.Mutex
-	All map[[sha256.Size]byte]KeptBudget // used under the lock
+	All map[[2]event.Sum]KeptBudget // used under the lock
 }
 
 // KeptBudget is a budget, with the instant at which time changes it.
@@ -24,11 +24,11 @@ type KeptBudget struct {
 }
 
 // Keep keeps a budget, in place of another if there are many.
-func (b *Kept) Keep(key [sha256.Size]byte, out vocabulary.Budget, until time.Time) {
+func (b *Kept) Keep(key [2]event.Sum, out vocabulary.Budget, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.All == nil {
-		b.All = map[[sha256.Size]byte]KeptBudget{}
+		b.All = map[[2]event.Sum]KeptBudget{}
 	}
 	for other := range b.All {
 		if len(b.All) < mostKept {
@@ -40,7 +40,7 @@ func (b *Kept) Keep(key [sha256.Size]byte, out vocabulary.Budget, until time.Tim
 }
 
 // Get returns what is kept, and until when it holds if nothing else happens.
-func (b *Kept) Get(key [sha256.Size]byte) (out vocabulary.Budget, until time.Time, found bool) {
+func (b *Kept) Get(key [2]event.Sum) (out vocabulary.Budget, until time.Time, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, found := b.All[key]

@@ -35,6 +35,7 @@ type Counters struct {
 	Underway  Underway  `audit:"what is to be settled"`              // of the request that is to be settled
 	Erased    Erasure   // of the object that is to be forgotten
 	Noises    uint32    `audit:"the number of noise keys"` // noise keys
+	Named     uint64    `audit:"the last open request"`    // the last request that may name objects for which it has no event ([event.Settled.IsOpen]), by the event, or 0
 }
 
 // CheckWhole refuses the end of a transaction in the midst of what belongs together.
@@ -54,7 +55,7 @@ func (c *Counters) Fields(x wire.Codec) {
 	x.U32(&c.Noises, &c.Questions, &c.Policies)
 	x.Uvarint(&c.Objects, &c.Chains)
 	x.U32(&c.Buyers)
-	x.Uvarint(&c.Sales, &c.Sold, &c.Revenue, &c.Unsettled, &c.Refused)
+	x.Uvarint(&c.Sales, &c.Sold, &c.Revenue, &c.Named, &c.Unsettled, &c.Refused)
 	if charged := c.Charges != (Charges{}); x.Flag(&charged) {
 		c.Charges.fields(x)
 	}
@@ -65,7 +66,7 @@ func (c *Counters) Fields(x wire.Codec) {
 	if under := c.Underway != (Underway{}); x.Flag(&under) {
 		c.Underway.fields(x)
 	}
-	x.Uvarint(&c.Erased.Events, &c.Erased.Mentions, &c.Erased.Terms, &c.Erased.Earned, &c.Erased.Spent)
+	x.Uvarint(&c.Erased.Events, &c.Erased.Mentions, &c.Erased.Terms, &c.Erased.Earned, &c.Erased.Spent, &c.Erased.Named)
 	if x.Uvarint(&c.Open.Sale); c.Open.Sale != 0 {
 		x.Uvarint(&c.Open.Objects, &c.Open.Erased, &c.Open.Price)
 		c.Open.Tally.Fields(x)
@@ -128,6 +129,7 @@ type Erasure struct {
 	Terms    uint64 `audit:"the number of those that changed terms"`                         // of them that changed the terms of somebody
 	Earned   uint64 `audit:"the money in erased events that belongs to no forgotten object"` // in minor units of the currency
 	Spent    uint64 `audit:"the ε in erased events that belongs to no forgotten object"`     // nano-nats
+	Named    uint64 `audit:"the number of open requests that were erased for no object"`     // open requests whose names are erased: by whichever object is forgotten next
 }
 
 // Opened is the sale or reservation whose objects are still to come, and what they must add up to. It is

@@ -12,7 +12,7 @@ import (
 // What the record of the format says.
 const (
 	FormatName    = "sluice ledger "
-	FormatVersion = 7 // 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal, 6 no orders by buyer; none was released
+	FormatVersion = 7 // 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal, 6 no orders by buyer, and names in all digests; none was released
 )
 
 // CheckVersion returns [errs.ErrVersion] for a file in another version of the format, and [errs.ErrCorrupt] for none of ours. It reads

@@ -24,6 +24,8 @@ type Linked struct {
 	Erase    uint64 // the last one of those it destroys, or 0
 	// EraseRequests is the last of the settled events that it destroys, or 0.
 	EraseRequests uint64
+	// EraseNamed is the last of the open requests whose names it destroys, or 0.
+	EraseNamed uint64
 }
 
 // Link makes an event the last one about the object, and notes the one before it in Linked.

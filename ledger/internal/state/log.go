@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -81,6 +82,17 @@ func CheckRefused(number, count uint64) error {
 		return errs.Corrupt(nil, "event %d settles %d refusals", number, count)
 	}
 	return nil
+}
+
+// SettledAfter returns the number of the first settled event after another event, or 0.
+func (s *State) SettledAfter(number uint64) (found uint64, err error) {
+	err = s.Scan(BucketEvents, EventKey(number+1), func(key, record []byte) bool {
+		if event.KindOf(record) == event.KindSettled && len(key) == len(EventKey(0)) {
+			found = binary.BigEndian.Uint64(key)
+		}
+		return found == 0
+	})
+	return found, err
 }
 
 // Settlement returns the event that settled (a part of) a request.

@@ -21,6 +21,7 @@ type Underway struct {
 	Raised   uint64          // responses above the current level
 	Derived  uint64          // other responses that were recorded, but for those of a sale
 	Erased   uint64          // responses and charges whose events are erased, but for those of a sale
+	Gone     uint64          // events that are erased
 	Draws    uint64          // responses drawn for a sale whose events are erased
 	Spent    uint64          // that it costs all objects together, in nano-nats, as far as events say it
 	Last     string          // the last object enrolled or with a response: they come in order
@@ -36,7 +37,7 @@ type Underway struct {
 }
 
 func (u *Underway) fields(x wire.Codec) {
-	x.Uvarint(&u.Events, &u.Enrolled, &u.Raised, &u.Derived, &u.Erased, &u.Draws, &u.Spent)
+	x.Uvarint(&u.Events, &u.Enrolled, &u.Raised, &u.Derived, &u.Erased, &u.Gone, &u.Draws, &u.Spent)
 	x.U8((*uint8)(&u.Requests))
 	x.Text(&u.Last)
 	x.U32(&u.Question)

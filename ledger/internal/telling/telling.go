@@ -13,8 +13,8 @@ import (
 
 // Event puts an event in words. What it refers to is in the state, or it is [errs.ErrCorrupt].
 func Event(s *state.State, ev event.Event) (history.Event, error) {
-	tell := whole
-	if ev.Erased != nil {
+	tell, isErased := whole, ev.Erased != nil && !isAboutSeveral(ev.Change)
+	if isErased {
 		tell = remains
 	}
 	d, err := tell(s, ev.Change)
@@ -24,7 +24,19 @@ func Event(s *state.State, ev event.Event) (history.Event, error) {
 	if d == nil {
 		return history.Event{}, errs.Corrupt(nil, "event %d of the kind %s cannot be told", ev.Number, ev.Change.Kind())
 	}
-	return history.Event{Number: ev.Number, Time: ev.Time, Erased: ev.Erased != nil, Says: d}, nil
+	return history.Event{Number: ev.Number, Time: ev.Time, Erased: isErased, Says: d}, nil
+}
+
+// isAboutSeveral reports whether a change is about several objects: what is erased of it with one of them is
+// only a digest of their names, and is not described.
+func isAboutSeveral(c event.Change) bool {
+	switch c := c.(type) {
+	case *event.Answered:
+		return true
+	case *event.Settled:
+		return c.Named
+	}
+	return false
 }
 
 // whole tells a change that is all there. It returns nil for one of an unknown kind.

@@ -1,0 +1,369 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// These tests are about what remains of an object that is forgotten in requests that named it with others.
+
+// jointRequest is a request about several objects.
+type jointRequest struct {
+	key, epsilon string
+	send         func(l *Ledger, key, epsilon string, names []string) (any, error)
+}
+
+// jointRequests are requests of every kind that names several objects, in the order in which they can be made.
+func jointRequests(t *testing.T) []jointRequest {
+	t.Helper()
+	dearer := market(t, "4", func(m *policy.Market) { m.Floor = 333 })
+	enrol := func(l *Ledger, key, limit string, names []string) (any, error) {
+		return l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: names, Policy: market(t, "4"), Cap: eps(t, limit)})
+	}
+	raise := func(partial bool) func(*Ledger, string, string, []string) (any, error) {
+		return func(l *Ledger, key, epsilon string, names []string) (any, error) {
+			r := order(t, key, epsilon, names...)
+			r.Partial = partial
+			return l.Raise(t.Context(), r)
+		}
+	}
+	answer := func(partial bool, more ...string) func(*Ledger, string, string, []string) (any, error) {
+		return func(l *Ledger, key, epsilon string, names []string) (any, error) {
+			r := inquire(t, key, "majority:yes", epsilon, sameTruth("yes"), append(more, names...)...)
+			r.Partial, r.AcceptLoss = partial, true
+			return l.Answer(t.Context(), r)
+		}
+	}
+	terms := func(l *Ledger, key, limit string, names []string) (any, error) {
+		return l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: key, Question: "vote", Objects: names, Policy: &dearer, Cap: eps(t, limit), Consent: "yes"})
+	}
+	quoted := ""
+	return []jointRequest{
+		{"enrolled", "8", enrol},
+		{"enrolled before", "8", enrol},
+		{"enrolled under terms", "8", func(l *Ledger, key, limit string, names []string) (any, error) {
+			each := func(string) (policy.Policy, privacy.Epsilon) { return market(t, "4"), eps(t, limit) }
+			return l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: names, Terms: each, Partial: true})
+		}},
+		{"raised", "0.5", raise(false)},
+		{"raised before", "0.5", raise(false)},
+		{"raised too high", "7", raise(true)},
+		{"sold", "1", func(l *Ledger, key, epsilon string, names []string) (any, error) {
+			return l.Sell(t.Context(), purchase(t, key, "acme", epsilon, names...))
+		}},
+		{"sold as quoted", "1", func(l *Ledger, key, epsilon string, names []string) (any, error) {
+			r := purchase(t, key, "zeta", epsilon, names...)
+			if quoted == "" {
+				q, err := l.Quote(t.Context(), r.Order)
+				must(t, err)
+				quoted = q.ID
+			}
+			r.QuoteID = quoted
+			return l.Sell(t.Context(), r)
+		}},
+		{"reserved", "2", func(l *Ledger, key, epsilon string, names []string) (any, error) {
+			return l.Reserve(t.Context(), ReserveRequest{Key: key, Order: purchase(t, "", "acme", epsilon, names...).Order, For: time.Hour})
+		}},
+		{"answered", "0.25", answer(false)},
+		{"answer raised", "0.5", answer(false)},
+		{"answer derived", "0.375", answer(false)},
+		{"answered before", "0.375", answer(true)},
+		{"answered without dan", "0.25", answer(true, "dan")},
+		{"terms changed", "8", terms},
+		{"terms changed before", "8", terms},
+	}
+}
+
+// jointLedger is a ledger with all joint requests of an object with ann and cid, on repeatable random bits.
+func jointLedger(t *testing.T, s *kvtest.Memory, object string, requests []jointRequest) *Ledger {
+	t.Helper()
+	begin(t, s)
+	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
+	l.engine.Chances.Sampler, l.queries = steadySampler(), queriesOf(1)
+	define(t, l, vote())
+	for _, r := range requests {
+		_, err := r.send(l, r.key, r.epsilon, []string{"ann", object, "cid"})
+		must(t, err)
+	}
+	return l
+}
+
+// Two ledgers that differ in the name of one object alone cannot be told apart when that is forgotten, but by the name itself
+// and by hashes with salts that are destroyed: so no guess of a name can be confirmed.
+func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
+	var left [2][]string
+	var whole [2]string
+	for i, name := range []string{"bob", "bud"} {
+		s := &kvtest.Memory{}
+		l := jointLedger(t, s, name, jointRequests(t))
+		whole[i] = strings.Join(withoutSalts(t, s, name), "\n")
+		forget(t, l, name)
+		left[i] = withoutSalts(t, s, name)
+		auditStore(t, s)
+	}
+	if whole[0] == whole[1] {
+		t.Error("nothing depended on the name to begin with")
+	}
+	for i := range max(len(left[0]), len(left[1])) {
+		if i >= len(left[0]) || i >= len(left[1]) || left[0][i] != left[1][i] {
+			t.Fatalf("the ledgers differ in\n%s\n%s", left[0][i:][:1], left[1][i:][:1])
+		}
+	}
+}
+
+// withoutSalts returns the records of a ledger, with another name for an object, and without salts, and what is hashed with them.
+func withoutSalts(t *testing.T, s *kvtest.Memory, name string) (all []string) {
+	t.Helper()
+	secret := map[string]string{name: "<name>", fmt.Sprintf("%x", wire.HashText(name)): "<key of the test>"}
+	for _, p := range pairs(t, s) {
+		payload, err := unsealed(p)
+		must(t, err)
+		switch {
+		case p.bucket == state.BucketEvents:
+			number := uint64(0)
+			for _, b := range p.key {
+				number = number<<8 | uint64(b)
+			}
+			n, err := event.DecodeEntry(number, payload)
+			must(t, err)
+			if end, is := n.Change.(*event.Settled); is && strings.HasPrefix(end.Key, "forget ") {
+				end.Digest, end.Marks = [32]byte{}, event.Marks{} // of the request that names the object for good
+			}
+			if n.Hashes, n.Salt = nil, (event.Salt{}); n.Erased != nil {
+				n.Erased = &event.Commitment{}
+			}
+			payload = n.Encode()
+		case p.bucket == state.BucketMeta && string(p.key) == state.KeyCounters:
+			c, err := state.DecodeCounters(payload)
+			must(t, err)
+			c.Root = [32]byte{}
+			payload = c.Encode()
+		case p.bucket == state.BucketMeta && string(p.key) == state.KeyAbout:
+			continue // the ledger's ID is random
+		}
+		text := fmt.Sprintf("%s %q %q", p.bucket, p.key, payload)
+		for from, to := range secret {
+			text = strings.ReplaceAll(text, from, to)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// A request that named a forgotten object with others comes again: the recorded result is returned without the object. It is a
+// conflict if it differs in anything but names, or names another number of objects.
+func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T) {
+	s := &kvtest.Memory{}
+	requests := jointRequests(t)
+	l := jointLedger(t, s, "bob", requests)
+	names := []string{"ann", "bob", "cid"}
+	conflict := func(r jointRequest, field, epsilon string, names ...string) {
+		t.Helper()
+		_, err := r.send(l, r.key, epsilon, names)
+		wantErr(t, err, ErrKeyConflict)
+		if !strings.HasSuffix(fmt.Sprint(err), "differs in "+field) {
+			t.Errorf("%s: %v, want a difference in %s", r.key, err, field)
+		}
+	}
+	enroll(t, l, "vote", "8", "eve")
+	last := jointRequest{"of others", "0.5", func(l *Ledger, key, epsilon string, names []string) (any, error) {
+		return l.Sell(t.Context(), purchase(t, key, "acme", epsilon, names...))
+	}}
+	_, err := last.send(l, last.key, last.epsilon, []string{"ann", "cid"})
+	must(t, err)
+	before := map[string]any{}
+	for _, r := range requests {
+		if before[r.key], err = r.send(l, r.key, r.epsilon, names); err != nil {
+			t.Errorf("%s: %v", r.key, err)
+		}
+		if r.key != "sold as quoted" && r.key != "enrolled under terms" { // which say something else of other objects as well
+			conflict(r, "Objects", r.epsilon, "ann", "bob", "eve")
+		}
+		conflict(r, "Objects", r.epsilon, "ann", "bob")
+	}
+	events := stats(t, l).Events
+	forget(t, l, "bob")
+	for _, r := range requests {
+		after, err := r.send(l, r.key, r.epsilon, names)
+		if err != nil {
+			t.Errorf("%s: %v", r.key, err)
+		}
+		if want := fmt.Sprint(before[r.key]); r.key != "raised too high" && fmt.Sprint(after) != want {
+			t.Errorf("%s: %v, and before the object was forgotten %s", r.key, after, want)
+		}
+		if strings.Contains(fmt.Sprint(after), "bob") {
+			t.Errorf("%s: %v", r.key, after)
+		}
+		conflict(r, "Objects", r.epsilon, "ann", "bob")
+		switch {
+		case r.key == "enrolled under terms": // in which there is nothing else
+		case r.epsilon == "8":
+			conflict(r, "Cap", "7", names...)
+		default:
+			conflict(r, "Epsilon", "0.625", names...)
+		}
+	}
+	conflict(last, "Objects", last.epsilon, "ann", "eve") // it did not name the object
+	if n := stats(t, l).Events; n != events+2 {
+		t.Errorf("the repetitions recorded %d events", n-events-2)
+	}
+	auditStore(t, s)
+}
+
+// A panel with a forgotten object is nothing that can be asked about again for free: who comes back may have another value.
+func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
+	l := jointLedger(t, &kvtest.Memory{}, "bob", jointRequests(t))
+	forget(t, l, "bob")
+	r := inquire(t, "new", "majority:yes", "0.25", never(t), "ann", "bob", "cid")
+	_, err := l.Answer(t.Context(), r)
+	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "bob" {
+		t.Errorf("%+v", refused)
+	}
+	var kept int
+	for _, p := range pairs(t, l.engine.Store) {
+		if p.bucket == state.BucketAnswers {
+			kept++
+		}
+	}
+	if kept != 0 {
+		t.Errorf("%d panels are recorded", kept)
+	}
+}
+
+// A request in parts is settled part by part. What it says of all its objects is erased with any of them, also with one that it
+// has not come to.
+func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
+	for _, which := range []int{0, state.PartSize + 5} {
+		l := newLedger(t)
+		define(t, l, vote())
+		names := crowd(state.PartSize + 10)
+		enroll(t, l, "vote", "5", names...)
+		r := order(t, "r", "1", names...)
+		cutShort(t, func(ctx context.Context, p Progress) error {
+			r := r
+			r.Progress = p
+			_, err := l.Raise(ctx, r)
+			return err
+		})
+		sum := event.RaiseRequest("vote", r.Epsilon, false, names, false).Objects.Digest
+		has := func() bool {
+			return slices.ContainsFunc(pairs(t, l.engine.Store), func(p pair) bool { return bytes.Contains(p.value, sum[:]) })
+		}
+		if !has() {
+			t.Fatal("the digest is not in the ledger to begin with")
+		}
+		forget(t, l, names[which])
+		if has() {
+			t.Errorf("object %d is forgotten, and the digest is still there", which)
+		}
+		auditStore(t, l.engine.Store)
+	}
+}
+
+// Objects are forgotten in any order, among requests of several, and the ledger stays the fold of its log.
+func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := &kvtest.Memory{}
+	begin(t, s)
+	names := crowd(12)
+	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", names...)
+	for i := range 60 {
+		some := slices.Clone(names)
+		random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+		some = some[:2+random.IntN(3)]
+		key, epsilon := fmt.Sprint("k", i), fmt.Sprintf("0.%d", 1+random.IntN(4))
+		switch random.IntN(5) {
+		case 0:
+			r := order(t, key, epsilon, some...)
+			r.Partial = true
+			_, _ = l.Raise(t.Context(), r)
+		case 1:
+			r := purchase(t, key, "acme", epsilon, some...)
+			r.Partial = true
+			_, _ = l.Sell(t.Context(), r)
+		case 2, 3:
+			r := inquire(t, key, "majority:yes", "0.0"+epsilon[2:], ballots(some[0]), some...)
+			r.Partial, r.AcceptLoss = true, true
+			_, _ = l.Answer(t.Context(), r)
+		case 4:
+			must(t, l.Forget(t.Context(), key, some[0]))
+			_, err := l.Enroll(t.Context(), EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})
+			must(t, err)
+		}
+	}
+	auditStore(t, s)
+	wantClean(t, l, VerifyRequest{})
+}
+
+// Names and panels are erased if and only if an event about one of the objects is, or an object is forgotten later where a
+// request may have no event about it.
+func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
+	s := &kvtest.Memory{}
+	begin(t, s)
+	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", "ann", "bob", "cid")
+	sell(t, l, purchase(t, "sold", "acme", "0.5", "ann", "bob"))
+	sell(t, l, purchase(t, "sold to others", "acme", "0.5", "bob", "cid"))
+	carryOut(t, l, order(t, "raised before", "0.5", "ann", "bob"))
+	for key, names := range map[string][]string{"answered": {"ann", "bob"}, "answered about others": {"bob", "cid"}} {
+		r := inquire(t, key, "majority:yes", "0.25", sameTruth("yes"), names...)
+		r.AcceptLoss = true
+		answerTo(t, l, r)
+	}
+	before := logOf(t, pairs(t, s))
+	forget(t, l, "ann")
+	after := logOf(t, pairs(t, s))
+	settled := func(key string) int {
+		return indexOf(t, before, func(c event.Change) bool { end, is := c.(*event.Settled); return is && end.Key == key })
+	}
+	erased := func(log []event.Event, at int) []event.Event {
+		log = slices.Clone(log)
+		log[at] = event.Entry{Event: log[at]}.Erase().Event
+		return log
+	}
+	whole := func(at int) []event.Event {
+		log := slices.Clone(after)
+		log[at] = before[at]
+		return log
+	}
+	must(t, replayWhole(&kvtest.Memory{}, before))
+	must(t, replayWhole(&kvtest.Memory{}, after))
+	for name, one := range map[string]struct {
+		log []event.Event
+		why string
+	}{
+		"names, without an event":             {erased(before, settled("sold")), "no event about one of them is"},
+		"names of others":                     {erased(after, settled("sold to others")), "no event about one of them is"},
+		"names that an erased event is about": {whole(settled("sold")), "is not erased"},
+		"a panel, without a charge":           {erased(before, settled("answered")-1), "no event about one of them is"},
+		"a panel of others":                   {erased(after, settled("answered about others")-1), "no event about one of them is"},
+		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},
+		"names, and nobody is forgotten":      {erased(before, settled("raised before")), "erased events"},
+	} {
+		t.Run(name, func(t *testing.T) { wantForged(t, replayWhole(&kvtest.Memory{}, one.log), one.why) })
+	}
+}
+
+// A settled event that gives a key the answer about another panel gives nobody that answer.
+func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob", "cid", "dan")
+	answerTo(t, l, inquire(t, "1", "majority:yes", "1", ballots("ann"), "ann", "bob"))
+	asked := event.PanelRequest{Question: "vote", Query: "majority:yes", Epsilon: eps(t, "1"), Objects: 2, Panel: event.PanelOf([]string{"cid", "dan"})}
+	wantUnwritable(t, l, false, func(s *state.State) []event.Change {
+		return []event.Change{settledAs(s, asked.Identity(), func(c *event.Settled) { c.Counts[event.Reused], c.Answer = 1, answeredEvent(t, l) })}
+	})
+	_, err := l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))
+	wantErr(t, err, ErrKeyConflict)
+}

@@ -1,0 +1,134 @@
+package fold
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// eraseForgotten erases what the event that was applied last destroys. The state is then again the fold of
+// the log: what is left of an object's events makes nothing but what its forgotten event says, and requests
+// of which no event says any more what they were.
+func eraseForgotten(s *state.State) error {
+	x := eraser{State: s, first: s.Counters.Events}
+	none := func(event.Entry) error { return nil }
+	if err := x.eraseFrom(s.Linked.EraseNamed, none); err != nil {
+		return err
+	}
+	if err := x.eraseFrom(s.Linked.Erase, x.eraseNames); err != nil {
+		return err
+	}
+	return x.eraseFrom(s.Linked.EraseRequests, none)
+}
+
+// eraser erases the events about an object, from the last one to the first.
+type eraser struct {
+	*state.State
+	first uint64 // the first event of the request last dealt with
+}
+
+// eraseFrom erases an event and those linked before it, after it passes each to visit.
+func (x *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
+	for number != 0 {
+		n, err := x.Entry(number)
+		if err != nil {
+			return err
+		}
+		if n.Erased != nil || n.Previous >= number {
+			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.Previous)
+		}
+		if err := visit(n); err != nil {
+			return err
+		}
+		if err := x.PutEntry(n.Erase()); err != nil {
+			return err
+		}
+		number = n.Previous
+	}
+	return nil
+}
+
+// eraseNames erases what the request of an event says of several objects: else the names of the others, and
+// a guess, would be enough to find out that the object was one of them. What open requests say is erased
+// before.
+func (x *eraser) eraseNames(about event.Entry) error {
+	if about.Number >= x.first {
+		return nil // it is of the request last dealt with
+	}
+	settled, err := x.settledAt(&about.Event)
+	if err != nil {
+		return err
+	}
+	n, err := x.Entry(settled)
+	if err != nil {
+		return err
+	}
+	end, is := n.Change.(*event.Settled)
+	if !is || end.First > about.Number {
+		return errs.Corrupt(nil, "event %d was settled by no request", about.Number)
+	}
+	x.first = end.First
+	if end.Answer != 0 {
+		return x.eraseAnswers(end.Answer)
+	}
+	if end.Named && n.Erased == nil {
+		return x.PutEntry(n.Erase())
+	}
+	return nil
+}
+
+// settledAt returns the number of the event that settles the request of another one. A sale may have very
+// many objects, so the way past them is computed.
+func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
+	sale, is := event.ShareOf(ev.Change)
+	if !is {
+		return x.SettledAfter(ev.Number)
+	}
+	r, err := x.Sale(sale)
+	if err != nil {
+		return 0, err
+	}
+	begun := r.Event
+	if ev.Change.Kind() == event.KindHeld {
+		begun = r.Granted
+	}
+	first, err := x.Event(begun)
+	if err != nil {
+		return 0, err
+	}
+	switch c := first.Change.(type) {
+	case *event.Reserved:
+		return begun + c.Objects + c.Refused + 1, nil
+	case *event.SaleMade:
+		return begun + c.Objects + c.Refused + 1, nil
+	}
+	return 0, errs.Corrupt(nil, "sale %d does not begin with event %d", sale, begun)
+}
+
+// eraseAnswers erases the panel of an answer, and of all other answers to the same query about it. What is
+// recorded under the panel goes as well.
+func (x *eraser) eraseAnswers(number uint64) error {
+	ev, err := x.Event(number)
+	made, is := ev.Change.(*event.Answered)
+	if err != nil || !is {
+		return errs.Corrupt(err, "event %d is no answer", number)
+	}
+	if ev.Erased != nil {
+		return nil
+	}
+	key := state.AnswerKey(made.Question, made.Query, made.Panel)
+	all, _, err := x.Answers(key)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		n, err := x.Entry(a.Event)
+		if err != nil {
+			return err
+		}
+		if err := x.PutEntry(n.Erase()); err != nil {
+			return err
+		}
+	}
+	return x.Writer.Delete(state.BucketAnswers, key)
+}
