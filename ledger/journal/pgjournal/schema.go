@@ -71,8 +71,8 @@ INSERT INTO @.version VALUES (1);
 // statements are those of a journal in a schema. Each answers with the number that it was sent with, so that an answer to something else is not
 // taken for its own.
 type statements struct {
-	version, create, look, claim, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, dismiss, tables string
-	drop, clearFrames, clearSegments, clearBases, restore                                                                                      string
+	version, create, look, claim, raise, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, dismiss, tables string
+	drop, clearFrames, clearSegments, clearBases, restore                                                                                             string
 }
 
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
@@ -112,13 +112,21 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 	DELETE FROM @.bases WHERE ledger = $2 AND host = $6 AND EXISTS (SELECT FROM head))
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
+	// the term is raised by the handle that claimed it: from $4, or from what its lost attempts up to $5 have made of it
+	raiseSQL = `WITH head AS (
+	UPDATE @.heads SET term = $5 + 1
+	WHERE ledger = $2 AND journal = $3 AND term BETWEEN $4 AND $5 AND host = $6
+		AND (NOT $7 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
+	RETURNING term, events, root)
+SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
+
 	// a group is appended, or the first frame of it
 	appendSQL = `WITH head AS (
-	UPDATE @.heads SET events = $7, root = $8, begun = begun + CASE WHEN $14 THEN 1 ELSE 0 END
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND events = $5 AND root = $6
-		AND (NOT $13 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
+	UPDATE @.heads SET events = $7, root = $8, begun = begun + CASE WHEN $15 THEN 1 ELSE 0 END
+	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $5 AND root = $6
+		AND (NOT $14 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
 	RETURNING ledger), segment AS (
-	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $14), frame AS (
+	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $15), frame AS (
 	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
 	SELECT ledger, $5, 0, $9, $4, $6, $7, $8, $10, $11, $12 FROM head)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
@@ -126,8 +134,8 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	// another frame of a group that was appended in the same transaction
 	frameSQL = `WITH frame AS (
 	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
-	SELECT ledger, $5, $13, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND events = $7 AND root = $8 RETURNING 1)
+	SELECT ledger, $5, $14, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
+	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $7 AND root = $8 RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM frame)`
 
 	// frames from one of a group on, as many as have some bytes together, and where the journal begins and ends
@@ -229,6 +237,7 @@ func statementsIn(schema string) statements {
 		create:  in(createSQL),
 		look:    in(lookSQL),
 		claim:   in(claimSQL),
+		raise:   in(raiseSQL),
 		append:  in(appendSQL),
 		frame:   in(frameSQL),
 		read:    in(readSQL),

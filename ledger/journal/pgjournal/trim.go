@@ -30,6 +30,9 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	defer j.trimming.Leave()
 	t := &trim{Journal: j, through: through}
 	err := t.run(ctx)
+	if errors.Is(err, journal.ErrFenced) && t.overtaken() {
+		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next trim goes on")
+	}
 	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrCorrupt) {
 		return j.done(err)
 	}
@@ -81,6 +84,13 @@ func (t *trim) run(ctx context.Context) error {
 	return held
 }
 
+// overtaken reports whether this handle itself raised the term after the trim began.
+func (t *trim) overtaken() bool {
+	t.writing <- struct{}{}
+	defer t.writing.Leave()
+	return t.term != 0 && t.Journal.term > t.term
+}
+
 // enter closes the segment that groups go to, if it is to be trimmed, so that nothing is added to it meanwhile.
 func (t *trim) enter(ctx context.Context) error {
 	if err := t.writing.Take(ctx); err != nil {
@@ -96,7 +106,7 @@ func (t *trim) enter(ctx context.Context) error {
 	if s := t.segment; s != nil && s.begin.Events < t.through.Events {
 		t.segment = nil
 	}
-	t.below = keyholder.Segment{Term: t.term, Number: t.number + 1}
+	t.below = keyholder.Segment{Term: t.claimed, Number: t.number + 1}
 	for _, s := range []*segment{t.segment, t.fresh} {
 		if s != nil {
 			t.below.Number = min(t.below.Number, s.id.Number)
