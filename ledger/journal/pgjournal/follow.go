@@ -82,8 +82,8 @@ func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 	return j.done(err)
 }
 
-// Dismiss forgets what a host has said by [Journal.Folded], as if there were no such host: Trim does not wait for it any more. Do so when a host is
-// gone for good: once Trim has gone on, its base is of no use.
+// Dismiss forgets the base of a host, which that has said by [Journal.Folded] or left when it had the journal: Trim does not wait for it any more. Do so
+// when a host is gone for good: once Trim has gone on, its base is of no use.
 func (j *Journal) Dismiss(ctx context.Context, host string) error {
 	if err := j.ready(ctx); err != nil {
 		return err

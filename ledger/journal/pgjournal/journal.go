@@ -203,8 +203,12 @@ type span struct {
 type base struct {
 	host    string
 	events  uint64
-	seconds int64 // since it has said so
+	seconds int64 // since it has said so; -1 if it had the journal, and has not followed since
 }
+
+// left reports whether the host had the journal, and has not followed since: Trim must leave what that
+// base lacks, but the disk that has it may be lost.
+func (b base) left() bool { return b.seconds < 0 }
 
 // look returns what is known of the journal now.
 func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err error) {

@@ -40,7 +40,7 @@ type Options struct {
 	// one that has no standby yet.
 	Synchronous bool
 	// Timeout is how long an append, a claim, or any other request to the database may take, the wait for its standbys included; 0 is a
-	// minute. An append that takes longer is uncertain.
+	// minute. What became of an append that takes longer is found out, within as long again; if that fails, it is uncertain.
 	Timeout time.Duration
 	// AcceptLoss lets Claim go on from where the journal ends, although somebody was told more ([LostError]), if that is where it ends: what
 	// was behind is lost for good, and whoever was told it is not asked again. It is for a person to decide, once.
