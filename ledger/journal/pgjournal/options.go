@@ -109,6 +109,22 @@ func Open(ctx context.Context, o Options, ledger [16]byte) (*Journal, error) {
 	return start(ctx, o, ledger, (*Journal).find)
 }
 
+// Ledgers returns the ids of the ledgers whose journals are in the schema. It changes nothing.
+func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
+	j, err := start(ctx, o, [16]byte{}, func(j *Journal, ctx context.Context) error {
+		return j.using(ctx, func(s *session) error {
+			if err := j.checkVersion(ctx, s); err != nil {
+				return err
+			}
+			return s.ask(ctx, j.sql.ledgers, nil, &all)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, j.Close()
+}
+
 // For returns what opens the journal of a ledger, and makes it if there is none, none is named, and the ledger is no standby: the Journal of the ledger's
 // options.
 func For(o Options) func(journal.Wanted) (journal.Journal, error) {

@@ -71,8 +71,8 @@ INSERT INTO @.version VALUES (1);
 // statements are those of a journal in a schema. Each answers with the number that it was sent with, so that an answer to something else is not
 // taken for its own.
 type statements struct {
-	version, create, look, claim, raise, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, left, dismiss, tables string
-	drop, clearFrames, clearSegments, clearBases, restore                                                                                                   string
+	version, ledgers, create, look, claim, raise, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, left, dismiss, tables string
+	drop, clearFrames, clearSegments, clearBases, restore                                                                                                            string
 }
 
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
@@ -84,6 +84,9 @@ const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply') AN
 const (
 	// which version the tables are of
 	versionSQL = `SELECT $1::bigint, version FROM @.version`
+
+	// whose journals there are
+	ledgersSQL = `SELECT $1::bigint, ARRAY(SELECT ledger FROM @.heads ORDER BY ledger)`
 
 	// a journal is made, unless the ledger has one
 	createSQL = `WITH head AS (
@@ -242,6 +245,7 @@ func statementsIn(schema string) statements {
 	return statements{
 		tables:  in(tables),
 		version: in(versionSQL),
+		ledgers: in(ledgersSQL),
 		create:  in(createSQL),
 		look:    in(lookSQL),
 		claim:   in(claimSQL),
