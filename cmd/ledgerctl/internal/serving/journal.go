@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 // journalFlags are the flags of the commands about a journal.
@@ -98,14 +97,14 @@ func (h *Host) acceptLoss(ctx context.Context, j *shared.Journal, events uint64)
 	if err == nil {
 		return nil, errors.Join(fault.Input("", "no event is lost: there is nothing to accept"), l.Close())
 	}
-	lost, is := errors.AsType[*pgjournal.LostError](err)
+	end, lost := shared.LeftOf(err)
 	switch {
-	case !is:
+	case !lost:
 		return nil, err
-	case lost.End.Events != events:
-		return nil, &fault.Fault{Kind: "journal", Code: fault.Integrity, Hint: fmt.Sprintf("to accept it, give --events %d", lost.End.Events), Err: err}
+	case end.Events != events:
+		return nil, &fault.Fault{Kind: "journal", Code: fault.Integrity, Hint: fmt.Sprintf("to accept it, give --events %d", end.Events), Err: err}
 	}
-	j.AcceptLoss(lost.End)
+	j.AcceptLoss(end)
 	return h.Open(ctx, ledger.Options{Journal: j.Restore})
 }
 

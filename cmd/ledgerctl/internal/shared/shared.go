@@ -181,6 +181,14 @@ func (j *Journal) Restore(w journal.Wanted) (journal.Journal, error) {
 	return pgjournal.Restore(j.options)(w)
 }
 
+// LeftOf returns where a ledger ends that an error says has lost events which were told.
+func LeftOf(err error) (end journal.Position, lost bool) {
+	if l, is := errors.AsType[*pgjournal.LostError](err); is {
+		return l.End, true
+	}
+	return end, false
+}
+
 // AcceptLoss has the journal opened although more was told than it has, if it ends there.
 func (j *Journal) AcceptLoss(end journal.Position) { j.options.AcceptLoss = &end }
 
