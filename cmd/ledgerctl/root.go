@@ -90,7 +90,8 @@ written, - stands for standard output; the result is not printed then. No comman
 
 Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused, by a budget, a policy or a price;
 4 the file is damaged, not a ledger, of another version, was replaced or rolled back, or a receipt or statement
-does not verify; 5 the idempotency key was used for another request; 6 the file is in use.`
+does not verify; 5 the idempotency key was used for another request; 6 the file is in use; 7 the ledger that "serve" has served has
+stopped, and is to be served again.`
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{

@@ -19,9 +19,15 @@ import (
 )
 
 // Three hosts share the journal of a ledger in PostgreSQL: one has it, one follows and takes over, and one keeps keys.
-func TestStandbys(t *testing.T) {
+func TestStandbys(t *testing.T) { runHosts(t, "testdata/standby") }
+
+// A database has lost a journal, or its end, or a host is gone for good: a person decides what becomes of the journal.
+func TestJournal(t *testing.T) { runHosts(t, "testdata/journal") }
+
+// runHosts runs the scripts in a directory, each of which may be the hosts a, b and c. They share a database.
+func runHosts(t *testing.T, dir string) {
 	server := pgtest.Start(t)
-	p := scripts(t, "testdata/standby", "")
+	p := scripts(t, dir, "")
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
 		database := server.Address("postgres")
@@ -52,6 +58,10 @@ func TestStandbys(t *testing.T) {
 		return setup(env)
 	}
 	p.Cmds["events"] = events
+	p.Cmds["sql"] = func(ts *testscript.TestScript, neg bool, args []string) {
+		_, err := server.Try("postgres", args[0])
+		ts.Check(err)
+	}
 	runScripts(t, p)
 }
 

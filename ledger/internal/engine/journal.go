@@ -46,6 +46,8 @@ type journaling struct {
 	named   bool // by the file, durably; used by whoever commits
 	term    uint64
 	trimmed atomic.Pointer[journal.Position] // up to where nothing is held any more
+	wanted  atomic.Pointer[journal.Position] // up to where it is trimmed in the background; nil if it is not
+	trims   sync.WaitGroup                   // the goroutine that does so
 
 	replaced atomic.Bool // the journal is not what this process left
 	save     func()      // writes to the file what was acknowledged then; the first call does it, and others wait for that
@@ -214,7 +216,9 @@ func (l *Engine) end() error {
 		l.saveIfReplaced()
 		return j.Close()
 	case l.journal.from.Lasting():
-		return closing(j, l.Checkpoint())
+		err = l.Checkpoint()
+		l.logTrim(l.trim(l.following.base()))
+		return closing(j, err)
 	}
 	return l.drop(j)
 }
@@ -274,7 +278,9 @@ func (l *Engine) keep(j journal.Journal, term uint64) error {
 // Close brings the file up to date, and lets go of it. The queue must be closed.
 func (l *Engine) Close() error {
 	defer l.Log.Flush()
-	return errors.Join(l.end(), l.Store.Close(), l.Claim.Release())
+	err := errors.Join(l.end(), l.Store.Close())
+	l.journal.trims.Wait() // the journal is closed, and no checkpoint begins another one
+	return errors.Join(err, l.Claim.Release())
 }
 
 // LetGo lets go of the journal and of the claim of a ledger that could not be opened. Both stay as they are.
@@ -283,5 +289,6 @@ func (l *Engine) LetGo() error {
 	if j := l.journal.open; j != nil {
 		err = j.Close()
 	}
+	l.journal.trims.Wait()
 	return errors.Join(err, l.endFollowing(), l.Claim.Release())
 }

@@ -115,6 +115,15 @@ func mismatch(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format+"; put file and journal back as they were together, or restore a backup", append([]any{errs.ErrJournal}, args...)...)
 }
 
+// tooOld returns the [errs.ErrJournal] of a file that ends before the part of a shared journal that is left, or nil.
+func (l *Engine) tooOld(err error) error {
+	if !l.journal.from.Lasting() || !errors.Is(err, journal.ErrLost) {
+		return nil
+	}
+	return fmt.Errorf("%w: %w; if this file is too old, because the journal begins after it, give this host a copy that is made by \"backup\" on the host that "+
+		"has the ledger; if the journal has lost its end, find the database that has it", errs.ErrJournal, err)
+}
+
 // asMismatch makes of damage that a journal shows an [errs.ErrJournal].
 func asMismatch(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrJournal) {
@@ -159,6 +168,9 @@ func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) 
 		}
 	default:
 		term, err = l.takeOver(j)
+	}
+	if old := l.tooOld(err); old != nil {
+		return 0, old
 	}
 	return term, asMismatch(err)
 }

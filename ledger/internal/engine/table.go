@@ -54,8 +54,32 @@ func (l *Engine) checkpointWritten(mark []byte) {
 	at, err := markedPosition(mark)
 	if err == nil {
 		l.following.based.Store(&at)
+		if l.journal.from.Lasting() {
+			l.trimLater(at)
+			return
+		}
 		err = l.trim(at)
 	}
+	l.logTrim(err)
+}
+
+// trimLater trims a journal that other hosts have, too, in the background: a host that hangs holds up
+// neither a checkpoint nor a takeover. While a trim runs, the newest position that comes waits for it.
+func (l *Engine) trimLater(at journal.Position) {
+	if l.journal.wanted.Swap(&at) != nil {
+		return // it is taken by the goroutine that runs
+	}
+	l.journal.trims.Go(func() {
+		for over := false; !over; {
+			next := l.journal.wanted.Load()
+			l.logTrim(l.trim(*next))
+			over = l.journal.wanted.CompareAndSwap(next, nil)
+		}
+	})
+}
+
+// logTrim logs why the journal was not trimmed after a checkpoint.
+func (l *Engine) logTrim(err error) {
 	if errors.Is(err, journal.ErrHeld) {
 		l.Log.Say(zerolog.InfoLevel, err, "journal not trimmed yet") // the next checkpoint tries again
 	} else if err != nil {

@@ -189,5 +189,6 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 		return err
 	}
 	j.term, j.end = uint64(*term), position(*events, root)
+	j.claimed = j.term
 	return nil
 }

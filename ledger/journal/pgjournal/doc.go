@@ -25,9 +25,13 @@
 // sent arrives. One append is under way at a time, and its outcome is known before the next. Each question to the database has a number, which
 // comes back with the answer: one that something in between has repeated is not taken for that of another question.
 //
-// An append fails in three ways. The server refuses it, because its disk is full, say: nothing has happened, and the handle goes on
-// ([journal.ErrRejected]). Somebody else has claimed the journal, or it is not what it was ([journal.ErrFenced], [journal.ErrOrder]). Or nobody can
-// tell: then the handle stops, and only a new claim shows what became of it.
+// An append fails in two ways. The server refuses it, because its disk is full, say: nothing has happened, and the handle goes on
+// ([journal.ErrRejected]). Or another host has claimed the journal, or it is not what it was ([journal.ErrFenced], [journal.ErrOrder]).
+//
+// When a connection breaks at COMMIT, or no answer comes within [Options.Timeout], the handle raises its own term on another connection. That
+// waits for a transaction that still appends the group, and fences a statement that arrives later; the answer has the end of the journal, which shows whether
+// the group is in it. So Append returns nil or ErrRejected, and the handle goes on. If the term cannot be raised within another Timeout, the append is
+// [journal.ErrUncertain] and the handle stops: only a new claim shows what became of it.
 //
 // # Keys
 //
@@ -45,7 +49,8 @@
 // The database keeps old rows in its tables, its log, its standbys and its backups, and nobody can overwrite them there. So Trim has all holders
 // destroy the keys of what it removes, and is done when all have. It goes only as far as every host that follows has said by Folded that it has all in a
 // base of its own, and only if there are [Options.Bases] of these: else the loss of one disk would lose what somebody was told. Until then
-// it returns a [*journal.HeldError], which says who is waited for; [Journal.Dismiss] gives up one who will not come back. A position within a segment is
+// it returns a [*journal.HeldError], which says who is waited for; [Journal.Dismiss] gives up one who will not come back. A host that had the journal
+// counts as well: what its base lacks is not destroyed before it follows, or is dismissed, so that it can come back with its file. A position within a segment is
 // trimmed to by encrypting what is behind it anew.
 //
 // # What a database can lose
@@ -66,7 +71,7 @@
 //	segments  where each begins (events), and its name: the term of its claim, and a number within
 //	frames    the groups: where one begins (events, root) and ends (after_…), its term, its segment; the body, in frames of up to 4 MiB before
 //	          they are sealed, from 0 to frames − 1
-//	bases     which host has folded up to where, and when it said so
+//	bases     which host has folded up to where, and when it said so; 'epoch' for one that had the journal, and has not followed since
 //
 // The body of a frame is a nonce of 12 bytes, the ciphertext, and a tag of 16. The plaintext of a group, over all frames, is for each record its length
 // as uvarint and its bytes, and zeros up to a multiple of 256. The additional data of a frame are "sluice pgjournal 1", the journal, the segment's term and

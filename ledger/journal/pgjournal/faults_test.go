@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -261,21 +259,12 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 				lost.Store(repeated.Load()) // the next append does not reach the server
 			}
 			g := a.group("next")
-			err := a.j.Append(t.Context(), g)
-			if !errors.Is(err, journal.ErrUncertain) {
-				t.Errorf("an append that reads the answer to another question: %v; want ErrUncertain", err)
+			err := a.j.Append(t.Context(), g) // the server may execute it before or after the term is raised
+			if c.fromServer && err == nil || err != nil && (!isRejected(err) || errors.Is(err, journal.ErrOrder)) {
+				t.Errorf("an append that reads the answer to another question: %v", err)
 			}
-			if !c.fromServer { // the server executes the append, but maybe only after the host has given up and the next one has claimed the journal
-				pgtest.Until(t, "the append has been executed", func() error {
-					ends, err := s.Try("journals", fmt.Sprintf("SELECT events FROM sluice.heads WHERE ledger = '%x'", f.ledger))
-					if want := strconv.FormatUint(g.After.Events, 10); err == nil && !slices.Equal(ends, []string{want}) {
-						err = fmt.Errorf("the journal ends with event %v, not %s", ends, want)
-					}
-					return err
-				})
-			}
-			if landed := a.next(f.hosts, "b", g); landed == c.fromServer {
-				t.Errorf("the next host finds the append: %v", landed)
+			if landed := a.next(f.hosts, "b", g); landed != (err == nil) {
+				t.Errorf("the next host finds the append: %v; Append returned %v", landed, err)
 			}
 		})
 	}
@@ -310,32 +299,4 @@ func TestALateAppendChangesNothing(t *testing.T) {
 	}
 	there = append(there, b.add("of the next host"))
 	b.holds(a.log0(), there...)
-}
-
-// An append that is not answered is given up after a while, and then uncertain.
-func TestAnAppendTakesNoLongerThanItMay(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
-	f := newFaulty(t, s, 20*time.Second)
-	a := started(t, f.hosts, "a")
-	a.add("before")
-	must(t, a.j.Close())
-	f.change = func(o *pgjournal.Options) { o.Timeout = 2 * time.Second }
-	a.j = f.open(t, "a")
-	a.claim()
-	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
-		if appending(m) {
-			return pgtest.Freeze
-		}
-		return pgtest.Pass
-	})
-	g := a.group("is not answered")
-	if err := a.j.Append(t.Context(), g); !errors.Is(err, journal.ErrUncertain) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2s") {
-		t.Errorf("without an answer: %v", err)
-	}
-	f.proxy.Rule(nil)
-	f.proxy.CutAll()
-	if a.next(f.hosts, "b", g) {
-		t.Error("it has landed")
-	}
 }

@@ -47,6 +47,22 @@ func (j *Journal) Leader(ctx context.Context) (host string, err error) {
 	return v.host, j.done(err)
 }
 
+// Head is what the database says of a journal.
+type Head struct {
+	Host string           // the name of the host that has claimed it last
+	Term uint64           // of that claim, or higher
+	End  journal.Position // where the journal ends
+}
+
+// Head returns what the database says of the journal now.
+func (j *Journal) Head(ctx context.Context) (Head, error) {
+	if err := j.ready(ctx); err != nil {
+		return Head{}, err
+	}
+	v, err := j.lookOnce(ctx, journal.Position{})
+	return Head{Host: v.host, Term: v.term, End: v.end}, j.done(err)
+}
+
 // lookOnce is look within the time that a request may take.
 func (j *Journal) lookOnce(ctx context.Context, at journal.Position) (view, error) {
 	ctx, cancel := j.limited(ctx)
@@ -82,8 +98,8 @@ func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 	return j.done(err)
 }
 
-// Dismiss forgets what a host has said by [Journal.Folded], as if there were no such host: Trim does not wait for it any more. Do so when a host is
-// gone for good: once Trim has gone on, its base is of no use.
+// Dismiss forgets the base of a host, which that has said by [Journal.Folded] or left when it had the journal: Trim does not wait for it any more. Do so
+// when a host is gone for good: once Trim has gone on, its base is of no use.
 func (j *Journal) Dismiss(ctx context.Context, host string) error {
 	if err := j.ready(ctx); err != nil {
 		return err

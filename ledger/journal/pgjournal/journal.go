@@ -33,7 +33,8 @@ type Journal struct {
 
 	// The rest is used by who holds writing.
 	writer  *session // nil as long as there is none
-	term    uint64   // 0 before Claim
+	claimed uint64   // the term that Claim returned: groups have it, and segments are named by it
+	term    uint64   // the term in the database, 0 before Claim; higher than claimed once an outcome was resolved
 	end     journal.Position
 	number  uint64   // of the last segment begun
 	segment *segment // where groups go; nil if the next one begins another
@@ -202,8 +203,12 @@ type span struct {
 type base struct {
 	host    string
 	events  uint64
-	seconds int64 // since it has said so
+	seconds int64 // since it has said so; -1 if it had the journal, and has not followed since
 }
+
+// left reports whether the host had the journal, and has not followed since: Trim must leave what that
+// base lacks, but the disk that has it may be lost.
+func (b base) left() bool { return b.seconds < 0 }
 
 // look returns what is known of the journal now.
 func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err error) {
@@ -278,12 +283,15 @@ func (v *view) where(at journal.Position) error {
 	return nil
 }
 
-// Append is [journal.Journal.Append]. The context counts also while the database is waited for: if it ends then, the append is uncertain.
-func (j *Journal) Append(ctx context.Context, g journal.Group) error {
-	if err := j.ready(ctx); err != nil {
+// Append is [journal.Journal.Append]. The context counts also while the database is waited for: if it
+// ends then, the append is uncertain. If the connection breaks, or no answer comes within
+// [Options.Timeout], Append finds out whether the group is in the journal before it returns, for which
+// it takes as long again at most.
+func (j *Journal) Append(caller context.Context, g journal.Group) error {
+	if err := j.ready(caller); err != nil {
 		return err
 	}
-	ctx, cancel := j.limited(ctx)
+	ctx, cancel := j.limited(caller)
 	defer cancel()
 	if err := j.writing.Take(ctx); err != nil {
 		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
@@ -292,8 +300,8 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	if err := j.ready(ctx); err != nil {
 		return err
 	}
-	if j.term == 0 || g.Term != j.term {
-		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.term, g.Term)
+	if j.term == 0 || g.Term != j.claimed {
+		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.claimed, g.Term)
 	}
 	if g.Before != j.end || !g.Fits() || !fits(g.After) {
 		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end, len(g.Records), g.Before, g.After)
@@ -301,7 +309,15 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	if err := j.prepare(ctx, g); err != nil {
 		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
 	}
-	return j.send(ctx, g)
+	frames, err := framesOf(g, j.segment.id, j.segment.cipher, j.id)
+	if err != nil {
+		return err
+	}
+	err = j.send(ctx, g, frames)
+	if unknown, is := errors.AsType[*unknownError](err); is {
+		err = j.resolve(caller, g, frames, unknown.cause)
+	}
+	return err
 }
 
 // prepare sees to a session, a segment and a mark, before anything is sent.
@@ -335,18 +351,14 @@ func (j *Journal) say(ctx context.Context) error {
 	return nil
 }
 
-// send appends a group, and finds out what became of it.
-func (j *Journal) send(ctx context.Context, g journal.Group) error {
-	frames, err := framesOf(g, j.segment.id, j.segment.cipher, j.id)
-	if err != nil {
-		return err
-	}
+// send appends a group. An [*unknownError] says that the group may be in the journal, or come into it.
+func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) error {
 	var steps []step
 	for i := range frames {
 		f := &frames[i]
 		args := []any{
 			j.ledger, j.id, int64(g.Term), int64(g.Before.Events), g.Before.Root[:], int64(g.After.Events), g.After.Root[:],
-			f.of, int64(f.segment.Term), int64(f.segment.Number), f.body,
+			f.of, int64(f.segment.Term), int64(f.segment.Number), f.body, int64(j.term),
 		}
 		if i == 0 {
 			steps = append(steps, step{j.sql.append, append(args, j.Synchronous, !j.segment.stored)})
@@ -362,7 +374,7 @@ func (j *Journal) send(ctx context.Context, g journal.Group) error {
 	case err == nil || j.writer.refused(ctx, err):
 		return j.rejected(ctx, g, err)
 	}
-	return j.uncertain(ctx, err)
+	return j.unknown(ctx, err)
 }
 
 // appended notes that a group is there.
@@ -380,48 +392,58 @@ func (j *Journal) appended(g journal.Group, frames []frame) {
 	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
 }
 
-// uncertain stops the handle behind an append of which nobody knows whether it was done.
-func (j *Journal) uncertain(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	j.writer.close()
-	return fmt.Errorf("%w: %w", journal.ErrUncertain, j.stop(err))
-}
-
 // rejected says why a group was not appended. The same session is asked where the journal ends: that answer comes behind all others.
 func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) error {
 	v, err := j.lookBy(ctx, j.writer, g.Before)
 	switch {
 	case err != nil:
-		return j.uncertain(ctx, errors.Join(refusal, err))
-	case v.id != j.id:
-		return fmt.Errorf("%w: %w: another journal, postgres:%x, is in its place", journal.ErrFenced, journal.ErrRestored, v.id)
-	case v.term < j.term || v.term > j.term && v.lacks(g.Before):
-		return fmt.Errorf("%w: its term is %d, by host %s, and it ends with %v; this host has term %d, and %v",
-			journal.ErrRestored, v.term, v.host, v.end, j.term, g.Before)
-	case v.term != j.term:
-		return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
+		return j.unknown(ctx, errors.Join(refusal, err))
+	case v.id != j.id || v.term != j.term:
+		return j.fencedBy(v, v.term > j.term && v.lacks(g.Before))
 	case v.end == g.After:
-		return j.uncertain(ctx, errors.Join(refusal, errors.New("it was not done, and is there")))
+		return j.unknown(ctx, errors.Join(refusal, errors.New("it was not done, and is there")))
 	case v.end != g.Before:
-		return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or was written to by somebody else",
-			journal.ErrRestored, v.end, g.Before)
+		return endsElsewhere(v.end, g)
 	case refusal != nil:
 		return fmt.Errorf("%w: %w", journal.ErrRejected, refusal)
 	}
 	j.writer.close() // another session may be as it should be
 	j.writer = nil
-	if j.Synchronous {
-		return fmt.Errorf("%w: the database does not wait for a standby (synchronous_standby_names), or not for its disk", journal.ErrRejected)
-	}
-	return fmt.Errorf("%w: the settings of the session are not those that it was given; %s", journal.ErrRejected, poolMode)
+	return fmt.Errorf("%w: %w", journal.ErrRejected, j.unfit())
 }
 
-// lacks tells whether the journal does not have what it had at a position. [view.where] was asked about that.
+// fencedBy returns why a journal is not that of this handle any more: [journal.ErrFenced] or, if it was
+// put back to what it was before, [journal.ErrRestored]. It is lost if it lacks what this handle appended.
+func (j *Journal) fencedBy(v view, lost bool) error {
+	switch {
+	case v.id != j.id:
+		return fmt.Errorf("%w: %w: another journal, postgres:%x, is in its place", journal.ErrFenced, journal.ErrRestored, v.id)
+	case v.term < j.term || lost:
+		return fmt.Errorf("%w: its term is %d, by host %s, and it ends with %v; this host has term %d, and %v",
+			journal.ErrRestored, v.term, v.host, v.end, j.term, j.end)
+	}
+	return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
+}
+
+// endsElsewhere returns the [journal.ErrRestored] of a group that the journal's end does not lead to.
+func endsElsewhere(end journal.Position, g journal.Group) error {
+	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or was written to by somebody else",
+		journal.ErrRestored, end, g.Before)
+}
+
+// lacks reports whether the journal does not have what it had at a position. [view.where] was asked about that.
 func (v *view) lacks(at journal.Position) bool {
 	err := v.where(at)
 	return err != nil && !errors.Is(err, journal.ErrTrimmed)
+}
+
+// unfit says why a statement changed nothing although the journal is as this handle knows it: the commit
+// would not be as durable as it must be.
+func (j *Journal) unfit() error {
+	if j.Synchronous {
+		return errors.New("the database does not wait for a standby (synchronous_standby_names), or not for its disk")
+	}
+	return errors.New("the settings of the session are not those that it was given; " + poolMode)
 }
 
 // Settle is [journal.Settler.Settle].

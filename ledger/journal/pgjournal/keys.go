@@ -36,7 +36,7 @@ func (j *Journal) prepareSegment(ctx context.Context, g journal.Group) error {
 func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	if j.fresh == nil {
 		j.number++
-		s := &segment{id: keyholder.Segment{Term: j.term, Number: j.number}}
+		s := &segment{id: keyholder.Segment{Term: j.claimed, Number: j.number}}
 		_, _ = rand.Read(s.key[:])
 		var err error
 		if s.cipher, err = cipherOf(s.key); err != nil {

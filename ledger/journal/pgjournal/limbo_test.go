@@ -3,10 +3,8 @@
 package pgjournal_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pgtest"
@@ -40,13 +38,9 @@ func newLimbo(t *testing.T) *limbo {
 func (l *limbo) lose(through journal.Position) {
 	l.Helper()
 	l.server.Waits(l, "nobody")
-	cancel := []byte{0x04, 0xd2, 0x16, 0x2e} // of PostgreSQL's protocol
 	begun, broken := false, make(chan struct{})
 	l.proxy.Rule(func(m pgtest.Message) pgtest.Action {
-		if m.Kind == 0 && bytes.Contains(m.Bytes, cancel) {
-			return pgtest.Cut
-		}
-		if !begun && !m.FromServer && (m.Kind == 'Q' && bytes.Contains(m.Bytes, []byte("COMMIT")) || m.Kind == 'B' && strings.Contains(m.SQL, "COMMIT")) {
+		if !begun && committing(m) {
 			begun = true
 			go func() {
 				defer close(broken)
@@ -54,7 +48,7 @@ func (l *limbo) lose(through journal.Position) {
 				l.proxy.CutAll()
 			}()
 		}
-		return pgtest.Pass
+		return withoutCancel(m)
 	})
 	err := l.j.Trim(l.Context(), through)
 	<-broken

@@ -40,7 +40,7 @@ type Options struct {
 	// one that has no standby yet.
 	Synchronous bool
 	// Timeout is how long an append, a claim, or any other request to the database may take, the wait for its standbys included; 0 is a
-	// minute. An append that takes longer is uncertain.
+	// minute. What became of an append that takes longer is found out, within as long again; if that fails, it is uncertain.
 	Timeout time.Duration
 	// AcceptLoss lets Claim go on from where the journal ends, although somebody was told more ([LostError]), if that is where it ends: what
 	// was behind is lost for good, and whoever was told it is not asked again. It is for a person to decide, once.
@@ -107,6 +107,22 @@ func Create(ctx context.Context, o Options, ledger [16]byte, at journal.Position
 // database.
 func Open(ctx context.Context, o Options, ledger [16]byte) (*Journal, error) {
 	return start(ctx, o, ledger, (*Journal).find)
+}
+
+// Ledgers returns the ids of the ledgers whose journals are in the schema. It changes nothing.
+func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
+	j, err := start(ctx, o, [16]byte{}, func(j *Journal, ctx context.Context) error {
+		return j.using(ctx, func(s *session) error {
+			if err := j.checkVersion(ctx, s); err != nil {
+				return err
+			}
+			return s.ask(ctx, j.sql.ledgers, nil, &all)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, j.Close()
 }
 
 // For returns what opens the journal of a ledger, and makes it if there is none, none is named, and the ledger is no standby: the Journal of the ledger's

@@ -71,8 +71,8 @@ INSERT INTO @.version VALUES (1);
 // statements are those of a journal in a schema. Each answers with the number that it was sent with, so that an answer to something else is not
 // taken for its own.
 type statements struct {
-	version, create, look, claim, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, dismiss, tables string
-	drop, clearFrames, clearSegments, clearBases, restore                                                                                      string
+	version, ledgers, create, look, claim, raise, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, left, dismiss, tables string
+	drop, clearFrames, clearSegments, clearBases, restore                                                                                                            string
 }
 
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
@@ -84,6 +84,9 @@ const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply') AN
 const (
 	// which version the tables are of
 	versionSQL = `SELECT $1::bigint, version FROM @.version`
+
+	// whose journals there are
+	ledgersSQL = `SELECT $1::bigint, ARRAY(SELECT ledger FROM @.heads ORDER BY ledger)`
 
 	// a journal is made, unless the ledger has one
 	createSQL = `WITH head AS (
@@ -101,24 +104,33 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	ARRAY(SELECT number FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
 	ARRAY(SELECT host FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
 	ARRAY(SELECT events FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
-	ARRAY(SELECT extract(epoch FROM now() - told)::bigint FROM @.bases b WHERE b.ledger = $2 ORDER BY host)
+	ARRAY(SELECT CASE WHEN told > 'epoch' THEN extract(epoch FROM now() - told)::bigint ELSE -1 END FROM @.bases b WHERE b.ledger = $2 ORDER BY host)
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 
-	// the term is raised, if no segment was begun since $9 were
+	// the term is raised, if no segment was begun since $9 were. The base of the host has what was trimmed; what else, the next trim says
 	claimSQL = `WITH head AS (
 	UPDATE @.heads SET term = greatest(term, $4) + 1, conceded = CASE WHEN $5 THEN greatest(term, $4) + 1 ELSE conceded END, host = $6, claimed = now()
 	WHERE ledger = $2 AND journal = $3 AND begun = $9 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + sure + `
-	RETURNING term, events, root), base AS (
-	DELETE FROM @.bases WHERE ledger = $2 AND host = $6 AND EXISTS (SELECT FROM head))
+	RETURNING *), base AS (
+	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head
+	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told)
+SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
+
+	// the term is raised by the handle that claimed it: from $4, or from what its lost attempts up to $5 have made of it
+	raiseSQL = `WITH head AS (
+	UPDATE @.heads SET term = $5 + 1
+	WHERE ledger = $2 AND journal = $3 AND term BETWEEN $4 AND $5 AND host = $6
+		AND (NOT $7 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
+	RETURNING term, events, root)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
 	// a group is appended, or the first frame of it
 	appendSQL = `WITH head AS (
-	UPDATE @.heads SET events = $7, root = $8, begun = begun + CASE WHEN $14 THEN 1 ELSE 0 END
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND events = $5 AND root = $6
-		AND (NOT $13 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
+	UPDATE @.heads SET events = $7, root = $8, begun = begun + CASE WHEN $15 THEN 1 ELSE 0 END
+	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $5 AND root = $6
+		AND (NOT $14 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
 	RETURNING ledger), segment AS (
-	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $14), frame AS (
+	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $15), frame AS (
 	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
 	SELECT ledger, $5, 0, $9, $4, $6, $7, $8, $10, $11, $12 FROM head)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
@@ -126,8 +138,8 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	// another frame of a group that was appended in the same transaction
 	frameSQL = `WITH frame AS (
 	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
-	SELECT ledger, $5, $13, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND events = $7 AND root = $8 RETURNING 1)
+	SELECT ledger, $5, $14, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
+	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $7 AND root = $8 RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM frame)`
 
 	// frames from one of a group on, as many as have some bytes together, and where the journal begins and ends
@@ -195,6 +207,13 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told RETURNING 1)
 SELECT $1::bigint, (SELECT count(*) FROM base)`
 
+	// the host that has the journal has a base of its own, in a transaction that has cut the journal up to there at most
+	leftSQL = `WITH base AS (
+	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, host, $5, $6, 'epoch' FROM @.heads
+	WHERE ledger = $2 AND journal = $3 AND term = $4 AND $5 BETWEEN begin_events AND events
+	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told RETURNING 1)
+SELECT $1::bigint, (SELECT count(*) FROM base)`
+
 	// a journal that ends before an event is none any more. There may be none: then it counts as one, too
 	dropSQL = `WITH head AS (
 	DELETE FROM @.heads WHERE ledger = $2 AND journal = $3 AND events < $4 RETURNING 1)
@@ -226,9 +245,11 @@ func statementsIn(schema string) statements {
 	return statements{
 		tables:  in(tables),
 		version: in(versionSQL),
+		ledgers: in(ledgersSQL),
 		create:  in(createSQL),
 		look:    in(lookSQL),
 		claim:   in(claimSQL),
+		raise:   in(raiseSQL),
 		append:  in(appendSQL),
 		frame:   in(frameSQL),
 		read:    in(readSQL),
@@ -242,6 +263,7 @@ func statementsIn(schema string) statements {
 		erased:  in(erasedSQL),
 		settle:  in(settleSQL),
 		folded:  in(foldedSQL),
+		left:    in(leftSQL),
 		dismiss: in(dismissSQL),
 		drop:    in(dropSQL), clearFrames: in(clearFramesSQL), clearSegments: in(clearSegmentsSQL), clearBases: in(clearBasesSQL), restore: in(restoreSQL),
 	}

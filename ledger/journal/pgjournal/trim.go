@@ -16,8 +16,8 @@ const (
 	keepTime  = 10 * time.Second // for a host to destroy keys
 )
 
-// Trim is [journal.Journal.Trim]. It goes as far as every other host that follows has folded, and at least [Options.Bases] of them; and it is done
-// when the keys are destroyed with all holders. What else stands in its way, such as a database that does not answer, comes as a [*journal.HeldError], too.
+// Trim is [journal.Journal.Trim]. It goes as far as every other host that follows or had the journal has folded, and at least [Options.Bases] of them;
+// and it is done when the keys are destroyed with all holders. What else stands in its way, such as a database that does not answer, comes as a [*journal.HeldError], too.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	if err := j.ready(ctx); err != nil {
 		return err
@@ -30,6 +30,9 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	defer j.trimming.Leave()
 	t := &trim{Journal: j, through: through}
 	err := t.run(ctx)
+	if errors.Is(err, journal.ErrFenced) && t.overtaken() {
+		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next trim goes on")
+	}
 	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrCorrupt) {
 		return j.done(err)
 	}
@@ -81,6 +84,13 @@ func (t *trim) run(ctx context.Context) error {
 	return held
 }
 
+// overtaken reports whether this handle itself raised the term after the trim began.
+func (t *trim) overtaken() bool {
+	t.writing <- struct{}{}
+	defer t.writing.Leave()
+	return t.term != 0 && t.Journal.term > t.term
+}
+
 // enter closes the segment that groups go to, if it is to be trimmed, so that nothing is added to it meanwhile.
 func (t *trim) enter(ctx context.Context) error {
 	if err := t.writing.Take(ctx); err != nil {
@@ -96,7 +106,7 @@ func (t *trim) enter(ctx context.Context) error {
 	if s := t.segment; s != nil && s.begin.Events < t.through.Events {
 		t.segment = nil
 	}
-	t.below = keyholder.Segment{Term: t.term, Number: t.number + 1}
+	t.below = keyholder.Segment{Term: t.claimed, Number: t.number + 1}
 	for _, s := range []*segment{t.segment, t.fresh} {
 		if s != nil {
 			t.below.Number = min(t.below.Number, s.id.Number)
@@ -126,10 +136,12 @@ func (t *trim) allowed(v view) (goal journal.Position, held error) {
 		if b.host == t.Host {
 			continue
 		}
-		others++
+		if !b.left() {
+			others++
+		}
 		if b.events < t.through.Events {
 			least = min(least, b.events)
-			held = errors.Join(held, fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.host, b.events, time.Duration(b.seconds)*time.Second))
+			held = errors.Join(held, b.lags())
 		}
 	}
 	if others < t.Bases {
@@ -145,6 +157,14 @@ func (t *trim) allowed(v view) (goal journal.Position, held error) {
 		}
 	}
 	return goal, held
+}
+
+// lags says that a base does not have everything that is to be trimmed.
+func (b base) lags() error {
+	if b.left() {
+		return fmt.Errorf("host %s had the journal, and has up to event %d only; it has not followed since: start it with --standby, or dismiss it", b.host, b.events)
+	}
+	return fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.host, b.events, time.Duration(b.seconds)*time.Second)
 }
 
 // cut makes the journal begin at a position, and destroys the rows before it.
@@ -249,6 +269,8 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal journal.Position, dea
 			add(t.sql.reseal, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number), f.body)
 		}
 	}
+	// When another host has claimed the journal, the base of this one counts, too, until it is dismissed.
+	add(t.sql.left, int64(t.through.Events), t.through.Root[:])
 	changed, err := s.together(ctx, steps)
 	if err == nil && !changed {
 		err = fmt.Errorf("%w: the journal was not cut at %v", journal.ErrFenced, goal)

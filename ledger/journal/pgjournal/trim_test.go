@@ -117,15 +117,18 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	must(t, a.j.Trim(t.Context(), at(8)))
 	keys(0)
 	a.holds(at(8))
-	// Who claims is no other host any more, and what it said before is forgotten.
+	// Who claims is no other host any more. Who had the journal holds back what it lacks, and counts for no other base, until it is dismissed.
 	must(t, a.j.Close())
 	a.j = b
 	a.claim()
 	last := a.add("of b")
-	a.held(last.After, "0 other hosts")
-	if rows := s.Exec(t, "journals", "SELECT host FROM sluice.bases"); fmt.Sprint(rows) != "[]" {
-		t.Errorf("of these is known what they have: %v", rows)
-	}
+	a.held(last.After, "0 other hosts", "host a had the journal, and has up to event 8 only")
+	must(t, c.Folded(t.Context(), last.After))
+	a.held(last.After, "host a had the journal")
+	must(t, b.Dismiss(t.Context(), "a"))
+	a.held(last.After, "1 other hosts", "of 2")
+	must(t, h.open(t, "a").Folded(t.Context(), last.After)) // it follows again
+	must(t, a.j.Trim(t.Context(), last.After))
 }
 
 // Trim is done when all holders have destroyed the keys. If it is cut short, the next one ends it, whoever makes it; and what nobody can use any
@@ -159,6 +162,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	a.j = h.open(t, "c")
 	a.claim()
 	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	must(t, h.open(t, "a").Folded(t.Context(), a.log.End())) // which had the journal
 	must(t, a.j.Trim(t.Context(), young.Before))
 	for name, keys := range h.keys {
 		if n := len(keys.Keys(a.j.Name())); n != 1 {
@@ -182,6 +186,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	reject()
 	a.claim()
 	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
+	must(t, h.open(t, "a").Folded(t.Context(), a.log.End()))
 	must(t, a.j.Trim(t.Context(), a.log.End()))
 	for name, keys := range h.keys {
 		if n := len(keys.Keys(a.j.Name())); n != 0 {
@@ -191,6 +196,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	// One that waits to be used is not, by a Trim of what was before.
 	old := a.add("under another")
 	must(t, h.open(t, "b").Folded(t.Context(), old.After))
+	must(t, h.open(t, "a").Folded(t.Context(), old.After))
 	reject()
 	must(t, a.j.Trim(t.Context(), old.After))
 	a.holds(old.After, a.add("under the one that waited"))
@@ -466,4 +472,28 @@ func TestATrimWhileAnotherHostLooks(t *testing.T) {
 			t.Errorf("%s: nothing was trimmed", name)
 		}
 	}
+}
+
+// With three hosts, a host that had the journal and was killed can come back with its file: what that
+// lacks is not trimmed before it follows, although another host has a base with everything.
+func TestTrim_HostThatHadTheJournalIsGone_LeavesWhatItsBaseLacks(t *testing.T) {
+	h := newHosts(shared(t).Database(t, "journals"), "a", "b", "c")
+	a := started(t, h, "a")
+	begin := a.log.End()
+	all := []journal.Group{a.add("in no base of a"), a.cut("nor this")}
+	b := h.open(t, "b")
+	must(t, b.Folded(t.Context(), a.log.End()))
+	must(t, a.j.Close()) // before its first trim
+	a.j = b
+	a.claim()
+	all = append(all, a.cut("of b"))
+	c := h.open(t, "c")
+	must(t, c.Folded(t.Context(), a.log.End()))
+	a.held(a.log.End(), "host a had the journal, and has up to event 0 only")
+	back := h.open(t, "a")
+	if found, err := read(t, back, begin); err != nil || len(found) != len(all) {
+		t.Fatalf("host a finds %d groups: %v", len(found), err)
+	}
+	must(t, back.Folded(t.Context(), a.log.End()))
+	must(t, a.j.Trim(t.Context(), a.log.End()))
 }

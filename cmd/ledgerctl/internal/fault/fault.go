@@ -31,6 +31,7 @@ const (
 	Integrity               // damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or proof is of
 	KeyConflict             // the idempotency key was used for another request
 	InUse                   // another process has the file open
+	Stopped                 // the ledger that was served has stopped: a supervisor starts the server again
 )
 
 // Fault is an error classed where it arose.

@@ -41,7 +41,7 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{h.serveCommand(), h.tokenCommand(), h.keyholderCommand()}
+	return []*cobra.Command{h.serveCommand(), h.tokenCommand(), h.keyholderCommand(), h.journalCommand()}
 }
 
 // serveFlags are the flags of serve.
@@ -80,6 +80,9 @@ With --journal, the ledger's journal is in PostgreSQL, where it outlives the mac
 whoever serves without --standby claims it, and whoever had it before writes nothing more. With --standby, this host
 follows the one that has the ledger, from a copy that "ledgerctl backup" made: it answers whatever changes nothing, and
 "ledgerctl takeover --addr" has it go on with the ledger. ` + shared.Help + `
+
+When the ledger has stopped, because another host has taken it over, say, the server ends with exit code 7, so that a
+supervisor starts it again.
 
 The flags --limit-… bound what callers may take. They count by principal: a buyer or a person, with all of its tokens, and
 of other roles a token. Operators and metrics have places of their own. See docs/howto/serve.md.
@@ -213,9 +216,12 @@ const grace = 20 * time.Second
 func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server, at net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(at) }()
+	gone := stopped(ctx, handler)
+	var why error
 	select {
 	case err := <-ended:
 		return err
+	case why = <-gone:
 	case <-ctx.Done():
 	}
 	handler.EndStreams()
@@ -228,7 +234,35 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}
+	if why != nil {
+		err = &fault.Fault{Kind: "stopped", Code: fault.Stopped, Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
+	}
 	return err
+}
+
+// lookEvery is how soon a server ends when its ledger has stopped.
+const lookEvery = time.Second
+
+// stopped returns a channel on which the error comes with which the ledger has stopped. It looks until
+// ctx ends.
+func stopped(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
+	why := make(chan error, 1)
+	go func() {
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			if _, err := handler.Ledger().Health(ctx); errors.Is(err, ledger.ErrStopped) {
+				why <- err
+				return
+			}
+		}
+	}()
+	return why
 }
 
 // serveOptions says who may do what, and where true values come from.

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
@@ -121,13 +123,8 @@ func Open(ctx context.Context, f *files.Files, path string) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{Host: s.Host, ended: make(chan error, 1)}
-	j.options = pgjournal.Options{Database: s.Database, Schema: s.Schema, Host: s.Host, Synchronous: s.Synchronous}
-	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
-		other, err := remote.Dial(name, s.Others[name], config)
-		if err != nil {
-			return nil, fault.Input("", "--journal %q: %v", path, err)
-		}
-		j.options.Others = append(j.options.Others, other)
+	if j.options, err = s.optionsWith(config, path); err != nil {
+		return nil, err
 	}
 	if j.own, err = disk.Open(s.Keys); err != nil {
 		return nil, err
@@ -143,6 +140,28 @@ func Open(ctx context.Context, f *files.Files, path string) (*Journal, error) {
 	return j, nil
 }
 
+// options returns those of the journal, without the keys of this host.
+func (s settings) options(ctx context.Context, f *files.Files, path string) (o pgjournal.Options, err error) {
+	config, err := mutual(ctx, f, s)
+	if err != nil {
+		return o, err
+	}
+	return s.optionsWith(config, path)
+}
+
+// optionsWith is options for hosts that know each other by a configuration.
+func (s settings) optionsWith(config *tls.Config, path string) (o pgjournal.Options, err error) {
+	o = pgjournal.Options{Database: s.Database, Schema: s.Schema, Host: s.Host, Synchronous: s.Synchronous}
+	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
+		other, err := remote.Dial(name, s.Others[name], config)
+		if err != nil {
+			return o, fault.Input("", "--journal %q: %v", path, err)
+		}
+		o.Others = append(o.Others, other)
+	}
+	return o, nil
+}
+
 // mutual returns how the hosts know each other.
 func mutual(ctx context.Context, f *files.Files, s settings) (*tls.Config, error) {
 	pool, err := keys.Pool(ctx, f, `"authority"`, s.Authority)
@@ -155,6 +174,74 @@ func mutual(ctx context.Context, f *files.Files, s settings) (*tls.Config, error
 	}
 	keys.WarnExposed(f.Out, s.Key)
 	return remote.Mutual(own, pool), nil
+}
+
+// Restore is Find for a database that has lost the journal, or its end ([pgjournal.Restore]).
+func (j *Journal) Restore(w journal.Wanted) (journal.Journal, error) {
+	return pgjournal.Restore(j.options)(w)
+}
+
+// LeftOf returns where a ledger ends that an error says has lost events which were told.
+func LeftOf(err error) (end journal.Position, lost bool) {
+	if l, is := errors.AsType[*pgjournal.LostError](err); is {
+		return l.End, true
+	}
+	return end, false
+}
+
+// AcceptLoss has the journal opened although more was told than it has, if it ends there.
+func (j *Journal) AcceptLoss(end journal.Position) { j.options.AcceptLoss = &end }
+
+// Dismiss has the journal of a ledger forget the base of a host, and returns what the database says of the journal. It needs neither the
+// ledger's file nor the keys of this host, which a server may have open.
+func Dismiss(ctx context.Context, f *files.Files, path, ledger, host string) (head pgjournal.Head, err error) {
+	s, err := read(ctx, f, path)
+	if err != nil {
+		return head, err
+	}
+	if _, other := s.Others[host]; !other && host != s.Host {
+		return head, fault.Input("", "%q is neither this host nor one of its \"others\" in %q", host, path)
+	}
+	o, err := s.options(ctx, f, path)
+	if err != nil {
+		return head, err
+	}
+	o.Keys = o.Others[0] // which is asked for nothing
+	id, err := idOf(ctx, o, ledger)
+	if err != nil {
+		return head, err
+	}
+	j, err := pgjournal.Open(ctx, o, id)
+	if err != nil {
+		return head, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	if head, err = j.Head(ctx); err != nil {
+		return head, err
+	}
+	if head.Host == host {
+		return head, fault.Input("have a standby take over first", "host %q has the ledger, and cannot be dismissed", host)
+	}
+	return head, j.Dismiss(ctx, host)
+}
+
+// idOf reads the id of a ledger. "" is the only one whose journal is there.
+func idOf(ctx context.Context, o pgjournal.Options, text string) (id [16]byte, err error) {
+	if text != "" {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return id, fault.Usage("", "--ledger: %q is no id of a ledger", text)
+		}
+		return id, nil
+	}
+	all, err := pgjournal.Ledgers(ctx, o)
+	if err != nil {
+		return id, err
+	}
+	if len(all) != 1 {
+		return id, fault.Usage("say which one by --ledger; their ids are in the column ledger of the table heads", "the database has the journals of %d ledgers", len(all))
+	}
+	return all[0], nil
 }
 
 // Find is how a ledger finds the journal ([ledger.Options.Journal]).

@@ -1,0 +1,110 @@
+package pgjournal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// unknownError says why it is not known whether a group was appended.
+type unknownError struct{ cause error }
+
+// Error returns the text of the cause.
+func (e *unknownError) Error() string { return e.cause.Error() }
+
+// unknown gives up the session of an append whose outcome it does not return.
+func (j *Journal) unknown(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	j.writer.close()
+	j.writer = nil
+	return &unknownError{err}
+}
+
+// resolve finds out whether a group whose outcome is not known is in the journal, and returns what
+// Append returns then. Raising the term waits for a transaction that still appends the group, and keeps
+// out a statement that arrives later; so the end that comes back with the new term is final.
+func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, cause error) error {
+	end, err := j.raiseOwn(ctx, g)
+	switch {
+	case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrRestored):
+		return fmt.Errorf("%w; before: %v", err, cause)
+	case err != nil:
+		return fmt.Errorf("%w: %w", journal.ErrUncertain, j.stop(errors.Join(cause, err)))
+	}
+	j.unsaid = true // the hosts know of the new term before anything else is appended
+	switch end {
+	case g.After:
+		j.appended(g, frames)
+		return nil
+	case g.Before:
+		return fmt.Errorf("%w: %w; the journal was read again, and does not have the group", journal.ErrRejected, cause)
+	}
+	return endsElsewhere(end, g)
+}
+
+// How long to wait, at first and at most, before the term is raised again after an attempt that failed.
+const (
+	raiseFirst = 20 * time.Millisecond
+	raiseMost  = time.Second
+)
+
+// raiseOwn raises the term of this handle's claim, again and again until [Options.Timeout] is over, and
+// returns where the journal ends. ErrFenced says that another handle has claimed the journal, which does
+// not have the group.
+func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Position, err error) {
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	highest := j.term // that the database may have by an attempt whose answer was lost
+	for wait := raiseFirst; ; wait = min(2*wait, raiseMost) {
+		s, err := j.borrow(ctx)
+		if err == nil {
+			end, err = j.raiseBy(ctx, s, g, highest)
+			highest++
+		}
+		if err == nil {
+			return end, nil
+		}
+		s.close()
+		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrRestored) || errors.Is(err, errTaken) {
+			return end, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return end, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// errTaken says that another handle has claimed the journal, and that the group may be in it.
+var errTaken = errors.New("the journal is claimed under another term")
+
+// raiseBy raises the term on a session, which becomes the writer's if that succeeds. Each attempt sets a
+// term of its own, higher than those of the attempts before it: one that arrives late changes nothing.
+func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, highest uint64) (end journal.Position, err error) {
+	var term, events *int64
+	var root []byte
+	args := []any{j.ledger, j.id, int64(j.term), int64(highest), j.Host, j.Synchronous}
+	if err := s.ask(ctx, j.sql.raise, args, &term, &events, &root); err != nil {
+		return end, err
+	}
+	if term != nil {
+		j.term, j.writer = uint64(*term), s
+		return position(*events, root), nil
+	}
+	v, err := j.lookBy(ctx, s, g.After)
+	switch {
+	case err != nil:
+		return end, err
+	case v.id == j.id && v.term >= j.term && v.term <= highest && v.host == j.Host:
+		return end, j.unfit()
+	case v.known || g.After.Events < v.begin.Events:
+		return end, fmt.Errorf("%w: %v", errTaken, j.fencedBy(v, false))
+	}
+	return end, j.fencedBy(v, false)
+}

@@ -1,0 +1,334 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// raising reports whether a message is a host's that raises the term of its own claim.
+func raising(m pgtest.Message) bool {
+	return m.Kind == 'B' && strings.Contains(m.SQL, "SET term = $5 + 1")
+}
+
+// committing reports whether a message is a host's that commits a transaction of several statements.
+func committing(m pgtest.Message) bool {
+	return !m.FromServer && m.Kind == 'Q' && strings.Contains(string(m.Bytes), "COMMIT") || m.Kind == 'B' && strings.Contains(m.SQL, "COMMIT")
+}
+
+// large is a record that does not fit into one frame, so that its group is appended by a transaction of
+// several statements.
+var large = strings.Repeat("x", 5<<20)
+
+// What an append whose connection breaks has done is found out: the group is in the journal and Append
+// returns nil, or it never will be and Append returns ErrRejected. The handle goes on either way.
+func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	for name, c := range map[string]struct {
+		records []string
+		at      func(pgtest.Message) bool // of the message at which the connection breaks
+		landed  bool
+		raises  int // so many raises of the term are executed, and their answers lost
+	}{
+		"one statement, not executed":              {[]string{"small"}, appending, false, 0},
+		"one statement, executed":                  {[]string{"small"}, appending, true, 0},
+		"a transaction, not committed":             {[]string{"one", large}, committing, false, 0},
+		"a transaction, committed":                 {[]string{"one", large}, committing, true, 0},
+		"not executed, and three raises are lost":  {[]string{"small"}, appending, false, 3},
+		"committed, and three raises are lost too": {[]string{"one", large}, committing, true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFaulty(t, s, 20*time.Second)
+			a := started(t, f.hosts, "a")
+			all := []journal.Group{a.add("before")}
+			g := a.group(c.records...)
+			cut := breaking(c.at, c.landed, c.raises)
+			f.proxy.Rule(cut.rule)
+			err := a.j.Append(t.Context(), g)
+			f.proxy.Rule(nil)
+			if n := cut.lost.Load(); n != int32(1+c.raises) {
+				t.Fatalf("%d answers were lost, not %d", n, 1+c.raises)
+			}
+			switch {
+			case c.landed && err == nil:
+				all = append(all, g)
+			case !c.landed && isRejected(err) && !errors.Is(err, journal.ErrUncertain) && !errors.Is(err, journal.ErrFenced):
+				a.log.Undo(len(c.records))
+			default:
+				t.Fatalf("Append: %v", err)
+			}
+			all = append(all, a.add("after"), a.add("one more", large))
+			a.holds(a.log0(), all...)
+			a.j = f.open(t, "b")
+			a.claim()
+			a.holds(a.log0(), all...)
+		})
+	}
+}
+
+// breaks has connections break at an append, and at the first raises of the term after it.
+type breaks struct {
+	at     func(pgtest.Message) bool
+	landed bool
+	raises int
+	lost   atomic.Int32
+
+	mu   sync.Mutex
+	over map[int]bool // connections whose next answer is lost
+}
+
+func breaking(at func(pgtest.Message) bool, landed bool, raises int) *breaks {
+	return &breaks{at: at, landed: landed, raises: raises, over: map[int]bool{}}
+}
+
+func (b *breaks) rule(m pgtest.Message) pgtest.Action {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := int(b.lost.Load()) + len(b.over)
+	switch {
+	case m.FromServer && b.over[m.Connection]:
+		delete(b.over, m.Connection)
+		b.lost.Add(1)
+		return pgtest.Cut
+	case n == 0 && b.at(m) && !b.landed:
+		b.lost.Add(1)
+		return pgtest.Cut
+	case n == 0 && b.at(m) || n > 0 && n <= b.raises && raising(m):
+		b.over[m.Connection] = true
+	}
+	return pgtest.Pass
+}
+
+// An append that arrives when its host has given it up changes nothing, whenever it arrives.
+func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	for name, c := range map[string]struct {
+		records []string
+		at      func(pgtest.Message) bool
+	}{"one statement": {[]string{"late"}, appending}, "a commit": {[]string{"late", large}, committing}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFaulty(t, s, 2*time.Second) // which the server gives a transaction, too
+			a := started(t, f.hosts, "a")
+			all := []journal.Group{a.add("before")}
+			on := make(chan struct{})
+			var held atomic.Int32 // the connection
+			var answered atomic.Bool
+			f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+				switch {
+				case m.FromServer && int32(m.Connection) == held.Load() && (m.Kind == 'Z' || m.Kind == 'E'):
+					answered.Store(true)
+				case c.at(m) && held.CompareAndSwap(0, int32(m.Connection)):
+					<-on
+				}
+				return pgtest.Pass
+			})
+			err := a.j.Append(t.Context(), a.group(c.records...))
+			if !isRejected(err) || !errors.Is(err, context.DeadlineExceeded) || held.Load() == 0 {
+				t.Fatalf("Append: %v", err)
+			}
+			a.log.Undo(len(c.records))
+			close(on)
+			pgtest.Until(t, "the server answers what came late", func() error {
+				if !answered.Load() {
+					return errors.New("it does not")
+				}
+				return nil
+			})
+			all = append(all, a.add("the handle goes on"))
+			a.holds(a.log0(), all...)
+		})
+	}
+}
+
+// A group that waits for a standby of the database when its connection breaks is told only when the
+// standby has it.
+func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T) {
+	s := pgtest.Start(t)
+	standby := s.Standby(t, "one")
+	s.Waits(t, "one")
+	s.Database(t, "journals")
+	f := newFaulty(t, s, 60*time.Second)
+	a := started(t, f.hosts, "a")
+	all := []journal.Group{a.add("before")}
+	s.Streaming(t, "one")
+	standby.Stop(t)
+	g := a.group("waits")
+	outcome := make(chan error, 1)
+	go func() { outcome <- a.j.Append(t.Context(), g) }()
+	waits := func(what string, n int) {
+		pgtest.Until(t, what, func() error {
+			rows, err := s.Try("postgres", "SELECT count(*) FILTER (WHERE wait_event = 'SyncRep') + 10 * count(*) FILTER (WHERE wait_event_type = 'Lock') FROM pg_stat_activity")
+			if err == nil && rows[0] != fmt.Sprint(n) {
+				err = errors.New(rows[0])
+			}
+			return err
+		})
+	}
+	waits("the append waits for the standby", 1)
+	f.proxy.Rule(withoutCancel)
+	f.proxy.CutAll()
+	waits("the append waits for the standby, and the raise of the term for the append", 11)
+	select {
+	case err := <-outcome:
+		t.Fatalf("Append has not waited: %v", err)
+	default:
+	}
+	standby.Begin(t)
+	must(t, <-outcome)
+	all = append(all, g, a.add("after"))
+	a.holds(a.log0(), all...)
+}
+
+// With Synchronous, a group that is found in a database that waits for no standby is not told: the disk of
+// that database may be the only one that has it.
+func TestAppend_NoStandbyIsWaitedForAfterItBroke_TellsNothing(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Standby(t, "one")
+	s.Waits(t, "one")
+	s.Database(t, "journals")
+	f := newFaulty(t, s, 60*time.Second)
+	f.change = func(o *pgjournal.Options) { o.Synchronous = true }
+	a := started(t, f.hosts, "a")
+	a.add("before")
+	cut := breaking(appending, true, 0)
+	var raises atomic.Int32
+	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+		if raising(m) {
+			switch raises.Add(1) {
+			case 1:
+				s.Waits(t, "")
+			case 4:
+				s.Waits(t, "one")
+			}
+		}
+		return cut.rule(m)
+	})
+	must(t, a.j.Append(t.Context(), a.group("perhaps")))
+	if n := raises.Load(); n < 4 {
+		t.Errorf("it is told after %d raises of the term, when no standby was waited for", n)
+	}
+}
+
+// withoutCancel keeps requests from the server that cancel a statement: pgx sends one for a connection
+// that breaks.
+func withoutCancel(m pgtest.Message) pgtest.Action {
+	if m.Kind == 0 && bytes.Contains(m.Bytes, []byte{0x04, 0xd2, 0x16, 0x2e}) {
+		return pgtest.Cut
+	}
+	return pgtest.Pass
+}
+
+// When the database does not answer at all, the append is uncertain after twice the timeout at most, and
+// the handle stops.
+func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	const timeout = time.Second
+	f := newFaulty(t, s, timeout)
+	a := started(t, f.hosts, "a")
+	a.add("before")
+	f.proxy.Rule(func(pgtest.Message) pgtest.Action { return pgtest.Freeze })
+	began := time.Now()
+	g := a.group("is not answered")
+	err := a.j.Append(t.Context(), g)
+	if !errors.Is(err, journal.ErrUncertain) || isRejected(err) {
+		t.Errorf("Append: %v", err)
+	}
+	if took := time.Since(began); took < 2*timeout || took > 2*timeout+20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if err := a.j.Append(t.Context(), g); !errors.Is(err, journal.ErrStopped) {
+		t.Errorf("then: %v", err)
+	}
+	f.proxy.Rule(nil)
+	f.proxy.CutAll()
+	if a.next(f.hosts, "b", g) {
+		t.Error("it has landed")
+	}
+}
+
+// When another host claims the journal before the outcome is found out, the term is not raised: the group
+// is rejected if the journal does not have it, and uncertain if it has.
+func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	for name, landed := range map[string]bool{"not there": false, "there": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFaulty(t, s, 20*time.Second)
+			a := started(t, f.hosts, "a")
+			all := []journal.Group{a.add("before")}
+			g := a.group("perhaps")
+			cut := breaking(appending, landed, 0)
+			var b *pgjournal.Journal
+			var claim sync.Once
+			f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+				if raising(m) {
+					claim.Do(func() {
+						direct := newHosts(s.Address("journals"))
+						direct.ledger, direct.keys = f.ledger, f.keys
+						b = direct.open(t, "b")
+						_, _, err := b.Claim(t.Context())
+						must(t, err)
+					})
+				}
+				return cut.rule(m)
+			})
+			err := a.j.Append(t.Context(), g)
+			f.proxy.Rule(nil)
+			if errors.Is(err, journal.ErrFenced) == landed || errors.Is(err, journal.ErrUncertain) != landed || !strings.Contains(err.Error(), "host b") {
+				t.Errorf("Append: %v", err)
+			}
+			if landed {
+				all = append(all, g)
+			} else {
+				a.log.Undo(1)
+			}
+			next := &author{TB: t, j: b, log: a.log.Clone(), term: 2}
+			all = append(all, next.add("of the other host"))
+			next.holds(a.log0(), all...)
+		})
+	}
+}
+
+// A trim during which the outcome of an append is found out is held, and does not stop the ledger.
+func TestTrim_DuringWhichAnOutcomeIsResolved_IsHeld(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	f := newFaulty(t, s, 20*time.Second)
+	a := started(t, f.hosts, "a")
+	old := a.add("old")
+	a.add("young")
+	b := f.open(t, "b")
+	must(t, b.Folded(t.Context(), a.log.End()))
+	begun := false
+	f.keys["b"].Inject(func(call string) error {
+		if call == "Keep" && !begun {
+			begun = true
+			broken(f.proxy, true)
+			return a.j.Append(context.Background(), a.group("its connection breaks"))
+		}
+		return nil
+	})
+	if err := a.j.Trim(t.Context(), old.After); !errors.Is(err, journal.ErrHeld) || !begun {
+		t.Errorf("Trim: %v", err)
+	}
+	must(t, a.j.Trim(t.Context(), old.After))
+	a.add("after")
+	if found, err := read(t, a.j, old.After); err != nil || len(found) != 3 {
+		t.Errorf("%d groups are left: %v", len(found), err)
+	}
+}
