@@ -318,7 +318,7 @@ func keyWords() map[string][]string {
 	released := []string{"raise", "degrade", "insert"}
 	sold := append(slices.Clone(released), "resale")
 	return map[string][]string{
-		"Delivery.method": sold, "SoldResponse.method": sold, "EventSold.method": sold, "FactSold.method": sold,
+		"Delivery.method": sold, "EventSold.method": sold, "FactSold.method": sold,
 		"StatedResponse.method": released, "EventReleased.method": released, "FactReleased.method": released,
 		"EventAnswered.method": append([]string{"fresh"}, released...),
 		"Estimate.method":      {"level", "stratified", "pooled"}, "Estimate.covers": {"panel", "population"},

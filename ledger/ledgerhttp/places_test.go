@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -276,10 +277,15 @@ func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
 		running int
 	}{"memory": {1 << 20, 0}, "no memory": {1, 1}} {
 		f := serving(t, Options{Limits: Limits{Memory: c.memory, Write: time.Hour}})
+		long := ledger.Question{Name: "long"} // it does not fit into the buffer of the server
+		for n := range 300 {
+			long.Values = append(long.Values, fmt.Sprintf("%040d", n))
+		}
+		must(t, f.ledger.DefineQuestion(t.Context(), "long", long))
 		p, _ := served(t, f)
 		conn, err := p.dial()
 		must(t, err)
-		_, err = fmt.Fprint(conn, "GET /openapi.json HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
+		_, err = fmt.Fprint(conn, "GET /v1/questions HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
 		must(t, err)
 		_, err = conn.Read(make([]byte, 1)) // it has begun; a pipe has no buffer
 		must(t, err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/rig"
@@ -156,7 +157,7 @@ func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 const (
 	askAll  = `{"buyer":"acme","question":"vote","epsilon":"1","all":true}`
 	askOne  = `{"buyer":"acme","question":"vote","epsilon":"1","objects":["p00001"]}`
-	askDear = `{"buyer":"acme","question":"vote","epsilon":"2.5","all":true}`
+	askDear = `{"buyer":"acme","question":"vote","epsilon":"2.5","all":true,"stop_at_refusal":true}`
 )
 
 func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
@@ -187,7 +188,7 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 	}
 	// What is refused at its first object is small, for whom that is all.
 	for range 5 {
-		if status, _, body := quote("buyer bolt", strings.Replace(askDear, "acme", "bolt", 1)); status != http.StatusOK || strings.Count(body, `"object":`) != 1 {
+		if status, _, body := quote("desk", askDear); status != http.StatusOK || strings.Count(body, `"object":`) != 1 {
 			t.Errorf("a refused quote: %d, %.300s", status, body)
 		}
 	}
@@ -199,7 +200,7 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	const people = 2000
 	f := servingOf(t, crowded(t, &kvtest.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
-	list := asked{method: "GET", target: "/v1/events", role: "auditor"}
+	list := asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Lines}}
 	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
 		t.Fatalf("the first: %d, %.300s", status, body)
 	}
