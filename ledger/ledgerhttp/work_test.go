@@ -157,7 +157,8 @@ func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 const (
 	askAll  = `{"buyer":"acme","question":"vote","epsilon":"1","all":true}`
 	askOne  = `{"buyer":"acme","question":"vote","epsilon":"1","objects":["p00001"]}`
-	askDear = `{"buyer":"acme","question":"vote","epsilon":"2.5","all":true,"stop_at_refusal":true}`
+	askDear = `{"buyer":"acme","question":"vote","epsilon":"2.5","all":true}`
+	askStop = `{"buyer":"acme","question":"vote","epsilon":"2.5","all":true,"stop_at_refusal":true}`
 )
 
 func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
@@ -165,6 +166,12 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 	f := servingOf(t, crowded(t, &kvtest.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: 3 * people}})
 	quote := func(role, body string) (int, http.Header, string) {
 		return f.ask(asked{method: "POST", target: "/v1/quotes", body: body, role: role})
+	}
+	// What is refused at its first object is small, if the caller wants no more.
+	for range 5 {
+		if status, _, body := quote("desk", askStop); status != http.StatusOK || strings.Count(body, `"object":`) != 1 {
+			t.Errorf("a refused quote: %d, %.300s", status, body)
+		}
 	}
 	if status, _, body := quote("desk", askAll); status != http.StatusOK || !strings.Contains(body, `"objects":2000`) {
 		t.Fatalf("the first: %d, %.300s", status, body)
@@ -184,12 +191,6 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 	for _, role := range []string{"buyer acme", "operator", "operator"} {
 		if status, _, body := quote(role, askAll); status != http.StatusOK {
 			t.Errorf("%s: %d, %.300s", role, status, body)
-		}
-	}
-	// What is refused at its first object is small, for whom that is all.
-	for range 5 {
-		if status, _, body := quote("desk", askDear); status != http.StatusOK || strings.Count(body, `"object":`) != 1 {
-			t.Errorf("a refused quote: %d, %.300s", status, body)
 		}
 	}
 	if f.gates.turns.taken != 0 || len(f.gates.turns.of) != 0 {
