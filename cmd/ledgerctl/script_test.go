@@ -343,8 +343,10 @@ func TestEveryCommandHasAScript(t *testing.T) {
 		words := strings.Fields(name)
 		found := false
 		for n := range words {
-			text, err := os.ReadFile(filepath.Join("testdata/script", strings.Join(words[:n+1], "_")+".txtar"))
-			found = found || err == nil && strings.Contains(string(text), " "+name)
+			for _, dir := range []string{"script", "journal"} {
+				text, err := os.ReadFile(filepath.Join("testdata", dir, strings.Join(words[:n+1], "_")+".txtar"))
+				found = found || err == nil && strings.Contains(string(text), " "+name)
+			}
 		}
 		if !found {
 			t.Errorf("no script is about %q", name)
