@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/batch"
@@ -24,7 +23,7 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, 
 	}
 	var sold state.Sale
 	err = l.engine.View(ctx, func(s *state.State) (err error) {
-		sold, err = carriedOut(s, sale)
+		sold, err = batch.SoldSale(s, sale)
 		return err
 	})
 	if err != nil {
@@ -45,22 +44,9 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 		return evidence.Statement{}, err
 	}
 	id := event.ObjectRequest(event.RequestStatement, object)
-	state := func(s *state.State) (event.Change, error) { return stateOf(s, object) }
+	state := func(s *state.State) (event.Change, error) { return fold.StatementOf(s, object) }
 	if err := batch.Once(ctx, &l.engine, key, object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}
 	return l.prover.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx
-}
-
-// stateOf returns the change that lists all events about an object.
-func stateOf(s *state.State, name string) (event.Change, error) {
-	o, known, err := s.Object(name)
-	if err != nil {
-		return nil, err
-	}
-	if !known {
-		return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
-	}
-	events, err := fold.EventsAbout(s, o)
-	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: fold.AccountOf(o)}, err
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -20,7 +19,7 @@ import (
 func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 	var out Sale
 	err := l.engine.View(ctx, func(s *state.State) error {
-		r, err := carriedOut(s, number)
+		r, err := batch.SoldSale(s, number)
 		if err != nil {
 			return err
 		}
@@ -31,18 +30,6 @@ func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 		return Sale{}, err
 	}
 	return out, nil
-}
-
-// carriedOut returns a sale by a number that a caller gave.
-func carriedOut(s *state.State, number uint64) (state.Sale, error) {
-	if number == 0 || number > s.Counters.Sales {
-		return state.Sale{}, fmt.Errorf("sale %d: %w", number, ErrUnknown)
-	}
-	r, err := s.Sale(number)
-	if err == nil && r.Status != state.SaleSold {
-		err = fmt.Errorf("sale %d: %w", number, ErrUnknown)
-	}
-	return r, err
 }
 
 // describeSold puts a sale in words.
@@ -161,7 +148,7 @@ func (l *Ledger) DeliveriesPage(ctx context.Context, sale, after uint64, limit i
 		return nil, 0, err
 	}
 	err = l.engine.View(ctx, func(s *state.State) error {
-		r, err := carriedOut(s, sale)
+		r, err := batch.SoldSale(s, sale)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
@@ -219,7 +218,9 @@ func (r *objectReader) readFrom(s *state.State) error {
 	case uint64(len(r.out.Chains)) != r.object.Chains:
 		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
-	return addHeld(s, r.name, r.object, &r.out)
+	held, err := rules.HeldBudget(s, r.name, r.object)
+	r.out.Held, r.out.Remaining = held, budget.Minus(r.out.Remaining, held)
+	return err
 }
 
 // add takes in one record, and tells whether there may be more of the object.
@@ -264,23 +265,6 @@ func (r *objectReader) addChain(member []byte) error {
 	c, err := r.ledger.chainState(r.state, binary.BigEndian.Uint32(member), r.name, r.object)
 	r.out.Chains = append(r.out.Chains, c)
 	return err
-}
-
-// addHeld adds what reservations hold of each chain.
-func addHeld(s *state.State, name string, o state.Object, out *ObjectState) error {
-	reach := rules.Reaches{}
-	if err := rules.ReservedBudget(s, &terms.Subject{Object: o}, rules.Asking{}, &reach); err != nil {
-		return err
-	}
-	for _, one := range reach {
-		c, _, err := s.Chain(one.Question, name)
-		if err != nil {
-			return err
-		}
-		out.Held = budget.Plus(out.Held, budget.Minus(one.Epsilon(), c.Current()))
-	}
-	out.Remaining = budget.Minus(out.Remaining, out.Held)
-	return nil
 }
 
 func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.Object) (out ChainState, err error) {

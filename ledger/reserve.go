@@ -87,7 +87,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 			return nil, err
 		}
 		if st.Done {
-			if number, err = soldBy(s, st.Last); err == nil {
+			if number, err = batch.SettledSale(s, st.Last); err == nil {
 				_, err = batch.OpenReservation(s, number)
 			}
 			return nil, err

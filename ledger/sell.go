@@ -157,7 +157,7 @@ func (x *selling) precheck(ctx context.Context) (done uint64, err error) {
 			return err
 		}
 		if st.Done {
-			done, err = soldBy(s, st.Last)
+			done, err = batch.SettledSale(s, st.Last)
 			return err
 		}
 		x.at, x.asOf, x.through = s.Clock, s.Counters.Events, st.Through
@@ -184,18 +184,6 @@ func (x *selling) addNeedy(o terms.Subject, one *line) {
 	if one.verdict == event.Drawn {
 		x.needy.Add(o.Name, o.Chain.Bond())
 	}
-}
-
-// soldBy returns the number of the sale or reservation that an event settled.
-func soldBy(s *state.State, number uint64) (uint64, error) {
-	end, err := s.Settlement(number)
-	if err == nil && end.Sale == 0 {
-		err = errs.Corrupt(nil, "event %d settles no sale", number)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return end.Sale, nil
 }
 
 // ask fetches the truths that draws will need, in batches.

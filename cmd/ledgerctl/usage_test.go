@@ -25,7 +25,7 @@ func TestReferenceHasEveryCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
-	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z -]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z][a-z -]+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		listed[match[1]] = true
 	}
 	for name, cmd := range commands() {

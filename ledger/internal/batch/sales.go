@@ -86,3 +86,27 @@ func (o Orders) Number(place uint64) (uint64, error) {
 	}
 	return number, err
 }
+
+// SoldSale returns a sale by a number that a caller gave, or [errs.ErrUnknown]. A reservation that was not captured is no sale.
+func SoldSale(s *state.State, number uint64) (state.Sale, error) {
+	if number == 0 || number > s.Counters.Sales {
+		return state.Sale{}, fmt.Errorf("sale %d: %w", number, errs.ErrUnknown)
+	}
+	r, err := s.Sale(number)
+	if err == nil && r.Status != state.SaleSold {
+		err = fmt.Errorf("sale %d: %w", number, errs.ErrUnknown)
+	}
+	return r, err
+}
+
+// SettledSale returns the number of the sale or reservation that an event settled.
+func SettledSale(s *state.State, number uint64) (uint64, error) {
+	end, err := s.Settlement(number)
+	if err == nil && end.Sale == 0 {
+		err = errs.Corrupt(nil, "event %d settles no sale", number)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return end.Sale, nil
+}

@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -69,4 +70,17 @@ func LinkName(s *state.State, name string, event uint64, settled bool) error {
 	}
 	s.LinkNamed(&x.Links, event, settled)
 	return s.Put(state.BucketStrangers, []byte(name), x.Encode())
+}
+
+// StatementOf returns the change that lists all events about an object, or [errs.ErrUnknown].
+func StatementOf(s *state.State, name string) (event.Change, error) {
+	o, known, err := s.Object(name)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, fmt.Errorf("object %q: %w", name, errs.ErrUnknown)
+	}
+	events, err := EventsAbout(s, o)
+	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: AccountOf(o)}, err
 }

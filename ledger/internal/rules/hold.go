@@ -167,3 +167,19 @@ func ReservedBudget(s *state.State, x *terms.Subject, ask Asking, into *Reaches)
 	}
 	return nil
 }
+
+// HeldBudget returns what reservations hold of an object's budget beyond the levels of its chains.
+func HeldBudget(s *state.State, name string, o state.Object) (held privacy.Epsilon, err error) {
+	reach := Reaches{}
+	if err := ReservedBudget(s, &terms.Subject{Object: o}, Asking{}, &reach); err != nil {
+		return held, err
+	}
+	for _, one := range reach {
+		c, _, err := s.Chain(one.Question, name)
+		if err != nil {
+			return held, err
+		}
+		held = budget.Plus(held, budget.Minus(one.Epsilon(), c.Current()))
+	}
+	return held, nil
+}
