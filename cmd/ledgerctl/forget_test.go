@@ -26,11 +26,11 @@ func TestForgottenBytesAreGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, fact := range statement.Events {
-			if fact.Kind() == "released" {
+			if fact.Kind() == "sold" {
 				return fact.Salt
 			}
 		}
-		t.Fatalf("the statement of %s has no response", object)
+		t.Fatalf("the statement of %s has no sale", object)
 		return nil
 	}
 	forgotten, kept := salt("1"), salt("2")
