@@ -23,8 +23,8 @@ problem: refused, 409, 1 refused
 problem: unknown
 problem: key-conflict
 answered at ε = 0.5 for 4 people
-sluice receipt 3: 4 responses, 200
-sluice statement 3: ana has spent ε = 1.5, and earned 150 by 3 sales
+sluice receipt 4: 4 responses, 200
+sluice statement 4: ana has spent ε = 1.5, and earned 150 by 3 sales
 sales to acme: 1,2; the newest of all: 3
 reservations: captured
 events: {"sale":3,"sold":12}; people have earned 600
