@@ -4,8 +4,6 @@
 //	go run ./examples/served python3 examples/served/python/host.py
 //
 // The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. There it leaves events.ndjson and receipt.json.
-//
-// With "tour" before the command, the command tours a new ledger, whose server lives. It leaves receipt.json.
 package main
 
 import (
@@ -20,11 +18,8 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/sluicedp/sluice/examples/internal/killed"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 //go:embed shop.json
@@ -50,9 +45,6 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err := os.WriteFile(filepath.Join(dir, "shop.json"), shop, 0o600); err != nil {
 		return err
 	}
-	if host[0] == "tour" {
-		return tour(ctx, dir, host[1:], out)
-	}
 	server, err := killed.New(ctx, dir, out,
 		killed.Death{Key: "enrol", When: killed.After},
 		killed.Death{Key: "order-1", When: killed.Before},
@@ -62,7 +54,7 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	failed, faults := live(ctx, server, dir, host, out)
+	failed, faults := server.Run(ctx, host[0], host[1:]...), server.Close()
 	if failed != nil {
 		return errors.Join(failed, faults)
 	}
@@ -71,8 +63,8 @@ func run(ctx context.Context, host []string, out *os.File) error {
 		return err
 	}
 	defer l.Close()
-	return errors.Join(faults, checkSales(ctx, l, out), checkEvents(ctx, l, filepath.Join(dir, "events.ndjson"), out),
-		checkReceipt(filepath.Join(dir, "receipt.json"), server.LogKey, out), verify(ctx, l, out))
+	events := filepath.Join(dir, "events.ndjson")
+	return errors.Join(faults, checkSales(ctx, l, out), checkEvents(ctx, l, events, out), server.Check(ctx, l))
 }
 
 // checkSales looks whether each order was sold once, but for the one that nobody's terms allow.
@@ -115,32 +107,4 @@ func checkEvents(ctx context.Context, l *ledger.Ledger, file string, out io.Writ
 	}
 	fmt.Fprintf(out, "The host has its %d events, each once and in order.\n", n)
 	return lines.Err()
-}
-
-// checkReceipt verifies the receipt that the host has fetched, by the log key alone.
-func checkReceipt(file, logKey string, out io.Writer) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	receipt, unread := evidence.ReadReceipt(text)
-	key, err := note.NewVerifier(logKey)
-	if err := errors.Join(unread, err); err != nil {
-		return err
-	}
-	if checked := receipt.Verify(note.VerifierList(key)); !checked.OK() {
-		return fmt.Errorf("the receipt does not verify: %v", checked.Faults)
-	}
-	fmt.Fprintf(out, "The receipt of sale %d verifies: %s has paid %d¢.\n", receipt.Sale, receipt.Buyer, receipt.Price)
-	return nil
-}
-
-// verify folds the whole log again, and compares.
-func verify(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
-	found, err := l.Verify(ctx, ledger.VerifyRequest{})
-	if err == nil && found.Problems > 0 {
-		err = fmt.Errorf("%d problems in the ledger", found.Problems)
-	}
-	fmt.Fprintf(out, "The ledger verifies: %t.\n", err == nil)
-	return err
 }

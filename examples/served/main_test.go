@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,8 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/sluicedp/sluice/examples/internal/hosttest"
 	"github.com/sluicedp/sluice/examples/internal/killed"
 	"github.com/sluicedp/sluice/internal/pace"
 )
@@ -45,8 +44,8 @@ The ledger verifies: true.
 
 // A host in Python sells each order once, and follows each event, whenever the server is killed.
 func TestHostInPython(t *testing.T) {
-	python := needed(t, "python3")
-	if out, err := runs(t, python, "python/host.py"); err != nil || out != golden {
+	python := hosttest.Command(t, "python3")
+	if out, err := hosttest.Output(t, run, python, "python/host.py"); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
@@ -57,7 +56,7 @@ func TestHostIsRunAgain(t *testing.T) {
 		t.Skip("a deep form")
 	}
 	const twice = "import subprocess, sys\nfor _ in range(2): subprocess.check_call([sys.executable, 'python/host.py', sys.argv[1]])"
-	out, err := runs(t, needed(t, "python3"), "-c", twice)
+	out, err := hosttest.Output(t, run, hosttest.Command(t, "python3"), "-c", twice)
 	if err != nil || strings.Count(out, "order-5: sale 4, 300¢, 3 drawn") != 2 || !strings.Contains(out, "The ledger has sold orders 1, 2, 3 and 5 once each.") {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
@@ -65,40 +64,8 @@ func TestHostIsRunAgain(t *testing.T) {
 
 // A host in TypeScript does as the one in Python. It is compiled here, with what npm fetches.
 func TestHostInTypeScript(t *testing.T) {
-	dir := typescript(t)
-	if out, err := runs(t, needed(t, "node"), filepath.Join(dir, "build", "host.js")); err != nil || out != golden {
-		t.Errorf("%v, and it prints\n%s", err, out)
-	}
-}
-
-// toured is what the tour prints.
-const toured = `enrolled: 4
-terms changed: 1
-released: ana at ε = 0.25
-sale 1: 4 responses for 200 of 200 USD
-sale 2: 4 upgrades for 200
-reservation 3: open
-sale 3: 4 resales
-refused: leo, buyer-refused, nothing helps
-a wrong word: false
-problem: refused, 409, 1 refused
-problem: unknown
-problem: key-conflict
-answered at ε = 0.5 for 4 people
-sluice receipt 3: 4 responses, 200
-sluice statement 3: ana has spent ε = 1.5, and earned 150 by 3 sales
-sales to acme: 1,2; the newest of all: 3
-reservations: captured
-events: {"sale":3,"sold":12}; people have earned 600
-followed the log to its end: settled
-The receipt of sale 1 verifies: acme has paid 200¢.
-The ledger verifies: true.
-`
-
-// A client that is generated from the document of the API tours a ledger: with the types of the document it compiles, and so they are right.
-func TestTour_WithAGeneratedClient(t *testing.T) {
-	dir := typescript(t)
-	if out, err := runs(t, "tour", needed(t, "node"), filepath.Join(dir, "build", "tour.js")); err != nil || out != toured {
+	build := hosttest.TypeScript(t)
+	if out, err := hosttest.Output(t, run, hosttest.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
@@ -126,7 +93,7 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, err := os.ReadFile(document)
+	written, err := os.ReadFile(filepath.FromSlash(hosttest.Document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,15 +103,12 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	}
 }
 
-// document is the document of the API.
-const document = "../../docs/reference/openapi.json"
-
 // What a host could do wrong is found, with a server that is killed: each fault is one that a host could have.
 func TestFaultsOfHostsAreFound(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("a deep form")
 	}
-	python := needed(t, "python3")
+	python := hosttest.Command(t, "python3")
 	for _, c := range []struct {
 		fault, file, is, was, found string
 	}{
@@ -181,7 +145,7 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 			if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := runs(t, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
+			if out, err := hosttest.Output(t, run, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
 				t.Errorf("%v, and it prints\n%s", err, out)
 			}
 		})
@@ -269,72 +233,10 @@ func (s *wanting) check(t *testing.T, command ...string) {
 // not do at all is asked for once.
 func TestClientsTellWhatIsNeeded(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
-		new(wanting).check(t, needed(t, "python3"), "-c", askThree("python"))
+		new(wanting).check(t, hosttest.Command(t, "python3"), "-c", askThree("python"))
 	})
 	t.Run("typescript", func(t *testing.T) {
-		dir := typescript(t)
-		new(wanting).check(t, needed(t, "node"), "--input-type=module", "-e", askThree("typescript"), filepath.Join(dir, "build", "sluice.js"))
+		build := hosttest.TypeScript(t)
+		new(wanting).check(t, hosttest.Command(t, "node"), "--input-type=module", "-e", askThree("typescript"), filepath.Join(build, "sluice.js"))
 	})
-}
-
-// runs runs the example with a host, and returns what both print. They print to one file, so that it is in order.
-func runs(t *testing.T, host ...string) (string, error) {
-	t.Helper()
-	out, err := os.Create(filepath.Join(pace.Scratch(t), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	failed := run(ctx, host, out)
-	text, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text), failed
-}
-
-// needed returns where a command is. Where it is not there is nothing to test.
-func needed(t *testing.T, command string) string {
-	t.Helper()
-	path, err := exec.LookPath(command)
-	if err != nil {
-		pace.Impossible(t, err.Error())
-	}
-	return path
-}
-
-// typescript returns a copy of the host in TypeScript, compiled. This needs the network, or npm's cache.
-func typescript(t *testing.T) string {
-	t.Helper()
-	if !pace.Deep() {
-		t.Skip("a deep form: npm fetches packages for it")
-	}
-	needed(t, "node")
-	needed(t, "npm")
-	dir := pace.Scratch(t)
-	for _, name := range []string{
-		"typescript/package.json", "typescript/package-lock.json", "typescript/tsconfig.json", "typescript/sluice.ts", "typescript/host.ts", "typescript/tour.ts", document,
-	} {
-		text, err := os.ReadFile(filepath.FromSlash(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	commanded(t, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	commanded(t, dir, "npm", "run", "build")
-	return dir
-}
-
-func commanded(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), name, args...)
-	command.Dir = dir
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-	}
 }

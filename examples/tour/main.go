@@ -1,0 +1,49 @@
+// Tour shows the API of a served ledger: a command, in any language, asks a new ledger for everything once.
+//
+//	go run ./examples/tour node examples/served/typescript/build/tour.js
+//
+// The command gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder. There it leaves receipt.json, the
+// receipt of a sale. The example verifies that receipt with the log key alone, and then the ledger.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/sluicedp/sluice/examples/internal/killed"
+	"github.com/sluicedp/sluice/ledger"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tour:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves a new ledger while the command runs, and verifies what the command leaves.
+func run(ctx context.Context, command []string, out *os.File) error {
+	if len(command) == 0 {
+		return errors.New("say which command, such as: node examples/served/typescript/build/tour.js")
+	}
+	dir, err := os.MkdirTemp("", "tour")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := killed.New(ctx, dir, out) // it is not killed during a tour
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(server.Run(ctx, command[0], command[1:]...), server.Close()); err != nil {
+		return err
+	}
+	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return server.Check(ctx, l)
+}

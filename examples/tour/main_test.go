@@ -1,0 +1,70 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/examples/internal/hosttest"
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// toured is what the tour prints.
+const toured = `enrolled: 4
+terms changed: 1
+released: ana at ε = 0.25
+sale 1: 4 responses for 200 of 200 USD
+sale 2: 4 upgrades for 200
+reservation 3: open
+sale 3: 4 resales
+refused: leo, buyer-refused, nothing helps
+a wrong word: false
+problem: refused, 409, 1 refused
+problem: unknown
+problem: key-conflict
+answered at ε = 0.5 for 4 people
+sluice receipt 4: 4 responses, 200
+sluice statement 4: ana has spent ε = 1.5, and earned 150 by 3 sales
+sales to acme: 1,2; the newest of all: 3
+reservations: captured
+events: {"sale":3,"sold":12}; people have earned 600
+followed the log to its end: settled
+The receipt of sale 1 verifies: acme has paid 200¢.
+The ledger verifies: true.
+`
+
+// The client is generated from the document of the API, and compiled with the types of the document.
+func TestTour_GeneratedClient_PrintsEachStep(t *testing.T) {
+	build := hosttest.TypeScript(t)
+	out, err := hosttest.Output(t, run, hosttest.Command(t, "node"), filepath.Join(build, "tour.js"))
+	if err != nil || out != toured {
+		t.Errorf("%v, and it prints\n%s", err, out)
+	}
+}
+
+func TestTour_NoCommand_SaysWhatIsMissing(t *testing.T) {
+	if _, err := hosttest.Output(t, run); err == nil || !strings.Contains(err.Error(), "say which command") {
+		t.Error(err)
+	}
+}
+
+// The commands are of Go, which each machine with tests has.
+func TestTour_BadCommand_IsAnError(t *testing.T) {
+	if !pace.Deep() {
+		t.Skip("a deep form: it links the command")
+	}
+	for _, c := range []struct {
+		name  string
+		host  []string
+		found string
+	}{
+		{"it fails", []string{"go", "no-such-command"}, "running the host go: exit status"},
+		{"it leaves no receipt", []string{"go", "env"}, "receipt.json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if out, err := hosttest.Output(t, run, c.host...); err == nil || !strings.Contains(err.Error(), c.found) {
+				t.Errorf("%v, and it prints\n%s", err, out)
+			}
+		})
+	}
+}
