@@ -330,6 +330,12 @@ func (l *journalLog) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+func (l *journalLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (l *journalLog) has(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -266,9 +265,9 @@ func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
 // A journal that holds back what is to be destroyed stops nothing but those who want it destroyed: they wait, and are told what for.
 func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	path, h := votersFile(t, "9", "ann", "bea"), newHost()
-	var log bytes.Buffer
+	var log journalLog
 	o := h.options()
-	o.Logger = zerolog.New(zerolog.SyncWriter(&log))
+	o.Logger = zerolog.New(&log)
 	l := open(t, path, o)
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	nobody := errors.New("nobody else has it")

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -580,6 +581,7 @@ func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
 				h.ServeHTTP(w, r)
 				return
 			}
+			w.Header().Set("Content-Length", strconv.Itoa(1<<20))
 			_, _ = w.Write(make([]byte, 1<<20))
 		})
 	})

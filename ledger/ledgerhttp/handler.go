@@ -150,7 +150,7 @@ func (h *Handler) guarded(r *route) http.Handler {
 		begun, r := time.Now(), r.of(request)
 		out := newWriter(w, h.limits)
 		holder, err := h.admit(r, request, out)
-		c := &call{handler: h, route: r, holder: holder, request: request, out: out, leave: func() {}}
+		c := &call{handler: h, route: r, holder: holder, admitted: request, request: request, out: out, leave: func() {}}
 		if err == nil {
 			err = h.safely(c)
 		}

@@ -107,7 +107,7 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 		gate.revoked.Store(false)
 		w := &revoking{ResponseRecorder: httptest.NewRecorder(), gate: gate}
 		request := httptest.NewRequest("GET", "/v1/stats", nil)
-		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, request: request, out: newWriter(w, f.limits), leave: func() {}}
+		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: request, request: request, out: newWriter(w, f.limits), leave: func() {}}
 		err := one.send(t.Context(), document{"text/plain", make([]byte, c.size)})
 		if whole := w.Body.Len() == c.size; err != nil || one.out.broken == whole || whole != (name == "short") || w.Body.Len() < partSize {
 			t.Errorf("%s: %d bytes are sent, broken: %v, %v", name, w.Body.Len(), one.out.broken, err)
@@ -137,7 +137,7 @@ func TestUnended_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	f.unended.every = func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
 	w := &clocked{ResponseRecorder: httptest.NewRecorder()}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, request: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
+	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
 	done := c.watch(cancel)
 	f.unended.recheck()
 	if ctx.Err() != nil || !w.deadline.IsZero() {
@@ -165,7 +165,7 @@ func TestTokens_Removed_PermitsNoMore(t *testing.T) {
 	f := serving(t, Options{Gate: a.Tokens})
 	request := httptest.NewRequest("GET", "/v1/events", nil)
 	request.Header.Set("Authorization", "Bearer "+a.token)
-	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, request: request}
+	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: request}
 	must(t, c.permitted())
 	for _, text := range []string{a.other(), strings.Replace(a.file, `"auditor"`, `"buyer","whom":"acme"`, 1), "no JSON"} {
 		must(t, os.WriteFile(a.path, []byte(text), 0o600))

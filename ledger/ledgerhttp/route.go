@@ -32,22 +32,23 @@ type route struct {
 
 // call is a request that has been let in.
 type call struct {
-	handler *Handler
-	route   *route
-	holder  Holder
-	given   string            // the idempotency key, as it was sent
-	key     string            // the idempotency key, as the ledger gets it
-	params  map[string]string // of the query
-	raw     []byte            // the body as it arrived
-	body    any               // points to what was decoded
-	arrived bool              // all of the body was read
-	request *http.Request
-	out     *writer
-	bearer  *bearer      // of the request's true values, or nil
-	memory  *hold        // of its body, or nil
-	leave   func()       // gives its place back
-	effort  effort       // what it reads
-	asked   *ledger.Sale // the sale in the path, once it is known; nil before
+	handler  *Handler
+	route    *route
+	holder   Holder
+	given    string            // the idempotency key, as it was sent
+	key      string            // the idempotency key, as the ledger gets it
+	params   map[string]string // of the query
+	raw      []byte            // the body as it arrived
+	body     any               // points to what was decoded
+	arrived  bool              // all of the body was read
+	admitted *http.Request     // as it came. Another goroutine reads it: it does not change
+	request  *http.Request     // with the context of the call
+	out      *writer
+	bearer   *bearer      // of the request's true values, or nil
+	memory   *hold        // of its body, or nil
+	leave    func()       // gives its place back
+	effort   effort       // what it reads
+	asked    *ledger.Sale // the sale in the path, once it is known; nil before
 }
 
 // told returns the problem of an error as whoever asks is told it.
