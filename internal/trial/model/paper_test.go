@@ -405,7 +405,29 @@ func (m *paper) bind(h host, q ledger.Question, names ...string) {
 }
 
 func refusedError(question string, refused []ledger.Refusal) error {
-	return &ledger.RefusedError{Question: question, Refused: byObject(refused)}
+	listed, unlisted := firstListed(byObject(refused))
+	return &ledger.RefusedError{Question: question, Refused: listed, Unlisted: unlisted, Sums: sumsOf(refused)}
+}
+
+// firstListed returns the refusals that an error or a quote lists, and how many more there are.
+func firstListed(refused []ledger.Refusal) (listed []ledger.Refusal, unlisted int) {
+	n := min(100, len(refused))
+	return refused[:n], len(refused) - n
+}
+
+// sumsOf counts refusals by reason, with the smallest of what the objects can have instead. The most frequent reason is
+// first; of two that are as frequent, the first by name.
+func sumsOf(refused []ledger.Refusal) (sums []ledger.RefusalSum) {
+	byReason := map[string][]int64{}
+	for _, r := range refused {
+		byReason[string(r.Reason)] = append(byReason[string(r.Reason)], r.Largest.Nano())
+	}
+	for _, reason := range kit.SortedKeys(byReason) {
+		all := byReason[reason]
+		sums = append(sums, ledger.RefusalSum{Reason: ledger.Reason(reason), Count: uint64(len(all)), Largest: epsilonOf(slices.Min(all))})
+	}
+	slices.SortStableFunc(sums, func(a, b ledger.RefusalSum) int { return int(b.Count) - int(a.Count) })
+	return sums
 }
 
 func byObject(refused []ledger.Refusal) []ledger.Refusal {
@@ -933,11 +955,12 @@ func (m *paper) quoteAnswer(r ledger.AnswerRequest) (ledger.AnswerQuote, error) 
 		}
 	}
 	if _, best := m.recorded(r, names); best != nil {
-		return ledger.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused}, nil
+		return ledger.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused, Sums: sumsOf(best.refused)}, nil
 	}
 	q := ledger.AnswerQuote{
-		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Refused: refusals,
+		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Sums: sumsOf(refusals),
 	}
+	q.Refused, q.Unlisted = firstListed(refusals)
 	if !held.IsZero() {
 		q.NotRaised = m.notRaised(r, names, leaves)
 	}
