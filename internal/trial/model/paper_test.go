@@ -574,11 +574,10 @@ func (m *paper) forget(name string) error {
 			p.forget(event)
 		}
 	}
-	for _, known := range m.answers {
-		for _, a := range known {
-			a.refused = without1(a.refused, name)
-		}
-	}
+	// Under which panel an answer was recorded would confirm a guess of the name.
+	maps.DeleteFunc(m.answers, func(_ string, known []*paperAnswer) bool {
+		return slices.ContainsFunc(known, func(a *paperAnswer) bool { return slices.Contains(a.panel, name) })
+	})
 	for _, d := range m.deals {
 		d.forget(name)
 	}
@@ -840,6 +839,7 @@ func (all paperPlans) about(q ledger.Question) ledger.Advanced {
 // Queries about panels.
 
 type paperAnswer struct {
+	panel   []string // those asked for, also whoever was left out
 	e       int64
 	answer  string // "" until somebody has looked
 	scored  bool
@@ -884,14 +884,14 @@ func (m *paper) recorded(r ledger.AnswerRequest, names []string) (key string, be
 }
 
 // raisable returns the highest answer about a whole panel, if a higher one can be raised from it: it has a score, and
-// nobody was forgotten, or began an epoch, since it began.
+// no object of the panel began an epoch since it began.
 func (m *paper) raisable(r ledger.AnswerRequest, names []string) *paperAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
 		return nil
 	}
 	top := known[len(known)-1]
-	another := func(name string) bool { return m.anotherSince(r.Question, name, top.began) }
+	another := func(name string) bool { return uint64(m.chain(r.Question, name).began) > top.began }
 	if !top.scored || slices.ContainsFunc(names, another) {
 		return nil
 	}
@@ -984,23 +984,8 @@ func (m *paper) notRaised(r ledger.AnswerRequest, names []string, leaves bool) e
 		return &mechanism.ScoreError{Outputs: len(q.Values)}
 	case !top.scored:
 		return &mechanism.ScoreError{Outputs: 2}
-	default:
-		first := slices.IndexFunc(names, func(name string) bool { return m.anotherSince(r.Question, name, top.began) })
-		if m.forgottenSince(names[first], top.began) {
-			return ledger.ErrForgotten
-		}
 	}
 	return errors.New("somebody in the panel has begun a new epoch")
-}
-
-// anotherSince tells whether the truth of somebody may be another one than at an event.
-func (m *paper) anotherSince(question, name string, event uint64) bool {
-	return m.forgottenSince(name, event) || uint64(m.chain(question, name).began) > event
-}
-
-func (m *paper) forgottenSince(name string, event uint64) bool {
-	p := m.people[name]
-	return p != nil && uint64(p.forgotten) > event
 }
 
 // answer returns the result and the recorded answer, whose text is for the ledger to say.
@@ -1018,7 +1003,7 @@ func (m *paper) answer(r ledger.AnswerRequest, h host) (out ledger.AnswerResult,
 	}
 	if made.e != e {
 		event := uint64(m.write("answered", ""))
-		made = &paperAnswer{e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
+		made = &paperAnswer{panel: made.panel, e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
 		known := append(slices.Clone(m.answers[key]), made)
 		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
 		m.answers[key] = known
@@ -1066,7 +1051,7 @@ func (m *paper) inquire(r ledger.AnswerRequest, h host, q ledger.Question) (key 
 		return "", nil, cost, err
 	}
 	m.bind(h, q, able...)
-	made = &paperAnswer{scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}
+	made = &paperAnswer{panel: names, scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}
 	if base := m.raisable(r, names); base != nil && !leaves {
 		made.began = base.began
 	}
