@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
@@ -57,6 +58,10 @@ func (q *quitter) Err() error {
 	return nil
 }
 
+// mostLooks is how often a call looks at its context at most, among twice as many people. It looks every 64 records that it
+// reads, and the call that reads most is a sweep: it reads six records of each person, three times.
+const mostLooks = 200
+
 // errand is a call that somebody may give up. It is made for the n-th time.
 type errand struct {
 	name string
@@ -78,7 +83,7 @@ func errands(t testing.TB) []errand {
 		return values, ctx.Err()
 	}
 	order := func(n int) ledger.Order {
-		return ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+500)...)}
+		return ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+mostLooks)...)}
 	}
 	none := func(err error) (any, error) { return nil, err }
 	return []errand{
@@ -170,13 +175,12 @@ func errands(t testing.TB) []errand {
 // says so, and then nothing has happened, and the same key does all of it later; or it is done. Who forgets may also hear that it is done, but that not
 // all bytes are destroyed yet.
 func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
-	const most = 400 // looks of one call
 	for _, e := range errands(t) {
 		t.Run(e.name, func(t *testing.T) {
-			l, _ := market(t, crowd(1_000)...)
+			l, _ := market(t, crowd(2*mostLooks)...)
 			given := 0
 			for n := 1; ; n++ {
-				if n == most {
+				if n == mostLooks {
 					t.Fatalf("after %d looks the call still is not done", n)
 				}
 				ctx := quitAfter(n)
@@ -258,23 +262,43 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	names := crowd(9_000) // three parts
 	truths := kit.SameTruth("yes")
 	sale, _ := offer(t)
+	calls := func(l *ledger.Ledger) []func(context.Context) (any, error) {
+		return []func(context.Context) (any, error){
+			func(ctx context.Context) (any, error) {
+				return l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
+			},
+			func(ctx context.Context) (any, error) {
+				return l.Raise(ctx, ledger.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
+			},
+		}
+	}
+	// How often each looks at its context, if it is not given up.
+	var all []int
+	whole, _ := market(t)
+	for _, call := range calls(whole) {
+		patient := quitAfter(math.MaxInt)
+		_, err := call(patient)
+		must(t, err)
+		all = append(all, math.MaxInt-patient.looks)
+	}
+	// The first moments, before anything is done, and others all the way to the end.
+	const first, rest = 8, 12
 	stride := pace.Tries(3, 1, 1)
-	begin := rand.IntN(stride)
-	for i, looks := range []int{1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 50} {
-		if looks > 12 && looks != 20 && !pace.Long() || i%stride != begin {
-			continue
-		}
+	inMidst := uint64(0) // events of requests that were given up
+	for i := rand.IntN(stride); i < first+rest; i += stride {
 		l, _ := market(t)
-		enroll := func(ctx context.Context) (any, error) {
-			return l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
-		}
-		raise := func(ctx context.Context) (any, error) {
-			return l.Raise(ctx, ledger.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
-		}
-		for _, call := range []func(context.Context) (any, error){enroll, raise} {
+		for c, call := range calls(l) {
+			looks := i + 1
+			if i >= first {
+				looks = first + 1 + (i-first)*(all[c]-first-1)/(rest-1)
+			}
+			begun := events(t, l)
 			_, err := call(quitAfter(looks))
-			if err != nil && !errors.Is(err, context.Canceled) {
-				t.Fatalf("given up at look %d: %v", looks, err)
+			if !errors.Is(err, context.Canceled) && (err != nil || looks < all[c]) {
+				t.Fatalf("given up at look %d of %d: %v", looks, all[c], err)
+			}
+			if err != nil {
+				inMidst += events(t, l) - begun
 			}
 			first, err := call(context.Background())
 			must(t, err)
@@ -286,9 +310,12 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 		}
 		levels, err := l.Levels(t.Context(), "vote")
 		if err != nil || len(levels) != 1 || levels[0].N != int64(len(names)) {
-			t.Errorf("given up at look %d: %+v, %v", looks, levels, err)
+			t.Errorf("given up at moment %d: %+v, %v", i, levels, err)
 		}
 		wantClean(t, l)
+	}
+	if inMidst == 0 {
+		t.Errorf("of %d looks, none was between two parts", all)
 	}
 }
 

@@ -37,6 +37,7 @@ type game struct {
 	closed error                 // why nothing can be written during a move, or nil
 	far    bool                  // the clock is, which may be said before another reason
 	past   []*past
+	begun  int // how many events there were before the move
 
 	keyedAtFirst bool // the game begins with a truth key
 	signer       note.Signer
@@ -59,7 +60,17 @@ type past struct {
 	closed  func() error // of a reservation, what there is instead once it is not open
 	left    any          // the result without whoever was forgotten
 	without func(left any, name string) any
-	changed []func() error // other requests with its key
+	changed []otherRequest // with its key
+	about   []string       // the objects of which the request recorded something
+	open    bool           // it names others, which needed nothing
+	erased  bool           // what it said of several objects, as one of them was forgotten
+}
+
+// otherRequest is one with the key of a request of the past.
+type otherRequest struct {
+	call func() (result string, err error)
+	// alike: it differs only in what is erased if one of several objects is forgotten. Then the two are one request.
+	alike bool
 }
 
 // forget takes somebody out of the result.
@@ -67,6 +78,7 @@ func (p *past) forget(name string) {
 	if p.alone == name {
 		p.refused = ledger.ErrForgotten
 	}
+	p.erased = p.erased || p.open || slices.Contains(p.about, name)
 	p.left = p.without(p.left, name)
 	p.result = asJSON(p.left)
 }
@@ -89,7 +101,7 @@ func (g *game) ask(_ context.Context, question string, objects []string) (values
 // that are needed, and no others.
 func (g *game) play(one move) {
 	g.moves++
-	g.host, g.asked, g.atHand, g.paper.asked, g.paper.turned = host{}, nil, false, nil, nil
+	g.host, g.asked, g.atHand, g.paper.asked, g.paper.turned, g.begun = host{}, nil, false, nil, nil, len(g.paper.log)
 	g.far = g.paper.far()
 	if g.closed = g.paper.closed(); g.closed != nil && !ofTheHost(one) {
 		g.pretend(one)
@@ -222,42 +234,98 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 		return asJSON(again), err
 	}}
 	made.left, made.without = got, func(left any, name string) any { return withoutObject(left.(T), name) }
+	for _, ev := range g.paper.log[g.begun:] {
+		made.about = append(made.about, ev.object)
+	}
+	named := objectsIn(r)
+	made.open = slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(made.about, name) })
+	if alone(named) == "" && len(named) > 0 {
+		changes = append(changes, anotherObject[R])
+	}
 	for _, change := range changes {
-		made.changed = append(made.changed, func() error {
-			other := r
-			change(&other)
-			_, err := call(g.Context(), other)
-			return err
-		})
+		other := r
+		change(&other)
+		again := func() (string, error) {
+			again, err := call(g.Context(), other)
+			return asJSON(again), err
+		}
+		made.changed = append(made.changed, otherRequest{again, areAlike(r, other)})
 	}
 	g.past = append(g.past, made)
 	return got, true
 }
 
 // aloneIn returns the only object that a request names, or "".
-func aloneIn(request any) string {
-	switch r := request.(type) {
+func aloneIn[R any](request R) string {
+	switch r := any(request).(type) {
 	case string:
 		return r
 	case epochOf:
 		return r.Object
 	case ledger.ReleaseRequest:
 		return r.Object
-	case ledger.EnrollRequest:
-		return alone(r.Objects)
-	case ledger.ChangeTermsRequest:
-		return alone(r.Objects)
-	case ledger.RaiseRequest:
-		return alone(r.Objects)
-	case ledger.SellRequest:
-		return alone(r.Objects)
-	case ledger.ReserveRequest:
-		return alone(r.Objects)
-	case ledger.AnswerRequest:
-		return alone(r.Objects)
 	}
-	return ""
+	return alone(objectsIn(request))
 }
+
+// objectsIn returns the names that a request lists.
+func objectsIn[R any](request R) []string {
+	if list := listIn(&request); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// listIn returns the list of names in a request, or nil if it can have none.
+func listIn[R any](request *R) *[]string {
+	switch r := any(request).(type) {
+	case *ledger.EnrollRequest:
+		return &r.Objects
+	case *ledger.ChangeTermsRequest:
+		return &r.Objects
+	case *ledger.RaiseRequest:
+		return &r.Objects
+	case *ledger.SellRequest:
+		return &r.Objects
+	case *ledger.ReserveRequest:
+		return &r.Objects
+	case *ledger.AnswerRequest:
+		return &r.Objects
+	}
+	return nil
+}
+
+// anotherObject has a request name another object in place of the first.
+func anotherObject[R any](request *R) {
+	list := listIn(request)
+	first := (*list)[0]
+	*list = slices.Clone(*list)
+	for i, name := range *list {
+		if name == first {
+			(*list)[i] = "nobody"
+		}
+	}
+}
+
+// areAlike tells whether two requests differ in nothing but what is erased if one of their objects is forgotten:
+// in names, of the same number, in terms that are given for each, or in the IDs of quotes. They differ in one thing.
+func areAlike[R any](one, other R) bool {
+	names, others := distinct(objectsIn(one)), distinct(objectsIn(other))
+	if !slices.Equal(names, others) {
+		return len(names) > 1 && len(names) == len(others)
+	}
+	switch a := any(one).(type) {
+	case ledger.EnrollRequest:
+		b := any(other).(ledger.EnrollRequest)
+		return a.Terms != nil && b.Terms != nil && a.Partial == b.Partial
+	case ledger.SellRequest:
+		b := any(other).(ledger.SellRequest)
+		return a.QuoteID != "" && a.QuoteID != b.QuoteID
+	}
+	return false
+}
+
+func distinct(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 // withoutObject returns what is left of a result when somebody is forgotten.
 func withoutObject[T any](result T, name string) T {
@@ -503,10 +571,22 @@ func (one moveAgain) play(g *game) {
 		if it.refused != nil {
 			want = it.refused // nobody can tell any more which request it was
 		}
-		g.failed(it.changed[one.Change](), want)
+		other := it.changed[one.Change]
+		result, err := other.call()
+		if it.refused != nil || !it.erased || !other.alike {
+			g.failed(err, want)
+			return
+		}
+		it.wantResult(g, result, err)
 		return
 	}
 	result, err := it.again()
+	it.wantResult(g, result, err)
+}
+
+// wantResult checks what comes of a request of the past.
+func (it *past) wantResult(g *game, result string, err error) {
+	g.Helper()
 	switch {
 	case g.paper.opened.ReadOnly && errors.Is(err, ledger.ErrReadOnly):
 	case it.refused != nil:

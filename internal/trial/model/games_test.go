@@ -75,6 +75,10 @@ func TestTheLedgerGoesAsOnPaper(t *testing.T) {
 func TestGamesOfNote(t *testing.T) {
 	votes := func(buyer string, e int64) moveOrder { return moveOrder{buyer, "vote", []string{"ann"}, e} }
 	wait := func(d time.Duration) move { return movePass{d} }
+	strangers := []string{"ann", "mute"}
+	for i := range 120 {
+		strangers = append(strangers, fmt.Sprintf("a stranger %03d", i))
+	}
 	// As many reservations as one object may have, and two more; one is captured, and one cancelled.
 	many := []move{moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: kit.Boundless().Nano()}}
 	for i := range 130 {
@@ -173,6 +177,30 @@ func TestGamesOfNote(t *testing.T) {
 			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(150), false, host{}, true},
 			moveAnswer{"vote", "majority:no", []string{"dan", "eve"}, milli(300), false, host{}, true},
 			moveAgain{1, 9}, moveForget{"eve"}, moveAgain{1, 9},
+		},
+		// What a request says of several is erased with one of them, or with anybody if one of them needed nothing: other
+		// names, terms and quotes with its key are the same request then.
+		"other names with a key": {
+			moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket, Cap: milli(1000)}, moveAgain{0, 4},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "cid"}, Rule: firstMarket, Cap: milli(1000)}, moveAgain{0, 4},
+			moveEnroll{Question: "vote", Objects: []string{"ann", "dan"}, Rule: firstMarket, Other: firstMarket, Cap: milli(1000), Partial: true}, moveAgain{0, 0}, moveAgain{0, 4},
+			moveSell{moveOrder{"acme", "vote", []string{"ann", "dan"}, milli(300)}, false, freshQuote, anything, host{}}, moveAgain{0, 3}, moveAgain{0, 6},
+			moveEnroll{Question: "vote", Objects: []string{"eve"}, Rule: 0, Cap: 0}, moveForget{"eve"},
+			moveAgain{5, 4}, moveAgain{4, 4}, moveAgain{3, 0}, moveAgain{3, 2}, moveAgain{3, 3}, moveAgain{3, 4}, moveAgain{2, 3}, moveAgain{2, 6},
+			moveForget{"dan"}, moveAgain{3, 1}, moveAgain{3, 3}, moveAgain{3, 5}, moveAgain{3, 6}, moveAgain{6, 4},
+			moveForget{"bob"}, moveAgain{7, 4}, moveAgain{7, 3},
+		},
+		// The first hundred are listed, and all are counted.
+		"more refused than are listed": {
+			moveEnroll{Question: "vote", Objects: []string{"ann", "mute"}, Rule: firstMarket, Cap: milli(1000)},
+			moveQuote{moveOrder{"acme", "vote", strangers, milli(100)}}, moveRaise{"vote", strangers, milli(100), false, host{}},
+			moveSell{moveOrder{"acme", "vote", strangers, milli(100)}, false, freshQuote, anything, host{}},
+			moveReserve{Order: moveOrder{"acme", "vote", strangers, milli(100)}, For: time.Hour},
+			moveAnswer{"vote", "majority:yes", strangers, milli(100), false, host{}, true},
+			moveTerms{Question: "vote", Objects: strangers, Cap: milli(900)},
+			moveSell{moveOrder{"acme", "vote", strangers, milli(100)}, true, unquoted, anything, host{}},
+			moveAnswer{"vote", "majority:yes", strangers, milli(100), true, host{}, true},
+			moveAnswer{"vote", "majority:yes", strangers, milli(100), true, host{}, true},
 		},
 		// A question of two values has scores for all queries, and a threshold beyond all counts has none.
 		"answers that do not rise": {

@@ -405,7 +405,29 @@ func (m *paper) bind(h host, q ledger.Question, names ...string) {
 }
 
 func refusedError(question string, refused []ledger.Refusal) error {
-	return &ledger.RefusedError{Question: question, Refused: byObject(refused)}
+	listed, unlisted := firstListed(byObject(refused))
+	return &ledger.RefusedError{Question: question, Refused: listed, Unlisted: unlisted, Sums: sumsOf(refused)}
+}
+
+// firstListed returns the refusals that an error or a quote lists, and how many more there are.
+func firstListed(refused []ledger.Refusal) (listed []ledger.Refusal, unlisted int) {
+	n := min(100, len(refused))
+	return refused[:n], len(refused) - n
+}
+
+// sumsOf counts refusals by reason, with the smallest of what the objects can have instead. The most frequent reason is
+// first; of two that are as frequent, the first by name.
+func sumsOf(refused []ledger.Refusal) (sums []ledger.RefusalSum) {
+	byReason := map[string][]int64{}
+	for _, r := range refused {
+		byReason[string(r.Reason)] = append(byReason[string(r.Reason)], r.Largest.Nano())
+	}
+	for _, reason := range kit.SortedKeys(byReason) {
+		all := byReason[reason]
+		sums = append(sums, ledger.RefusalSum{Reason: ledger.Reason(reason), Count: uint64(len(all)), Largest: epsilonOf(slices.Min(all))})
+	}
+	slices.SortStableFunc(sums, func(a, b ledger.RefusalSum) int { return int(b.Count) - int(a.Count) })
+	return sums
 }
 
 func byObject(refused []ledger.Refusal) []ledger.Refusal {
@@ -552,11 +574,10 @@ func (m *paper) forget(name string) error {
 			p.forget(event)
 		}
 	}
-	for _, known := range m.answers {
-		for _, a := range known {
-			a.refused = without1(a.refused, name)
-		}
-	}
+	// Under which panel an answer was recorded would confirm a guess of the name.
+	maps.DeleteFunc(m.answers, func(_ string, known []*paperAnswer) bool {
+		return slices.ContainsFunc(known, func(a *paperAnswer) bool { return slices.Contains(a.panel, name) })
+	})
 	for _, d := range m.deals {
 		d.forget(name)
 	}
@@ -818,6 +839,7 @@ func (all paperPlans) about(q ledger.Question) ledger.Advanced {
 // Queries about panels.
 
 type paperAnswer struct {
+	panel   []string // those asked for, also whoever was left out
 	e       int64
 	answer  string // "" until somebody has looked
 	scored  bool
@@ -862,14 +884,14 @@ func (m *paper) recorded(r ledger.AnswerRequest, names []string) (key string, be
 }
 
 // raisable returns the highest answer about a whole panel, if a higher one can be raised from it: it has a score, and
-// nobody was forgotten, or began an epoch, since it began.
+// no object of the panel began an epoch since it began.
 func (m *paper) raisable(r ledger.AnswerRequest, names []string) *paperAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
 		return nil
 	}
 	top := known[len(known)-1]
-	another := func(name string) bool { return m.anotherSince(r.Question, name, top.began) }
+	another := func(name string) bool { return uint64(m.chain(r.Question, name).began) > top.began }
 	if !top.scored || slices.ContainsFunc(names, another) {
 		return nil
 	}
@@ -933,11 +955,12 @@ func (m *paper) quoteAnswer(r ledger.AnswerRequest) (ledger.AnswerQuote, error) 
 		}
 	}
 	if _, best := m.recorded(r, names); best != nil {
-		return ledger.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused}, nil
+		return ledger.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused, Sums: sumsOf(best.refused)}, nil
 	}
 	q := ledger.AnswerQuote{
-		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Refused: refusals,
+		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Sums: sumsOf(refusals),
 	}
+	q.Refused, q.Unlisted = firstListed(refusals)
 	if !held.IsZero() {
 		q.NotRaised = m.notRaised(r, names, leaves)
 	}
@@ -961,23 +984,8 @@ func (m *paper) notRaised(r ledger.AnswerRequest, names []string, leaves bool) e
 		return &mechanism.ScoreError{Outputs: len(q.Values)}
 	case !top.scored:
 		return &mechanism.ScoreError{Outputs: 2}
-	default:
-		first := slices.IndexFunc(names, func(name string) bool { return m.anotherSince(r.Question, name, top.began) })
-		if m.forgottenSince(names[first], top.began) {
-			return ledger.ErrForgotten
-		}
 	}
 	return errors.New("somebody in the panel has begun a new epoch")
-}
-
-// anotherSince tells whether the truth of somebody may be another one than at an event.
-func (m *paper) anotherSince(question, name string, event uint64) bool {
-	return m.forgottenSince(name, event) || uint64(m.chain(question, name).began) > event
-}
-
-func (m *paper) forgottenSince(name string, event uint64) bool {
-	p := m.people[name]
-	return p != nil && uint64(p.forgotten) > event
 }
 
 // answer returns the result and the recorded answer, whose text is for the ledger to say.
@@ -995,7 +1003,7 @@ func (m *paper) answer(r ledger.AnswerRequest, h host) (out ledger.AnswerResult,
 	}
 	if made.e != e {
 		event := uint64(m.write("answered", ""))
-		made = &paperAnswer{e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
+		made = &paperAnswer{panel: made.panel, e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
 		known := append(slices.Clone(m.answers[key]), made)
 		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
 		m.answers[key] = known
@@ -1043,7 +1051,7 @@ func (m *paper) inquire(r ledger.AnswerRequest, h host, q ledger.Question) (key 
 		return "", nil, cost, err
 	}
 	m.bind(h, q, able...)
-	made = &paperAnswer{scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}
+	made = &paperAnswer{panel: names, scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}
 	if base := m.raisable(r, names); base != nil && !leaves {
 		made.began = base.began
 	}

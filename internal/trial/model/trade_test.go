@@ -289,7 +289,8 @@ func (t *paperTrade) price() (sum int64) {
 
 // quote is the offer without its ID.
 func (t *paperTrade) quote() ledger.Quote {
-	q := ledger.Quote{Offer: ledger.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Refused: t.refused}
+	q := ledger.Quote{Offer: ledger.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
+	q.Refused, q.Unlisted = firstListed(t.refused)
 	for _, n := range t.lines {
 		switch n.method {
 		case "raise":
@@ -432,7 +433,7 @@ func (m *paper) ordinal(buyer string) (n uint64) {
 func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
 	d.status = dealSold
-	d.sale = ledger.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: q.Refused, Time: m.now()}
+	d.sale = ledger.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
 	m.write("sale", "")
 	question, _ := m.question(t.Question)
 	channel, _ := vocabulary.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
@@ -463,7 +464,7 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
 	d.granted = ledger.Reservation{
 		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: ledger.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
-		Objects: q.Objects, Refused: q.Refused, Key: c.key, Expires: d.expires, First: m.next(),
+		Objects: q.Objects, Refused: t.refused, Key: c.key, Expires: d.expires, First: m.next(),
 	}
 	m.customer(t.Buyer)
 	m.write("reserved", "")
