@@ -1,15 +1,21 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -18,9 +24,9 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // await waits for a line that another goroutine writes.
@@ -458,73 +464,46 @@ func TestCallback_TakesItsTime_OthersDoNotWait(t *testing.T) {
 	}
 }
 
-// within returns options whose journal panics in a method, or when it is opened.
-func (h *host) within(method string) Options {
-	find := h.options().Journal
-	return Options{Journal: func(w journal.Wanted) (journal.Journal, error) {
-		if method == "" {
-			panic("the host's own")
-		}
-		j, err := find(w)
-		if err != nil {
-			return nil, err
-		}
-		return panickyNoting{j.(noting), method}, nil
-	}}
-}
-
-// panickyNoting is a journal that notes that it was closed, and panics in one of its methods.
-type panickyNoting struct {
-	noting
-	in string
-}
-
-func (j panickyNoting) Claim(ctx context.Context) (uint64, journal.Position, error) {
-	if j.in == "Claim" {
-		panic("the host's own")
-	}
-	return j.noting.Claim(ctx)
-}
-
-func (j panickyNoting) Read(ctx context.Context, at journal.Position) iter.Seq2[journal.Group, error] {
-	if j.in == "Read" {
-		panic("the host's own")
-	}
-	return j.noting.Read(ctx, at)
-}
-
-func (j panickyNoting) Append(ctx context.Context, g journal.Group) error {
-	if j.in == "Append" {
-		panic("the host's own")
-	}
-	return j.noting.Append(ctx, g)
-}
-
 type panickyVerifiers struct{}
 
 func (panickyVerifiers) Verifier(string, uint32) (note.Verifier, error) { panic("the host's own") }
 
-func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
-	for name, options := range map[string]func(*host, []byte) Options{
-		"NoiseKey.Key": func(h *host, _ []byte) Options {
+// panickySigner panics when it is asked for the name of its key.
+type panickySigner struct{ note.Signer }
+
+func (panickySigner) Name() string { panic("the host's own") }
+
+// openers are functions of the host that run within Open only, or that have run before. docs/howto/embed.md has them, too.
+func openers() map[string]func(h *host, signed []byte) Options {
+	return map[string]func(*host, []byte) Options{
+		"NoiseKeys.Key": func(h *host, _ []byte) Options {
 			o := h.options()
 			o.NoiseKey = NoiseKeys{Current: "k", Key: func(string) ([]byte, error) { panic("the host's own") }}
 			return o
 		},
-		"Journal":       func(h *host, _ []byte) Options { return h.within("") },
-		"Journal.Claim": func(h *host, _ []byte) Options { return h.within("Claim") },
-		"Journal.Read":  func(h *host, _ []byte) Options { return h.within("Read") },
-		"Now": func(h *host, _ []byte) Options {
+		"Options.Journal": func(*host, []byte) Options {
+			return Options{Journal: func(journal.Wanted) (journal.Journal, error) { panic("the host's own") }}
+		},
+		"Options.Now, opening": func(h *host, _ []byte) Options {
 			o := h.options()
 			o.Now = func() time.Time { panic("the host's own") }
 			return o
 		},
-		"Verifiers": func(h *host, signed []byte) Options {
+		"Options.Verifiers, opening": func(h *host, signed []byte) Options {
 			o := h.options()
 			o.Checkpoint, o.Verifiers = signed, panickyVerifiers{}
 			return o
 		},
-	} {
+		"Options.Signer, opening": func(h *host, _ []byte) Options {
+			o := h.options()
+			o.Signer = panickySigner{}
+			return o
+		},
+	}
+}
+
+func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
+	for name, options := range openers() {
 		t.Run(name, func(t *testing.T) {
 			path, o := witnessed(t, "ann")
 			h := newHost()
@@ -571,14 +550,146 @@ func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	release(t, l, releaseOf(t, "after", "ann", "2"))
 }
 
-func TestJournal_AppendPanics_StopsTheLedgerWithAPanicError(t *testing.T) {
-	path, h := votersFile(t, "9", "ann"), newHost()
-	l := open(t, path, h.within("Append"))
-	panicked, err := serve(func() error { return failed(l.Release(t.Context(), releaseOf(t, "r", "ann", "1"))) })
-	of, is := errors.AsType[*vocabulary.PanicError](err)
-	if panicked != nil || !errors.Is(err, ErrStopped) || !is || of.Function != "Journal.Append" || !strings.Contains(err.Error(), "the host's own") {
-		t.Errorf("recovered %v, error %v; want ErrStopped with a PanicError", panicked, err)
+func TestPublish_ToClosesTheLedger_EndsAfterTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l *Ledger
+		opened, ended := make(chan struct{}), make(chan error)
+		l = published(t, Publishing{To: func(context.Context, []byte) error {
+			<-opened
+			ended <- l.Close()
+			return nil
+		}})
+		began := time.Now()
+		close(opened)
+		if err := <-ended; err != nil || time.Since(began) != 10*time.Second {
+			t.Errorf("Close within To: %v, after %v", err, time.Since(began))
+		}
+		synctest.Wait() // the goroutine that publishes ends
+	})
+}
+
+// The host may use the memory of its keys again when Open has returned.
+func TestOpen_KeysOfTheHostChangeAfterwards_TheLedgerHasItsOwn(t *testing.T) {
+	path := votersFile(t, "9", "ann", "bob")
+	host := map[string][]byte{"k": bytes.Repeat([]byte{7}, rrchain.NoiseKeySize)}
+	truth := truthKey()
+	l := open(t, path, Options{TruthKey: truth, NoiseKey: NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
+	clear(truth)
+	clear(host["k"])
+	release(t, l, releaseOf(t, "1", "ann", "1"))
+	closed(t, l)
+	host["k"] = bytes.Repeat([]byte{7}, rrchain.NoiseKeySize)
+	l = open(t, path, Options{TruthKey: truthKey(), NoiseKey: NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
+	release(t, l, releaseOf(t, "2", "ann", "2")) // the truth tag is that of the same key
+	closed(t, l)
+}
+
+// functionsOfHosts are all functions that a host may hand to the ledger, as the types of package ledger have them, and all loops.
+func functionsOfHosts() (names []string) {
+	var walk func(name string, of reflect.Type)
+	walk = func(name string, of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			walk(name, of.Elem())
+		case reflect.Func, reflect.Interface, reflect.Chan:
+			if of != reflect.TypeFor[context.Context]() {
+				names = append(names, name)
+			}
+		case reflect.Struct:
+			for field := range of.Fields() {
+				switch {
+				case field.Anonymous:
+					walk(name, field.Type)
+				case field.IsExported():
+					walk(of.Name()+"."+field.Name, field.Type)
+				}
+			}
+		}
 	}
-	_ = l.Close()
-	closed(t, open(t, path, h.options()))
+	walk("Options", reflect.TypeFor[Options]())
+	walk("CreateOptions", reflect.TypeFor[CreateOptions]())
+	for method := range reflect.TypeFor[*Ledger]().Methods() {
+		for in := range method.Type.Ins() {
+			walk(method.Name+" progress", in)
+		}
+		for out := range method.Type.Outs() {
+			if out.Kind() == reflect.Func {
+				names = append(names, "loop over "+method.Name)
+			}
+		}
+	}
+	// What is not of a type that shows it.
+	return append(names, "Options.Logger")
+}
+
+// rowOf returns the words that the first cell of a function's row in docs/howto/embed.md has.
+func rowOf(function string) []string {
+	function, _, _ = strings.Cut(function, ",")
+	of, field, isField := strings.Cut(function, ".")
+	word := func(w string) string { return "`" + w + "`" }
+	switch {
+	case strings.HasPrefix(function, "loop over "):
+		return []string{"the loop over", word(strings.TrimPrefix(function, "loop over "))}
+	case !isField:
+		name, _, _ := strings.Cut(function, " ")
+		return []string{word("progress"), word(name)}
+	case of == "Journal":
+		return []string{word(field), "journal"}
+	case field == "Truth":
+		return []string{word("Truth")}
+	case field == "Progress":
+		return []string{word("Progress"), word(strings.TrimSuffix(of, "Request"))}
+	case strings.HasSuffix(of, "Request"):
+		return []string{word(field), word(strings.TrimSuffix(of, "Request"))}
+	}
+	return []string{word(function)}
+}
+
+// rows are the first cells of the table in docs/howto/embed.md.
+func rows(t *testing.T) (cells []string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/howto/embed.md")
+	must(t, err)
+	_, section, found := strings.Cut(string(text), "## Functions of yours that the ledger calls")
+	if !found {
+		t.Fatal("there is no table")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		if cell, isRow := strings.CutPrefix(line, "| "); isRow {
+			cell, _, _ = strings.Cut(cell, " | ")
+			cells = append(cells, cell)
+		}
+	}
+	return cells[1:] // without the heads of the columns
+}
+
+func TestCallback_EachFunctionOfAHost_HasATestAndARow(t *testing.T) {
+	tested := slices.Concat(slices.Collect(maps.Keys(callers(t))), slices.Collect(maps.Keys(openers())))
+	for _, method := range journalMethods() {
+		tested = append(tested, "Journal."+method)
+	}
+	for _, function := range functionsOfHosts() {
+		if !slices.ContainsFunc(tested, func(name string) bool { return name == function || strings.HasPrefix(name, function+",") }) {
+			t.Errorf("%s has no test", function)
+		}
+	}
+	cells := rows(t)
+	used := make([]bool, len(cells))
+	for _, function := range tested {
+		words, found := rowOf(function), false
+		for i, cell := range cells {
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(cell, w) }) {
+				used[i], found = true, true
+			}
+		}
+		if !found {
+			t.Errorf("%s: no row of the table has %q", function, words)
+		}
+	}
+	for i, cell := range cells {
+		if !used[i] {
+			t.Errorf("the row %q is of no function that has a test", cell)
+		}
+	}
 }
