@@ -285,7 +285,7 @@ func journalTrimmed(t *testing.T) {
 	called, goOn := h.blocked("Trim")
 	defer goOn()
 	release(t, h.l, releaseOf(t, "2", person[2], "1"))
-	must(t, h.l.engine.Checkpoint())
+	must(t, await(t, async(func() (any, error) { return nil, h.l.engine.Checkpoint() })).err)
 	called()
 	goesOn(t, h.l)
 	goOn()
