@@ -460,6 +460,10 @@ func TestSplicedStatements(t *testing.T) {
 		"a sale less":                       {func(s *evidence.Statement) { s.Sales = s.Sales[:1] }, "sales is not what"},
 		"a chain less":                      {func(s *evidence.Statement) { s.Chains = s.Chains[:1] }, "chains is not what"},
 		"no charges":                        {func(s *evidence.Statement) { s.Charges = nil }, "charges is not what"},
+		"a response more":                   {func(s *evidence.Statement) { s.Released = append(s.Released, s.Released[0]) }, "released is not what"},
+		"a sale more":                       {func(s *evidence.Statement) { s.Sales = append(s.Sales, s.Sales[0]) }, "sales is not what"},
+		"a chain more":                      {func(s *evidence.Statement) { s.Chains = append(s.Chains, s.Chains[0]) }, "chains is not what"},
+		"a charge more":                     {func(s *evidence.Statement) { s.Charges = append(s.Charges, s.Charges[0]) }, "charges is not what"},
 	} {
 		other := copyOf(t, st)
 		test.change(&other)

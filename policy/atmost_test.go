@@ -64,7 +64,10 @@ func TestAtMost(t *testing.T) {
 		from time.Time
 		more string // part of the error, or ""
 	}{
-		"the same":                              {rising, rising, at(0), ""},
+		"the same": {rising, rising, at(0), ""},
+		"a sum whose second part is higher": {
+			do(Sum(unlock("1", 2), unlock("2", 3))), do(Sum(unlock("1", 2), unlock("1", 3))), at(0), "ceiling is ε=",
+		},
 		"no policy allows nothing":              {Policy{}, rising, at(0), ""},
 		"where nothing was allowed":             {Fixed(eps("1")), Policy{}, at(0), "ceiling is ε=1 after 0 buyers at 2027-01-01T00:00:00Z, and was ε=0"},
 		"nothing where nothing was":             {Fixed(eps("0")), Policy{}, at(0), ""},

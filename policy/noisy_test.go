@@ -71,6 +71,9 @@ func TestNoisySamplingBounds(t *testing.T) {
 		if n < guess || n > highest {
 			t.Fatalf("α=%d β=%d K=%d: %d is not between %d and %d", alpha, beta, k, n, guess, highest)
 		}
+		if highest >= min(alpha, k*beta) { // else what the bound decides would be computed exactly, which takes long
+			t.Fatalf("α=%d β=%d K=%d: %d is not below both", alpha, beta, k, highest)
+		}
 		off := max(0, min(guess+g.Int64N(11)-5, alpha-1, k*beta-1)) // a bad guess and few bits must not matter
 		if again := noisyEpsilon(alpha, beta, k, off, 1+uint(g.IntN(60))); again != n {
 			t.Fatalf("α=%d β=%d K=%d: %d, but %d from the guess %d", alpha, beta, k, n, again, off)

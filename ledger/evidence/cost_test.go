@@ -566,6 +566,10 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 	if c.method(epsilonOf(5)) != event.MethodInsert || c.method(epsilonOf(8)) != event.MethodRaise || c.spent() != epsilonOf(7) || c.lowest != epsilonOf(1) {
 		t.Errorf("%+v", c)
 	}
+	c.add(epsilonOf(5), event.Value{}) // not the highest, although it is the last
+	if c.method(epsilonOf(6)) != event.MethodInsert || c.spent() != epsilonOf(7) || c.lowest != epsilonOf(1) {
+		t.Errorf("after a level in between: %+v", c)
+	}
 	used := func(n int) time.Duration {
 		begun := processorTime()
 		chain(n)

@@ -78,7 +78,7 @@ func (l *Engine) endFollowing() error {
 	l.following.end()
 	l.following.loose.Wait()
 	l.following.journal = nil
-	return f.Close()
+	return closing(f, nil)
 }
 
 // follow folds what is appended. When the journal cannot be read for a while, it tries again; when it is not what it was, the standby stops.
@@ -188,7 +188,7 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 	defer func() {
 		if file == nil { // also when a function of the host has panicked
 			l.following.unsaid.Store(true) // a host that claims follows no more, as far as the others know
-			err = errors.Join(err, j.Close())
+			err = errors.Join(err, closing(j, nil))
 		}
 	}()
 	if j.Name() != name {

@@ -214,7 +214,7 @@ func (l *Engine) end() error {
 	switch {
 	case err != nil: // only the next Open can tell what is durable
 		l.saveIfReplaced()
-		return j.Close()
+		return closing(j, nil)
 	case l.journal.from.Lasting():
 		err = l.Checkpoint()
 		l.logTrim(l.trim(l.following.base()))
@@ -287,7 +287,7 @@ func (l *Engine) Close() error {
 func (l *Engine) LetGo() error {
 	var err error
 	if j := l.journal.open; j != nil {
-		err = j.Close()
+		err = closing(j, nil)
 	}
 	l.journal.trims.Wait()
 	return errors.Join(err, l.endFollowing(), l.Claim.Release())

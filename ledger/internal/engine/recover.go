@@ -44,7 +44,7 @@ func (l *Engine) Recover(c Checks) error {
 		}
 		return err
 	}
-	return callback.OrClean(func() error { return l.goOn(j, named, c.Audit, admit) }, func() { _ = j.Close() })
+	return callback.OrClean(func() error { return l.goOn(j, named, c.Audit, admit) }, func() { _ = closing(j, nil) })
 }
 
 // goOn brings the ledger to where a journal ends, and goes on with it as the ledger was opened.
@@ -219,8 +219,9 @@ func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Posit
 	return at, false, nil
 }
 
+// closing closes a journal after err, which is returned if it is not nil. A panic of the journal must not keep the file and the claim.
 func closing(j journal.Journal, err error) error {
-	if closed := j.Close(); err == nil {
+	if closed := callback.Call("Journal.Close", j.Close); err == nil {
 		err = closed
 	}
 	return err

@@ -107,13 +107,14 @@ func (p *Publisher) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = callback.Call("Publishing.To", func() error {
-		signed, err := p.prover.Sign(head)
-		if err == nil {
-			err = p.to(ctx, signed)
-		}
+	var signed []byte
+	err = callback.Call("Options.Signer", func() (err error) {
+		signed, err = p.prover.Sign(head)
 		return err
 	})
+	if err == nil {
+		err = callback.Call("Publishing.To", func() error { return p.to(ctx, signed) })
+	}
 	if err == nil {
 		p.sent = size
 		p.prover.Gave(size)

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"os"
@@ -120,14 +121,19 @@ func lastGroup(data []byte) int {
 // Damage of a group that was acknowledged, and has others behind it, is told from a torn one, even if what is behind is damaged as well.
 func TestDamageIsNotTorn(t *testing.T) {
 	h := specimen(t)
-	for _, also := range []bool{false, true} {
-		o := h.whole()
-		data := o.segments()["00000003.segment"].data
-		first := bytes.Index(data, []byte("secret"))
-		data[first] ^= 1
-		if also {
+	for what, damage := range map[string]func(data []byte){
+		"one group": func(data []byte) { data[bytes.Index(data, []byte("secret"))] ^= 1 },
+		"two groups": func(data []byte) {
+			data[bytes.Index(data, []byte("secret"))] ^= 1
 			data[bytes.LastIndex(data, []byte("secret"))] ^= 1
-		}
+		},
+		"as torn, before others": func(data []byte) { // only the last group can be torn
+			end := filledUp(headerSize + frameHead + int64(binary.BigEndian.Uint32(data[headerSize:])))
+			clear(data[headerSize+frameHead : end])
+		},
+	} {
+		o := h.whole()
+		damage(o.segments()["00000003.segment"].data)
 		j, err := open(o.s, small, place, shop)
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +143,7 @@ func TestDamageIsNotTorn(t *testing.T) {
 			n++
 		}
 		if !errors.Is(err, journal.ErrCorrupt) || n != 5 {
-			t.Errorf("after %d groups: %v", n, err)
+			t.Errorf("%s: after %d groups: %v", what, n, err)
 		}
 		if _, _, err := j.Claim(noLimit); !errors.Is(err, journal.ErrCorrupt) {
 			t.Errorf("Claim: %v", err)

@@ -1,0 +1,318 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// hookedJournal calls a hook in each of its methods. The hooks are there before the journal is opened.
+type hookedJournal struct {
+	journal.Follower
+	hooks map[string]*hook
+}
+
+// journalMethods are the names of all methods of a host's journal.
+func journalMethods() (names []string) {
+	for _, of := range []reflect.Type{reflect.TypeFor[journal.Follower](), reflect.TypeFor[journal.Settler]()} {
+		for i := range of.NumMethod() {
+			names = append(names, of.Method(i).Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (j hookedJournal) Name() string {
+	j.hooks["Name"].call()
+	return j.Follower.Name()
+}
+
+func (j hookedJournal) Claim(ctx context.Context) (uint64, journal.Position, error) {
+	j.hooks["Claim"].call()
+	return j.Follower.Claim(ctx)
+}
+
+func (j hookedJournal) Append(ctx context.Context, g journal.Group) error {
+	j.hooks["Append"].call()
+	return j.Follower.Append(ctx, g)
+}
+
+func (j hookedJournal) Read(ctx context.Context, at journal.Position) iter.Seq2[journal.Group, error] {
+	groups := j.Follower.Read(ctx, at)
+	return func(yield func(journal.Group, error) bool) {
+		j.hooks["Read"].call()
+		groups(yield)
+	}
+}
+
+func (j hookedJournal) Trim(ctx context.Context, through journal.Position) error {
+	j.hooks["Trim"].call()
+	return j.Follower.Trim(ctx, through)
+}
+
+func (j hookedJournal) Close() error {
+	j.hooks["Close"].call()
+	return j.Follower.Close()
+}
+
+// Settle implements [journal.Settler]: a journal in memory has nothing that a power cut takes.
+func (j hookedJournal) Settle(context.Context) error {
+	j.hooks["Settle"].call()
+	return nil
+}
+
+func (j hookedJournal) Await(ctx context.Context, at journal.Position) error {
+	j.hooks["Await"].call()
+	return j.Follower.Await(ctx, at)
+}
+
+func (j hookedJournal) Folded(ctx context.Context, through journal.Position) error {
+	j.hooks["Folded"].call()
+	return j.Follower.Folded(ctx, through)
+}
+
+// hookedHosts are a ledger and its standby, one of which has a journal with hooks.
+type hookedHosts struct {
+	*couple
+	hooks   map[string]*hook
+	log     *journalLog
+	options Options // of the host with the hooks
+	path    string  // of its file
+	l       *Ledger // on the host with the hooks
+}
+
+// newHookedHosts has the hooks on the standby, or on the other host.
+func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
+	t.Helper()
+	h := &hookedHosts{couple: newCouple(t, crowd(9)...), hooks: map[string]*hook{}, log: &journalLog{}}
+	for _, name := range journalMethods() {
+		h.hooks[name] = &hook{}
+	}
+	host := "a"
+	if standby {
+		host, h.path = "b", h.file
+	} else {
+		h.path = filepath.Join(pace.Scratch(t), "a.db")
+		_, err := h.a.Backup(t.Context(), h.path, nil)
+		must(t, err)
+		closed(t, h.a)
+	}
+	h.options = h.couple.options(host)
+	find := h.options.Journal
+	h.options.Logger = zerolog.New(h.log)
+	h.options.Journal = func(w journal.Wanted) (journal.Journal, error) {
+		j, err := find(w)
+		if err != nil {
+			return nil, err
+		}
+		return hookedJournal{j.(journal.Follower), h.hooks}, nil
+	}
+	h.l = open(t, h.path, h.options)
+	if standby {
+		h.catchUp(h.l)
+	} else {
+		h.a = h.l
+	}
+	return h
+}
+
+// followed waits until the standby has all, and the other host knows it.
+func (h *hookedHosts) followed(t *testing.T) {
+	t.Helper()
+	events := stats(t, h.a).Events
+	must(t, h.l.engine.Queue.AwaitEvent(t.Context(), events))
+	for deadline := time.Now().Add(patience); h.journal.Bases()["b"] < events; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the standby is known to have %d events of %d", h.journal.Bases()["b"], events)
+		}
+	}
+}
+
+// reads checks that the host with the hooks can be read.
+func (h *hookedHosts) reads() error { return failed(h.l.Object(context.Background(), crowd(9)[0])) }
+
+// blocked has a method wait, and returns what waits until it is called, and what lets it go on.
+func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
+	entered, let := make(chan struct{}), make(chan struct{})
+	h.hooks[method].set(func() {
+		close(entered)
+		<-let
+	})
+	return func() { <-entered }, sync.OnceFunc(func() { close(let) })
+}
+
+// wantPanicError checks that an error is the panic of a method of the journal.
+func wantPanicError(t *testing.T, err error, method string) {
+	t.Helper()
+	if of, is := errors.AsType[*vocabulary.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
+		t.Errorf("%v; want a PanicError of Journal.%s", err, method)
+	}
+}
+
+func hostPanics() { panic("the host's own") }
+
+// journalTests has the tests of each method of a host's journal. docs/howto/embed.md has the same table.
+func journalTests() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"Name":   journalNamed,
+		"Claim":  journalOpened("Claim", Options{}),
+		"Settle": func(t *testing.T) { journalOpened("Settle", Options{ReadOnly: true})(t); journalFollowed("Settle")(t) },
+		"Read":   func(t *testing.T) { journalOpened("Read", Options{})(t); journalFollowed("Read")(t) },
+		"Await":  journalFollowed("Await"),
+		"Folded": journalFollowed("Folded"),
+		"Append": journalAppended,
+		"Trim":   journalTrimmed,
+		"Close":  func(t *testing.T) { journalClosed(t, false); journalClosed(t, true) },
+	}
+}
+
+func TestJournal_EachMethodPanicsOrTakesItsTime_OnlyWhatIsDocumentedIsConcerned(t *testing.T) {
+	tests := journalTests()
+	if got := slices.Sorted(maps.Keys(tests)); !slices.Equal(got, journalMethods()) {
+		t.Errorf("there are tests of %q; a journal has %q", got, journalMethods())
+	}
+	for method, test := range tests {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel() // a standby tries again after a second
+			test(t)
+		})
+	}
+}
+
+// journalNamed: a panic within Open is its error.
+func journalNamed(t *testing.T) {
+	h := newHookedHosts(t, false)
+	closed(t, h.l)
+	h.hooks["Name"].set(hostPanics)
+	_, err := Open(h.path, h.options)
+	wantPanicError(t, err, "Name")
+	closed(t, open(t, h.path, h.options))
+}
+
+// journalOpened: a panic within Open continues in its caller, and nothing is held.
+func journalOpened(method string, how Options) func(*testing.T) {
+	return func(t *testing.T) {
+		h := newHookedHosts(t, false)
+		release(t, h.l, releaseOf(t, "r", crowd(9)[0], "2"))
+		closed(t, h.l)
+		o := h.options
+		o.ReadOnly = how.ReadOnly
+		h.hooks[method].set(hostPanics)
+		if panicked, err := serve(func() error { return failed(Open(h.path, o)) }); panicked != "the host's own" {
+			t.Errorf("recovered %v, error %v; want the panic", panicked, err)
+		}
+		closed(t, open(t, h.path, h.options))
+	}
+}
+
+// journalFollowed: a panic is logged, and the standby tries again. The method may read the ledger. While it takes its time, both
+// hosts answer.
+func journalFollowed(method string) func(*testing.T) {
+	return func(t *testing.T) {
+		h := newHookedHosts(t, true)
+		h.hooks[method].set(hostPanics)
+		release(t, h.a, releaseOf(t, "1", crowd(9)[1], "1"))
+		h.log.await(t, "Journal."+method+" panicked: the host's own")
+		h.followed(t)
+
+		inner := make(chan error, 1)
+		h.hooks[method].set(func() { inner <- h.reads() })
+		release(t, h.a, releaseOf(t, "2", crowd(9)[2], "1"))
+		if err := <-inner; err != nil {
+			t.Errorf("a read within %s: %v", method, err)
+		}
+		h.followed(t)
+
+		called, goOn := h.blocked(method)
+		defer goOn()
+		release(t, h.a, releaseOf(t, "3", crowd(9)[3], "1"))
+		called()
+		goesOn(t, h.a)
+		must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
+		if method == "Folded" {
+			must(t, h.l.engine.Queue.AwaitEvent(t.Context(), stats(t, h.a).Events)) // only what may be trimmed waits
+		}
+		goOn()
+		h.followed(t)
+		closed(t, h.l)
+	}
+}
+
+// journalAppended: a panic stops the ledger. While the method takes its time, the ledger can be read.
+func journalAppended(t *testing.T) {
+	h := newHookedHosts(t, false)
+	called, goOn := h.blocked("Append")
+	defer goOn()
+	wrote := async(func() (Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
+	called()
+	must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
+	goOn()
+	must(t, await(t, wrote).err)
+	h.hooks["Append"].set(hostPanics)
+	_, err := h.l.Release(t.Context(), releaseOf(t, "2", crowd(9)[2], "1"))
+	wantErr(t, err, ErrStopped)
+	wantPanicError(t, err, "Append")
+	_ = h.l.Close() // it says again why it stopped
+	closed(t, open(t, h.path, h.options))
+}
+
+// journalTrimmed: a panic stops the ledger, as other errors do after which the journal may take nothing more. The method may read the
+// ledger. While it takes its time, requests are answered, and Close waits.
+func journalTrimmed(t *testing.T) {
+	h := newHookedHosts(t, false)
+	person := crowd(9)
+	inner := make(chan error, 1)
+	h.hooks["Trim"].set(func() { inner <- h.reads() })
+	release(t, h.l, releaseOf(t, "1", person[1], "1"))
+	must(t, h.l.engine.Checkpoint())
+	if err := <-inner; err != nil {
+		t.Errorf("a read within Trim: %v", err)
+	}
+	called, goOn := h.blocked("Trim")
+	defer goOn()
+	release(t, h.l, releaseOf(t, "2", person[2], "1"))
+	must(t, await(t, async(func() (any, error) { return nil, h.l.engine.Checkpoint() })).err)
+	called()
+	goesOn(t, h.l)
+	goOn()
+	closed(t, h.l)
+
+	h.l = open(t, h.path, h.options)
+	h.hooks["Trim"].set(hostPanics)
+	release(t, h.l, releaseOf(t, "3", person[3], "1"))
+	must(t, h.l.engine.Checkpoint())
+	h.log.await(t, "Journal.Trim panicked: the host's own")
+	_, err := h.l.Release(t.Context(), releaseOf(t, "4", person[4], "1"))
+	wantErr(t, err, ErrStopped)
+	wantPanicError(t, err, "Trim")
+	_ = h.l.Close() // it says again why it stopped
+	h.l = open(t, h.path, h.options)
+	release(t, h.l, releaseOf(t, "4", person[4], "1"))
+	closed(t, h.l)
+}
+
+// journalClosed: a panic is the error of Close, which lets go of the file and of the claim all the same.
+func journalClosed(t *testing.T, standby bool) {
+	h := newHookedHosts(t, standby)
+	h.hooks["Close"].set(hostPanics)
+	panicked, err := serve(h.l.Close)
+	if panicked != nil {
+		t.Errorf("recovered %v", panicked)
+	}
+	wantPanicError(t, err, "Close")
+	closed(t, open(t, h.path, h.options))
+}
