@@ -22,6 +22,7 @@ type Problem struct {
 	//   event       an event is missing, damaged, or cannot follow on those before it
 	//   tree        a hash of the tree is not that of the event, or of the hashes below it
 	//   ledger      what the ledger was created with, its format, its truth key
+	//   journal     the file was opened without its journal ([Options.WithoutJournal]): what comes after the event is missing
 	//   clock       events lie in the future: a clock was wrong when they were written, or is now
 	//   counters    the sums over the log, the revenue among them
 	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
@@ -89,6 +90,13 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 	began := time.Now()
 	asked.Exhausted = l.engine.Observer != nil
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
+	if missing := l.engine.Missing; err == nil && missing != "" {
+		done.Problems++
+		if r.Report != nil {
+			r.Report(Problem{Kind: "journal", Event: done.Events, Text: fmt.Sprintf("the journal %s is missing: the file ends at event %d, the last one "+
+				"of its last checkpoint; what only the journal has is not verified, and unknown in number", missing, done.Events)})
+		}
+	}
 	l.engine.Observe(func(o observe.Observer) {
 		o.Audited(observe.Audit{Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted, Err: err})
 	})

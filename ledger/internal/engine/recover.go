@@ -93,6 +93,9 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 	switch {
 	case err != nil:
 		return nil, false, asMismatch(err)
+	case j == nil && name != "" && l.Alone:
+		l.Missing = name
+		return nil, false, nil
 	case j == nil && name != "":
 		return nil, false, missing(name)
 	case j != nil && name != "" && name != j.Name():
@@ -132,8 +135,11 @@ func asMismatch(err error) error {
 	return err
 }
 
+// isBeside reports whether a name is that of a journal beside the file.
+func isBeside(name string) bool { return strings.HasPrefix(name, "file:") }
+
 func missing(name string) error {
-	if strings.HasPrefix(name, "file:") {
+	if isBeside(name) {
 		return mismatch("the journal %s is missing, which lies beside the file as long as the ledger is open, and is moved and copied with it", name)
 	}
 	return fmt.Errorf("%w: the file is one of a ledger whose journal is %s, and is opened with that one only", errs.ErrJournal, name)
