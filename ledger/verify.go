@@ -83,20 +83,13 @@ func (l *Ledger) Verify(ctx context.Context, r VerifyRequest) (Verification, err
 }
 
 func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Verification, error) {
-	asked := audit.Request{Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress}
+	asked := audit.Request{Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress, Missing: l.engine.Missing}
 	if r.Report != nil {
 		asked.Report = func(p audit.Finding) { r.Report(Problem(p)) }
 	}
 	began := time.Now()
 	asked.Exhausted = l.engine.Observer != nil
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
-	if missing := l.engine.Missing; err == nil && missing != "" {
-		done.Problems++
-		if r.Report != nil {
-			r.Report(Problem{Kind: "journal", Event: done.Events, Text: fmt.Sprintf("the journal %s is missing: the file ends at event %d, the last one "+
-				"of its last checkpoint; what only the journal has is not verified, and unknown in number", missing, done.Events)})
-		}
-	}
 	l.engine.Observe(func(o observe.Observer) {
 		o.Audited(observe.Audit{Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted, Err: err})
 	})

@@ -26,7 +26,7 @@ type Engine struct {
 	ReadOnly bool        // nothing is decided
 	Standby  bool        // what another host appends to the journal is folded; ReadOnly is set, too
 	Alone    bool        // the file is read without its journal if that is missing; ReadOnly is set, too
-	Missing  string      // the name of the journal that was missing, or ""
+	Missing  string      // the name of the journal without which the file is read, or ""
 	Queue    Queue       // of those who wait for a commit
 	Known    state.Cache // records that were decoded before
 	views    views
