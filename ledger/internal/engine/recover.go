@@ -53,15 +53,18 @@ func (l *Engine) Recover(c Checks) error {
 // readAlone reads a file whose journal is missing. Like any file with a journal it is audited if it is a copy.
 func (l *Engine) readAlone(audit, admit func() error) error {
 	copied, err := l.copiedAlone()
-	if err == nil && copied {
-		err = audit()
+	switch {
+	case err != nil:
+		return err
+	case copied:
+		if err := audit(); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = admit()
+	if err := admit(); err != nil {
+		return err
 	}
-	if err == nil {
-		l.Missing, err = l.noted(state.KeyJournal)
-	}
+	l.Missing, err = l.noted(state.KeyJournal)
 	return err
 }
 

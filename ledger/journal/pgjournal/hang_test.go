@@ -47,7 +47,7 @@ func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
 	go func() { appended <- a.j.Append(t.Context(), group) }()
 	<-held
 
-	b := f.hosts.beside(s.Address("journals"), time.Minute).open(t, "b")
+	b := f.hosts.beside(s.Address("journals"), 20*time.Second).open(t, "b")
 	term, end, err := b.Claim(t.Context())
 	if err != nil || end != before.After {
 		t.Errorf("Claim: the journal ends with %v, not %v: %v", end, before.After, err)
