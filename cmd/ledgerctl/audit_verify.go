@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/alone"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
@@ -105,7 +106,7 @@ func (a *app) audit(ctx context.Context, l book, request ledger.VerifyRequest, o
 // failure is the error that goes with problems.
 func (r auditResult) failure(db string) error {
 	if r.onlyIncomplete() {
-		return incomplete(fmt.Errorf("%q was verified up to event %d only: %s", db, r.Events, r.Problems[0].Text))
+		return alone.Incomplete("%q was verified up to event %d only: %s", db, r.Events, r.Problems[0].Text)
 	}
 	f := &fault.Fault{
 		Kind: "problems", Code: fault.Integrity, Hint: "use nothing of this file, and keep it as it is until it is clear what happened; a backup can be verified likewise",

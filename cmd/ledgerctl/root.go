@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/alone"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
@@ -36,9 +37,7 @@ type app struct {
 	unclear    error            // it is not clear which of them is meant
 	clock      func() time.Time // nil for the machine's
 	clockAhead string           // the flag --clock-ahead
-
-	withoutJournal bool  // the flag --without-journal
-	incomplete     error // what was read lacks what only a missing journal has; nil if it does not
+	alone      alone.File       // the flag --without-journal
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -117,7 +116,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
 	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock, or --at, is right up to `TIME`: needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five minutes ahead of this machine's clock")
-	flags.BoolVar(&a.withoutJournal, "without-journal", false, "read a file whose journal is missing, for commands that only read: what only the journal has is missing then, and the exit code is 8")
+	a.alone.Flag(flags)
 	a.remote.Flags(flags)
 	a.trust.Flags(flags)
 	a.keys.Flags(root)
@@ -176,7 +175,7 @@ func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(
 	if err != nil {
 		return err
 	}
-	if err := a.noteMissing(ctx, l); err != nil {
+	if err := a.alone.Note(ctx, l); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	if !options.ReadOnly {
@@ -198,10 +197,8 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 			return nil, err
 		}
 	}
-	if options.WithoutJournal = a.withoutJournal; a.withoutJournal {
-		if err := checkWithoutJournal(options); err != nil {
-			return nil, err
-		}
+	if err := a.alone.Set(&options); err != nil {
+		return nil, err
 	}
 	if err := a.trust.Set(ctx, a.Files, &options); err != nil {
 		return nil, err
