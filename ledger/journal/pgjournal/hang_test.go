@@ -5,6 +5,7 @@ package pgjournal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -77,33 +78,27 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 			blocker, err := pgx.Connect(t.Context(), s.Address("journals"))
 			must(t, err)
 			defer func() { _ = blocker.Close(context.Background()) }()
-			for _, sql := range []string{"SELECT set_config('application_name', '" + c.application + "', false)", "BEGIN", "SELECT FROM sluice.heads FOR UPDATE"} {
+			lock := fmt.Sprintf("SELECT FROM sluice.heads WHERE ledger = '%x' FOR UPDATE", h.ledger)
+			for _, sql := range []string{"SELECT set_config('application_name', '" + c.application + "', false)", "BEGIN", lock} {
 				_, err := blocker.Exec(t.Context(), sql)
 				must(t, err)
 			}
 			ended := make(chan error, 1)
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			if c.busy != "" {
-				go func() {
-					_, err := blocker.Exec(ctx, c.busy)
-					ended <- err
-				}()
-			}
+			go func() {
+				_, err := blocker.Exec(t.Context(), c.busy)
+				ended <- err
+			}()
 			b := h.beside(s.Address("journals"), 3*time.Second).open(t, "b")
 			if _, _, err := b.Claim(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Claim: %v", err)
 			}
-			if c.busy != "" {
-				select {
-				case err := <-ended:
-					t.Errorf("the session at work was ended: %v", err)
-				default:
-				}
-			} else if _, err := blocker.Exec(t.Context(), "COMMIT"); err != nil {
+			s.Exec(t, "journals", fmt.Sprintf("SELECT pg_cancel_backend(%d)", blocker.PgConn().PID()))
+			if err := <-ended; blocker.IsClosed() || err != nil && !strings.Contains(err.Error(), "user request") {
 				t.Errorf("the session was ended: %v", err)
 			}
-			stop()
+			if err := blocker.Ping(t.Context()); err != nil && blocker.IsClosed() {
+				t.Errorf("the session was ended: %v", err)
+			}
 		})
 	}
 }
