@@ -82,6 +82,10 @@ type Options struct {
 	Publish Publishing
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
 	ReadOnly bool
+	// WithoutJournal, with ReadOnly, opens a file whose journal is missing as the last checkpoint left it: what only the journal has is
+	// missing, and unknown in number. [About.MissingJournal] says so, [Ledger.Verify] reports it, and a copy is refused as the file is. Nothing is signed. A journal
+	// that is there is read as usual, and refused if it is not the file's. A journal elsewhere is not looked for: leave Journal out.
+	WithoutJournal bool
 	// Standby opens the ledger for reading, and follows the host that has the Journal, which must be one that hosts can follow
 	// ([journal.Follower]): what that one commits is shown here soon after, and comes into the file, which must be a copy of that one's
 	// ([Ledger.Backup]). There must be a journal already. What this file has, the journal may destroy. [Ledger.TakeOver] goes on with the ledger here.
@@ -108,6 +112,8 @@ type About struct {
 	Currency string    `json:"currency"` // such as "USD"
 	LogKey   string    `json:"log_key"`  // the verifier key of the log, if the host gave one
 	Origin   string    `json:"origin"`   // what checkpoints call the log: the name of that key, or one made of the ID
+	// MissingJournal is the name of the journal without which the file was opened ([Options.WithoutJournal]); else "".
+	MissingJournal string `json:"missing_journal,omitempty"`
 }
 
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
@@ -266,7 +272,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	l.engine.Room, l.engine.Standby, l.engine.Observer = options.Memory, options.Standby, options.Observer
+	l.engine.Room, l.engine.Standby, l.engine.Observer, l.engine.Alone = options.Memory, options.Standby, options.Observer, options.WithoutJournal
 	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
 		return nil, err
 	}
@@ -294,6 +300,8 @@ func (o *Options) check() error {
 		return errs.Invalid("Options.Memory is %d bytes", o.Memory)
 	case o.TruthTimeout < 0:
 		return errs.Invalid("Options.TruthTimeout is %v; 0 sets no limit", o.TruthTimeout)
+	case o.WithoutJournal && (!o.ReadOnly || o.Standby || o.Journal != nil || o.Signer != nil):
+		return errs.Invalid("Options.WithoutJournal is for ReadOnly, without Standby, Journal and Signer")
 	}
 	return errs.NilPointers("Options.", "Observer", o.Observer, "Signer", o.Signer, "Verifiers", o.Verifiers)
 }
@@ -387,7 +395,7 @@ func (l *Ledger) Close() error {
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.prover.About.ID).String(), Created: l.prover.About.At, Currency: l.prover.About.Currency, LogKey: l.prover.About.LogKey, Origin: l.prover.About.Origin()}
+	return About{ID: uuid.UUID(l.prover.About.ID).String(), Created: l.prover.About.At, Currency: l.prover.About.Currency, LogKey: l.prover.About.LogKey, Origin: l.prover.About.Origin(), MissingJournal: l.engine.Missing}
 }
 
 // questionByName returns a question, or ErrUnknown.

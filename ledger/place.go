@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
@@ -68,51 +66,11 @@ func (besideFile) Lasting() bool { return false }
 // Remove destroys a journal.
 func (f besideFile) Remove(j journal.Journal) error { return j.(*file.Journal).Remove() }
 
-// elsewhere is where a host keeps the journal of the ledger in a file.
-type elsewhere struct {
-	open func(journal.Wanted) (journal.Journal, error)
-	file besideFile
-}
-
 // journals returns where the journal of the ledger in a file is.
 func journals(path string, o Options) engine.Journals {
+	beside := besideFile(path)
 	if o.Journal == nil {
-		return besideFile(path)
+		return beside
 	}
-	return elsewhere{o.Journal, besideFile(path)}
+	return engine.Elsewhere{Open: o.Journal, Beside: beside.dir(), File: func() (string, error) { return beside.Place(false) }}
 }
-
-// Find implements [engine.Journals]. A journal beside the file may hold what is nowhere else.
-func (e elsewhere) Find(w journal.Wanted) (journal.Journal, error) {
-	if _, err := os.Stat(e.file.dir()); err == nil {
-		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", ErrJournal, e.file.dir())
-	}
-	return e.Make(w)
-}
-
-// Make implements [engine.Journals].
-func (e elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
-	j, err := e.open(w)
-	if err == nil && j == nil {
-		err = errs.Invalid("Options.Journal returned neither a journal nor an error")
-	}
-	if err == nil {
-		err = errs.NilPointers("", "what Options.Journal returned", j)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the journal: %w", err)
-	}
-	return j, nil
-}
-
-// Remove implements [engine.Journals].
-func (e elsewhere) Remove(j journal.Journal) error { return j.Close() }
-
-// Sweep implements [engine.Journals].
-func (elsewhere) Sweep() error { return nil }
-
-// Place implements [engine.Journals]: the journal is in no file.
-func (e elsewhere) Place(bool) (string, error) { return e.file.Place(false) }
-
-// Lasting implements [engine.Journals].
-func (elsewhere) Lasting() bool { return true }

@@ -22,6 +22,7 @@ type Problem struct {
 	//   event       an event is missing, damaged, or cannot follow on those before it
 	//   tree        a hash of the tree is not that of the event, or of the hashes below it
 	//   ledger      what the ledger was created with, its format, its truth key
+	//   journal     the file was opened without its journal ([Options.WithoutJournal]): what comes after the event is missing
 	//   clock       events lie in the future: a clock was wrong when they were written, or is now
 	//   counters    the sums over the log, the revenue among them
 	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
@@ -82,7 +83,7 @@ func (l *Ledger) Verify(ctx context.Context, r VerifyRequest) (Verification, err
 }
 
 func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Verification, error) {
-	asked := audit.Request{Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress}
+	asked := audit.Request{Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress, Missing: l.engine.Missing}
 	if r.Report != nil {
 		asked.Report = func(p audit.Finding) { r.Report(Problem(p)) }
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/alone"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
@@ -104,6 +105,9 @@ func (a *app) audit(ctx context.Context, l book, request ledger.VerifyRequest, o
 
 // failure is the error that goes with problems.
 func (r auditResult) failure(db string) error {
+	if r.onlyIncomplete() {
+		return alone.Incomplete("%q was verified up to event %d only: %s", db, r.Events, r.Problems[0].Text)
+	}
 	f := &fault.Fault{
 		Kind: "problems", Code: fault.Integrity, Hint: "use nothing of this file, and keep it as it is until it is clear what happened; a backup can be verified likewise",
 		Err: fmt.Errorf("%q does not verify: %s", db, words.Counted(len(r.Problems), "problem")),
@@ -112,6 +116,11 @@ func (r auditResult) failure(db string) error {
 		f.Kind, f.Hint = "rolled-back", fault.RollbackHint(r.foreign)
 	}
 	return f
+}
+
+// onlyIncomplete reports whether all that was read verifies, and the journal of the ledger is missing.
+func (r auditResult) onlyIncomplete() bool {
+	return !slices.ContainsFunc(r.Problems, func(p ledger.Problem) bool { return p.Kind != "journal" })
 }
 
 func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
@@ -155,7 +164,11 @@ type auditResult struct {
 
 func (r auditResult) Table(w io.Writer) {
 	verdict := "yes"
-	if !r.OK {
+	switch {
+	case r.OK:
+	case r.onlyIncomplete():
+		verdict = fmt.Sprintf("INCOMPLETE: up to event %d only, because the journal is missing", r.Events)
+	default:
 		verdict = "NO: " + words.Counted(len(r.Problems), "problem")
 	}
 	held := strconv.Itoa(r.Checkpoints)

@@ -35,6 +35,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = help.err
 	}
 	if err == nil {
+		err = a.alone.Err
+	}
+	if err == nil {
 		return int(fault.Done)
 	}
 	return int(a.Fail(asUsage(command, err), wantsJSON(args)))

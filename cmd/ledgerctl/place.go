@@ -64,6 +64,8 @@ func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 		return nil, fault.Usage("leave out --at, or use --db", "--at is for a file: behind an address the clock of the server counts")
 	case a.clockAhead != "":
 		return nil, fault.Usage("give it to whoever serves the ledger", "--clock-ahead is for a file: behind an address the clock of the server counts")
+	case a.alone.Given:
+		return nil, fault.Usage("leave it out, or use --db where the file is", "--without-journal is for a file: behind an address the server has the journal")
 	case a.keys.Given():
 		return nil, fault.Usage("give them to whoever serves the ledger", "--truth-key and --noise-key are for a file: behind an address the keys of the server count")
 	}
@@ -85,6 +87,9 @@ func (a *app) withRemote(ctx context.Context, use func(book) error) error {
 	}
 	defer func() { _ = l.Close() }()
 	signal.Ignore(syscall.SIGPIPE)
+	if err := a.alone.Note(ctx, l); err != nil {
+		return err
+	}
 	return use(l)
 }
 

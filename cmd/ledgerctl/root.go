@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/alone"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
@@ -36,6 +37,7 @@ type app struct {
 	unclear    error            // it is not clear which of them is meant
 	clock      func() time.Time // nil for the machine's
 	clockAhead string           // the flag --clock-ahead
+	alone      alone.File       // the flag --without-journal
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -91,7 +93,7 @@ written, - stands for standard output; the result is not printed then. No comman
 Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused, by a budget, a policy or a price;
 4 the file is damaged, not a ledger, of another version, was replaced or rolled back, or a receipt or statement
 does not verify; 5 the idempotency key was used for another request; 6 the file is in use; 7 the ledger that "serve" has served has
-stopped, and is to be served again.`
+stopped, and is to be served again; 8 done with --without-journal, from a file whose journal is missing: the result lacks what only the journal has.`
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -114,6 +116,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
 	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock, or --at, is right up to `TIME`: needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five minutes ahead of this machine's clock")
+	a.alone.Flag(flags)
 	a.remote.Flags(flags)
 	a.trust.Flags(flags)
 	a.keys.Flags(root)
@@ -172,6 +175,9 @@ func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(
 	if err != nil {
 		return err
 	}
+	if err := a.alone.Note(ctx, l); err != nil {
+		return errors.Join(err, l.Close())
+	}
 	if !options.ReadOnly {
 		// What is done for good must be told even if nobody reads standard output any more.
 		signal.Ignore(syscall.SIGPIPE)
@@ -190,6 +196,9 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 		if err := a.checkAhead(options.ClockAhead); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.alone.Set(&options); err != nil {
+		return nil, err
 	}
 	if err := a.trust.Set(ctx, a.Files, &options); err != nil {
 		return nil, err

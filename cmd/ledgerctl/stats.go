@@ -48,4 +48,7 @@ func (r statsResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
 	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, words.Money(r.Revenue, r.Currency))
 	fmt.Fprintf(w, "bytes\t%d\n", r.Bytes)
+	if r.MissingJournal != "" {
+		fmt.Fprintf(w, "journal\tMISSING (%s): what only it has is not counted\n", r.MissingJournal)
+	}
 }

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
@@ -44,7 +41,7 @@ func asUsage(cmd *cobra.Command, err error) error {
 	if errors.As(err, &classed) || errors.As(err, &ours) {
 		return err
 	}
-	if text := wrongValue(err); text != "" {
+	if text := fault.WrongValue(err); text != "" {
 		return fault.Usage(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
 	}
 	text, suggested, found := strings.Cut(err.Error(), "\n\nDid you mean this?")
@@ -52,23 +49,6 @@ func asUsage(cmd *cobra.Command, err error) error {
 		return fault.Usage("did you mean "+strings.Join(strings.Fields(suggested), " or ")+"?", "%s", text)
 	}
 	return fault.Usage(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
-}
-
-// wrongValue says what is wrong with the value of a flag, "" if it is something else that is wrong.
-func wrongValue(err error) string {
-	var wrong *pflag.InvalidValueError
-	var number *strconv.NumError
-	if !errors.As(err, &wrong) {
-		return ""
-	}
-	flag, kinds := wrong.GetFlag(), map[string]string{"uint64": "a whole number from 0 on", "bool": "true or false", "float64": "a number"}
-	switch {
-	case !errors.As(err, &number):
-		return fmt.Sprintf("--%s: %v", flag.Name, wrong.Unwrap())
-	case errors.Is(err, strconv.ErrRange):
-		return fmt.Sprintf("--%s: %q is too large, or too small", flag.Name, wrong.GetValue())
-	}
-	return fmt.Sprintf("--%s: %q is not %s", flag.Name, wrong.GetValue(), cmp.Or(kinds[flag.Value.Type()], "a whole number"))
 }
 
 // wantsJSON tells whether a command line asks for JSON, even if it is too broken to be parsed.

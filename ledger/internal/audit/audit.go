@@ -30,6 +30,7 @@ const (
 	problemTree       = "tree"
 	problemLedger     = "ledger"
 	problemCounters   = "counters"
+	problemJournal    = "journal"
 	ProblemClock      = "clock"
 )
 
@@ -50,6 +51,7 @@ type Request struct {
 	Report      func(Finding)            // is called for each finding, in the order found
 	Progress    func(done, total uint64) // is called with the number of events read and of those known to be there
 	Exhausted   bool                     // whether to count whose budget is exhausted
+	Missing     string                   // the name of the journal without which the ledger is open, or ""
 }
 
 // Finding is one difference between the log and what is stored. Package ledger describes its fields, under the name of finding.
@@ -271,6 +273,7 @@ func (a *auditor) finish() {
 	for _, c := range a.trusted {
 		a.reportRollback(evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: c.Origin, Events: a.tree.size}})
 	}
+	a.checkJournal()
 	root, known := a.tree.root()
 	if !known {
 		root = tlog.Hash{}
@@ -294,6 +297,14 @@ func (a *auditor) checkClock() {
 	if a.early > 0 {
 		a.report(Finding{Kind: ProblemClock, Event: a.earliest.Number, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
 			a.early, a.earliest.Number, a.earliest.Time.Format(time.RFC3339Nano), a.horizon.Add(-mostAhead).UTC().Format(time.RFC3339Nano))})
+	}
+}
+
+// checkJournal reports that the log may go on in a journal that is missing: an audit of the file alone is not one of the ledger.
+func (a *auditor) checkJournal() {
+	if name := a.request.Missing; name != "" {
+		a.report(Finding{Kind: problemJournal, Event: a.tree.size, Text: fmt.Sprintf(
+			"the journal %s is missing: this is the log up to event %d, where the file was last brought up to date; what only the journal has is not verified, and unknown in number", name, a.tree.size)})
 	}
 }
 

@@ -25,6 +25,8 @@ type Engine struct {
 	leap     Leap
 	ReadOnly bool        // nothing is decided
 	Standby  bool        // what another host appends to the journal is folded; ReadOnly is set, too
+	Alone    bool        // the file is read without its journal if that is missing; ReadOnly is set, too
+	Missing  string      // the name of the journal without which the file is read, or ""
 	Queue    Queue       // of those who wait for a commit
 	Known    state.Cache // records that were decoded before
 	views    views

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -186,6 +187,16 @@ func (l *Engine) copied(named bool) (bool, error) {
 	}
 	place, err := l.noted(state.KeyPlace)
 	return place != now, err
+}
+
+// copiedAlone is copied for a file whose journal is missing.
+func (l *Engine) copiedAlone() (bool, error) {
+	now, err := l.journal.from.Place(false)
+	if err != nil || now == "" {
+		return false, err
+	}
+	place, err := l.noted(state.KeyPlace)
+	return place != now && !strings.HasPrefix(place, now+" "), err
 }
 
 // position returns where the log ends.

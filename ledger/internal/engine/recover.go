@@ -32,6 +32,9 @@ func (l *Engine) Recover(c Checks) error {
 	if err != nil {
 		return err
 	}
+	if j == nil && named {
+		return l.readAlone(c.Audit, admit)
+	}
 	if j == nil {
 		if !l.untouched() { // who only reads is shown what is there
 			err = l.auditCopy(false, c.Audit)
@@ -45,6 +48,24 @@ func (l *Engine) Recover(c Checks) error {
 		return err
 	}
 	return callback.OrClean(func() error { return l.goOn(j, named, c.Audit, admit) }, func() { _ = closing(j, nil) })
+}
+
+// readAlone reads a file whose journal is missing. Like any file with a journal it is audited if it is a copy.
+func (l *Engine) readAlone(audit, admit func() error) error {
+	copied, err := l.copiedAlone()
+	switch {
+	case err != nil:
+		return err
+	case copied:
+		if err := audit(); err != nil {
+			return err
+		}
+	}
+	if err := admit(); err != nil {
+		return err
+	}
+	l.Missing, err = l.noted(state.KeyJournal)
+	return err
 }
 
 // goOn brings the ledger to where a journal ends, and goes on with it as the ledger was opened.
@@ -71,7 +92,8 @@ func (l *Engine) goOn(j journal.Journal, named bool, audit, admit func() error) 
 	return l.drop(j)
 }
 
-// findJournal returns the journal that is there, and whether the file names it. One that does not belong to the file is refused.
+// findJournal returns the journal that is there, and whether the file names one. A journal that does not belong to the file is refused, and so is
+// a file whose journal is missing, unless it is read alone: then there is none, and the file names one.
 func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 	name, err := l.noted(state.KeyJournal)
 	if err != nil {
@@ -93,7 +115,7 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 	switch {
 	case err != nil:
 		return nil, false, asMismatch(err)
-	case j == nil && name != "":
+	case j == nil && name != "" && !l.Alone:
 		return nil, false, missing(name)
 	case j != nil && name != "" && name != j.Name():
 		return nil, false, closing(j, mismatch("the journal is %s, the file's is %s", j.Name(), name))
@@ -132,8 +154,11 @@ func asMismatch(err error) error {
 	return err
 }
 
+// isBeside reports whether a name is that of a journal beside the file.
+func isBeside(name string) bool { return strings.HasPrefix(name, "file:") }
+
 func missing(name string) error {
-	if strings.HasPrefix(name, "file:") {
+	if isBeside(name) {
 		return mismatch("the journal %s is missing, which lies beside the file as long as the ledger is open, and is moved and copied with it", name)
 	}
 	return fmt.Errorf("%w: the file is one of a ledger whose journal is %s, and is opened with that one only", errs.ErrJournal, name)

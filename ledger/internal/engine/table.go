@@ -140,8 +140,11 @@ func (l *Engine) Copier() (from kv.Copier, ok bool) {
 }
 
 // Complete makes a copy of the file whole, without a journal. One that names none stays as it is: a commit of its own could look, to whoever
-// has the file open, like the next one of the file.
+// has the file open, like the next one of the file. Without its journal the ledger is not whole, and neither is the copy, which names it still.
 func (l *Engine) Complete(copied kv.Writer) error {
+	if l.Missing != "" {
+		return nil
+	}
 	if l.untouched() && l.table != nil { // what was folded is in memory
 		if err := l.table.WriteTo(copied); err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -181,7 +183,10 @@ func (j *Journal) missed(ctx context.Context, v view, seen []answer[keyholder.Se
 func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool) error {
 	var term, events *int64
 	var root []byte
-	err := j.writer.ask(ctx, j.sql.claim, []any{j.ledger, j.id, int64(highest), accept, j.Host, int64(v.end.Events), v.end.Root[:], int64(v.begun)}, &term, &events, &root)
+	args := []any{j.ledger, j.id, int64(highest), accept, j.Host, int64(v.end.Events), v.end.Root[:], int64(v.begun)}
+	claimed := j.releasing(ctx, j.writer.pid)
+	err := j.writer.ask(ctx, j.sql.claim, args, &term, &events, &root)
+	claimed()
 	if err == nil && term == nil {
 		err = errMoved
 	}
@@ -191,4 +196,33 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 	j.term, j.end = uint64(*term), position(*events, root)
 	j.claimed = j.term
 	return nil
+}
+
+// releaseEvery is how often a claim that waits looks for a session that it can end.
+const releaseEvery = 250 * time.Millisecond
+
+// releasing ends, until the function that it returns is called, the sessions of hosts that hang inside a transaction which blocks
+// a session: a host that stopped between BEGIN and COMMIT holds the head of the journal. Its transaction is rolled back, so
+// its COMMIT, however late, changes nothing; it then finds out as usual what became of its append.
+func (j *Journal) releasing(ctx context.Context, pid int32) (over func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(releaseEvery):
+			}
+			// If this fails, the claim waits until the server ends the transaction.
+			_ = j.using(ctx, func(s *session) error {
+				_, err := s.change(ctx, j.sql.release, pid)
+				return err
+			})
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }

@@ -25,6 +25,10 @@
 // sent arrives. One append is under way at a time, and its outcome is known before the next. Each question to the database has a number, which
 // comes back with the answer: one that something in between has repeated is not taken for that of another question.
 //
+// A group of more than one frame, and a cut, are transactions of several statements. A host that hangs inside one locks the head until the server ends its session, after
+// [Options.Timeout]. A claim does not wait for that: it ends the sessions that block it, if they are of the same role, have a host's application name ("sluice " and its name, which
+// each session sets), and have done nothing in a transaction for a second. What they have not committed is rolled back, so no late COMMIT changes anything.
+//
 // An append fails in two ways. The server refuses it, because its disk is full, say: nothing has happened, and the handle goes on
 // ([journal.ErrRejected]). Or another host has claimed the journal, or it is not what it was ([journal.ErrFenced], [journal.ErrOrder]).
 //

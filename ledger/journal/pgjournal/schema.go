@@ -71,8 +71,8 @@ INSERT INTO @.version VALUES (1);
 // statements are those of a journal in a schema. Each answers with the number that it was sent with, so that an answer to something else is not
 // taken for its own.
 type statements struct {
-	version, ledgers, create, look, claim, raise, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, left, dismiss, tables string
-	drop, clearFrames, clearSegments, clearBases, restore                                                                                                            string
+	version, ledgers, create, look, claim, raise, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, left, dismiss, release, tables string
+	drop, clearFrames, clearSegments, clearBases, restore                                                                                                                     string
 }
 
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
@@ -115,6 +115,11 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head
 	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
+
+	// sessions of hosts that block $2, and have done nothing in their transaction for a second, are ended: it is rolled back then
+	releaseSQL = `SELECT $1::bigint, count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE pid = ANY(pg_blocking_pids($2)) AND usename = session_user AND starts_with(application_name, '` + applicationName + `')
+	AND state LIKE 'idle in transaction%' AND state_change < now() - interval '1 second'`
 
 	// the term is raised by the handle that claimed it: from $4, or from what its lost attempts up to $5 have made of it
 	raiseSQL = `WITH head AS (
@@ -265,6 +270,7 @@ func statementsIn(schema string) statements {
 		folded:  in(foldedSQL),
 		left:    in(leftSQL),
 		dismiss: in(dismissSQL),
+		release: in(releaseSQL),
 		drop:    in(dropSQL), clearFrames: in(clearFramesSQL), clearSegments: in(clearSegmentsSQL), clearBases: in(clearBasesSQL), restore: in(restoreSQL),
 	}
 }

@@ -73,6 +73,7 @@ func connection(address string) (*pgx.ConnConfig, error) {
 // session is a connection to the primary. Only one goroutine uses it at a time.
 type session struct {
 	conn   *pgx.Conn
+	pid    int32 // of the server's process
 	warned error // what the server has warned of since it was asked last
 	number int64 // of what it was asked last
 	used   time.Time
@@ -91,26 +92,30 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
 		return nil, connectError(err)
 	}
-	if err := s.suit(ctx, o.Timeout); err != nil {
+	if err := s.suit(ctx, o.Host, o.Timeout); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
+// applicationName is what the application name of each session begins with. The name of the host follows, as far as there is space.
+const applicationName = "sluice "
+
 // suit sets what commits of this session wait for, and says whether the server will do.
-func (s *session) suit(ctx context.Context, timeout time.Duration) error {
+func (s *session) suit(ctx context.Context, host string, timeout time.Duration) error {
 	var standby bool
 	var number int
 	var flushes, readOnly, text, ignore string
 	// Where the other side of a connection is gone without a word, the server shall notice, too: an open transaction locks the head of a journal.
-	err := s.conn.QueryRow(ctx, `SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, current_setting('fsync'),
-		current_setting('transaction_read_only'), version(), concat(set_config('client_min_messages', 'warning', false),
+	err := s.conn.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int, current_setting('fsync'),
+		current_setting('transaction_read_only'), version(), concat(set_config('client_min_messages', 'warning', false), set_config('application_name', $2, false),
 		set_config('default_transaction_isolation', 'read committed', false),
 		set_config('idle_in_transaction_session_timeout', $1, false), set_config('tcp_user_timeout', '20000', false),
 		set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
-		set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false))`, strconv.FormatInt(max(1, timeout.Milliseconds()), 10)).
-		Scan(&standby, &number, &flushes, &readOnly, &text, &ignore)
+		set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false))`,
+		strconv.FormatInt(max(1, timeout.Milliseconds()), 10), applicationName+host).
+		Scan(&s.pid, &standby, &number, &flushes, &readOnly, &text, &ignore)
 	switch {
 	case err != nil:
 		return err

@@ -32,6 +32,7 @@ const (
 	KeyConflict             // the idempotency key was used for another request
 	InUse                   // another process has the file open
 	Stopped                 // the ledger that was served has stopped: a supervisor starts the server again
+	Incomplete              // the result is of a file whose journal is missing, and lacks what only that has
 )
 
 // Fault is an error classed where it arose.
@@ -119,7 +120,7 @@ type hint struct {
 // hints lists what may help. The first that fits counts.
 func hints() []hint {
 	return []hint{
-		{ledger.ErrJournal, "what was committed last is in the journal, a directory NAME.journal beside the file while it is open and after a crash; keep, move and copy both together"},
+		{ledger.ErrJournal, "what was committed last is in the journal, a directory NAME.journal beside the file while it is open and after a crash; keep, move and copy both together; where it is missing, --without-journal reads the file alone"},
 		{ledger.ErrVersion, "use the ledgerctl of that version"},
 		{ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
 		{ledger.ErrInUse, `another process has it open: if that serves it, as a host or "ledgerctl serve" does, give --addr ADDRESS in place of --db; else try again when it is done`},

@@ -1,0 +1,104 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+)
+
+// beside are the same hosts by another address of the database, with another timeout.
+func (h *hosts) beside(database string, timeout time.Duration) *hosts {
+	other := newHosts(database)
+	other.ledger, other.keys = h.ledger, h.keys
+	other.change = func(o *pgjournal.Options) { o.Timeout = timeout }
+	return other
+}
+
+// A host that stops between BEGIN and COMMIT holds the head of the journal until the server ends its transaction, after
+// Options.Timeout. A claim does not wait for that, and what the host commits late is not in the journal.
+func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	f := newFaulty(t, s, time.Hour)
+	a := started(t, f.hosts, "a")
+	before := a.add("before")
+
+	held, on := make(chan struct{}), make(chan struct{})
+	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+		if committing(m) {
+			f.proxy.Rule(nil)
+			close(held)
+			<-on
+		}
+		return pgtest.Pass
+	})
+	appended := make(chan error, 1)
+	group := a.group("late", large)
+	go func() { appended <- a.j.Append(t.Context(), group) }()
+	<-held
+
+	b := f.hosts.beside(s.Address("journals"), 20*time.Second).open(t, "b")
+	term, end, err := b.Claim(t.Context())
+	if err != nil || end != before.After {
+		t.Errorf("Claim: the journal ends with %v, not %v: %v", end, before.After, err)
+	}
+	close(on) // the COMMIT arrives
+	if err := <-appended; !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "host b") {
+		t.Errorf("Append: %v", err)
+	}
+	a.log.Undo(2)
+	next := &author{TB: t, j: b, log: a.log.Clone(), term: term}
+	next.holds(a.log0(), before, next.add("of the other host"))
+}
+
+// A claim ends no session that is at work, and none that is not a host's: it waits for them.
+func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
+	s := shared(t)
+	s.Database(t, "journals")
+	for name, c := range map[string]struct{ application, busy string }{
+		"an operator's session":      {"psql", ""},
+		"a host's session, at work":  {"sluice a", "SELECT pg_sleep(600)"},
+		"a name that begins alike":   {"sluicedump", ""},
+		"a session without any name": {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHosts(s.Address("journals"), "a", "b")
+			started(t, h, "a")
+			blocker, err := pgx.Connect(t.Context(), s.Address("journals"))
+			must(t, err)
+			defer func() { _ = blocker.Close(context.Background()) }()
+			lock := fmt.Sprintf("SELECT FROM sluice.heads WHERE ledger = '%x' FOR UPDATE", h.ledger)
+			for _, sql := range []string{"SELECT set_config('application_name', '" + c.application + "', false)", "BEGIN", lock} {
+				_, err := blocker.Exec(t.Context(), sql)
+				must(t, err)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := blocker.Exec(t.Context(), c.busy)
+				ended <- err
+			}()
+			b := h.beside(s.Address("journals"), 3*time.Second).open(t, "b")
+			if _, _, err := b.Claim(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Claim: %v", err)
+			}
+			s.Exec(t, "journals", fmt.Sprintf("SELECT pg_cancel_backend(%d)", blocker.PgConn().PID()))
+			if err := <-ended; blocker.IsClosed() || err != nil && !strings.Contains(err.Error(), "user request") {
+				t.Errorf("the session was ended: %v", err)
+			}
+			if err := blocker.Ping(t.Context()); err != nil && blocker.IsClosed() {
+				t.Errorf("the session was ended: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/observe"
+)
+
+// audits notes how many problems each audit found.
+type audits struct {
+	silentObserver
+	problems []uint64
+}
+
+func (a *audits) Audited(done observe.Audit) { a.problems = append(a.problems, done.Problems) }
+
+// withoutJournal opens a file whose journal is missing, checks that it is never taken for the whole ledger, and returns its events.
+func withoutJournal(t *testing.T, path string) uint64 {
+	t.Helper()
+	before := content(t, path)
+	_, err := Open(path, Options{ReadOnly: true})
+	wantErr(t, err, ErrJournal)
+	seen := &audits{}
+	l := open(t, path, Options{ReadOnly: true, WithoutJournal: true, Observer: seen})
+	if l.About().MissingJournal == "" {
+		t.Error("About does not say that the journal is missing")
+	}
+	var found []Problem
+	done, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { found = append(found, p) }})
+	if err != nil || done.Problems != 1 || len(found) != 1 || found[0].Kind != "journal" || found[0].Event != done.Events {
+		t.Errorf("Verify: %d problems, reported %v: %v", done.Problems, found, err)
+	}
+	if last := seen.problems[len(seen.problems)-1]; last != 1 {
+		t.Errorf("the observer hears of %d problems", last)
+	}
+	wantErr(t, l.Withdraw(t.Context(), "w", crowd(1)[0]), ErrReadOnly)
+	copied := filepath.Join(pace.Scratch(t), "copy.db")
+	for _, write := range []func(context.Context, string, Progress) (Copied, error){l.Backup, l.CompactTo} {
+		_, err := write(t.Context(), copied, nil)
+		must(t, err)
+		if _, err := Open(copied, Options{}); !errors.Is(err, ErrJournal) {
+			t.Errorf("a copy of the file alone is opened for writing: %v", err)
+		}
+		again := open(t, copied, Options{ReadOnly: true, WithoutJournal: true})
+		if again.About() != l.About() || stats(t, again).Events != done.Events {
+			t.Errorf("the copy is %+v with %d events", again.About(), stats(t, again).Events)
+		}
+		closed(t, again)
+		must(t, os.Remove(copied))
+	}
+	closed(t, l)
+	if !bytes.Equal(before, content(t, path)) {
+		t.Error("the file was changed")
+	}
+	return done.Events
+}
+
+func TestOpen_JournalIsMissing_ReadsTheFileAlone(t *testing.T) {
+	for name, lost := range map[string]func(*testing.T) string{
+		"beside the file, removed": func(t *testing.T) string {
+			path := crashed(t, 20)
+			must(t, os.RemoveAll(path+".journal"))
+			return path
+		},
+		"beside the file, which was copied without it": func(t *testing.T) string { return asItIs(t, crashed(t, 20)) },
+		"elsewhere": func(t *testing.T) string {
+			path, h := votersFile(t, "9", crowd(20)...), newHost()
+			l := open(t, path, h.options())
+			for i, name := range crowd(20) {
+				release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
+			}
+			copied := asItIs(t, path)
+			closed(t, l)
+			return copied
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := open(t, votersFile(t, "9", crowd(20)...), Options{ReadOnly: true})
+			want := stats(t, first).Events
+			closed(t, first)
+			if events := withoutJournal(t, lost(t)); events != want {
+				t.Errorf("the file has %d events, not the %d of its last checkpoint", events, want)
+			}
+		})
+	}
+}
+
+// A journal that is there is read, whether it may be missing or not.
+func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
+	path := crashed(t, 20)
+	for _, without := range []bool{false, true} {
+		l := open(t, path, Options{ReadOnly: true, WithoutJournal: without})
+		if n := countKind(events(t, l), "released"); n != 20 || l.About().MissingJournal != "" {
+			t.Errorf("%d releases, %q is missing", n, l.About().MissingJournal)
+		}
+		wantClean(t, l, VerifyRequest{})
+		closed(t, l)
+	}
+}
+
+// A journal that is not the file's is refused, not taken for one that is missing: another ledger's, one that the same ledger had
+// before, and one that is damaged.
+func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
+	for name, replace := range map[string]func(t *testing.T, path string){
+		"another ledger's": func(t *testing.T, path string) { copyTree(t, crashed(t, 3)+".journal", path+".journal") },
+		"an earlier one of the same ledger": func(t *testing.T, path string) {
+			earlier := filepath.Join(pace.Scratch(t), "earlier")
+			copyTree(t, path+".journal", earlier)
+			closed(t, open(t, path, Options{}))
+			l := open(t, path, Options{})
+			release(t, l, releaseOf(t, "later", crowd(20)[0], "2"))
+			later := left(t, path)
+			closed(t, l)
+			must(t, os.WriteFile(path, content(t, later), 0o600))
+			copyTree(t, earlier, path+".journal")
+		},
+		"damaged": func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 10)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := crashed(t, 20)
+			replace(t, path)
+			l, err := Open(path, Options{ReadOnly: true, WithoutJournal: true})
+			wantErr(t, err, ErrJournal)
+			if err == nil {
+				closed(t, l)
+			}
+		})
+	}
+}
+
+// A copy that was made while the file was written to is audited, and refused.
+func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
+	path := asItIs(t, crashed(t, 20))
+	s, err := bolt.Open(path, false)
+	must(t, err)
+	putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 2}.Bytes(), []byte{1, 0})
+	must(t, s.Close())
+	l, err := Open(path, Options{ReadOnly: true, WithoutJournal: true})
+	wantErr(t, err, ErrCorrupt)
+	if err == nil {
+		closed(t, l)
+	}
+}
+
+func TestOpen_WithoutJournalAndWriting_IsInvalid(t *testing.T) {
+	path := crashed(t, 3)
+	must(t, os.RemoveAll(path+".journal"))
+	signer, _, _ := logKey(t, "sluice-test", 1)
+	for name, o := range map[string]Options{
+		"for writing":    {},
+		"a standby":      {Standby: true, ReadOnly: true, Journal: newHost().options().Journal},
+		"with a journal": {ReadOnly: true, Journal: newHost().options().Journal},
+		"with a signer":  {ReadOnly: true, Signer: signer},
+	} {
+		o.WithoutJournal = true
+		l, err := Open(path, o)
+		if err == nil {
+			closed(t, l)
+		}
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "WithoutJournal") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
