@@ -266,6 +266,7 @@ func samples() map[string]sample {
 	return map[string]sample{
 		"about":          {"/v1/about", ""},
 		"stats":          {"/v1/stats", ""},
+		"health":         {"/v1/health", ""},
 		"questions":      {"/v1/questions", ""},
 		"defineQuestion": {"/v1/questions", `{"question":"age","values":["old","young"],"encoding":"direct"}`},
 		"enroll":         {"/v1/enrolments", `{"question":"vote","objects":["20"],"policy":{"kind":"fixed","ceiling":"2"},"cap":"3"}`},
