@@ -51,7 +51,7 @@ type Call struct {
 type Fault struct {
 	Delay time.Duration // goes by first, or until the context is done: then the call fails with its error, as by Err
 	Fence bool          // somebody else claims the journal then
-	// Err fails the call, and stops the handle, unless it is a [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in
+	// Err fails the call, and stops the handle, unless the call is a Head, or Err a [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in
 	// [journal.ErrUncertain].
 	Err error
 	// Done lets a call that fails be carried out all the same. Where the handle is not stopped that would be a lie, and is ignored.
@@ -160,7 +160,7 @@ func (h *handle) suffer(ctx context.Context, c Call, ask func(Call) Fault) Fault
 
 // fail fails a call.
 func (h *handle) fail(c Call, f Fault, do func() error) error {
-	if isRejected(f.Err) || errors.Is(f.Err, journal.ErrHeld) {
+	if c.Op == Head || isRejected(f.Err) || errors.Is(f.Err, journal.ErrHeld) {
 		return f.Err
 	}
 	if f.Done {
