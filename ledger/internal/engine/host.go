@@ -20,7 +20,7 @@ const headPatience = time.Second
 // Host returns the part that this host has in the ledger. It asks a journal that several hosts have, for a
 // second at most. If another host has taken over, the ledger stops: nothing that it decides is committed.
 func (l *Engine) Host(ctx context.Context) observe.Host {
-	h := observe.Host{Role: l.role(), Answered: true}
+	h := observe.Host{Role: l.role(), Answered: !l.Standby} // a standby of a journal that is not Hosted cannot know
 	if j := l.journal.hosted.Load(); j != nil {
 		l.askHead(ctx, *j, &h)
 	}
