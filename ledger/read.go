@@ -374,9 +374,9 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	return out, err
 }
 
-// Health tells how the ledger is doing: whether commits wait, how much only the journal has, which reservations hold, how old the newest checkpoint is. It
-// takes some microseconds, and about half a one for each sale and reservation that is new since it was last called, or holds. Of a ledger that has stopped it returns
-// why ([ErrStopped]).
+// Health tells how the ledger is doing: whether commits wait, how much only the journal has, which reservations hold, how old the newest checkpoint is, which host has
+// the ledger. It takes some microseconds, and about half a one for each sale and reservation that is new since it was last called, or holds; a journal in a database
+// is asked as well, for a second at most. Of a ledger that has stopped, or stops now since another host has taken over, it returns why ([ErrStopped]), and Host.
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return health.Of(ctx, &l.prover, &l.reservations)
 }

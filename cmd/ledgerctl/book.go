@@ -7,6 +7,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
+	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -14,6 +15,7 @@ import (
 type book interface {
 	About() ledger.About
 	Stats(ctx context.Context) (ledger.Stats, error)
+	Health(ctx context.Context) (observe.Health, error)
 	Close() error
 
 	Questions(ctx context.Context) ([]ledger.Question, error)

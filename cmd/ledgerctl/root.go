@@ -124,7 +124,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(), a.budgetCommand(), a.quoteCommand(), a.sellCommand(),
 		a.reserveCommand(), a.captureCommand(), a.cancelCommand(), a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(),
-		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
+		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(), a.healthCommand(),
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(), a.takeoverCommand(),
 		a.completionCommand(), a.versionCommand(), a.manCommand(),
 	)

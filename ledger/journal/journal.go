@@ -167,3 +167,19 @@ type Follower interface {
 	// host that has nothing.
 	Folded(ctx context.Context, through Position) error
 }
+
+// Head is what a journal that several hosts have says of itself.
+type Head struct {
+	Host string   // the name of the host that has claimed it last
+	Term uint64   // of that claim, or higher
+	End  Position // where the journal ends
+}
+
+// Hosted is a handle of a [Journal] that several hosts have open at a time, and that says which of them has claimed it.
+type Hosted interface {
+	Journal
+	// Head returns what the journal says of itself now. It returns when ctx ends, and it neither waits for an Append nor delays one.
+	// With the head it returns ErrFenced if this handle has claimed the journal, and another one has since. It need not see that
+	// while an Append runs, which returns ErrFenced itself.
+	Head(ctx context.Context) (Head, error)
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // What the host asks.
@@ -17,6 +18,18 @@ import (
 func (c *Client) Stats(ctx context.Context) (s ledger.Stats, err error) {
 	err = c.get(ctx, "/v1/stats", nil, &s)
 	return s, err
+}
+
+// Health is [ledger.Ledger.Health], of the server's ledger.
+func (c *Client) Health(ctx context.Context) (observe.Health, error) {
+	var out api.Health
+	if err := c.get(ctx, "/v1/health", nil, &out); err != nil {
+		return observe.Health{}, err
+	}
+	if out.Stopped != nil {
+		return out.Health, out.Stopped
+	}
+	return out.Health, nil
 }
 
 // Questions is [ledger.Ledger.Questions].

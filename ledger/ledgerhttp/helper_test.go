@@ -110,6 +110,12 @@ func servingFor(t testing.TB, r *route) *fixture {
 // couple are two hosts of a ledger with the question vote and the people 17, 18 and 19: the first has it, the second is its standby.
 func couple(t testing.TB) (a, b *ledger.Ledger) {
 	t.Helper()
+	return coupleBy(t, func(f journal.Follower) journal.Journal { return f })
+}
+
+// coupleBy is couple with another handle of the journal for b.
+func coupleBy(t testing.TB, handle func(journal.Follower) journal.Journal) (a, b *ledger.Ledger) {
+	t.Helper()
 	dir := pace.Scratch(t)
 	one, two := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
 	signer := signerOf(t)
@@ -119,6 +125,9 @@ func couple(t testing.TB) (a, b *ledger.Ledger) {
 		l, err := ledger.Open(path, ledger.Options{Signer: signer, Standby: host == "b", Journal: func(w journal.Wanted) (journal.Journal, error) {
 			if shared == nil {
 				shared = journaltest.NewMemory(w.At)
+			}
+			if host == "b" {
+				return handle(shared.OpenOn(host)), nil
 			}
 			return shared.OpenOn(host), nil
 		}})
@@ -266,6 +275,7 @@ func samples() map[string]sample {
 	return map[string]sample{
 		"about":          {"/v1/about", ""},
 		"stats":          {"/v1/stats", ""},
+		"health":         {"/v1/health", ""},
 		"questions":      {"/v1/questions", ""},
 		"defineQuestion": {"/v1/questions", `{"question":"age","values":["old","young"],"encoding":"direct"}`},
 		"enroll":         {"/v1/enrolments", `{"question":"vote","objects":["20"],"policy":{"kind":"fixed","ceiling":"2"},"cap":"3"}`},

@@ -12,7 +12,7 @@ import (
 func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 	f := serving(t, Options{})
 	nameless := map[string]bool{
-		"about": true, "stats": true, "questions": true, "compact": true, "sale": true, "deliveries": true, "receipt": true, "reservation": true,
+		"about": true, "stats": true, "health": true, "questions": true, "compact": true, "sale": true, "deliveries": true, "receipt": true, "reservation": true,
 		"buyers": true, "checkpoint": true, "metrics": true, "head": true, "consistency": true, "events": true, "verify": true, "takeOver": true, "backup": true,
 	}
 	for _, r := range routes() {

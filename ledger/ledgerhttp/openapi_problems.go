@@ -26,7 +26,7 @@ func (r *route) problems() map[int][]problem.Kind {
 func (r *route) problemKinds() []problem.Kind {
 	kinds := []problem.Kind{
 		problem.Unexpected, problem.Interrupted, problem.Late, problem.Journal, problem.Corrupt, problem.Version, problem.Replaced, problem.InUse,
-		problem.Invalid, problem.Closed, problem.Stopped, problem.Unauthorized, problem.TooMany, problem.Busy,
+		problem.Invalid, problem.Closed, problem.Stopped, problem.Behind, problem.Unauthorized, problem.TooMany, problem.Busy,
 	}
 	if len(r.roles) < len(Roles()) {
 		kinds = append(kinds, problem.Forbidden)

@@ -19,6 +19,7 @@ import (
 const mayTable = `
 about           operator desk buyer person auditor metrics
 stats           operator desk - - auditor metrics
+health          operator - - - auditor metrics
 questions       operator desk buyer person auditor -
 defineQuestion  operator - - - - -
 enroll          operator - - - - -

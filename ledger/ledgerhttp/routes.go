@@ -27,6 +27,7 @@ func hostRoutes() []route {
 	return []route{
 		get("about", "/v1/about", "Tell what the ledger was created with", everyRole(), nil, func(c *call) (ledger.About, error) { return c.ledger().About(), nil }),
 		get("stats", "/v1/stats", "Count what is in the ledger", []Role{Operator, Desk, Auditor, Metrics}, nil, func(c *call) (ledger.Stats, error) { return c.ledger().Stats(c.ctx()) }),
+		get("health", "/v1/health", "Tell which host has the ledger, whether this one follows it or has stopped, and what waits", []Role{Operator, Auditor, Metrics}, nil, health),
 		get("metrics", "/metrics", "Show Prometheus what is counted", []Role{Operator, Metrics}, nil, meter).as("text/plain"),
 		get("questions", "/v1/questions", "List the questions", []Role{Operator, Desk, Buyer, Person, Auditor}, nil, questions),
 		change("defineQuestion", "/v1/questions", "Define a question", host, defineQuestion),

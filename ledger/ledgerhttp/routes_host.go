@@ -19,6 +19,17 @@ func questions(c *call) (api.Questions, error) {
 	return api.Questions{Questions: orNone(all)}, err
 }
 
+// health answers also for a ledger that has stopped.
+func health(c *call) (api.Health, error) {
+	h, err := c.ledger().Health(c.ctx())
+	out := api.Health{Health: h}
+	if h.Host.Role == "" || err == nil {
+		return out, err
+	}
+	out.Stopped = seenProblem(*problem.Of(err), c.holder.Role)
+	return out, nil
+}
+
 func defineQuestion(c *call, in api.NewQuestion) (api.Done, error) {
 	return api.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, ledger.Question(in))
 }

@@ -56,21 +56,45 @@ type Audit struct {
 
 // Health is how a ledger is doing, at about one instant.
 type Health struct {
-	Events  uint64 // in the log, all of them durable
-	Waiting int    // requests that wait for a commit
-	Pending uint64 // events that only the journal has, and the file not yet
-	Memory  int64  // bytes in memory of what was committed, or folded, and is not in the file yet, about
-	Room    int64  // how many bytes there may be in memory: from three fifths on, commits may wait for the file
-	Bytes   int64  // of the file
-	Free    int64  // bytes among these that hold nothing, and will be used again
+	Host    Host   `json:"host"`
+	Events  uint64 `json:"events"`  // in the log, all of them durable
+	Waiting int    `json:"waiting"` // requests that wait for a commit
+	Pending uint64 `json:"pending"` // events that only the journal has, and the file not yet
+	Memory  int64  `json:"memory"`  // bytes in memory of what was committed, or folded, and is not in the file yet, about
+	Room    int64  `json:"room"`    // how many bytes there may be in memory: from three fifths on, commits may wait for the file
+	Bytes   int64  `json:"bytes"`   // of the file
+	Free    int64  `json:"free"`    // bytes among these that hold nothing, and will be used again
 	// Reservations counts those that hold now, by the clock of the host.
-	Reservations int
+	Reservations int `json:"reservations"`
 	// Checkpoint is the newest checkpoint that has left this process: handed to the host by ledger.Publishing, or asked for.
-	Checkpoint Checkpoint
+	Checkpoint Checkpoint `json:"checkpoint,omitzero"`
 }
 
 // Checkpoint is a signed checkpoint. The zero value says that there is none.
 type Checkpoint struct {
-	Events uint64    // that it covers
-	Signed time.Time // by the clock of the machine
+	Events uint64    `json:"events"` // that it covers
+	Signed time.Time `json:"signed"` // by the clock of the machine
 }
+
+// Host is the part that a host has in its ledger. Several hosts have one if its journal is a journal.Hosted, such as that in PostgreSQL.
+type Host struct {
+	Role Role `json:"role" enum:"leader,standby,reader"`
+	// Fenced says that the ledger has stopped because another host has taken over.
+	Fenced bool `json:"fenced"`
+	// Answered says that the journal answered in time. Without it, Leader, Term and Lag are not known. It is true if only this host has the
+	// journal.
+	Answered bool   `json:"answered"`
+	Leader   string `json:"leader,omitempty"` // the name of the host that has the ledger; "" if only this one has the journal
+	Term     uint64 `json:"term"`             // of the newest claim of the journal, by Leader; 0 if only this host has the journal
+	Lag      uint64 `json:"lag"`              // events that the journal has and this standby has not folded yet; 0 of a leader
+}
+
+// Role is what a host does with its ledger.
+type Role string
+
+// The roles of hosts.
+const (
+	Leader  Role = "leader"  // it commits, unless it is fenced
+	Standby Role = "standby" // it follows the leader (ledger.Options.Standby)
+	Reader  Role = "reader"  // it reads a file, and follows nothing (ledger.Options.ReadOnly)
+)

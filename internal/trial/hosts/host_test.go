@@ -92,7 +92,7 @@ func (s setting) file() string { return filepath.Join(s.Dir, "panel.db") }
 // command is what a host is to do.
 type command struct {
 	ID      int
-	Do      string // "open", "follow", "take over", "events", "release", "forget", "compact", "verify", "close"
+	Do      string // "open", "follow", "take over", "events", "health", "release", "forget", "compact", "verify", "close"
 	Key     string
 	Object  string
 	Epsilon string
@@ -222,6 +222,9 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 	case "events":
 		s, err := l.Stats(ctx)
 		return said{Event: s.Events}, err
+	case "health":
+		h, err := l.Health(ctx)
+		return said{Value: h.Host.Leader, Event: h.Host.Lag}, err
 	case "release":
 		epsilon, err := privacy.ParseEpsilon(c.Epsilon)
 		if err != nil {

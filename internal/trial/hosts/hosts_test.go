@@ -138,6 +138,31 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 	}
 }
 
+// Both hosts say which one has the ledger. The one that was taken over from, and commits nothing, stops when it is asked for its health,
+// and comes back as a standby.
+func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Database(t, "journals")
+	p := newPair(t, s, "journals")
+	p.follow(t)
+	for _, h := range []*host{p.a, p.b} {
+		if now := h.do(command{Do: "health"}); now.Value != "a" || now.Event != 0 {
+			t.Errorf("host %s: %+v", h.Name, now)
+		}
+	}
+	p.b.do(command{Do: "take over"})
+	p.a.do(command{Do: "events"}) // it does not know yet
+	if fenced := p.a.fails(command{Do: "health"}, "fenced"); !strings.Contains(fenced.Text, "host b") || !strings.Contains(fenced.Kind, "stopped") {
+		t.Errorf("%+v", fenced)
+	}
+	p.a.fails(command{Do: "events"}, "stopped")
+	p.a.do(command{Do: "close"})
+	follows(t, p.a, p.b)
+	if now := p.a.do(command{Do: "health"}); now.Value != "b" {
+		t.Errorf("as a standby: %+v", now)
+	}
+}
+
 // A database's connections are cut at any message of a commit while several clients write: nothing that was told is lost or told twice, and the
 // ledger goes on.
 func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {

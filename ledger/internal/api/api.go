@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -193,6 +194,12 @@ type Answered struct {
 	ledger.AnswerResult
 	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
 	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
+}
+
+// Health is an [observe.Health]. Of a ledger that has stopped it has the host and the problem only.
+type Health struct {
+	observe.Health
+	Stopped *problem.Problem `json:"stopped,omitempty" doc:"Why the ledger has stopped."`
 }
 
 // AnswerQuote is a [ledger.AnswerQuote].

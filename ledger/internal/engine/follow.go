@@ -64,6 +64,7 @@ func (l *Engine) beginFollowing(f journal.Follower) error {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	l.following.journal, l.following.end = f, end
+	l.journal.sharedBy(f)
 	l.following.loose.Go(func() { l.follow(ctx, f) })
 	l.following.loose.Go(func() { l.keepBase(ctx, f) })
 	return nil

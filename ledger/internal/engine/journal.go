@@ -49,6 +49,7 @@ type journaling struct {
 	trimmed atomic.Pointer[journal.Position] // up to where nothing is held any more
 	wanted  atomic.Pointer[journal.Position] // up to where it is trimmed in the background; nil if it is not
 	trims   sync.WaitGroup                   // the goroutine that does so
+	hosted  atomic.Pointer[journal.Hosted]   // the handle that says which host has the journal; nil if that has no hosts
 
 	replaced atomic.Bool // the journal is not what this process left
 	save     func()      // writes to the file what was acknowledged then; the first call does it, and others wait for that
@@ -117,6 +118,7 @@ func (l *Engine) appendTo(j journal.Journal, term uint64, trimmed journal.Positi
 	defer l.journal.mu.Unlock()
 	l.journal.open, l.journal.term = j, term
 	l.journal.trimmed.Store(&trimmed)
+	l.journal.sharedBy(j)
 }
 
 // gone returns up to where the journal holds nothing any more.

@@ -1,4 +1,4 @@
 // Package health finds out how a ledger is doing.
 //
-// It reads and changes nothing. The package rests on engine and prover.
+// It changes nothing, but for a ledger that stops because another host has taken over. The package rests on engine and prover.
 package health

@@ -12,9 +12,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Of tells how a ledger is doing.
+// Of tells how a ledger is doing. Of one that has stopped it returns why, and what Host has.
 func Of(ctx context.Context, p *prover.Prover, r *Reservations) (out observe.Health, err error) {
 	l := p.Engine
+	host := l.Host(ctx)
+	if err := l.Queue.Stopped(); err != nil {
+		return observe.Health{Host: host}, err
+	}
 	if out.Reservations, err = r.count(ctx, l); err != nil {
 		return observe.Health{}, err
 	}
@@ -23,7 +27,7 @@ func Of(ctx context.Context, p *prover.Prover, r *Reservations) (out observe.Hea
 	}
 	out.Events, out.Waiting = l.Queue.DurableEvents(), l.Load().Waiting
 	out.Pending, out.Memory, out.Room = l.Backlog()
-	out.Checkpoint = p.Newest()
+	out.Checkpoint, out.Host = p.Newest(), host
 	return out, nil
 }
 

@@ -23,6 +23,7 @@ type Memory struct {
 	begin  journal.Position
 	groups []journal.Group
 	term   uint64
+	host   string // of the newest claim
 	faults func(Call) Fault
 	bases  map[string]uint64 // how many events a host has folded
 	grown  chan struct{}     // closed when there is more to read; nil if nobody waits
@@ -36,6 +37,7 @@ const (
 	Claim  Op = "claim"
 	Append Op = "append"
 	Trim   Op = "trim"
+	Head   Op = "head" // only handles of [Memory] have it
 )
 
 // Call is a call that is about to be carried out.
@@ -49,7 +51,7 @@ type Call struct {
 type Fault struct {
 	Delay time.Duration // goes by first, or until the context is done: then the call fails with its error, as by Err
 	Fence bool          // somebody else claims the journal then
-	// Err fails the call, and stops the handle, unless it is a [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in
+	// Err fails the call, and stops the handle, unless the call is a Head, or Err a [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in
 	// [journal.ErrUncertain].
 	Err error
 	// Done lets a call that fails be carried out all the same. Where the handle is not stopped that would be a lie, and is ignored.
@@ -158,7 +160,7 @@ func (h *handle) suffer(ctx context.Context, c Call, ask func(Call) Fault) Fault
 
 // fail fails a call.
 func (h *handle) fail(c Call, f Fault, do func() error) error {
-	if isRejected(f.Err) || errors.Is(f.Err, journal.ErrHeld) {
+	if c.Op == Head || isRejected(f.Err) || errors.Is(f.Err, journal.ErrHeld) {
 		return f.Err
 	}
 	if f.Done {
@@ -186,6 +188,7 @@ func (h *handle) ready(ctx context.Context) error {
 func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	err = h.call(ctx, Call{Op: Claim}, func() error {
 		h.in.term++
+		h.in.host = h.host
 		delete(h.in.bases, h.host)
 		h.term, term, end = h.in.term, h.in.term, h.in.end()
 		return nil
@@ -194,6 +197,18 @@ func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, 
 		return 0, journal.Position{}, err
 	}
 	return term, end, nil
+}
+
+// Head implements [journal.Hosted].
+func (h *handle) Head(ctx context.Context) (head journal.Head, err error) {
+	err = h.call(ctx, Call{Op: Head}, func() error {
+		head = journal.Head{Host: h.in.host, Term: h.in.term, End: h.in.end()}
+		if h.term != 0 && h.term != h.in.term {
+			return journal.ErrFenced
+		}
+		return nil
+	})
+	return head, err
 }
 
 func (h *handle) Append(ctx context.Context, g journal.Group) error {

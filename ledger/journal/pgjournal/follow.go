@@ -47,20 +47,29 @@ func (j *Journal) Leader(ctx context.Context) (host string, err error) {
 	return v.host, j.done(err)
 }
 
-// Head is what the database says of a journal.
-type Head struct {
-	Host string           // the name of the host that has claimed it last
-	Term uint64           // of that claim, or higher
-	End  journal.Position // where the journal ends
-}
-
-// Head returns what the database says of the journal now.
-func (j *Journal) Head(ctx context.Context) (Head, error) {
+// Head is [journal.Hosted.Head].
+func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
 	if err := j.ready(ctx); err != nil {
-		return Head{}, err
+		return journal.Head{}, err
 	}
 	v, err := j.lookOnce(ctx, journal.Position{})
-	return Head{Host: v.host, Term: v.term, End: v.end}, j.done(err)
+	if err == nil {
+		err = j.overtaken(v)
+	}
+	return journal.Head{Host: v.host, Term: v.term, End: v.end}, j.done(err)
+}
+
+// overtaken returns [journal.ErrFenced] if the journal was claimed after the claim of this handle. Whoever
+// holds writing may be raising the term of its own claim: then the append returns it.
+func (j *Journal) overtaken(v view) error {
+	if !j.writing.TryTake() {
+		return nil
+	}
+	defer j.writing.Leave()
+	if j.term == 0 || v.term <= j.term {
+		return nil
+	}
+	return j.fencedBy(v, false)
 }
 
 // lookOnce is look within the time that a request may take.

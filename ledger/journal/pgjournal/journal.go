@@ -46,6 +46,7 @@ type Journal struct {
 var (
 	_ journal.Follower = (*Journal)(nil)
 	_ journal.Settler  = (*Journal)(nil)
+	_ journal.Hosted   = (*Journal)(nil)
 )
 
 // segment is a part of the journal that is encrypted under one key.

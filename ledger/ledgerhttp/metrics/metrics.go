@@ -147,7 +147,7 @@ func (m *Metrics) Answered(a ledgerhttp.Answer) {
 }
 
 // ServeMetrics implements [ledgerhttp.Meter]: the metrics, and how the ledger is doing, in the format that Prometheus asks for. A ledger
-// that does not answer has sluice_up 0, and nothing else of its own.
+// that does not answer has sluice_up 0, and nothing else of its own but what its host is, if it has stopped.
 func (m *Metrics) ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger) {
 	now := prometheus.NewRegistry()
 	now.MustRegister(standing{r.Context(), l})

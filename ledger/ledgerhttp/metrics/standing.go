@@ -22,9 +22,14 @@ func (standing) Describe(chan<- *prometheus.Desc) {}
 // Collect implements [prometheus.Collector].
 func (s standing) Collect(out chan<- prometheus.Metric) {
 	stats, err := s.ledger.Stats(s.ctx)
-	var health observe.Health
+	health, unwell := s.ledger.Health(s.ctx)
+	if health.Host.Role != "" {
+		for _, one := range hostOf(health.Host) {
+			out <- one
+		}
+	}
 	if err == nil {
-		health, err = s.ledger.Health(s.ctx)
+		err = unwell
 	}
 	if err != nil {
 		out <- metric("sluice_up", up, prometheus.GaugeValue, 0)
@@ -58,6 +63,28 @@ func counted(s ledger.Stats) []prometheus.Metric {
 		prometheus.MustNewConstMetric(revenue, prometheus.CounterValue, float64(s.Revenue), s.Currency),
 		metric("sluice_chains", "Pairs of a person and a question that the person was ever enrolled in, withdrawn and forgotten or not.", prometheus.GaugeValue, float64(s.Chains)),
 	}
+}
+
+// hostOf are the metrics of the part that the host has in the ledger.
+func hostOf(h observe.Host) []prometheus.Metric {
+	is := func(name, help string, truth bool) prometheus.Metric {
+		value := 0.
+		if truth {
+			value = 1
+		}
+		return metric(name, help, prometheus.GaugeValue, value)
+	}
+	all := []prometheus.Metric{
+		is("sluice_host_leader", "Whether this host has the ledger, or had it until it was fenced: 0 of a standby.", h.Role == observe.Leader),
+		is("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.", h.Fenced),
+		is("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.", h.Answered),
+	}
+	if h.Answered {
+		all = append(all,
+			metric("sluice_host_term", "The term of the newest claim of the journal, 0 if only this host has it.", prometheus.GaugeValue, float64(h.Term)),
+			metric("sluice_host_lag_events", "Events that the journal has, and this standby has not folded yet.", prometheus.GaugeValue, float64(h.Lag)))
+	}
+	return all
 }
 
 // standingOf are the metrics of what changes both ways.

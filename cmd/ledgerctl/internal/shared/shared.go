@@ -194,7 +194,7 @@ func (j *Journal) AcceptLoss(end journal.Position) { j.options.AcceptLoss = &end
 
 // Dismiss has the journal of a ledger forget the base of a host, and returns what the database says of the journal. It needs neither the
 // ledger's file nor the keys of this host, which a server may have open.
-func Dismiss(ctx context.Context, f *files.Files, path, ledger, host string) (head pgjournal.Head, err error) {
+func Dismiss(ctx context.Context, f *files.Files, path, ledger, host string) (head journal.Head, err error) {
 	s, err := read(ctx, f, path)
 	if err != nil {
 		return head, err

@@ -1,0 +1,82 @@
+//go:build unix
+
+package pgjournal_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// The head says who has the journal. The handle that it was taken from gets ErrFenced with the name of the host, without an append.
+func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
+	s := shared(t)
+	h := newHosts(s.Database(t, "journals"), "a", "b")
+	a := started(t, h, "a")
+	a.add("one")
+	one, other := a.j.(journal.Hosted), h.open(t, "b")
+	for name, j := range map[string]journal.Hosted{"a": one, "b": other} {
+		head, err := j.Head(t.Context())
+		if err != nil || head.Host != "a" || head.Term != a.term || head.End != a.log.End() {
+			t.Errorf("%s: %+v, %v", name, head, err)
+		}
+	}
+	term := claimed(t, other, a.log.End())
+	head, err := one.Head(t.Context())
+	if !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "host b") || head.Host != "b" || head.Term != term {
+		t.Errorf("after another claim: %+v, %v", head, err)
+	}
+	if head, err := other.Head(t.Context()); err != nil || head.Host != "b" {
+		t.Errorf("the host that has it: %+v, %v", head, err)
+	}
+	again := h.open(t, "a") // also another handle of the same host fences
+	claimed(t, again, a.log.End())
+	if _, err := other.Head(t.Context()); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("after a third claim: %v", err)
+	}
+}
+
+// A host that raises the term of its own claim, to find out what became of an append, is not fenced by that.
+func TestHead_OwnTermIsRaised_IsNotFenced(t *testing.T) {
+	s := pgtest.Start(t)
+	p := pgtest.NewProxy(t, s)
+	s.Database(t, "journals")
+	a := started(t, newHosts(p.Address("journals"), "a", "b"), "a")
+	j := a.j.(journal.Hosted)
+	a.add("one")
+	ended := make(chan struct{})
+	asking := make(chan error, 1)
+	go func() { // all the while
+		for {
+			if _, err := j.Head(context.Background()); errors.Is(err, journal.ErrFenced) {
+				asking <- err
+				return
+			}
+			select {
+			case <-ended:
+				asking <- nil
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	for _, landed := range []bool{true, false, true} {
+		broken(p, landed)
+		if err := j.Append(t.Context(), a.group("broken")); err != nil {
+			a.log.Undo(1)
+		}
+	}
+	close(ended)
+	if err := <-asking; err != nil {
+		t.Errorf("while it raises its term: %v", err)
+	}
+	if head, err := j.Head(t.Context()); err != nil || head.Host != "a" || head.Term <= a.term {
+		t.Errorf("%+v, %v; it was claimed under term %d", head, err, a.term)
+	}
+	a.add("and goes on")
+}
