@@ -171,7 +171,7 @@ func (x *selling) precheck(ctx context.Context) (done uint64, err error) {
 			return err
 		}
 		m := x.limits
-		if m.partial {
+		if m.partial && !x.reserving {
 			m.maxPrice = nil // those without a truth will cost nothing
 		}
 		return x.accept(m)

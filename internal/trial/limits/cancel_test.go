@@ -59,7 +59,7 @@ func (q *quitter) Err() error {
 }
 
 // mostLooks is how often a call looks at its context at most, among twice as many people. It looks every 64 records that it
-// reads, and the call that reads most is a sweep: it reads six records of each person, three times.
+// reads. The call that reads most is a sweep: six records of each person with one chain, three times.
 const mostLooks = 200
 
 // errand is a call that somebody may give up. It is made for the n-th time.

@@ -238,6 +238,9 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 		made.about = append(made.about, ev.object)
 	}
 	named := objectsIn(r)
+	if _, is := any(r).(ledger.AnswerRequest); is {
+		made.about = named // an answer is about all in its panel, also one that was recorded before
+	}
 	made.open = slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(made.about, name) })
 	if alone(named) == "" && len(named) > 0 {
 		changes = append(changes, anotherObject[R])

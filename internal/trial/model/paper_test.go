@@ -37,6 +37,7 @@ type paper struct {
 	buyers    []*ledger.BuyerState
 	deals     []*paperDeal // sales and reservations; number n stands at n−1
 	answers   map[string][]*paperAnswer
+	mayName   bool     // a request named several objects, one of which needed nothing, since somebody was forgotten
 	asked     []string // whose truth the host was asked for
 	turned    []string // whose truth it says is another one now
 }
@@ -120,6 +121,25 @@ func (m *paper) write(kind, object string) int {
 
 // next is the number of the next event.
 func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
+
+// settleList does as settle for a request with a list of objects. If one of several needed nothing, what the request says of them
+// is erased when any object is forgotten.
+func (m *paper) settleList(named []string, left ...ledger.Refusal) uint64 {
+	for _, r := range left {
+		m.write("refused", r.Object)
+	}
+	own := len(m.log)
+	for own > 0 && m.log[own-1].kind != "settled" {
+		own--
+	}
+	needed := func(name string) bool {
+		return slices.ContainsFunc(m.log[own:], func(ev entry) bool { return ev.object == name })
+	}
+	if alone(named) == "" {
+		m.mayName = m.mayName || slices.ContainsFunc(named, func(name string) bool { return !needed(name) })
+	}
+	return m.settle(named)
+}
 
 // settle ends a request for those named, which has left some out, and returns the number of its last event.
 func (m *paper) settle(named []string, left ...ledger.Refusal) uint64 {
@@ -566,8 +586,9 @@ func (m *paper) forget(name string) error {
 	if p == nil && said == nil {
 		return ledger.ErrUnknown
 	}
-	if len(said) > 0 {
+	if len(said) > 0 || p != nil && m.mayName {
 		event := m.write("forgotten", name)
+		m.mayName = false
 		m.erase(said)
 		delete(m.about, name)
 		if p != nil {
@@ -654,7 +675,7 @@ func (m *paper) raise(r ledger.RaiseRequest, h host) (out ledger.RaiseResult, er
 		}
 		m.people[name].take(m.chain(q.Name, name), e, m.write("released", name), h.truth(q, name))
 	}
-	out.Last = m.settle(r.Objects, out.Refused...)
+	out.Last = m.settleList(r.Objects, out.Refused...)
 	return out, nil
 }
 

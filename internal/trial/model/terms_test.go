@@ -63,7 +63,7 @@ func (m *paper) enrol(r ledger.EnrollRequest, of func(string) agreement) (out le
 	for _, name := range fresh {
 		m.begin(q, name, of(name))
 	}
-	out.Last = m.settle(r.Objects, refusals...)
+	out.Last = m.settleList(r.Objects, refusals...)
 	return out, nil
 }
 
@@ -183,7 +183,7 @@ func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreeme
 		c.rule, p.cap, _, _ = m.termsOf(name, c, p.cap, of(name))
 		m.write("terms", name)
 	}
-	out.Last = m.settle(r.Objects, refusals...)
+	out.Last = m.settleList(r.Objects, refusals...)
 	return out, nil
 }
 
