@@ -61,6 +61,6 @@ func ownProblems() map[string][]problem.Kind {
 		"sale": unknown, "deliveries": unknown, "reservation": unknown, "refusals": unknown,
 		"receipt": append([]problem.Kind{problem.Forgotten}, signs...), "statement": signs, "checkpoint": signs,
 		"verify": {problem.Checkpoint}, "takeOver": {problem.ReadOnly, problem.Held, problem.WrongClock, problem.Checkpoint},
-		"metrics": {problem.NoRoute},
+		"metrics": {problem.NoRoute}, "consistency": unknown,
 	}
 }
