@@ -124,11 +124,11 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(), a.budgetCommand(), a.quoteCommand(), a.sellCommand(),
 		a.reserveCommand(), a.captureCommand(), a.cancelCommand(), a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(),
-		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(), a.healthCommand(),
+		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(), a.takeoverCommand(),
 		a.completionCommand(), a.versionCommand(), a.manCommand(),
 	)
-	for _, cmd := range append((&serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open}).Commands(),
+	for _, cmd := range append((&serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open, Health: a.health}).Commands(),
 		(&formulas.Host{Printer: a.Printer, Files: a.Files}).Commands()...) {
 		asAction(cmd)
 		root.AddCommand(cmd)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 func (a *app) statsCommand() *cobra.Command {
@@ -30,6 +32,15 @@ func (a *app) statsCommand() *cobra.Command {
 			return a.Print(out)
 		}),
 	}
+}
+
+// health is [ledger.Ledger.Health] of the ledger that is named.
+func (a *app) health(ctx context.Context) (out observe.Health, err error) {
+	err = a.with(ctx, reading, func(l book) (err error) {
+		out, err = l.Health(ctx)
+		return err
+	})
+	return out, err
 }
 
 // statsResult has the currency of Stats. That of About, one level further down, is the same.

@@ -98,13 +98,13 @@ func plan() []room {
 		{"cmd/ledgerctl/internal/keys", "keys of the host", "rrchain ledger ledger/ledgerclient cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output internal/ledgerfile"},
 		{"cmd/ledgerctl/internal/listen", "what a server listens on", "internal/atomicfile ledger/ledgerclient cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys"},
 		{"cmd/ledgerctl/internal/shared", "a journal that hosts share", "ledger/journal ledger/journal/keyholder/disk ledger/journal/keyholder/remote ledger/journal/pgjournal cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys"},
-		{"cmd/ledgerctl/internal/serving", "a ledger is served", "cmd/ledgerctl/internal/shared ledger ledger/ledgerhttp ledger/ledgerhttp/metrics cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys cmd/ledgerctl/internal/listen cmd/ledgerctl/internal/output cmd/ledgerctl/internal/words internal/ledgerfile"},
+		{"cmd/ledgerctl/internal/serving", "a ledger is served", "cmd/ledgerctl/internal/shared ledger ledger/ledgerhttp ledger/ledgerhttp/metrics cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys cmd/ledgerctl/internal/listen cmd/ledgerctl/internal/output cmd/ledgerctl/internal/words internal/ledgerfile ledger/observe"},
 		{"cmd/ledgerctl/internal/csv", "tables that people bring", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
 		{"cmd/ledgerctl/internal/picture", "what commands draw", "privacy ledger cmd/ledgerctl/internal/chart cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files internal/ledgerfile " +
 			"cmd/ledgerctl/internal/output cmd/ledgerctl/internal/simulate"},
 		{"cmd/ledgerctl/internal/formulas", "commands that need no ledger", "privacy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger ledger/vocabulary cmd/ledgerctl/internal/fault " +
 			"cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output cmd/ledgerctl/internal/picture cmd/ledgerctl/internal/progress cmd/ledgerctl/internal/simulate cmd/ledgerctl/internal/words"},
-		{"cmd/ledgerctl", "the command", "privacy policy rrchain ledger ledger/vocabulary ledger/evidence ledger/history ledger/ledgerclient ledger/problem cmd/ledgerctl/internal/... internal/atomicfile internal/ledgerfile"},
+		{"cmd/ledgerctl", "the command", "privacy policy rrchain ledger ledger/vocabulary ledger/evidence ledger/history ledger/ledgerclient ledger/observe ledger/problem cmd/ledgerctl/internal/... internal/atomicfile internal/ledgerfile"},
 		{"examples/internal/...", "data and tables of the examples", ""},
 		{"examples/internal/killed", "a served ledger that is killed, and hosts that run beside it: only examples import it", "ledger ledger/evidence"},
 		{"examples/internal/hosttest", "hosts in other languages: only tests of examples import it", "internal/pace"},

@@ -61,6 +61,6 @@ func ownProblems() map[string][]problem.Kind {
 		"sale": unknown, "deliveries": unknown, "reservation": unknown, "refusals": unknown,
 		"receipt": append([]problem.Kind{problem.Forgotten}, signs...), "statement": signs, "checkpoint": signs,
 		"verify": {problem.Checkpoint}, "takeOver": {problem.ReadOnly, problem.Held, problem.WrongClock, problem.Checkpoint},
-		"head": {problem.Behind}, "consistency": {problem.Behind, problem.Unknown}, "metrics": {problem.NoRoute},
+		"metrics": {problem.NoRoute}, "consistency": unknown,
 	}
 }

@@ -56,7 +56,7 @@ type Audit struct {
 
 // Health is how a ledger is doing, at about one instant.
 type Health struct {
-	Host    Host   `json:"host"`
+	Host    Host   `json:"host"`    // the part that this host has in the ledger
 	Events  uint64 `json:"events"`  // in the log, all of them durable
 	Waiting int    `json:"waiting"` // requests that wait for a commit
 	Pending uint64 `json:"pending"` // events that only the journal has, and the file not yet
@@ -78,6 +78,7 @@ type Checkpoint struct {
 
 // Host is the part that a host has in its ledger. Several hosts have one if its journal is a journal.Hosted, such as that in PostgreSQL.
 type Host struct {
+	// Role is what the host does with the ledger.
 	Role Role `json:"role" enum:"leader,standby,reader"`
 	// Fenced says that the ledger has stopped because another host has taken over.
 	Fenced bool `json:"fenced"`

@@ -28,6 +28,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/metrics"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // Host is what the commands have from the program.
@@ -37,11 +38,13 @@ type Host struct {
 	DB    *string                                                                   // the ledger's file, when a command runs
 	Check func(cmd *cobra.Command) error                                            // refuses a command where no file is meant
 	Open  func(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) // opens the file
+	// Health is that of the ledger in the file, or at an address.
+	Health func(ctx context.Context) (observe.Health, error)
 }
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{h.serveCommand(), h.tokenCommand(), h.keyholderCommand(), h.journalCommand()}
+	return []*cobra.Command{h.serveCommand(), h.healthCommand(), h.tokenCommand(), h.keyholderCommand(), h.journalCommand()}
 }
 
 // serveFlags are the flags of serve.

@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-func (a *app) healthCommand() *cobra.Command {
+func (h *Host) healthCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
 		Short: "Say which host has the ledger, and how far this one follows",
@@ -22,17 +22,13 @@ what it says is unknown. If the ledger has stopped, the host is printed, and the
   ledgerctl --addr unix:ledger.db.sock health --json`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: action(func(cmd *cobra.Command, _ []string) error {
-			var out healthResult
-			err := a.with(cmd.Context(), reading, func(l book) (err error) {
-				out.Health, err = l.Health(cmd.Context())
-				return err
-			})
-			if out.Host.Role == "" {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			health, err := h.Health(cmd.Context())
+			if health.Host.Role == "" {
 				return err
 			}
-			return errors.Join(a.Print(out), err)
-		}),
+			return errors.Join(h.Print(healthResult{health}), err)
+		},
 	}
 }
 
