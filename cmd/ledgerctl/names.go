@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -34,7 +34,7 @@ func (a *app) complete(find finder) completer {
 		_ = a.with(ctx, reading, func(l book) error {
 			all, err := find(ctx, cmd, l)
 			for _, one := range all {
-				if name, _, _ := strings.Cut(one, "\t"); strings.HasPrefix(name, begun) && isPlain(name) {
+				if name, _, _ := strings.Cut(one, "\t"); strings.HasPrefix(name, begun) && words.IsPlain(name) {
 					found = append(found, one)
 				}
 			}
@@ -42,14 +42,6 @@ func (a *app) complete(find finder) completer {
 		})
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// isPlain tells whether no shell finds more in a name than the name. Others are not completed: who chooses a name may be a stranger.
-func isPlain(name string) bool {
-	other := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,%", r)
-	}
-	return name != "" && name[0] != '-' && strings.IndexFunc(name, other) < 0
 }
 
 // completeNames sees to all flags of commands, and those below, that take names.
@@ -127,10 +119,10 @@ func (a *app) saleNumbers(cmd *cobra.Command, args []string, begun string) ([]co
 // explained explains an order, as far as its names are plain.
 func explained(buyer, question, epsilon string) string {
 	text := "ε=" + epsilon
-	if isPlain(question) {
+	if words.IsPlain(question) {
 		text = question + " at " + text
 	}
-	if isPlain(buyer) {
+	if words.IsPlain(buyer) {
 		text = buyer + ": " + text
 	}
 	return text
