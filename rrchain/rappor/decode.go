@@ -82,6 +82,11 @@ func (e *UndecodableError) Unwrap() error { return rrchain.ErrInvalid }
 // The p-values are corrected by Holm's method. Like Bonferroni's it bounds the probability of a single
 // false alarm however the estimates depend on each other, and it finds more.
 //
+// Decode takes no context. It needs memory for the square of the number of candidates, and its time grows
+// with their cube, and with Cohorts × Bits × candidates: 1,000 candidates in 64 cohorts of 128 bits take
+// seconds; a list that is ten times as long takes up to a thousand times as long. A caller that must answer
+// in time bounds the list.
+//
 // Decode returns [*UndecodableError] when the counts cannot tell the candidates apart, and
 // [rrchain.ErrInvalid] for an empty tally, no candidates, one given twice, or a confidence not strictly
 // between 0 and 1. It returns [rrchain.ErrInvalid], too, when the number of ones in all reports is one

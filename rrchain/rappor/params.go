@@ -62,7 +62,8 @@ func (p Params) DrawCohort() (int, error) {
 
 // Filter returns the Bloom filter of a string in a cohort, 0 ≤ cohort < Cohorts: exactly Hashes of its
 // Bits are set. It is the same on every machine and in every version of this package, and anybody can
-// compute it. It returns [rrchain.ErrInvalid] for parameters or a cohort out of range.
+// compute it. It hashes about Bits × ln(Bits) words if Hashes is near Bits, and about Hashes if not. It
+// returns [rrchain.ErrInvalid] for parameters or a cohort out of range.
 func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	if err := p.checkCohort(cohort); err != nil {
 		return rrchain.Bits{}, err
