@@ -483,7 +483,8 @@ func (x *Inquiry) draw(s *state.State, end *event.Settled) ([]event.Change, erro
 	if err := x.assess(s, at); err != nil {
 		return nil, err
 	}
-	if !slices.Equal(asked, x.able.Names) || base != x.base || len(x.members)+x.missing.Count() != len(x.able.Names) {
+	// Without those asked, the answer was recorded when this attempt began, and is erased since.
+	if len(asked) == 0 || !slices.Equal(asked, x.able.Names) || base != x.base || len(x.members)+x.missing.Count() != len(x.able.Names) {
 		return nil, batch.ErrOvertaken // somebody was charged since, or nobody's truth was asked for
 	}
 	if x.missing.Count() > 0 && !x.leaves {

@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+// An answer that was recorded when a request for it began, and is erased before the decision, is not drawn again of nobody.
+func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
+	h := newHost()
+	l := open(t, votersFile(t, "9", "ann", "bob"), h.options())
+	ask := func(key, epsilon string) error {
+		_, err := l.Answer(t.Context(), AnswerRequest{
+			Key: key, Question: "vote", Query: "majority:yes", Epsilon: eps(t, epsilon), Objects: []string{"ann"}, Partial: true, Truth: sameTruth("yes"), AcceptLoss: true,
+		})
+		return err
+	}
+	must(t, ask("first", "1"))
+	// The commit that forgets goes on once the next request has read the state before it, and waits.
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var held atomic.Bool
+	h.one().Inject(func(c journaltest.Call) journaltest.Fault {
+		if c.Op == journaltest.Append && held.CompareAndSwap(false, true) {
+			close(begun)
+			<-goOn
+		}
+		return journaltest.Fault{}
+	})
+	forgotten, answered := make(chan error, 1), make(chan error, 1)
+	go func() { forgotten <- l.Forget(t.Context(), "forget", "ann") }()
+	<-begun
+	go func() { answered <- ask("second", "0.5") }()
+	for {
+		n, err := l.Health(t.Context())
+		must(t, err)
+		if n.Waiting > 0 {
+			break
+		}
+		runtime.Gosched()
+	}
+	close(goOn)
+	must(t, <-forgotten)
+	var refused *RefusedError
+	if err := <-answered; !errors.As(err, &refused) || len(refused.Refused) != 1 {
+		t.Errorf("got %v, want a refusal of the object that is forgotten", err)
+	}
+	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger goes on
+}
