@@ -109,8 +109,8 @@ type pageWalk struct {
 // bbolt may copy these to the heap, where reading past their end is no fault that can be rescued: it may take
 // the process down.
 func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
-	var fault error
-	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { fault = errors.Join(fault, errors.New(f.Text)) }}
+	var faults faultList
+	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { faults.add(errors.New(f.Text)) }}
 	i.findBuckets(root)
 	for name, t := range i.buckets {
 		if t.root != 0 {
@@ -121,13 +121,39 @@ func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
 			_, err = p.used(uint64(len(t.inline)))
 		}
 		if err != nil {
-			fault = errors.Join(fault, fmt.Errorf("bucket %q: %w", name, err))
+			faults.add(fmt.Errorf("bucket %q: %w", name, err))
 		}
 	}
-	if fault == nil {
-		fault = s.tree(root)
+	err := faults.err()
+	if err == nil {
+		err = s.tree(root)
 	}
-	return i.buckets, fault
+	return i.buckets, err
+}
+
+// mostFaults is how many faults an error names. A damaged file may have one for each element of its pages.
+const mostFaults = 16
+
+// faultList has the first faults of a file, and counts the rest.
+type faultList struct {
+	first []error
+	more  int
+}
+
+func (l *faultList) add(err error) {
+	if len(l.first) == mostFaults {
+		l.more++
+		return
+	}
+	l.first = append(l.first, err)
+}
+
+// err returns nil if there are none.
+func (l *faultList) err() error {
+	if l.more > 0 {
+		return errors.Join(append(slices.Clone(l.first), fmt.Errorf("and %d faults more", l.more))...)
+	}
+	return errors.Join(l.first...)
 }
 
 // place is where a page is in a tree: its first key, and one above all of its keys, if they are known.

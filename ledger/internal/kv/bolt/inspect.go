@@ -89,9 +89,9 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 	if !found {
 		return nil, nil
 	}
-	var faults []error
+	var faults faultList
 	w := i.walk(bucket, key)
-	w.fault = func(f kv.Fault) { faults = append(faults, corrupt(errors.New(f.Text))) }
+	w.fault = func(f kv.Fault) { faults.add(corrupt(errors.New(f.Text))) }
 	w.visit = func(k, v []byte) bool {
 		if bytes.Equal(k, key) {
 			value = v
@@ -100,7 +100,7 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 	}
 	w.tree(t)
 	if value == nil {
-		err = errors.Join(faults...)
+		err = faults.err()
 	}
 	return value, err
 }
