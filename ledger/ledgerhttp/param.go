@@ -52,6 +52,14 @@ func (p param) need() param {
 	return p
 }
 
+// must says what the parameter may be.
+func (p param) must() string {
+	if len(p.words) == 0 {
+		return p.doc
+	}
+	return p.doc + ": " + strings.Join(p.words, ", ")
+}
+
 // query reads the parameters of a query: those that are known, each once and readable.
 func query(raw string, params []param) (map[string]string, *problem.Problem) {
 	given, err := url.ParseQuery(raw)
@@ -68,7 +76,7 @@ func query(raw string, params []param) (map[string]string, *problem.Problem) {
 		case p.needed && (!there || values[0] == ""):
 			return nil, problem.New(problem.Invalid, "the parameter %q is missing, or empty", p.name).At(p.name)
 		case there && !p.fits(strings.Join(values, ",")):
-			return nil, problem.New(problem.Invalid, "the parameter %q is not what it must be: %s", p.name, p.doc).At(p.name)
+			return nil, problem.New(problem.Invalid, "the parameter %q is not what it must be: %s", p.name, p.must()).At(p.name)
 		case there:
 			out[p.name] = strings.Join(values, ",")
 		}
