@@ -23,8 +23,8 @@ type limits struct {
 	body, memory, slowest       size
 	read, write, time           time.Duration
 	requests, streams, perOwner int
-	rate                        float64
-	burst                       int
+	rate, records               float64
+	burst, recordBurst, panels  int
 }
 
 func (l *limits) define(flags *pflag.FlagSet) {
@@ -32,7 +32,7 @@ func (l *limits) define(flags *pflag.FlagSet) {
 		perAddress: 3000, unproven: 20 * time.Second, header: 10 * time.Second, idle: 2 * time.Minute,
 		body: 64 << 20, memory: 256 << 20, slowest: 16 << 10,
 		read: 10 * time.Second, write: 30 * time.Second, time: 10 * time.Minute,
-		requests: 256, streams: 1024, perOwner: 64, rate: 1000, burst: 2000,
+		requests: 256, streams: 1024, perOwner: 64, rate: 1000, burst: 2000, records: 500_000, recordBurst: 4_000_000,
 	}
 	flags.IntVar(&l.connections, "limit-connections", 0,
 		"the `NUMBER` of connections at a time (default: 12000, or what the limit of open files allows)")
@@ -52,6 +52,12 @@ func (l *limits) define(flags *pflag.FlagSet) {
 	flags.IntVar(&l.perOwner, "limit-streams-each", l.perOwner, "the `NUMBER` of streams and lists of one principal at a time")
 	flags.Float64Var(&l.rate, "limit-rate", l.rate, "the `NUMBER` of requests of one principal each second, in the long run")
 	flags.IntVar(&l.burst, "limit-burst", l.burst, "the `NUMBER` of requests of one principal at once, before --limit-rate counts")
+	flags.Float64Var(&l.records, "limit-records", l.records,
+		"the `NUMBER` of records that the large requests of one principal read each second, in the long run; a person is two or three")
+	flags.IntVar(&l.recordBurst, "limit-record-burst", l.recordBurst,
+		"the `NUMBER` of records that one principal's large requests read at once, before --limit-records counts")
+	flags.IntVar(&l.panels, "limit-large-requests", 0,
+		"the `NUMBER` of large requests that compute at a time, while others wait (default: half as many as processors, at least 2)")
 }
 
 // check refuses limits that cannot be, and finds out how many connections there can be.
@@ -59,7 +65,8 @@ func (l *limits) check() error {
 	for name, value := range map[string]float64{
 		"unproven": float64(l.unproven), "header": float64(l.header), "idle": float64(l.idle), "read": float64(l.read), "write": float64(l.write),
 		"time": float64(l.time), "requests": float64(l.requests), "streams": float64(l.streams), "streams-each": float64(l.perOwner),
-		"rate": l.rate, "burst": float64(l.burst), "connections-per-address": float64(l.perAddress) + 1, "connections": float64(l.connections) + 1,
+		"rate": l.rate, "burst": float64(l.burst), "records": l.records, "record-burst": float64(l.recordBurst), "large-requests": float64(l.panels) + 1,
+		"connections-per-address": float64(l.perAddress) + 1, "connections": float64(l.connections) + 1,
 	} {
 		if !(value > 0) || math.IsInf(value, 1) {
 			return fault.Usage("leave it out for the default", "--limit-%s is not positive", name)
@@ -86,6 +93,7 @@ func (l *limits) handler() ledgerhttp.Limits {
 	return ledgerhttp.Limits{
 		Body: int64(l.body), Memory: int64(l.memory), Slowest: int(l.slowest), Read: l.read, Write: l.write, Time: l.time,
 		Running: l.requests, Streams: l.streams, Each: l.perOwner, Rate: l.rate, Burst: l.burst,
+		Records: l.records, RecordBurst: l.recordBurst, Panels: l.panels,
 	}
 }
 

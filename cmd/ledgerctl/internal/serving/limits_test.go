@@ -33,7 +33,7 @@ func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 	}
 	want := ledgerhttp.Limits{
 		Body: 64 << 20, Memory: 256 << 20, Slowest: 16 << 10, Read: 10 * time.Second, Write: 30 * time.Second, Time: 10 * time.Minute,
-		Running: 256, Streams: 1024, Each: 64, Rate: 1000, Burst: 2000,
+		Running: 256, Streams: 1024, Each: 64, Rate: 1000, Burst: 2000, Records: 500_000, RecordBurst: 4_000_000,
 	}
 	if got := plain.handler(); got != want || plain.connections <= 0 || plain.connections > 12000 {
 		t.Errorf("%+v, %d connections", got, plain.connections)
@@ -47,6 +47,8 @@ func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 		"burst=3": func(l *limits) bool { return l.handler().Burst == 3 }, "header=3s": func(l *limits) bool { return l.server(&ledgerhttp.Handler{}).ReadHeaderTimeout == 3*time.Second },
 		"idle=3s": func(l *limits) bool { return l.server(&ledgerhttp.Handler{}).IdleTimeout == 3*time.Second }, "connections=3": func(l *limits) bool { return l.connections == 3 },
 		"connections-per-address=0": func(l *limits) bool { return l.perAddress == 0 }, "unproven=3s": func(l *limits) bool { return l.unproven == 3*time.Second },
+		"records=3": func(l *limits) bool { return l.handler().Records == 3 }, "record-burst=3": func(l *limits) bool { return l.handler().RecordBurst == 3 },
+		"large-requests=3": func(l *limits) bool { return l.handler().Panels == 3 },
 	} {
 		l, err := parsed(t, "--limit-"+arg)
 		if err != nil || !of(l) || of(plain) {
@@ -61,6 +63,8 @@ func TestLimits_ThatCannotBe_AreRefused(t *testing.T) {
 		"--limit-requests=0":                              "--limit-requests",
 		"--limit-rate=NaN":                                "--limit-rate",
 		"--limit-rate=Inf":                                "--limit-rate",
+		"--limit-records=0":                               "--limit-records",
+		"--limit-large-requests=-1":                       "--limit-large-requests",
 		"--limit-time=-1s":                                "--limit-time",
 		"--limit-connections=-1":                          "--limit-connections",
 		"--limit-connections-per-address=-1":              "--limit-connections-per-address",
