@@ -4,7 +4,7 @@ package vocabulary
 func Reasons() []Reason {
 	return []Reason{
 		ChainCeiling, ObjectCap, NotEnrolled, NoTruth, CapDiffers, PolicyDiffers, Withdrawn, NotForSale, NotOnOffer, BuyerRefused, SaleClosed,
-		NoNoiseKey, NoTruthKey, EpochBegun, NeedsConsent, HoldersFull,
+		NoNoiseKey, NoTruthKey, EpochBegun, NeedsConsent, HoldersFull, Full, NotAvailable,
 	}
 }
 
