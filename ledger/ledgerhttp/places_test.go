@@ -112,7 +112,7 @@ func halves(t *testing.T, p *pipes, buyer, begin string, n int) {
 	}
 }
 
-// Two buyers that send halves of requests, small or large, as many as they like, keep nobody out: the
+// Two buyers that send halves of requests, small or large, as many as they like, keep no other caller out: the
 // halves have no place among the requests that run, and their number and their bytes are bounded.
 func TestHandler_TwoBuyersSendHalvesOfRequests_OthersAreAnswered(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -50,7 +50,7 @@ func (h *Host) restoreCommand() *cobra.Command {
 		Use:   "restore --journal FILE",
 		Short: "Make the journal again, after the end of this host's file",
 		Long: `Make the journal again, under its name, after the end of this host's file, where the database has lost the journal or its
-end. What the database has of it is destroyed. Nothing is lost if the file has everything that was told; if it has not,
+end. What the database has of it is destroyed. Nothing is lost if the file has everything that was acknowledged; if it has not,
 nothing is changed, and the error says which events are missing: "ledgerctl journal accept-loss" accepts that.
 
 Try this with each host's file before a loss is accepted: the file of another host may have more.`,
@@ -71,8 +71,8 @@ func (h *Host) acceptLossCommand() *cobra.Command {
 	f := &journalFlags{}
 	cmd := &cobra.Command{
 		Use:   "accept-loss --journal FILE --events N",
-		Short: "Go on although the journal has lost events that were told",
-		Long: `Go on from event N, where the journal or this host's file ends, although later events were told. They are lost for good.
+		Short: "Go on although the journal has lost events that were acknowledged",
+		Long: `Go on from event N, where the journal or this host's file ends, although later events were acknowledged. They are lost for good.
 What was answered in them is not known any more: the people may give away more than the ledger knows.
 
 Without --events, or with another number, nothing is changed, and the error says which events are lost. So a person who
