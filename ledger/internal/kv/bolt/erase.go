@@ -24,7 +24,7 @@ func EraseUnused(ctx context.Context, path string) (err error) {
 	if !known || m.free() == noFreeList {
 		return fmt.Errorf("erase the unused pages of %s: %w: it has no list of free pages", path, kv.ErrCorrupt)
 	}
-	e := eraser{ctx: ctx, file: file, pageSize: uint64(m.pageSize())}
+	e := eraser{ctx: ctx, file: file, pageSize: uint64(m.pageSize()), zeros: make([]byte, syncStep)}
 	walk := pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, met: pageSet{}}
 	if err := walk.freeList(m.free(), e.add); err != nil {
 		return fmt.Errorf("erase the unused pages of %s: %w", path, err)
@@ -38,7 +38,7 @@ type eraser struct {
 	file     *os.File
 	pageSize uint64
 	first, n uint64 // the run that is not overwritten yet
-	zeros    [syncStep]byte
+	zeros    []byte // syncStep of them, not on the stack
 	since    uint64 // bytes that are not synced
 }
 
