@@ -15,9 +15,9 @@ import (
 // system is what a journal asks of a file system.
 type system interface {
 	openFolder(path string) (folder, error)
-	stat(path string) (stamp, error)     // follows symbolic links
-	lstat(path string) (stamp, error)    // does not, at the end of the path
-	resolve(path string) (string, error) // follows the links at the end of a path; nothing need exist there
+	stat(path string) (stamp, error)                // without a time; follows symbolic links
+	lstat(path string, how withTime) (stamp, error) // does not, at the end of the path
+	resolve(path string) (string, error)            // follows the links at the end of a path; nothing need exist there
 }
 
 // folder is what a journal asks of a directory. Names lead to what is in it, wherever it is moved.
@@ -32,7 +32,7 @@ type folder interface {
 	sync() error
 	lock(exclusive bool) error // journal.ErrInUse; what was locked before may be unlocked then
 	close() error              // unlocks
-	stat() (stamp, error)
+	stat() (stamp, error)      // without a time
 }
 
 // handle is what a journal asks of a file.
@@ -41,7 +41,7 @@ type handle interface {
 	io.WriterAt
 	io.Closer
 	size() (int64, error)
-	stat() (stamp, error)
+	stat(withTime) (stamp, error)
 	sync() error     // all of it
 	datasync() error // the content, of a file that has not grown
 }
@@ -55,8 +55,9 @@ type directory struct {
 // operatingSystem is the system that the process runs on.
 type operatingSystem struct{}
 
-func (operatingSystem) stat(path string) (stamp, error)  { return stampPath(path) }
-func (operatingSystem) lstat(path string) (stamp, error) { return lstampPath(path) }
+func (operatingSystem) stat(path string) (stamp, error) { return stampPath(path) }
+
+func (operatingSystem) lstat(path string, how withTime) (stamp, error) { return lstampPath(path, how) }
 
 // mostLinks is how many symbolic links may lead from one to the next, as on Linux.
 const mostLinks = 40
@@ -150,7 +151,7 @@ func (d *directory) sync() error {
 	return d.self.Sync()
 }
 
-func (d *directory) stat() (stamp, error) { return stampFile(d.self) }
+func (d *directory) stat() (stamp, error) { return stampFile(d.self, false) }
 
 func (d *directory) lock(exclusive bool) error { return flock(d.self, exclusive) }
 func (d *directory) close() error              { return errors.Join(d.self.Close(), d.root.Close()) }
@@ -166,7 +167,7 @@ func (f osFile) size() (int64, error) {
 	return info.Size(), nil
 }
 
-func (f osFile) stat() (stamp, error) { return stampFile(f.File) }
+func (f osFile) stat(how withTime) (stamp, error) { return stampFile(f.File, how) }
 
 func (f osFile) sync() error     { return f.Sync() }
 func (f osFile) datasync() error { return fdatasync(f.File) }

@@ -54,13 +54,13 @@
 // # Changes by others
 //
 // When a group is durable, and before Append returns, the journal is compared with what this process left: the path leads
-// to the same directory, and in it each segment is the same file, with as many links, of the same length; the last frame is where it was written;
-// and no segment has another time of writing, or else the same groups. Claim, Trim, Remove and Close compare it, too. Before a group is
-// written, which gives the last segment another time, that segment alone is compared. What differs is ErrReplaced.
+// to the same directory, and in it each segment is the same file, with as many links, of the same length; the last frame is where it was
+// written; and no segment before the last has another time of writing, or else the same groups. Claim, Trim, Remove and Close compare it,
+// too. Before a group is written, the last segment alone is compared. What differs is ErrReplaced.
 //
 // What happens after the last comparison is found by the next one, or not at all if the process dies before: then the journal is what is at its path.
-// A change in place that keeps the length, the last frame, and the time, which systems count in steps of some milliseconds, is not found
-// before the journal is read. Windows has no time that can be compared.
+// A change in place that keeps the length and the last frame is found when the journal is read, by its checksums: in the last segment,
+// and in others if their time does not show it (systems count it in steps of some milliseconds, and Windows has none that can be compared).
 //
 // # Erasure
 //

@@ -189,7 +189,7 @@ func (j *Journal) look(text string, number uint64) (k kept, err error) {
 		return k, err
 	}
 	k = kept{file: f, path: j.pathOf(number), left: &stamp{}}
-	if *k.left, err = f.stat(); err == nil {
+	if *k.left, err = f.stat(true); err == nil {
 		k.segment, err = j.header(f, number)
 	}
 	if err != nil {
@@ -351,6 +351,11 @@ func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journ
 	w, err := writeSegment(j.dir, s, j.most, groups)
 	if err != nil {
 		return descriptor.Classify(atomicfile.Renamed(err, j.pathOf(s.number), name(s.number, asNew)))
+	}
+	if j.last != nil { // it is not written to again
+		if j.last.left, err = j.last.file.stat(true); err != nil {
+			return errors.Join(err, w.file.Close())
+		}
 	}
 	j.last = w
 	j.segments = append(j.segments, kept{segment: w.segment, file: w.file, path: j.pathOf(w.number), left: &w.left})

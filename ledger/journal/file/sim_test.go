@@ -73,22 +73,28 @@ func (s *sim) inode(dir bool) *inode {
 // openFolder implements system: wherever a path leads, it is to the one directory at the top.
 func (s *sim) openFolder(string) (folder, error) { return &simFolder{s, s.root, s.life, false}, nil }
 
-func (s *sim) resolve(path string) (string, error) { return path, nil }
-func (s *sim) lstat(path string) (stamp, error)    { return s.stat(path) }
+func (s *sim) resolve(path string) (string, error)            { return path, nil }
+func (s *sim) lstat(path string, how withTime) (stamp, error) { return s.stampAt(path, how) }
 
 // stat implements system: the last elements of a path, up to the journal's directory, are names below the top.
-func (s *sim) stat(path string) (stamp, error) {
+func (s *sim) stat(path string) (stamp, error) { return s.stampAt(path, false) }
+
+func (s *sim) stampAt(path string, how withTime) (stamp, error) {
 	n := s.root
 	for _, name := range strings.Split(strings.TrimPrefix(path, filepath.Dir(place)+"/"), "/") {
 		if n = n.names[name]; n == nil {
 			return stamp{}, fs.ErrNotExist
 		}
 	}
-	return n.stamp(), nil
+	return n.stamp(how), nil
 }
 
-func (n *inode) stamp() stamp {
-	return stamp{id: [2]uint64{1, n.number}, links: 1, size: int64(len(n.data)), modified: n.modified}
+func (n *inode) stamp(how withTime) stamp {
+	s := stamp{id: [2]uint64{1, n.number}, links: 1, size: int64(len(n.data))}
+	if how {
+		s.modified = n.modified
+	}
+	return s
 }
 
 // kill ends the process. What it wrote stays in the memory of the system.
@@ -304,7 +310,7 @@ func (d *simFolder) list() ([]string, error) {
 	return slices.Sorted(maps.Keys(d.n.names)), nil
 }
 
-func (d *simFolder) stat() (stamp, error) { return d.n.stamp(), nil }
+func (d *simFolder) stat() (stamp, error) { return d.n.stamp(false), nil }
 
 func (d *simFolder) sync() error {
 	if d.s.skips("folder") {
@@ -377,9 +383,9 @@ func (f *simFile) WriteAt(b []byte, at int64) (int, error) {
 	return len(b), err
 }
 
-func (f *simFile) size() (int64, error) { return int64(len(f.n.data)), nil }
-func (f *simFile) stat() (stamp, error) { return f.n.stamp(), nil }
-func (f *simFile) Close() error         { return nil }
+func (f *simFile) size() (int64, error)             { return int64(len(f.n.data)), nil }
+func (f *simFile) stat(how withTime) (stamp, error) { return f.n.stamp(how), nil }
+func (f *simFile) Close() error                     { return nil }
 
 func (f *simFile) sync() error {
 	if f.s.skips("file") {

@@ -13,8 +13,13 @@ type stamp struct {
 	id       [2]uint64 // device and inode; zero where the system has none
 	links    uint64    // names of the file
 	size     int64
-	modified int64 // when it was last written to; zero where the system notes that late
+	modified int64 // when it was last written to; zero if that was not read, or the system notes it late
 }
+
+// withTime is whether a stamp has the time at which the file was last written to. Since version 6.13, Linux gives each write to a
+// file whose time was read a time of its own. On ext4, that is a change of metadata, and the next flush took 1.5 times as long. So
+// the time of the segment that is written to is not read.
+type withTime bool
 
 // mostRereads is how often a segment is read again because only its time has changed. If the content is always the same, the
 // file system does not keep times as local ones do, and they are not compared any more.
@@ -27,7 +32,7 @@ func (j *Journal) check() error { return j.unless(j.compare()) }
 // checkLast is check of what the last segment was when it was opened, whatever its path leads to now: that is cheaper. It comes before a
 // write, which gives the segment another time.
 func (j *Journal) checkLast() error {
-	now, err := j.last.file.stat()
+	now, err := j.last.file.stat(false)
 	if err == nil {
 		err = j.compareSegment(&j.segments[len(j.segments)-1], now)
 	}
@@ -58,7 +63,7 @@ func (j *Journal) compare() error {
 	}
 	for i := range j.segments {
 		s := &j.segments[i]
-		now, err := j.disk.lstat(s.path)
+		now, err := j.disk.lstat(s.path, s.left.modified != 0)
 		if err == nil {
 			err = j.compareSegment(s, now)
 		}

@@ -9,9 +9,9 @@ import (
 
 func stampPath(path string) (stamp, error) { return stampOf(os.Stat(path)) }
 
-func lstampPath(path string) (stamp, error) { return stampOf(os.Lstat(path)) }
+func lstampPath(path string, _ withTime) (stamp, error) { return stampOf(os.Lstat(path)) }
 
-func stampFile(f *os.File) (stamp, error) { return stampOf(f.Stat()) }
+func stampFile(f *os.File, _ withTime) (stamp, error) { return stampOf(f.Stat()) }
 
 // stampOf has the size only.
 func stampOf(info fs.FileInfo, err error) (stamp, error) {

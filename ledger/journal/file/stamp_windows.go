@@ -11,14 +11,14 @@ func stampPath(path string) (s stamp, err error) {
 	if err != nil {
 		return s, err
 	}
-	s, err = stampFile(f)
+	s, err = stampFile(f, false)
 	return s, errors.Join(err, f.Close())
 }
 
-func lstampPath(path string) (stamp, error) { return stampPath(path) }
+func lstampPath(path string, _ withTime) (stamp, error) { return stampPath(path) }
 
 // stampFile leaves out the time: of a file that is being written to, Windows may set it when the file is closed.
-func stampFile(f *os.File) (s stamp, err error) {
+func stampFile(f *os.File, _ withTime) (s stamp, err error) {
 	var d syscall.ByHandleFileInformation
 	if err := syscall.GetFileInformationByHandle(syscall.Handle(f.Fd()), &d); err != nil {
 		return s, os.NewSyscallError("GetFileInformationByHandle", err)

@@ -88,7 +88,7 @@ func (w *writer) remember(head []byte, at int64) {
 // before the flush: what others write during the flush changes the file after it.
 func (w *writer) sync() error {
 	if w.err == nil && w.end <= w.filled {
-		if w.left, w.err = w.file.stat(); w.err == nil {
+		if w.left, w.err = w.file.stat(false); w.err == nil {
 			w.err = w.file.datasync()
 		}
 		return w.err
@@ -98,7 +98,7 @@ func (w *writer) sync() error {
 		w.err = zero(w.file, w.end, filled)
 	}
 	if w.err == nil {
-		w.left, w.err = w.file.stat()
+		w.left, w.err = w.file.stat(false)
 	}
 	if w.err == nil {
 		w.err = w.file.sync()
