@@ -22,6 +22,16 @@ const (
 	tagEvidence = "evidence"
 )
 
+// tagOf returns the group that a route is in.
+func tagOf(r *route) string {
+	for tag, group := range map[string][]route{tagHost: hostRoutes(), tagMarket: marketRoutes(), tagEvidence: evidenceRoutes()} {
+		if slices.ContainsFunc(group, func(other route) bool { return other.id == r.id }) {
+			return tag
+		}
+	}
+	return ""
+}
+
 // openAPI describes routes, in the form of OpenAPI 3.1. The schemas are those of the types that are read and written.
 func openAPI(all []route) ([]byte, error) {
 	given, err := readExamples()
@@ -82,7 +92,7 @@ func describes() *huma.Operation {
 // operation describes a route.
 func operation(r *route, types huma.Registry) *huma.Operation {
 	op := &huma.Operation{
-		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, Tags: []string{r.tag},
+		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, Tags: []string{tagOf(r)},
 		Description: "For " + roleList(r.roles) + "." + r.details(),
 		Parameters:  r.parameters(),
 		Responses:   r.failures(types),
