@@ -14,7 +14,6 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/history"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -62,7 +61,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 		r.Question = q.Name
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
-		if quote.Charge != budget.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
+		if quote.Charge != state.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
 			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
 		}
 		got := answerTo(t, l, r)
