@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -225,7 +223,7 @@ type plan struct {
 
 // planned is one chain of a plan.
 type planned struct {
-	terms.Subject // as it is stored
+	rules.Subject // as it is stored
 	question      *event.Question
 	after         state.Chain // as it will be, as far as its ε and budgets go
 	steps         int         // that it takes
@@ -295,7 +293,7 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if refusal != nil || o.Chain.Enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
-		for _, one := range terms.Released(q, o.Policy, o.Chain.Buyers, at) {
+		for _, one := range rules.Released(q, o.Policy, o.Chain.Buyers, at) {
 			dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
 		}
 		p.object = o.Object
@@ -319,7 +317,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	v, refusal, err := x.ledger.rules.Assess(s, &o, ask)
 	switch {
 	case err == nil && refusal != nil:
-		err = x.ledger.rules.OrLess(s, &o, ask, terms.Offered(c.question), refusal)
+		err = x.ledger.rules.OrLess(s, &o, ask, rules.Offered(c.question), refusal)
 	case err == nil && v == event.Drawn:
 		refusal, err = x.checkTruth(s, c, &o, ask)
 	}
@@ -327,7 +325,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 		return err
 	}
 	if v == event.Drawn {
-		p.object.Spent, err = p.object.Spent.Add(budget.Minus(one.level, c.after.Current()))
+		p.object.Spent, err = p.object.Spent.Add(state.Minus(one.level, c.after.Current()))
 		if err != nil {
 			return errs.Corrupt(nil, "object %q: %v", c.Name, err)
 		}
@@ -339,13 +337,13 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 }
 
 // checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
-func (x *sweep) checkTruth(s *state.State, c *planned, o *terms.Subject, ask rules.Asking) (*Refusal, error) {
+func (x *sweep) checkTruth(s *state.State, c *planned, o *rules.Subject, ask rules.Asking) (*Refusal, error) {
 	truth, known := x.truths[c.question.Number][c.Name]
 	switch {
 	case !known:
 		c.unasked = true
 	case truth == rules.NoTruth:
-		return x.ledger.rules.LacksTruth(s, o, ask, terms.Offered(c.question))
+		return x.ledger.rules.LacksTruth(s, o, ask, rules.Offered(c.question))
 	case !x.ledger.rules.StillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
 		return nil, batch.ErrOvertaken // it is about another one since
 	}

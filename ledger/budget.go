@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/outlook"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -67,7 +67,7 @@ func (l *Ledger) Budget(ctx context.Context, r BudgetRequest) (Budget, error) {
 // forecast is a BudgetRequest being carried out.
 type forecast struct {
 	ledger *Ledger
-	bid    terms.Bid
+	bid    rules.Bid
 	buying bool
 	names  []string
 	all    bool

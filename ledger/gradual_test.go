@@ -15,7 +15,6 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/batch"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/inquiry"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -63,7 +62,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 		r.Question = q.Name
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
-		if quote.Charge != budget.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
+		if quote.Charge != state.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
 			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
 		}
 		got := answerTo(t, l, r)

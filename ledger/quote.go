@@ -14,7 +14,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/quoteid"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -124,13 +123,13 @@ func (t *trade) instead(ctx context.Context, err error) error {
 	if t.Reserved != 0 || t.order.StopAtRefusal {
 		return err
 	}
-	x := &forecast{ledger: t.ledger, bid: terms.Bid{Question: t.Question, Client: t.order.Buyer}, buying: true, names: t.names, all: t.order.All, untold: t.refused.Untold}
+	x := &forecast{ledger: t.ledger, bid: rules.Bid{Question: t.Question, Client: t.order.Buyer}, buying: true, names: t.names, all: t.order.All, untold: t.refused.Untold}
 	return x.instead(ctx, err, t.order.Epsilon)
 }
 
 // trade is an order being looked at, for a quote, a reservation or a sale.
 type trade struct {
-	terms.Bid
+	rules.Bid
 	ledger  *Ledger
 	order   Order
 	key     string   // of the request; "" for a quote
@@ -182,7 +181,7 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if err := names.Check("buyer", o.Buyer); err != nil {
 		return nil, err
 	}
-	t := &trade{Bid: terms.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
+	t := &trade{Bid: rules.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
 	var err error
 	if t.names, err = names.CheckAsked(o.Objects, o.All, MaxPanel); err != nil {
 		return nil, err
@@ -206,7 +205,7 @@ func (t *trade) form(operation string) *event.Form {
 // convene finds out who is asked for, of an order for all those enrolled by an event, and says what the trade means for
 // each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
 // assessPart.
-func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x terms.Subject, one *line)) error {
+func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x rules.Subject, one *line)) error {
 	p := batch.Panel{Names: t.names, All: t.order.All, Question: t.Question.Number, Through: through}
 	if err := t.anew(s); err != nil {
 		return err
@@ -268,7 +267,7 @@ func (t *trade) keeps() bool { return !t.counting && (t.leaves || t.refused.Coun
 
 // assessPart says what the trade means for the objects that stand at a place among the names. Each whose line is kept is
 // passed to taken, with the line that it gets.
-func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x terms.Subject, one *line)) error {
+func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x rules.Subject, one *line)) error {
 	if t.keeps() {
 		t.lines = roomFor(t.lines, max(len(names), len(t.names)-len(t.lines)))
 	}
@@ -346,7 +345,7 @@ func roomFor[T any](list []T, more int) []T {
 }
 
 // look says what the trade means for one object, which stands at a place among the names, and at what price.
-func (t *trade) look(s *state.State, place int, name string, at time.Time) (one line, x terms.Subject, refusal *Refusal, err error) {
+func (t *trade) look(s *state.State, place int, name string, at time.Time) (one line, x rules.Subject, refusal *Refusal, err error) {
 	if x, refusal, err = t.ledger.rules.Subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
@@ -365,24 +364,24 @@ func (t *trade) look(s *state.State, place int, name string, at time.Time) (one 
 	if err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	one.at, one.method, one.upgrade = uint32(place), terms.MethodOf(x.Chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
+	one.at, one.method, one.upgrade = uint32(place), rules.MethodOf(x.Chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
 	one.price, err = t.due(s, place, &x)
 	return one, x, nil, err
 }
 
 // due is the price of an object: by its terms, or by those that were in force when it was reserved.
-func (t *trade) due(s *state.State, place int, x *terms.Subject) (price uint64, err error) {
+func (t *trade) due(s *state.State, place int, x *rules.Subject) (price uint64, err error) {
 	p := x.Policy
 	if t.Reserved != 0 {
 		if p, err = s.Policy(t.promised[place]); err != nil {
 			return 0, err
 		}
 	}
-	return terms.Due(p, &x.Chain, t.Buyer, t.order.Epsilon), nil
+	return rules.Due(p, &x.Chain, t.Buyer, t.order.Epsilon), nil
 }
 
 // asking is what the trade wants of an object at an instant.
-func (t *trade) asking(x *terms.Subject, at time.Time) rules.Asking {
+func (t *trade) asking(x *rules.Subject, at time.Time) rules.Asking {
 	return rules.Asking{Question: t.Question, Epsilon: t.order.Epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), Sale: t.Reserved, Reserving: t.reserving}
 }
 

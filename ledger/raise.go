@@ -15,7 +15,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -222,14 +221,14 @@ func (x *raise) asking(at time.Time) rules.Asking {
 }
 
 // assess reads an object, and says what the raise means for it.
-func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subject) (event.Verdict, *Refusal, error) {
-	if refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
+func (x *raise) assess(s *state.State, name string, at time.Time, o *rules.Subject) (event.Verdict, *Refusal, error) {
+	if refusal, err := rules.ReadSubject(s, x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
 	ask := x.asking(at)
 	v, refusal, err := x.ledger.rules.Assess(s, o, ask)
 	if err == nil && refusal != nil && !x.prompt {
-		err = x.ledger.rules.OrLess(s, o, ask, terms.Offered(x.question), refusal)
+		err = x.ledger.rules.OrLess(s, o, ask, rules.Offered(x.question), refusal)
 	}
 	return v, refusal, err
 }
@@ -264,7 +263,7 @@ func (x *raise) again(counts event.Counts) event.Wanted {
 
 // answer records the response of one object, unless there is one or it is refused, and counts it.
 func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refusal, error) {
-	var o terms.Subject
+	var o rules.Subject
 	v, refusal, err := x.assess(s, name, rules.Earlier(x.at, s.Clock), &o)
 	if err != nil || refusal != nil {
 		return refusal, err
@@ -274,7 +273,7 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 		return nil, batch.ErrOvertaken
 	}
 	if v == event.Drawn && truth == rules.NoTruth {
-		return x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
+		return x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), rules.Offered(x.question))
 	}
 	if v == event.Drawn && !x.ledger.rules.StillFits(x.question, &o.Chain, name, truth, x.asOf) {
 		return nil, batch.ErrOvertaken // it is about another one since
@@ -301,7 +300,7 @@ func (x *raise) refuse(refused batch.RefusalList) error {
 
 // instead adds to the error of a refused raise what would have been possible.
 func (x *raise) instead(ctx context.Context, err error) error {
-	f := &forecast{ledger: x.ledger, bid: terms.Bid{Question: x.question}, names: x.panel.Names, all: x.panel.All, untold: x.untold}
+	f := &forecast{ledger: x.ledger, bid: rules.Bid{Question: x.question}, names: x.panel.Names, all: x.panel.All, untold: x.untold}
 	return f.instead(ctx, callback.Tell(err), x.request.Epsilon)
 }
 

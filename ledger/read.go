@@ -10,7 +10,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/health"
@@ -219,7 +218,7 @@ func (r *objectReader) readFrom(s *state.State) error {
 		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
 	held, err := rules.HeldBudget(s, r.name, r.object)
-	r.out.Held, r.out.Remaining = held, budget.Minus(r.out.Remaining, held)
+	r.out.Held, r.out.Remaining = held, state.Minus(r.out.Remaining, held)
 	return err
 }
 
@@ -248,7 +247,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	}
 	r.object, r.known = o, true
 	r.out = ObjectState{
-		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
+		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
 		Currency: r.ledger.prover.About.Currency, Event: r.state.Counters.Events,
 	}
 	if o.Chains > 0 {

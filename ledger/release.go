@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -142,7 +141,7 @@ func (x *raiseOfOne) lookUp(s *state.State) error {
 		return err
 	}
 	x.at, x.asOf = s.Clock, s.Counters.Events
-	var o terms.Subject
+	var o rules.Subject
 	v, refusal, err := x.assess(s, x.name[0], x.at, &o)
 	if err == nil && refusal != nil {
 		err = x.refuse(batch.Refusals(*refusal))

@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -113,7 +113,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 		return nil, 0, errs.Invalid("a reservation until %v", expires)
 	}
 	var under []uint32 // the policies of those who take part
-	note := func(o terms.Subject, _ *line) { under = append(under, o.Chain.Policy) }
+	note := func(o rules.Subject, _ *line) { under = append(under, o.Chain.Policy) }
 	if err := x.convene(s, x.through, s.Clock, note); err != nil {
 		return nil, 0, err
 	}
@@ -203,7 +203,7 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 		return Sale{}, errs.Invalid("no reservation is given")
 	}
 	x := &selling{
-		trade:  &trade{ledger: l, key: r.Key, leaves: r.Partial, Bid: terms.Bid{Reserved: r.Reservation}},
+		trade:  &trade{ledger: l, key: r.Key, leaves: r.Partial, Bid: rules.Bid{Reserved: r.Reservation}},
 		limits: limits{partial: r.Partial}, truth: r.Truth, id: event.CaptureRequest(r.Reservation, r.Partial), progress: r.Progress,
 	}
 	return x.run(ctx)

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -180,7 +179,7 @@ func (x *selling) precheck(ctx context.Context) (done uint64, err error) {
 }
 
 // addNeedy notes an object whose response is drawn from the truth.
-func (x *selling) addNeedy(o terms.Subject, one *line) {
+func (x *selling) addNeedy(o rules.Subject, one *line) {
 	if one.verdict == event.Drawn {
 		x.needy.Add(o.Name, o.Chain.Bond())
 	}
@@ -279,7 +278,7 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 	x.bound, x.rows = nil, nil
 	err = x.eachPart(func(from int, names []string) error {
 		defer x.tell(false, from+len(names))
-		return x.assessPart(s, from, names, at, func(o terms.Subject, one *line) {
+		return x.assessPart(s, from, names, at, func(o rules.Subject, one *line) {
 			if halted == nil {
 				halted = x.respond(ctx, s, o, one)
 			}
@@ -292,7 +291,7 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 }
 
 // respond fills in the response of a line, unless it needs a truth that is not there.
-func (x *selling) respond(ctx context.Context, s *state.State, o terms.Subject, one *line) error {
+func (x *selling) respond(ctx context.Context, s *state.State, o rules.Subject, one *line) error {
 	if err := ctx.Err(); err != nil {
 		return err // nothing has happened yet
 	}

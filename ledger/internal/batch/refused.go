@@ -3,8 +3,8 @@ package batch
 import (
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -74,7 +74,7 @@ func (r *RefusalList) ByReason() map[vocabulary.Reason]uint64 {
 // Lowest returns the lowest of an ε and of what each of those refused can have at most.
 func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
 	for _, sum := range r.sums {
-		epsilon = budget.Lower(epsilon, sum.Largest)
+		epsilon = state.Lower(epsilon, sum.Largest)
 	}
 	return epsilon
 }

@@ -8,12 +8,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -79,7 +77,7 @@ func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 			return highest, err
 		}
 		if sale := p.Terms(); sale != nil {
-			highest = budget.Higher(highest, sale.Max())
+			highest = state.Higher(highest, sale.Max())
 		}
 	}
 	return highest, nil
@@ -93,7 +91,7 @@ func (x *Inquiry) exposed(s *state.State, name string, highest privacy.Epsilon) 
 	if _, err := s.ReadObject(name, &o); err != nil {
 		return nil, err
 	}
-	left := budget.Minus(o.Cap, budget.Plus(o.Spent, x.cost))
+	left := state.Minus(o.Cap, state.Plus(o.Spent, x.cost))
 	if len(o.Held) == 0 && len(x.Desk.Rules.Holds.List()) == 0 && !left.Less(highest) {
 		return []uint32{x.Question.Number}, nil
 	}
@@ -106,8 +104,8 @@ func (x *Inquiry) addLosses(s *state.State, question uint32, name string, at tim
 	if err != nil {
 		return err
 	}
-	var o terms.Subject
-	out, err := terms.ReadSubject(s, q, name, x.Request.Epsilon, &o)
+	var o rules.Subject
+	out, err := rules.ReadSubject(s, q, name, x.Request.Epsilon, &o)
 	if err != nil || out != nil {
 		return err
 	}
@@ -115,25 +113,25 @@ func (x *Inquiry) addLosses(s *state.State, question uint32, name string, at tim
 	if err != nil || before.Ever.IsZero() {
 		return err
 	}
-	o.Object.Spent = budget.Plus(o.Object.Spent, x.cost)
+	o.Object.Spent = state.Plus(o.Object.Spent, x.cost)
 	if question == x.Question.Number {
-		o.Chain.Answered = budget.Plus(o.Chain.Answered, x.cost)
+		o.Chain.Answered = state.Plus(o.Chain.Answered, x.cost)
 	}
 	after, err := x.Desk.Rules.Market(s, q, &o, at)
 	if err != nil {
 		return err
 	}
 	for _, level := range lost(q, &o, before, after) {
-		sum.add(q, level, terms.Due(o.Policy, &o.Chain, 0, level))
+		sum.add(q, level, rules.Due(o.Policy, &o.Chain, 0, level))
 	}
 	return nil
 }
 
 // lost returns the levels that an object could be sold at before it is charged, and not after: for ever, or at once.
-func lost(q *event.Question, o *terms.Subject, before, after rules.Market) []privacy.Epsilon {
+func lost(q *event.Question, o *rules.Subject, before, after rules.Market) []privacy.Epsilon {
 	sale := o.Policy.Terms()
-	levels := terms.Offers(q, sale, budget.Higher(after.Ever, before.Now), before.Ever, mostLevels)
-	return append(levels, terms.Offers(q, sale, after.Now, before.Now, mostLevels-len(levels))...)
+	levels := rules.Offers(q, sale, state.Higher(after.Ever, before.Now), before.Ever, mostLevels)
+	return append(levels, rules.Offers(q, sale, after.Now, before.Now, mostLevels-len(levels))...)
 }
 
 // offer is a level of a question.

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -79,7 +77,7 @@ func (x *Inquiry) Quote(ctx context.Context) (vocabulary.AnswerQuote, error) {
 			return err
 		}
 		q.Event = s.Counters.Events
-		q.Held = budget.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
+		q.Held = state.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
 		if _, base, free := x.recorded(); free {
 			q.Objects = base.Objects
 			q.Refused, err = s.LeftOutOf(base)
@@ -278,7 +276,7 @@ func (x *Inquiry) assess(s *state.State, at time.Time) error {
 	}
 	x.leaves, x.base, x.cost, x.anew = false, state.AnswerLevel{}, x.Request.Epsilon, why
 	if why == nil {
-		x.base, x.cost = base, budget.Minus(x.Request.Epsilon, base.Epsilon)
+		x.base, x.cost = base, state.Minus(x.Request.Epsilon, base.Epsilon)
 	}
 	if err := x.part(s, at); err != nil || x.refused.Count() == 0 || !x.Request.Partial {
 		return err
@@ -319,7 +317,7 @@ func (x *Inquiry) part(s *state.State, at time.Time) error {
 }
 
 // check returns why an object cannot be charged the cost, or nil.
-func (x *Inquiry) check(s *state.State, o *terms.Subject, at time.Time) (*vocabulary.Refusal, error) {
+func (x *Inquiry) check(s *state.State, o *rules.Subject, at time.Time) (*vocabulary.Refusal, error) {
 	if refusal := x.Desk.Rules.LacksTruthKey(o.Name, x.Request.Epsilon); refusal != nil {
 		rules.OrLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
@@ -338,7 +336,7 @@ func (x *Inquiry) check(s *state.State, o *terms.Subject, at time.Time) (*vocabu
 // answered about the whole panel is there for all; what was answered without some may be without this one.
 func (x *Inquiry) largest(room privacy.Epsilon) privacy.Epsilon {
 	free := x.known.Top().Epsilon
-	if reach := budget.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
+	if reach := state.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
 		return reach
 	}
 	return free
@@ -604,5 +602,5 @@ func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	if err != nil || !is {
 		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is none", c.Base)
 	}
-	return budget.Minus(c.Epsilon, base.Epsilon), nil
+	return state.Minus(c.Epsilon, base.Epsilon), nil
 }

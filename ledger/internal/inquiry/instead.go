@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/batch"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -93,19 +91,19 @@ func (x *Inquiry) lookAt(s *state.State, untold []string, at *vocabulary.BudgetL
 
 // from returns when time alone will allow an object to be charged, if nothing else is asked of it until then.
 func (x *Inquiry) from(s *state.State, name string) (at time.Time, ever bool, err error) {
-	var o terms.Subject
-	refusal, err := terms.ReadSubject(s, x.Question, name, x.Request.Epsilon, &o)
+	var o rules.Subject
+	refusal, err := rules.ReadSubject(s, x.Question, name, x.Request.Epsilon, &o)
 	if err != nil || refusal != nil || x.Desk.Rules.LacksTruthKey(name, x.Request.Epsilon) != nil {
 		return at, false, err
 	}
-	if budget.Minus(o.Object.Cap, o.Object.Spent).Less(x.cost) {
+	if state.Minus(o.Object.Cap, o.Object.Spent).Less(x.cost) {
 		return at, false, nil
 	}
 	held, err := s.HeldUntil(o.Object)
 	if err != nil {
 		return at, false, err
 	}
-	since, ever := o.Policy.Reaches(budget.Plus(o.Chain.Spent(), x.cost), o.Chain.Buyers)
+	since, ever := o.Policy.Reaches(state.Plus(o.Chain.Spent(), x.cost), o.Chain.Buyers)
 	return rules.Latest(since, held, s.Clock), ever, nil
 }
 

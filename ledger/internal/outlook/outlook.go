@@ -4,10 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -22,7 +20,7 @@ const mostKinds = 1024
 type Outlook struct {
 	Rules  *rules.Rules      // of the ledger
 	State  *state.State      // the snapshot that is counted in
-	Bid    terms.Bid         // the question, and who buys
+	Bid    rules.Bid         // the question, and who buys
 	Buying bool              // somebody buys; else the host asks for itself
 	Levels []privacy.Epsilon // that are asked about, rising, 1 to Most
 	// Untold are names, in order, of objects that nothing can be drawn for, since the host has no true value of them.
@@ -77,12 +75,12 @@ type refused struct {
 
 // Add counts an object that a name stands for.
 func (o *Outlook) Add(name string) error {
-	var x terms.Subject
+	var x rules.Subject
 	top := o.Levels[len(o.Levels)-1]
 	if o.objects++; o.objects == 1 {
 		o.begin()
 	}
-	refusal, err := terms.ReadSubject(o.State, o.Bid.Question, name, top, &x)
+	refusal, err := rules.ReadSubject(o.State, o.Bid.Question, name, top, &x)
 	if err != nil {
 		return err
 	}
@@ -96,7 +94,7 @@ func (o *Outlook) Add(name string) error {
 		return err
 	}
 	if _, untold := slices.BinarySearch(o.Untold, name); untold {
-		span.Now = budget.Lower(span.Now, x.Chain.Current())
+		span.Now = state.Lower(span.Now, x.Chain.Current())
 		span.Ever = span.Now
 	}
 	k, err := o.kindOf(&x, &span)
@@ -128,7 +126,7 @@ func (o *Outlook) begin() {
 }
 
 // asking is what is asked of an object, at whatever ε.
-func (o *Outlook) asking(x *terms.Subject) rules.Asking {
+func (o *Outlook) asking(x *rules.Subject) rules.Asking {
 	ask := rules.Asking{Question: o.Bid.Question, Epsilon: privacy.MaxEpsilon(), At: o.State.Clock}
 	if o.Buying {
 		ask.Buyer, ask.Newcomer = o.Bid.Buyer, x.Chain.HeldBy(o.Bid.Buyer).IsZero()
@@ -159,7 +157,7 @@ func (o *Outlook) turnTo(k kind) {
 }
 
 // kindOf returns the kind of an object.
-func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error) {
+func (o *Outlook) kindOf(x *rules.Subject, span *rules.Span) (k kind, err error) {
 	o.offer(x.Chain.Policy, x.Policy)
 	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered, only: span.Recorded}
 	if k.expires, err = o.heldUntil(x); err != nil {
@@ -182,7 +180,7 @@ func (o *Outlook) kindOf(x *terms.Subject, span *rules.Span) (k kind, err error)
 }
 
 // heldUntil returns when the last of the reservations ends that hold something of an object, or zero. The end of each changes something.
-func (o *Outlook) heldUntil(x *terms.Subject) (last time.Time, err error) {
+func (o *Outlook) heldUntil(x *rules.Subject) (last time.Time, err error) {
 	for _, number := range x.Object.Held {
 		r, err := o.State.Sale(number)
 		if err != nil {
@@ -197,7 +195,7 @@ func (o *Outlook) heldUntil(x *terms.Subject) (last time.Time, err error) {
 }
 
 // except notes at which levels the buyer is not treated as the terms alone say: because it holds the response, or others do.
-func (o *Outlook) except(x *terms.Subject, k *kind) error {
+func (o *Outlook) except(x *rules.Subject, k *kind) error {
 	offered := o.offers[k.policy]
 	if k.held.IsZero() && (offered.holders == 0 || len(x.Chain.Levels)+len(x.Object.Held) == 0) {
 		return nil
@@ -247,7 +245,7 @@ func (o *Outlook) except(x *terms.Subject, k *kind) error {
 }
 
 // allowRecorded notes which recorded levels can be had of an object of which nothing else can.
-func (o *Outlook) allowRecorded(x *terms.Subject, k *kind, span *rules.Span) {
+func (o *Outlook) allowRecorded(x *rules.Subject, k *kind, span *rules.Span) {
 	o.odd = true
 	offered := o.offers[k.policy]
 	held, waiting := k.allowed, k.waiting
@@ -265,7 +263,7 @@ func (o *Outlook) allowRecorded(x *terms.Subject, k *kind, span *rules.Span) {
 }
 
 // lower lowers the ε that all could have to what an object could, at once.
-func (o *Outlook) lower(x *terms.Subject, k *kind, span *rules.Span) (err error) {
+func (o *Outlook) lower(x *rules.Subject, k *kind, span *rules.Span) (err error) {
 	same := *k == o.lowestOf && k.held.IsZero() && !span.Recorded && o.offers[k.policy].holders == 0
 	if same && o.objects > 1 && !span.Now.Less(o.Lowest) {
 		return nil // its like could have it
@@ -276,7 +274,7 @@ func (o *Outlook) lower(x *terms.Subject, k *kind, span *rules.Span) (err error)
 }
 
 // addTop notes the highest level that an object can have at once.
-func (o *Outlook) addTop(x *terms.Subject, span *rules.Span) error {
+func (o *Outlook) addTop(x *rules.Subject, span *rules.Span) error {
 	top, err := o.Rules.Within(x, o.Bid.Question, span, privacy.MaxEpsilon(), o.on(x))
 	if err == nil {
 		o.Tops.add(top)
@@ -285,9 +283,9 @@ func (o *Outlook) addTop(x *terms.Subject, span *rules.Span) error {
 }
 
 // on is what may be had of an object, whatever its budget.
-func (o *Outlook) on(x *terms.Subject) terms.Offering {
+func (o *Outlook) on(x *rules.Subject) rules.Offering {
 	if o.Buying {
 		return o.Bid.Offer(o.State, x)
 	}
-	return terms.Offered(o.Bid.Question)
+	return rules.Offered(o.Bid.Question)
 }

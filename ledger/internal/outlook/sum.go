@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -40,7 +39,7 @@ func (o *Outlook) offer(number uint32, p policy.Policy) *offer {
 		return one
 	}
 	for i, epsilon := range o.Levels {
-		one.reasons[i] = terms.Barrier(sale, o.Bid.Client, epsilon, o.State.Now)
+		one.reasons[i] = rules.Barrier(sale, o.Bid.Client, epsilon, o.State.Now)
 	}
 	if sale == nil {
 		return one
@@ -65,7 +64,7 @@ func (o *Outlook) changes(at time.Time) {
 // never will. within tells whether its budget allows the level at once.
 func (o *Outlook) from(f *offer, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
 	if ever = within; !within {
-		at, ever = f.policy.Reaches(budget.Plus(epsilon, k.beside), k.buyers)
+		at, ever = f.policy.Reaches(state.Plus(epsilon, k.beside), k.buyers)
 	}
 	at = rules.Latest(at, k.expires, f.opens, o.State.Clock)
 	return at, ever && (f.closes.IsZero() || at.Before(f.closes))
@@ -148,7 +147,7 @@ func (o *Outlook) rises(f *offer, k *kind) {
 }
 
 // refuseAtTop notes why an object cannot have the highest level, if it cannot.
-func (o *Outlook) refuseAtTop(x *terms.Subject, k *kind, span *rules.Span) error {
+func (o *Outlook) refuseAtTop(x *rules.Subject, k *kind, span *rules.Span) error {
 	i := len(o.Levels) - 1
 	top, f := o.Levels[i], o.offers[k.policy]
 	reason := f.reasons[i]
@@ -166,8 +165,8 @@ func (o *Outlook) refuseAtTop(x *terms.Subject, k *kind, span *rules.Span) error
 		return err
 	}
 	var largest privacy.Epsilon
-	if terms.DependsOnEpsilon(reason) {
-		if largest, err = o.Rules.Within(x, o.Bid.Question, span, budget.Below(top), o.on(x)); err != nil {
+	if rules.DependsOnEpsilon(reason) {
+		if largest, err = o.Rules.Within(x, o.Bid.Question, span, state.Below(top), o.on(x)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +180,7 @@ func (o *Outlook) refuseAtTop(x *terms.Subject, k *kind, span *rules.Span) error
 }
 
 // short returns why the budget of an object, or a missing key, does not allow a level, or "".
-func (o *Outlook) short(x *terms.Subject, span *rules.Span, epsilon privacy.Epsilon) (vocabulary.Reason, error) {
+func (o *Outlook) short(x *rules.Subject, span *rules.Span, epsilon privacy.Epsilon) (vocabulary.Reason, error) {
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
 	}
@@ -206,7 +205,7 @@ func (o *Outlook) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from
 		o.refused[reason] = one
 	}
 	one.Count++
-	one.Largest = budget.Lower(one.Largest, largest)
+	one.Largest = state.Lower(one.Largest, largest)
 	one.From = rules.Latest(one.From, from)
 	one.never = one.never || !ever
 }

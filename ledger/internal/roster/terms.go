@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -97,7 +96,7 @@ func (x *TermsChange) changeOf(s *state.State, numbers *policyNumbers, name stri
 // move is what takes a chain, and its object, from the terms that it is under to others.
 type move struct {
 	is      bool // the terms are others
-	now, to terms.Agreed
+	now, to rules.Agreed
 	number  uint32 // of the policy; if it is defined
 	defined bool
 }

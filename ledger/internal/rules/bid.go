@@ -1,10 +1,9 @@
-package terms
+package rules
 
 import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -27,7 +26,7 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 			case refusal.Reason != vocabulary.HoldersFull:
 				return b.highestHeld(x, level), nil // it is so at all levels
 			}
-			most = budget.Below(level) // others hold it
+			most = state.Below(level) // others hold it
 		}
 	}
 }
@@ -111,7 +110,7 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 		return nil, nil
 	case r.Reason == vocabulary.NotOnOffer:
 		r.Ceiling, r.Spent = terms.Max(), x.Chain.Spent()
-		r.Remaining = budget.Minus(r.Ceiling, r.Spent)
+		r.Remaining = state.Minus(r.Ceiling, r.Spent)
 	case r.Reason == vocabulary.SaleClosed && s.Now.Before(terms.Opens()):
 		r.Remedy = vocabulary.RemedyWaiting
 	}

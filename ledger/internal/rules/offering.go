@@ -1,9 +1,9 @@
-package terms
+package rules
 
 import (
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -32,7 +32,7 @@ func CheckLargest(r *vocabulary.Refusal) error {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}
 	short := r.Reason == vocabulary.ChainCeiling || r.Reason == vocabulary.ObjectCap
-	if reach := budget.Plus(budget.Minus(r.Asked, r.Cost), r.Remaining); short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
+	if reach := state.Plus(state.Minus(r.Asked, r.Cost), r.Remaining); short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do", r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil

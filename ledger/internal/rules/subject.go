@@ -1,4 +1,4 @@
-package terms
+package rules
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"

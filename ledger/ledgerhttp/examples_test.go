@@ -1,21 +1,19 @@
 package ledgerhttp
 
 import (
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/sluicedp/sluice/ledger/internal/api"
 )
 
-// examplesText has an example of each operation, with the answer of a real ledger. A test writes
+// examplesFile has an example of each operation, with the answer of a real ledger. A test writes
 // it, and runs each of them.
-//
-//go:embed examples.json
-var examplesText []byte
+const examplesFile = "testdata/examples.json"
 
 // example is a request, and how it was answered.
 type example struct {
@@ -29,8 +27,12 @@ type example struct {
 type examples map[string]example
 
 func readExamples() (examples, error) {
+	text, err := os.ReadFile(examplesFile)
+	if err != nil {
+		return nil, err
+	}
 	var all examples
-	if err := json.Unmarshal(examplesText, &all); err != nil {
+	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("ledgerhttp: the examples of the API: %w", err)
 	}
 	return all, nil

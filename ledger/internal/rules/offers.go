@@ -1,8 +1,8 @@
-package terms
+package rules
 
 import (
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -37,7 +37,7 @@ func highestOffer(q *event.Question, sale *policy.Terms, most privacy.Epsilon) p
 // nextOffer returns the level to list after another, or 0.
 func nextOffer(q *event.Question, sale *policy.Terms, level privacy.Epsilon) privacy.Epsilon {
 	if q.Encoding == vocabulary.Finite { // it has responses at some ε only
-		return highestOffer(q, sale, budget.Below(level))
+		return highestOffer(q, sale, state.Below(level))
 	}
 	return sale.NextOffer(level)
 }

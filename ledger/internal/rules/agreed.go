@@ -1,4 +1,4 @@
-package terms
+package rules
 
 import (
 	"errors"
