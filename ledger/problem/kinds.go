@@ -98,14 +98,14 @@ type class struct {
 
 // classes lists the kinds. Of an error the first counts whose target it wraps.
 func classes() []class {
-	const again = "repeat the request with its key"
-	return []class{
+	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
 		{Interrupted, unexpected, 503, "interrupted", context.Canceled, again},
 		{Late, unexpected, 503, "it took too long", context.DeadlineExceeded, again + ": what is done stays done"},
 		{Journal, integrity, 500, "file and journal do not belong together", ledger.ErrJournal, ""},
 		{Behind, unexpected, 503, "this host is behind", journal.ErrTrimmed,
-			"wait as Retry-After says, or ask the host that has the ledger; if it lasts, this host needs a new copy of the ledger"},
+			"wait as Retry-After says, or ask the host that has the ledger; " +
+				"if it lasts, this host needs a new copy of the ledger"},
 		{Corrupt, integrity, 500, "damaged", ledger.ErrCorrupt, ""},
 		{Version, integrity, 500, "another version", ledger.ErrVersion, ""},
 		{Replaced, integrity, 500, "the file was replaced", ledger.ErrReplaced, ""},
@@ -145,6 +145,16 @@ func classes() []class {
 			"the ledger must be opened again; then " + again},
 		{TooManyFiles, unexpected, 503, "too many open files", vocabulary.ErrTooManyFiles,
 			"close files, or raise the server's limit of open files; then " + again},
+	}
+	return append(all, servedClasses()...)
+}
+
+// again is the hint of problems that may pass.
+const again = "repeat the request with its key"
+
+// servedClasses lists the kinds of errors that only a ledger behind a handler has.
+func servedClasses() []class {
+	return []class{
 		{TruthNeeded, misuse, 409, "true values are needed", vocabulary.ErrTruthLater,
 			`repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
 		{TruthFailed, unexpected, 502, "the source of true values failed", vocabulary.ErrTruthFailed, again},

@@ -36,11 +36,11 @@ type Problem struct {
 	Refused  []ledger.Refusal    `json:"refused,omitempty"`     // who was refused, and why; the first of them
 	Unlisted int                 `json:"unlisted,omitempty"`    // how many more were refused
 	Sums     []ledger.RefusalSum `json:"sums,omitempty"`        // all who were refused, by reason
-	Partly   bool                `json:"partly_done,omitempty"` // the first parts of the request were carried out, and stay
+	Partly   bool                `json:"partly_done,omitempty"` // its first parts are done, and stay
 	// TruthChanged is as in [ledger.RefusedError]; handlers tell it to an operator only.
-	TruthChanged []string `json:"truth_changed,omitempty"` // of the refused, those whose true value is not the one drawn from before
+	TruthChanged []string `json:"truth_changed,omitempty"`
 	// TruthInvalid is as in [ledger.RefusedError]; handlers tell it to an operator only.
-	TruthInvalid []string `json:"truth_invalid,omitempty"` // of the refused, those whose true value is not one of the question's
+	TruthInvalid []string `json:"truth_invalid,omitempty"`
 
 	// Instead is as in [ledger.RefusedError].
 	Instead *ledger.Budget `json:"instead,omitempty"` // what the same people could answer
@@ -51,7 +51,7 @@ type Problem struct {
 	TermsChanged bool          `json:"terms_changed,omitempty"` // the order was quoted under other terms
 	Helps        ledger.Remedy `json:"helps,omitempty"`         // what would help against it
 
-	Displaced []ledger.Displaced `json:"displaced,omitempty"` // the levels on offer that an answer would take off the market
+	Displaced []ledger.Displaced `json:"displaced,omitempty"` // levels on offer that an answer takes off the market
 
 	Needs   []Need             `json:"needs,omitempty"`   // whose true values the request needs
 	Name    *ledger.NameError  `json:"name,omitempty"`    // what is wrong with a name
@@ -60,7 +60,7 @@ type Problem struct {
 	// Reservation is as in [ledger.ReservationError].
 	Reservation *ledger.ReservationError `json:"reservation,omitempty"` // a reservation that is not open
 
-	Leader string            `json:"leader,omitempty"` // the host that has the ledger, if the one that was asked is a standby
+	Leader string            `json:"leader,omitempty"` // the host that has the ledger, if this is a standby
 	Gone   *ledger.GoneError `json:"gone,omitempty"`   // how many have no row in a table
 
 	cause error // what it was made of, if it was made here
@@ -93,7 +93,8 @@ func (p *Problem) At(field string) *Problem {
 func (p *Problem) Error() string { return p.Detail }
 
 // TakenOver is the hint of a [Stopped] problem where another host has the ledger now.
-const TakenOver = "another host, which the text names, has taken the ledger over: repeat the request there, with its key"
+const TakenOver = "another host, which the text names, has taken the ledger over: " +
+	"repeat the request there, with its key"
 
 // Restored is the hint of a [Stopped] problem where the journal lacks what was acknowledged.
 const Restored = "the journal was put back to an earlier state: do not repeat the request on another host " +
