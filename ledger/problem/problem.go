@@ -37,7 +37,7 @@ type Problem struct {
 	Unlisted int                 `json:"unlisted,omitempty"`    // how many more were refused
 	Sums     []ledger.RefusalSum `json:"sums,omitempty"`        // all who were refused, by reason
 	Partly   bool                `json:"partly_done,omitempty"` // its first parts are done, and stay
-	// TruthChanged is as in [ledger.RefusedError]; handlers tell it to an operator only.
+	// TruthChanged is as in [ledger.RefusedError]: handlers tell it to an operator only.
 	TruthChanged []string `json:"truth_changed,omitempty"`
 	// TruthInvalid is as in [ledger.RefusedError]; handlers tell it to an operator only.
 	TruthInvalid []string `json:"truth_invalid,omitempty"`

@@ -35,7 +35,7 @@ type End struct {
 
 // Page is a part of a list.
 type Page[Item any] struct {
-	Items []Item `json:"items"`
+	Items []Item `json:"items"`          // in the order of the list
 	Next  string `json:"next,omitempty"` // "" in the last part
 }
 
@@ -46,21 +46,23 @@ type Truths map[string]string
 // Aside is what only the host is told of the refused objects of a request, see
 // [ledger.RaiseResult].
 type Aside struct {
+	// Changed: of the refused, those whose true value is not the one drawn from before
 	Changed []string `json:"truth_changed,omitempty"`
+	// Invalid: of the refused, those whose true value is not one of the question's
 	Invalid []string `json:"truth_invalid,omitempty"`
 }
 
 // Questions lists questions.
 type Questions struct {
-	Questions []ledger.Question `json:"questions"`
+	Questions []ledger.Question `json:"questions"` // in the order of their definition
 }
 
 // NewQuestion is a [ledger.Question] to be defined.
 type NewQuestion struct {
-	Name      string            `json:"question"`
-	Values    []string          `json:"values"`
-	Encoding  ledger.Encoding   `json:"encoding,omitempty"` // the ledger chooses if it is empty
-	Mechanism *ledger.Mechanism `json:"mechanism,omitempty"`
+	Name      string            `json:"question"`            // its name
+	Values    []string          `json:"values"`              // the labels, at least two
+	Encoding  ledger.Encoding   `json:"encoding,omitempty"`  // the ledger chooses if it is empty
+	Mechanism *ledger.Mechanism `json:"mechanism,omitempty"` // how it is answered, in finite encoding
 }
 
 // Enrolment is a [ledger.EnrollRequest].
@@ -71,13 +73,16 @@ type Enrolment struct {
 
 // Terms are what one object is enrolled under.
 type Terms struct {
-	Policy policy.Policy   `json:"policy,omitzero"`
-	Cap    privacy.Epsilon `json:"cap,omitzero"`
+	// Policy: the ceiling of its chain; without it, only the cap binds
+	Policy policy.Policy `json:"policy,omitzero"`
+	// Cap: the largest ε over all questions; needed if the object is new
+	Cap privacy.Epsilon `json:"cap,omitzero"`
 }
 
 // NewTerms is a [ledger.ChangeTermsRequest].
 type NewTerms struct {
 	ledger.ChangeTermsRequest
+	// Policy: that of each of their chains from now on; without it, each stays as it is
 	Policy   policy.Policy `json:"policy,omitzero"`
 	NoPolicy bool          `json:"no_policy,omitempty"` // a policy without a ceiling is wanted
 }
@@ -85,6 +90,7 @@ type NewTerms struct {
 // Reconcile is a [ledger.ReconcileRequest].
 type Reconcile struct {
 	ledger.ReconcileRequest
+	// Members: the whole table, a row for each object and question
 	Members []ledger.Member `json:"members"`
 	// Expected is sent by a client that has had a dry run confirmed.
 	Expected *ledger.ReconcileResult `json:"expected,omitempty"`
@@ -93,12 +99,15 @@ type Reconcile struct {
 // Release is a [ledger.ReleaseRequest].
 type Release struct {
 	ledger.ReleaseRequest
+	// Truths: true values by object, for those who need a draw; without them the request is answered
+	// by truth-needed if it needs one
 	Truths Truths `json:"truths,omitempty"`
 }
 
 // Raise is a [ledger.RaiseRequest].
 type Raise struct {
 	ledger.RaiseRequest
+	// Truths: true values by object, for those who need a draw
 	Truths Truths `json:"truths,omitempty"`
 }
 
@@ -122,15 +131,15 @@ type AdvancedQuestion struct {
 
 // Advanced is a [ledger.AdvanceResult].
 type Advanced struct {
-	Questions []AdvancedQuestion `json:"questions"`
-	First     uint64             `json:"first"`
-	Last      uint64             `json:"last"`
+	Questions []AdvancedQuestion `json:"questions"` // those with anybody enrolled
+	First     uint64             `json:"first"`     // the first event
+	Last      uint64             `json:"last"`      // the last event
 }
 
 // Inquiry is a [ledger.AnswerRequest].
 type Inquiry struct {
 	ledger.AnswerRequest
-	Truths Truths `json:"truths,omitempty"`
+	Truths Truths `json:"truths,omitempty"` // true values by object, of the panel
 }
 
 // Answered is a [ledger.AnswerResult].
@@ -142,18 +151,20 @@ type Answered struct {
 // Health is an [observe.Health]. Of a ledger that has stopped it has the host and the problem only.
 type Health struct {
 	observe.Health
-	Stopped *problem.Problem `json:"stopped,omitempty"`
+	Stopped *problem.Problem `json:"stopped,omitempty"` // why the ledger has stopped
 }
 
 // AnswerQuote is a [ledger.AnswerQuote].
 type AnswerQuote struct {
 	ledger.AnswerQuote
-	NotRaised *problem.Problem `json:"not_raised,omitempty"`
+	NotRaised *problem.Problem `json:"not_raised,omitempty"` // why the answer at held is not raised
 }
 
 // Sell is a [ledger.SellRequest].
 type Sell struct {
 	ledger.SellRequest
+	// Truths: true values by object, for those who need a draw; where the server has a source of
+	// them, only an operator may bring any
 	Truths Truths `json:"truths,omitempty"`
 }
 
@@ -166,24 +177,27 @@ type Sold struct {
 // Reserve is a [ledger.ReserveRequest].
 type Reserve struct {
 	ledger.ReserveRequest
+	// For: how long it is held from when it is granted, such as 15m; or until is set
 	For Duration `json:"for,omitzero"`
 }
 
 // Capture is a [ledger.CaptureRequest], but for the reservation.
 type Capture struct {
 	ledger.CaptureRequest
+	// Truths: true values by object, for those who need a draw; where the server has a source of
+	// them, only an operator may bring any
 	Truths Truths `json:"truths,omitempty"`
 }
 
 // Object names an object that something is done about.
 type Object struct {
-	Object string `json:"object"`
+	Object string `json:"object"` // by its name
 }
 
 // Epoch says whose epoch begins, and in which question.
 type Epoch struct {
-	Object   string `json:"object"`
-	Question string `json:"question"`
+	Object   string `json:"object"`   // by its name
+	Question string `json:"question"` // by its name
 }
 
 // Done is the result of requests that have none.
@@ -191,12 +205,12 @@ type Done struct{}
 
 // Levels lists levels.
 type Levels struct {
-	Levels []ledger.LevelCount `json:"levels"`
+	Levels []ledger.LevelCount `json:"levels"` // by rising ε
 }
 
 // Buyers lists buyers.
 type Buyers struct {
-	Buyers []ledger.BuyerState `json:"buyers"`
+	Buyers []ledger.BuyerState `json:"buyers"`         // in the order of their first orders
 	Next   string              `json:"next,omitempty"` // "" in the last part
 }
 
@@ -214,20 +228,20 @@ type Verify struct {
 // Verified is a [ledger.Verification], as the server sees it.
 type Verified struct {
 	evidence.Head
-	OK       bool             `json:"ok"`
-	Objects  uint64           `json:"objects"`
-	Count    uint64           `json:"count"`
+	OK       bool             `json:"ok"`       // there is no problem
+	Objects  uint64           `json:"objects"`  // how many the log has
+	Count    uint64           `json:"count"`    // how many problems there are
 	Problems []ledger.Problem `json:"problems"` // the first of them
 }
 
 // Compacted is the size of a file that was rewritten.
 type Compacted struct {
-	Bytes int64 `json:"bytes"`
+	Bytes int64 `json:"bytes"` // of the file
 }
 
 // TakenOver is the last event of a ledger that a standby has taken over.
 type TakenOver struct {
-	Events uint64 `json:"events"`
+	Events uint64 `json:"events"` // the last event of the log as it goes on
 }
 
 // Duration is a time as Go writes it, such as "15m0s".
