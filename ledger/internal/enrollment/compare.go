@@ -65,7 +65,6 @@ func (x *Comparison) Run(ctx context.Context) (err error) {
 	if x.rows, err = x.Table.open(); err != nil {
 		return err
 	}
-	defer x.rows.close()
 	for from, more := []byte(nil), true; more; {
 		if err := errs.Context(ctx); err != nil {
 			return err
