@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
@@ -18,11 +18,11 @@ import (
 
 // AdvanceRequest asks for everything that policies have released by now.
 type AdvanceRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes: the day, say
-	Question string // "" for all
+	Key      string `json:"-"`                  // idempotency key, 1 to 256 bytes: the day, say
+	Question string `json:"question,omitempty"` // "" for all
 	// Truth is asked for the objects that rise, up to 4,096 at a time.
-	Truth    TruthFunc
-	Progress Progress // optional
+	Truth    TruthFunc `json:"-"`
+	Progress Progress  `json:"-"` // optional
 }
 
 // AdvanceResult tells what a sweep did.
@@ -68,7 +68,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		return AdvanceResult{}, err
 	}
 	x := &sweep{ledger: l, request: r, faults: map[uint32]*rules.TruthFaults{}}
-	p := batch.Panel{All: true}
+	p := request.Panel{All: true}
 	if r.Question != "" {
 		q, err := l.findQuestion(ctx, r.Question)
 		if err != nil {
@@ -76,7 +76,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		}
 		x.only, p.Question = q.Number, q.Number
 	}
-	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: event.SweepRequest(r.Question), Panel: p, Progress: r.Progress}
+	b := &request.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: event.SweepRequest(r.Question), Panel: p, Progress: r.Progress}
 	done, err := b.Run(ctx)
 	x.forget()
 	if err != nil {
@@ -90,7 +90,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 type sweep struct {
 	ledger  *Ledger
 	request AdvanceRequest
-	panel   batch.Panel
+	panel   request.Panel
 	only    uint32 // the question, 0 for all
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
@@ -110,14 +110,14 @@ func (x *sweep) forget() {
 
 // Precheck settles the instant, so that the parts do not depend on how long the sweep takes, and counts
 // the objects if anybody wants to know.
-func (x *sweep) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
+func (x *sweep) Precheck(ctx context.Context, p request.Panel, behind string) (total int, err error) {
 	x.panel, x.through = p, p.Through
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		return event.CheckTime(x.at)
 	})
 	if err == nil && x.request.Progress != nil {
-		err = batch.EachPart(ctx, &x.ledger.engine, &p, behind, func(_ *state.State, names []string) error {
+		err = request.EachPart(ctx, &x.ledger.engine, &p, behind, func(_ *state.State, names []string) error {
 			total += len(names)
 			return nil
 		})
@@ -164,7 +164,7 @@ type need struct {
 }
 
 // needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
-func (x *sweep) needs(ctx context.Context, p batch.Panel, behind string) (needs []need, err error) {
+func (x *sweep) needs(ctx context.Context, p request.Panel, behind string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		if x.asOf == 0 {
@@ -345,7 +345,7 @@ func (x *sweep) checkTruth(s *state.State, c *planned, o *rules.Subject, ask rul
 	case truth == rules.NoTruth:
 		return x.ledger.rules.LacksTruth(s, o, ask, rules.Offered(c.question))
 	case !x.ledger.rules.StillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
-		return nil, batch.ErrOvertaken // it is about another one since
+		return nil, request.ErrOvertaken // it is about another one since
 	}
 	return nil, nil
 }
@@ -372,7 +372,7 @@ func reachOf(c *state.Chain, epsilon privacy.Epsilon, r event.Response) {
 const mostSteps = 4 * state.PartSize
 
 // decide draws for one part.
-func (x *sweep) Decide(s *state.State, names []string) (p batch.Part, err error) {
+func (x *sweep) Decide(s *state.State, names []string) (p request.Part, err error) {
 	swept := map[uint32]*event.SweptQuestion{}
 	for i, name := range names {
 		if len(p.Changes) > mostSteps {
@@ -418,7 +418,7 @@ func (c planned) count(swept map[uint32]*event.SweptQuestion) {
 }
 
 // follow takes the steps of one object.
-func (x *sweep) follow(s *state.State, todo plan, p *batch.Part) error {
+func (x *sweep) follow(s *state.State, todo plan, p *request.Part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].Chain
 		c.Levels = slices.Clone(c.Levels) // the plan has them too
@@ -427,7 +427,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *batch.Part) error {
 		c := &todo.chains[step.chain]
 		truth, asked := x.truths[c.question.Number][c.Name]
 		if step.verdict == event.Drawn && !asked {
-			return batch.ErrOvertaken
+			return request.ErrOvertaken
 		}
 		r, first, err := x.ledger.rules.Respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
@@ -443,7 +443,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *batch.Part) error {
 }
 
 // result puts the outcome in words.
-func (x *sweep) result(ctx context.Context, done batch.Outcome) (AdvanceResult, error) {
+func (x *sweep) result(ctx context.Context, done request.Outcome) (AdvanceResult, error) {
 	out := AdvanceResult{First: done.First, Last: done.Last}
 	err := x.ledger.engine.View(ctx, func(s *state.State) error {
 		for _, number := range slices.Sorted(maps.Keys(done.Swept)) {

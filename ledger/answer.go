@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/inquiry"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/mechanism"
@@ -17,19 +16,21 @@ import (
 
 // AnswerRequest asks a query about the true values of a panel of objects.
 type AnswerRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes
-	Question string // by its name
+	Key      string `json:"-"`        // idempotency key, 1 to 256 bytes
+	Question string `json:"question"` // by its name
 	// Query is "majority:VALUE", "threshold:VALUE:N", "plurality" or "winner"; see
 	// [mechanism.ParseQuery].
-	Query   string
-	Epsilon privacy.Epsilon // above 0
-	Objects []string        // the panel, at most MaxPanel objects, or
-	All     bool            // everyone enrolled in the question by now
-	Partial bool            // leave refused objects out of the panel, rather than refuse the request
+	Query   string          `json:"query"`
+	Epsilon privacy.Epsilon `json:"epsilon"`          // above 0
+	Objects []string        `json:"objects,omitzero"` // the panel, at most MaxPanel objects, or
+	All     bool            `json:"all,omitempty"`    // everyone enrolled in the question by now
+	// Partial: leave refused objects out of the panel, rather than refuse the request
+	Partial bool `json:"partial,omitempty"`
 	// AcceptLoss answers even if the charge takes levels on offer off the market ([Displaced]).
 	// It is no part of what the key stands for.
-	AcceptLoss bool
-	Truth      TruthFunc // asked for all objects of the panel, unless the answer is recorded
+	AcceptLoss bool `json:"accept_loss,omitempty"`
+	// Truth: asked for all objects of the panel, unless the answer is recorded
+	Truth TruthFunc `json:"-"`
 }
 
 // AnswerResult is the answer to a query.
@@ -97,15 +98,15 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 }
 
 // inquiry checks a request, and gets it ready to be carried out.
-func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*inquiry.Inquiry, error) {
+func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*request.PanelQuery, error) {
 	if r.Epsilon.IsZero() {
 		return nil, errs.Invalid("ε must be above 0")
 	}
-	x := &inquiry.Inquiry{
-		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
+	x := &request.PanelQuery{
+		Desk: request.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused request.RefusalList, faults *rules.TruthFaults) error {
 			return l.refuse(asker{key: key}, q, epsilon, &refused, faults)
 		}},
-		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
+		Request: request.QueryRequest{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
 	}
 	var err error
 	if x.Names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/quoteid"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -20,14 +19,16 @@ import (
 
 // Order is what a buyer asks for: the responses of objects to a question at one ε.
 type Order struct {
-	Buyer    string          // 1 to 256 bytes; the ledger does not know who it is; see [NameError]
-	Question string          // by its name
-	Epsilon  privacy.Epsilon // above 0
-	Objects  []string        // the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
-	All      bool            // everyone enrolled in the question by now, who has not withdrawn
+	// Buyer: 1 to 256 bytes; the ledger does not know who it is; see [NameError]
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // above 0
+	// Objects: the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
+	Objects []string `json:"objects,omitzero"`
+	All     bool     `json:"all,omitempty"` // everyone enrolled in the question by now, who has not withdrawn
 	// StopAtRefusal ends the order at the first object that is refused, unless it is sold in part: nothing is computed about
 	// the others, nor what would be possible instead. It is for buyers who may not see refusals, and no part of what a key stands for.
-	StopAtRefusal bool
+	StopAtRefusal bool `json:"stop_at_refusal,omitempty"`
 }
 
 // Offer is what a buyer gets and pays.
@@ -135,18 +136,18 @@ type trade struct {
 	key     string   // of the request; "" for a quote
 	names   []string // the objects asked for, in order; of all, those that were read and are kept
 	at      time.Time
-	lines   []line            // of those who answer; none of an order that is refused, or only counted
-	sum     sums              // of the same
-	refused batch.RefusalList // the others
-	faults  rules.TruthFaults // of those refused, if truths were asked for
+	lines   []line              // of those who answer; none of an order that is refused, or only counted
+	sum     sums                // of the same
+	refused request.RefusalList // the others
+	faults  rules.TruthFaults   // of those refused, if truths were asked for
 	// promised are, of a reservation that is carried out, the policies by whose prices the names were reserved, by number.
 	promised  []uint32
 	reserving bool // it becomes a reservation
 	leaves    bool // those refused are left out; else a single one refuses all
 	counting  bool // nothing but sums is wanted
 	quoting   bool // the ID of the quote is wanted, so:
-	people    *quoteid.People
-	offer     *quoteid.Offer
+	people    *request.QuotedPeople
+	offer     *request.QuotedOffer
 }
 
 // sums are of what is sold.
@@ -206,7 +207,7 @@ func (t *trade) form(operation string) *event.Form {
 // each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
 // assessPart.
 func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x rules.Subject, one *line)) error {
-	p := batch.Panel{Names: t.names, All: t.order.All, Question: t.Question.Number, Through: through}
+	p := request.Panel{Names: t.names, All: t.order.All, Question: t.Question.Number, Through: through}
 	if err := t.anew(s); err != nil {
 		return err
 	}
@@ -236,7 +237,7 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 			behind = some[len(some)-1]
 		}
 	}
-	if err := batch.CheckPanel(t.Question, count); err != nil {
+	if err := request.CheckPanel(t.Question, count); err != nil {
 		return err
 	}
 	if count > most {
@@ -250,16 +251,16 @@ const firstPart = 32
 
 // anew begins to look at the objects.
 func (t *trade) anew(s *state.State) (err error) {
-	t.lines, t.sum, t.refused = nil, sums{}, batch.NewRefusals(t.leaves)
+	t.lines, t.sum, t.refused = nil, sums{}, request.NewRefusals(t.leaves)
 	if t.quoting {
-		t.people, t.offer = quoteid.NewPeople(), t.newOffer()
+		t.people, t.offer = request.NewQuotedPeople(), t.newOffer()
 	}
 	t.Buyer, _, err = s.BuyerNumber(t.order.Buyer)
 	return err
 }
 
-func (t *trade) newOffer() *quoteid.Offer {
-	return quoteid.NewOffer(t.ledger.prover.About.ID, t.order.Buyer, t.Question.Number, t.order.Epsilon)
+func (t *trade) newOffer() *request.QuotedOffer {
+	return request.NewQuotedOffer(t.ledger.prover.About.ID, t.order.Buyer, t.Question.Number, t.order.Epsilon)
 }
 
 // keeps tells whether the lines are needed: not for a quote, nor once a whole order is refused.
@@ -408,7 +409,7 @@ func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 }
 
 // untold returns those refused because the host has no truth of them.
-func (t *trade) untold() (missing batch.RefusalList) {
+func (t *trade) untold() (missing request.RefusalList) {
 	for _, refusal := range t.refused.Listed {
 		if refusal.Reason == NoTruth {
 			missing.Add(refusal)
@@ -460,9 +461,9 @@ func (t *trade) accept(m limits) error {
 	q := t.quote()
 	switch {
 	case m.maxPrice != nil && *m.maxPrice < q.Price:
-		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: quoteid.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
-	case m.quoteID != "" && !quoteid.SameOffer(m.quoteID, q.ID):
-		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: quoteid.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: request.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
+	case m.quoteID != "" && !request.SameOffer(m.quoteID, q.ID):
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: request.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
 	}
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
@@ -30,25 +30,25 @@ type Response struct {
 
 // RaiseRequest asks for the responses of many objects at one ε.
 type RaiseRequest struct {
-	Key      string          // idempotency key, 1 to 256 bytes
-	Question string          // by its name
-	Epsilon  privacy.Epsilon // above 0
-	Objects  []string        // the objects, or
-	All      bool            // everyone enrolled in the question, who has not withdrawn
-	Partial  bool            // leave refused objects out, rather than refuse the request
-	Truth    TruthFunc       // asked for the objects whose current level lies below ε
-	Progress Progress        // optional
+	Key      string          `json:"-"`                 // idempotency key, 1 to 256 bytes
+	Question string          `json:"question"`          // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`           // above 0
+	Objects  []string        `json:"objects,omitzero"`  // the objects, or
+	All      bool            `json:"all,omitempty"`     // everyone enrolled in the question, who has not withdrawn
+	Partial  bool            `json:"partial,omitempty"` // leave refused objects out, rather than refuse the request
+	Truth    TruthFunc       `json:"-"`                 // asked for the objects whose current level lies below ε
+	Progress Progress        `json:"-"`                 // optional
 }
 
 // RaiseResult tells what a raise did. Drawn, Reused and Derived add up to the objects answered; with Refused and Unlisted,
 // to all.
 type RaiseResult struct {
-	Drawn   int // drawn above the current level, charged to the object
-	Reused  int // recorded before at this ε, and free
-	Derived int // drawn below the current level without the truth, and free
+	Drawn   int `json:"drawn"`   // drawn above the current level, charged to the object
+	Reused  int `json:"reused"`  // recorded before at this ε, and free
+	Derived int `json:"derived"` // drawn below the current level without the truth, and free
 	// Refused were left out, only if the request was partial: the first [MaxPanel] of them. [Ledger.Refusals] yields all.
-	Refused  []Refusal
-	Unlisted int // how many more were left out, or were and are forgotten since
+	Refused  []Refusal `json:"refused"`
+	Unlisted int       `json:"unlisted,omitempty"` // how many more were left out, or were and are forgotten since
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with (see
 	// [Options.TruthKey]). Who learns that somebody's value has changed learns something about the values: this is for the
 	// host alone, and nobody else is told, nor is it told again for the same key. Parts of the request that were carried
@@ -56,8 +56,8 @@ type RaiseResult struct {
 	TruthChanged []string `json:"-"`
 	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
 	TruthInvalid []string `json:"-"`
-	First        uint64   // first and last event; other requests' events may lie between
-	Last         uint64   // as First
+	First        uint64   `json:"first"` // first and last event; other requests' events may lie between
+	Last         uint64   `json:"last"`  // as First
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the
@@ -91,7 +91,7 @@ type raise struct {
 	ledger   *Ledger
 	request  RaiseRequest
 	question *event.Question
-	panel    batch.Panel
+	panel    request.Panel
 	at       time.Time // when the precheck began
 	asOf     uint64    // the last event then
 	hold     *rules.Hold
@@ -130,7 +130,7 @@ func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []
 		return err
 	}
 	x.ledger, x.request = l, r
-	x.panel = batch.Panel{Names: objects, All: r.All, Question: x.question.Number}
+	x.panel = request.Panel{Names: objects, All: r.All, Question: x.question.Number}
 	return x.question.CheckLevel(r.Epsilon)
 }
 
@@ -139,12 +139,12 @@ func (x *raise) form() event.Identity {
 	return event.RaiseRequest(r.Question, r.Epsilon, r.Partial, x.panel.Names, r.All)
 }
 
-func (x *raise) run(ctx context.Context) (batch.Outcome, error) {
+func (x *raise) run(ctx context.Context) (request.Outcome, error) {
 	defer func() {
 		x.truths.Forget()
 		x.ledger.rules.Holds.Remove(x.hold)
 	}()
-	b := &batch.Bulk{
+	b := &request.Bulk{
 		Engine: &x.ledger.engine, Holds: &x.ledger.rules.Holds, Work: x,
 		Key: x.request.Key, Id: x.form(), Panel: x.panel, Progress: x.request.Progress,
 	}
@@ -156,7 +156,7 @@ func (x *raise) run(ctx context.Context) (batch.Outcome, error) {
 
 // Precheck looks at all objects of the panel, asks for the truths that draws will need, and refuses if
 // anybody must be left out of a request that is not partial.
-func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
+func (x *raise) Precheck(ctx context.Context, p request.Panel, behind string) (total int, err error) {
 	x.panel = p
 	x.truths.Forget()
 	x.rest = ""
@@ -166,7 +166,7 @@ func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (tot
 	if x.looked == nil {
 		x.at = time.Time{}
 	}
-	var refused batch.RefusalList // of a request that must be whole; another one finds them again, part by part
+	var refused request.RefusalList // of a request that must be whole; another one finds them again, part by part
 	var later rules.Later
 	for last := false; !last; {
 		p, err := x.precheck(ctx, behind)
@@ -234,8 +234,8 @@ func (x *raise) assess(s *state.State, name string, at time.Time, o *rules.Subje
 }
 
 // Decide draws for one part, and records each response before it looks at the next object.
-func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
-	p := batch.Part{Question: x.question.Number}
+func (x *raise) Decide(s *state.State, names []string) (request.Part, error) {
+	p := request.Part{Question: x.question.Number}
 	for i, name := range names {
 		s.Coming = len(names) - i + 1
 		refusal, err := x.answer(s, name, &p.Counts)
@@ -247,7 +247,7 @@ func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
 		}
 	}
 	if len(p.Refused) > 0 && !x.request.Partial {
-		return p, x.refuse(batch.Refusals(p.Refused...))
+		return p, x.refuse(request.Refusals(p.Refused...))
 	}
 	p.Again = x.again(p.Counts)
 	return p, nil
@@ -270,13 +270,13 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 	}
 	truth, asked := x.truths.Of(name)
 	if v == event.Drawn && !asked {
-		return nil, batch.ErrOvertaken
+		return nil, request.ErrOvertaken
 	}
 	if v == event.Drawn && truth == rules.NoTruth {
 		return x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), rules.Offered(x.question))
 	}
 	if v == event.Drawn && !x.ledger.rules.StillFits(x.question, &o.Chain, name, truth, x.asOf) {
-		return nil, batch.ErrOvertaken // it is about another one since
+		return nil, request.ErrOvertaken // it is about another one since
 	}
 	counts[v]++
 	if v == event.Reused {
@@ -293,7 +293,7 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 	return nil, err
 }
 
-func (x *raise) refuse(refused batch.RefusalList) error {
+func (x *raise) refuse(refused request.RefusalList) error {
 	x.untold = refused.Untold
 	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, &refused, &x.faults)
 }
@@ -308,7 +308,7 @@ func (x *raise) instead(ctx context.Context, err error) error {
 type asker struct{ key, buyer string }
 
 // refuse returns the error that a request is refused. The host's log and observer get it when the request ends, from [callback.Tell].
-func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused *batch.RefusalList, faults *rules.TruthFaults) error {
+func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused *request.RefusalList, faults *rules.TruthFaults) error {
 	refusal := refused.Error(q)
 	refusal.TruthChanged, refusal.TruthInvalid = faults.Among(refusal.Refused)
 	objects, first, reasons := refused.Count(), refused.Listed[0].String(), refused.ByReason()

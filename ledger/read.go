@@ -12,10 +12,8 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/health"
-	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/pages"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
@@ -71,7 +69,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			return
 		}
 		stopped := false
-		err = levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
+		err = levelScan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
 			stopped = !yield(toldResponse(q, strings.Clone(name), *at))
 			return !stopped
 		})
@@ -86,10 +84,10 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 // end. A part may have fewer responses than the limit, or none, and not be the last.
 func (l *Ledger) ResponsesPage(ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int) (found []Response, next string, err error) {
 	q, err := l.findQuestion(ctx, question)
-	if err = cmp.Or(err, pages.Check(limit)); err != nil {
+	if err = cmp.Or(err, request.CheckLimit(limit)); err != nil {
 		return nil, "", err
 	}
-	next, err = levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Page(ctx, after, limit, func(name string, at *state.Level) error {
+	next, err = levelScan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Page(ctx, after, limit, func(name string, at *state.Level) error {
 		one, err := toldResponse(q, strings.Clone(name), *at)
 		found = append(found, one)
 		return err
@@ -377,7 +375,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 // the ledger. It takes some microseconds, and about half a one for each sale and reservation that is new since it was last called, or holds; a journal in a database
 // is asked as well, for a second at most. Of a ledger that has stopped, or stops now since another host has taken over, it returns why ([ErrStopped]), and Host.
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
-	return health.Of(ctx, &l.prover, &l.reservations)
+	return readHealth(ctx, &l.prover, &l.reservations)
 }
 
 func (l *Ledger) takeObject() *objectReader {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
@@ -17,13 +17,15 @@ import (
 
 // ReserveRequest asks to hold an order for some time.
 type ReserveRequest struct {
-	Key string // idempotency key, 1 to 256 bytes
+	Key string `json:"-"` // idempotency key, 1 to 256 bytes
 	Order
-	For      time.Duration // from when it is granted; above 0; or
-	Until    time.Time     // until when, by the log's time, after the instant at which it is granted. The same order until the same time is the same request
-	Partial  bool          // as in SellRequest
-	QuoteID  string        // of the quote that the buyer saw, as in SellRequest
-	MaxPrice *int64        // as in SellRequest
+	For time.Duration `json:"-"` // from when it is granted; above 0; or
+	// Until: until when, by the log's time, after the instant at which it is granted. The same order
+	// until the same time is the same request
+	Until    time.Time `json:"until,omitzero"`
+	Partial  bool      `json:"partial,omitempty"`   // as in SellRequest
+	QuoteID  string    `json:"quote_id,omitempty"`  // of the quote that the buyer saw, as in SellRequest
+	MaxPrice *int64    `json:"max_price,omitempty"` // as in SellRequest
 }
 
 // Reservation is an order held: until it expires, the budget it needs counts as spent for everybody else,
@@ -61,19 +63,19 @@ type Reservation struct {
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	term := batch.Term{For: r.For, Until: r.Until}
+	term := request.Term{For: r.For, Until: r.Until}
 	if err := term.Check(); err != nil {
 		return Reservation{}, err
 	}
-	x, request, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
+	x, form, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return Reservation{}, err
 	}
-	request.Field("For").U64(uint64(r.For))
+	form.Field("For").U64(uint64(r.For))
 	if !r.Until.IsZero() {
-		request.Field("Until").U64(uint64(r.Until.UnixNano()))
+		form.Field("Until").U64(uint64(r.Until.UnixNano()))
 	}
-	x.id, x.reserving = request.Finish(), true
+	x.id, x.reserving = form.Finish(), true
 	if x.order.All || len(x.names) > state.PartSize {
 		// Nobody else waits while a refusal is found out outside of the transaction.
 		if _, err := x.precheck(ctx); err != nil {
@@ -82,13 +84,13 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	}
 	var number uint64
 	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
-		st, err := batch.StandingOf(s, x.key, x.id)
+		st, err := request.StandingOf(s, x.key, x.id)
 		if err != nil {
 			return nil, err
 		}
 		if st.Done {
-			if number, err = batch.SettledSale(s, st.Last); err == nil {
-				_, err = batch.OpenReservation(s, number)
+			if number, err = request.SettledSale(s, st.Last); err == nil {
+				_, err = request.OpenReservation(s, number)
 			}
 			return nil, err
 		}
@@ -104,7 +106,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, x.instead(ctx, err)
 	}
-	return l.readReservation(context.WithoutCancel(ctx), number, batch.AsGranted) // it is done, whatever has become of ctx
+	return l.readReservation(context.WithoutCancel(ctx), number, request.AsGranted) // it is done, whatever has become of ctx
 }
 
 // reserve makes the events of the reservation.
@@ -127,12 +129,12 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price, Policy: under[i]})
 	}
 	end.Sale = d.Sale
-	return batch.Settling(changes, x.Question.Number, x.refused.Listed, end), d.Sale, nil
+	return request.Settling(changes, x.Question.Number, x.refused.Listed, end), d.Sale, nil
 }
 
 // Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept for good.
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
-	return l.readReservation(ctx, number, batch.Reservation)
+	return l.readReservation(ctx, number, request.Reservation)
 }
 
 // readReservation reads a reservation, which find returns or refuses.
@@ -166,7 +168,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	if err != nil {
 		return out, err
 	}
-	left, err := batch.OrderRefusals(s, r)
+	left, err := request.OrderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
@@ -180,13 +182,13 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 
 // CaptureRequest asks to carry a reservation out.
 type CaptureRequest struct {
-	Key         string // idempotency key, 1 to 256 bytes; not that of the reservation
-	Reservation uint64 // its number
+	Key         string `json:"-"` // idempotency key, 1 to 256 bytes; not that of the reservation
+	Reservation uint64 `json:"-"` // its number
 	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their terms allow less than when they
 	// were reserved, their noise key is lost or the host has no truth of them. Their price is refunded.
-	Partial  bool
-	Truth    TruthFunc // as of a [SellRequest]
-	Progress Progress  // as of a [SellRequest]; optional
+	Partial  bool      `json:"partial,omitempty"`
+	Truth    TruthFunc `json:"-"` // as of a [SellRequest]
+	Progress Progress  `json:"-"` // as of a [SellRequest]; optional
 }
 
 // Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the
@@ -211,7 +213,7 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 
 // recall reads what was reserved into the trade.
 func (x *selling) recall(s *state.State) error {
-	r, err := batch.OpenReservation(s, x.Reserved)
+	r, err := request.OpenReservation(s, x.Reserved)
 	if err != nil {
 		return err
 	}
@@ -223,7 +225,7 @@ func (x *selling) recall(s *state.State) error {
 		return err
 	}
 	x.Client, x.Epsilon, x.Granted, x.names, x.promised = x.order.Buyer, r.Epsilon, r.Granted, nil, nil
-	var gone batch.RefusalList
+	var gone request.RefusalList
 	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
 		ev, err := s.Event(n)
 		if err != nil {
@@ -251,10 +253,10 @@ func (x *selling) recall(s *state.State) error {
 // right. It returns a [*ReservationError] if the reservation was captured, or was cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
-	return batch.Once(ctx, &l.engine, key, "", event.CancelRequest(reservation), func(s *state.State) (event.Change, error) {
-		r, err := batch.Reservation(s, reservation)
+	return request.Once(ctx, &l.engine, key, "", event.CancelRequest(reservation), func(s *state.State) (event.Change, error) {
+		r, err := request.Reservation(s, reservation)
 		if err == nil && r.Status != state.SaleReserved {
-			err = batch.ClosedReservation(reservation, r, s.Now)
+			err = request.ClosedReservation(reservation, r, s.Now)
 		}
 		if err != nil {
 			return nil, err

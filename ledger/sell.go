@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain"
@@ -21,18 +21,19 @@ import (
 
 // SellRequest asks to carry an order out.
 type SellRequest struct {
-	Key string // idempotency key, 1 to 256 bytes: your order's id, say
+	Key string `json:"-"` // idempotency key, 1 to 256 bytes: your order's id, say
 	Order
-	Partial bool // leave refused objects out, rather than refuse the order
+	Partial bool `json:"partial,omitempty"` // leave refused objects out, rather than refuse the order
 	// QuoteID, if set, sells exactly what was quoted under this ID, or nothing. A quote asks for no truths: if
 	// the host turns out to have none of somebody quoted, the order is refused for want of it.
-	QuoteID  string
-	MaxPrice *int64 // if set, the most to be paid in all, in minor units of the currency
+	QuoteID string `json:"quote_id,omitempty"`
+	// MaxPrice: if set, the most to be paid in all, in minor units of the currency
+	MaxPrice *int64 `json:"max_price,omitempty"`
 	// Truth is asked for the objects whose current level lies below ε.
-	Truth TruthFunc
+	Truth TruthFunc `json:"-"`
 	// Progress, if set, is told how many objects are dealt with, of how many in all: each counts twice, once when it is
 	// looked at and drawn, and once when that is recorded.
-	Progress Progress
+	Progress Progress `json:"-"`
 }
 
 // Sale is an order carried out.
@@ -62,11 +63,11 @@ type Sale struct {
 // Errors: [*RefusedError], [*QuoteError], [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
 // [ErrTruthSource] and the error of the Truth function: with these nothing was drawn, charged or recorded. After any other, repeat the request with its key.
 func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
-	x, request, err := l.newSelling(ctx, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
+	x, form, err := l.newSelling(ctx, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return Sale{}, err
 	}
-	x.id, x.truth, x.progress = request.Finish(), r.Truth, r.Progress
+	x.id, x.truth, x.progress = form.Finish(), r.Truth, r.Progress
 	return x.run(ctx)
 }
 
@@ -115,7 +116,7 @@ func (x *selling) tell(recorded bool, done int) {
 }
 
 func (x *selling) run(ctx context.Context) (Sale, error) {
-	number, err := batch.UntilSettled(func() (uint64, error) { return x.attempt(ctx) })
+	number, err := request.UntilSettled(func() (uint64, error) { return x.attempt(ctx) })
 	if err != nil {
 		return Sale{}, x.instead(ctx, err)
 	}
@@ -151,12 +152,12 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 // precheck looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) precheck(ctx context.Context) (done uint64, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
-		st, err := batch.StandingOf(s, x.key, x.id)
+		st, err := request.StandingOf(s, x.key, x.id)
 		if err != nil {
 			return err
 		}
 		if st.Done {
-			done, err = batch.SettledSale(s, st.Last)
+			done, err = request.SettledSale(s, st.Last)
 			return err
 		}
 		x.at, x.asOf, x.through = s.Clock, s.Counters.Events, st.Through
@@ -214,7 +215,7 @@ func (x *selling) dropUntold(s *state.State) error {
 	for _, one := range lines {
 		truth, asked := x.truths.Of(x.names[one.at])
 		if one.verdict == event.Drawn && !asked {
-			return batch.ErrOvertaken
+			return request.ErrOvertaken
 		}
 		if one.verdict == event.Drawn && truth == rules.NoTruth {
 			refusal, err := x.refuseUntold(s, x.names[one.at])
@@ -243,13 +244,13 @@ func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
 func (x *selling) decide(ctx context.Context, s *state.State) error {
-	if st, err := batch.StandingOf(s, x.key, x.id); err != nil {
+	if st, err := request.StandingOf(s, x.key, x.id); err != nil {
 		return err
 	} else if st.Done {
-		return batch.ErrOvertaken
+		return request.ErrOvertaken
 	}
 	if x.Reserved != 0 {
-		if _, err := batch.OpenReservation(s, x.Reserved); err != nil {
+		if _, err := request.OpenReservation(s, x.Reserved); err != nil {
 			return err
 		}
 	}
@@ -300,7 +301,7 @@ func (x *selling) respond(ctx context.Context, s *state.State, o rules.Subject, 
 		return nil
 	}
 	if one.verdict == event.Drawn && !x.ledger.rules.StillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
-		return batch.ErrOvertaken // it is about another one since
+		return request.ErrOvertaken // it is about another one since
 	}
 	r, first, err := x.ledger.rules.Respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
 	if err != nil {
@@ -345,7 +346,7 @@ func (x *selling) record(s *state.State) error {
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := fold.Record(s, batch.Settling(nil, x.Question.Number, x.refused.Listed, end))
+	_, _, err := fold.Record(s, request.Settling(nil, x.Question.Number, x.refused.Listed, end))
 	return err
 }
 
@@ -391,7 +392,7 @@ func (x *selling) settle(s *state.State) *event.Settled {
 	end := &event.Settled{Key: x.key, First: s.Counters.Events + 1, Through: x.through, Final: true}
 	end.Of(&x.id)
 	if x.Reserved == 0 { // else the request names a reservation
-		batch.NamesAlone(end, x.names, x.order.All)
+		request.NamesAlone(end, x.names, x.order.All)
 	}
 	return end
 }

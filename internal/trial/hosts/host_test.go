@@ -29,8 +29,6 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -125,7 +123,7 @@ func runHost(text string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &p.setting); err != nil {
 		return err
 	}
-	own, err := disk.Open(filepath.Join(p.Dir, "keys"))
+	own, err := keyholder.OpenDirectory(filepath.Join(p.Dir, "keys"))
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,7 @@ func runHost(text string, in io.Reader, out io.Writer) error {
 	}
 	p.options = pgjournal.Options{Database: p.Database, Host: p.Name, Keys: own, Timeout: p.Timeout}
 	for name, url := range p.Peers {
-		other, err := remote.Dial(name, url, config)
+		other, err := keyholder.Dial(name, url, config)
 		if err != nil {
 			return err
 		}
@@ -146,7 +144,7 @@ func runHost(text string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: remote.Handler(own), ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: keyholder.Handler(own), ReadHeaderTimeout: time.Second}
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
 	p.say(said{Kind: "ready"})
@@ -172,7 +170,7 @@ func (p *process) certificates() (*tls.Config, error) {
 	if err == nil && !pool.AppendCertsFromPEM(text) {
 		err = errors.New("no authority")
 	}
-	return remote.Mutual(own, pool), err
+	return keyholder.Mutual(own, pool), err
 }
 
 func (p *process) say(s said) {
@@ -393,13 +391,13 @@ func release(n int, epsilon string) command {
 	return command{Do: "release", Key: fmt.Sprint("release ", n, " ", epsilon), Object: fmt.Sprint("person ", n), Epsilon: epsilon}
 }
 
-// told is what somebody was told, by key.
-type told struct {
+// toldByKey is what somebody was told, by key.
+type toldByKey struct {
 	mu  sync.Mutex
 	all map[command]said
 }
 
-func (t *told) note(c command, s said) {
+func (t *toldByKey) note(c command, s said) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
@@ -409,7 +407,7 @@ func (t *told) note(c command, s said) {
 }
 
 // check asks a host for everything that was told: it must be told again.
-func (t *told) check(h *host) {
+func (t *toldByKey) check(h *host) {
 	h.t.Helper()
 	for c, s := range t.all {
 		if again := h.do(c); again.Value != s.Value || again.Event != s.Event {
@@ -419,7 +417,7 @@ func (t *told) check(h *host) {
 }
 
 // load has several clients ask a host for releases, until it is told to end, or somebody is told that it cannot.
-func (t *told) load(h *host, from int) (end func() (failed []said)) {
+func (t *toldByKey) load(h *host, from int) (end func() (failed []said)) {
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -432,7 +430,7 @@ func (t *told) load(h *host, from int) (end func() (failed []said)) {
 					return
 				default:
 				}
-				c := release(n%people, fmt.Sprint(1+n/people))
+				c := release(n%hostPeople, fmt.Sprint(1+n/hostPeople))
 				s := <-h.ask(c)
 				if s.Kind != "" {
 					mu.Lock()
@@ -451,7 +449,7 @@ func (t *told) load(h *host, from int) (end func() (failed []said)) {
 	}
 }
 
-const people = 40
+const hostPeople = 40
 
 // newFile makes a ledger with people in it.
 func newFile(t testing.TB, path string) (id uuid.UUID) {
@@ -459,7 +457,7 @@ func newFile(t testing.TB, path string) (id uuid.UUID) {
 	must(t, ledger.Create(path, ledger.CreateOptions{}))
 	l, err := ledger.Open(path, ledger.Options{})
 	must(t, err)
-	names := make([]string, people)
+	names := make([]string, hostPeople)
 	for n := range names {
 		names[n] = fmt.Sprint("person ", n)
 	}

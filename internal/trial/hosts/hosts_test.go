@@ -3,6 +3,7 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,18 +20,34 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	t.Helper()
-	kit.Define(t, l, kit.Vote())
-	kit.Enroll(t, l, "vote", "900", names...)
+	must(t, l.DefineQuestion(t.Context(), "define vote", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
+	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: epsilon(t, "900")})
+	must(t, err)
+}
+
+// directoryOfKeys is an empty directory of keys.
+func directoryOfKeys(t testing.TB) *keyholder.Directory {
+	t.Helper()
+	d, err := keyholder.OpenDirectory(filepath.Join(pace.Scratch(t), "keys"))
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
+}
+
+func epsilon(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	must(t, err)
+	return e
 }
 
 // free returns an address where nobody listens.
@@ -42,20 +59,20 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// pair are two hosts of one ledger, each with a directory of its own. The first has it open. There may be a third.
-type pair struct {
+// hostPair are two hosts of one ledger, each with a directory of its own. The first has it open. There may be a third.
+type hostPair struct {
 	a, b, c *host
 }
 
-func newPair(t *testing.T, s *pgtest.Server, database string) *pair {
+func newHostPair(t *testing.T, s *pgtest.Server, database string) *hostPair {
 	t.Helper()
 	return newHosts(t, s.Address(database), "a", "b")
 }
 
 // newHosts starts hosts that are named so, whose database has an address.
-func newHosts(t *testing.T, database string, names ...string) *pair {
+func newHosts(t *testing.T, database string, names ...string) *hostPair {
 	t.Helper()
-	authority := keyholdertest.NewAuthority(t)
+	authority := pgtest.NewAuthority(t)
 	dir := pace.Scratch(t)
 	at := map[string]string{}
 	for _, name := range names {
@@ -74,7 +91,7 @@ func newHosts(t *testing.T, database string, names ...string) *pair {
 		settings[name] = x
 	}
 	newFile(t, settings["a"].file())
-	p := &pair{a: start(t, settings["a"]), b: start(t, settings["b"])}
+	p := &hostPair{a: start(t, settings["a"]), b: start(t, settings["b"])}
 	p.a.do(command{Do: "open"})
 	copyFile(t, settings["a"].file(), settings["b"].file()) // which names its journal now
 	if c, is := settings["c"]; is {
@@ -93,7 +110,7 @@ func follows(t testing.TB, h, leader *host) {
 }
 
 // follow has b follow a, until it has all there is.
-func (p *pair) follow(t testing.TB) {
+func (p *hostPair) follow(t testing.TB) {
 	t.Helper()
 	follows(t, p.b, p.a)
 }
@@ -107,7 +124,7 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 		p.a.kill()
@@ -143,7 +160,7 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	p := newPair(t, s, "journals")
+	p := newHostPair(t, s, "journals")
 	p.follow(t)
 	for _, h := range []*host{p.a, p.b} {
 		if now := h.do(command{Do: "health"}); now.Value != "a" || now.Event != 0 {
@@ -171,7 +188,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 	s.Database(t, "journals")
 	p := newHosts(t, proxy.Address("journals"), "a", "b")
 	p.follow(t)
-	var all told
+	var all toldByKey
 	for n := range pace.Tries(6, 20, 200) {
 		var left atomic.Int32
 		left.Store(int32(1 + n%5))
@@ -187,7 +204,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 			}
 			return pgtest.Pass
 		})
-		end := all.load(p.a, (1+5*n)*people)
+		end := all.load(p.a, (1+5*n)*hostPeople)
 		<-broke
 		proxy.Rule(nil)
 		for _, failed := range end() {
@@ -209,16 +226,16 @@ func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for range pace.Tries(1, 4, 30) {
-		p := newPair(t, s, "journals")
+		p := newHostPair(t, s, "journals")
 		p.follow(t)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(100)) * time.Millisecond)
 		must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
 		began := time.Now()
 		p.b.do(command{Do: "take over"})
 		t.Logf("taken over after %v; %d calls were told by then", time.Since(began), len(all.all))
-		endB := all.load(p.b, 10*people)
+		endB := all.load(p.b, 10*hostPeople)
 		time.Sleep(50 * time.Millisecond)
 		must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
 		woken := p.a.fails(release(0, "899"), "stopped")
@@ -243,12 +260,12 @@ func TestTakeoversUnderLoad(t *testing.T) {
 	s.Standby(t, "one")
 	s.Waits(t, "one")
 	s.Database(t, "journals")
-	p := newPair(t, s, "journals")
+	p := newHostPair(t, s, "journals")
 	p.follow(t)
-	var all told
+	var all toldByKey
 	var took []time.Duration
 	for n := range pace.Tries(3, 20, 100) {
-		end := all.load(p.a, n*5*people)
+		end := all.load(p.a, n*5*hostPeople)
 		time.Sleep(time.Duration(100+rand.IntN(100)) * time.Millisecond)
 		began := time.Now()
 		p.b.do(command{Do: "take over"})
@@ -280,9 +297,9 @@ func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for range pace.Tries(3, 12, 200) {
-		p := newPair(t, s, "journals")
+		p := newHostPair(t, s, "journals")
 		p.follow(t)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
 		forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39"}) // has the journal trimmed, as soon as b has a base
@@ -340,7 +357,7 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	standby := s.Standby(t, "one")
 	s.Waits(t, "one")
 	s.Database(t, "journals")
-	p := newPair(t, s, "journals")
+	p := newHostPair(t, s, "journals")
 	const name = "person 7"
 	p.a.do(release(7, "1"))
 	p.a.do(release(8, "1"))
@@ -400,7 +417,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "panel.db")
 	newFile(t, path)
 	o := pgjournal.Options{
-		Database: s.Address("journals"), Host: "a", Keys: keyholdertest.NewMemory("a"), Others: []keyholder.Holder{keyholdertest.NewMemory("b")},
+		Database: s.Address("journals"), Host: "a", Keys: directoryOfKeys(t), Others: []keyholder.Holder{directoryOfKeys(t)},
 	}
 	open := func(how func(pgjournal.Options) func(journal.Wanted) (journal.Journal, error)) (*ledger.Ledger, error) {
 		return ledger.Open(path, ledger.Options{Journal: how(o)})
@@ -409,7 +426,14 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	must(t, err)
 	var all []ledger.Response
 	call := func(n int) ledger.Response {
-		return kit.Release(t, l, kit.ReleaseOf(t, fmt.Sprint("call ", n), fmt.Sprint("person ", n), "1"))
+		response, err := l.Release(t.Context(), ledger.ReleaseRequest{
+			Key: fmt.Sprint("call ", n), Question: "vote", Object: fmt.Sprint("person ", n), Epsilon: epsilon(t, "1"),
+			Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+				return slices.Repeat([]string{"yes"}, len(objects)), nil
+			},
+		})
+		must(t, err)
+		return response
 	}
 	all = append(all, call(0), call(1))
 	backup := s.Backup(t)
@@ -432,12 +456,13 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 			t.Errorf("%v was told, and now %v", was, again)
 		}
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	_, err = l.Verify(t.Context(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("found %+v", p) }})
+	must(t, err)
 	must(t, l.Close())
 }
 
 // keys returns the bytes of all keys of both hosts, by file.
-func (p *pair) keys(t testing.TB) map[string]string {
+func (p *hostPair) keys(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, h := range []*host{p.a, p.b} {
@@ -462,7 +487,7 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(1500)) * time.Millisecond)
 		must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
