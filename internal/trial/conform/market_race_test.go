@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -259,7 +259,7 @@ func (f *fair) wantCeilings() {
 		last = ev.Time
 		r, _ := kit.RecordedBy(ev)
 		chain := r.Question + "/" + r.Object
-		charged, _ := ev.Says.(history.Charged)
+		charged, _ := ev.Says.(event.Charged)
 		switch {
 		case kit.MethodOf(ev) == "raise":
 			if ceiling := policies[r.Question].Ceiling(ev.Time, 0); ceiling.Less(r.Epsilon) {

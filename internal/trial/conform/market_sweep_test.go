@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -229,7 +229,7 @@ func testNothingIsReleasedBeforeItsTime(t *kit.T) {
 	m.clock.Set(ledgertest.Begin().Add(-24 * time.Hour))
 	m.sweep("early")
 	for _, ev := range kit.Events(t, m.ledger) {
-		if d, is := ev.Says.(history.Released); is && (d.Question != "smoker" || d.Epsilon != kit.Eps(t, "0.25")) {
+		if d, is := ev.Says.(event.Released); is && (d.Question != "smoker" || d.Epsilon != kit.Eps(t, "0.25")) {
 			t.Errorf("%+v", ev)
 		}
 	}

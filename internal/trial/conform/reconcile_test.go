@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -114,7 +114,7 @@ func testAStartBringsTheLedgerInLine(t *kit.T) {
 	}
 	var agreed []string
 	for _, ev := range kit.Events(t, l) {
-		if d, is := ev.Says.(history.TermsChanged); is {
+		if d, is := ev.Says.(event.TermsChanged); is {
 			agreed = append(agreed, d.Object+": "+d.Consent)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -67,7 +67,7 @@ func testTermsChangeByOneEventEach(t *kit.T) {
 	var kinds []string
 	for _, ev := range kit.Events(t, l)[before:] {
 		kinds = append(kinds, strings.TrimSpace(ev.Kind()+" "+ev.Object()))
-		if d, is := ev.Says.(history.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != kit.Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
+		if d, is := ev.Says.(event.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != kit.Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
 			t.Errorf("event %d says %+v", ev.Number, d)
 		}
 	}
@@ -552,7 +552,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *kit.T) {
 	var listed []ledger.Refusal
 	for ev, err := range l.Refusals(t.Context(), "1", 0) {
 		kit.Must(t, err)
-		listed = append(listed, ev.Says.(history.ObjectRefused).Refusal)
+		listed = append(listed, ev.Says.(event.ObjectRefused).Refusal)
 	}
 	if !slices.Equal(listed, done.Refused) {
 		t.Errorf("the log refuses %+v", listed)
@@ -711,11 +711,11 @@ func TestTermsAreWatched(t *testing.T) { kit.Both(t, testTermsAreWatched) }
 
 func testTermsAreWatched(t *kit.T) {
 	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
-	seen := make(chan history.TermsChanged, 1)
+	seen := make(chan event.TermsChanged, 1)
 	from := uint64(len(kit.Events(t, l))) + 1
 	go func() {
 		for ev, err := range l.Watch(t.Context(), from) {
-			if d, is := ev.Says.(history.TermsChanged); err != nil || is {
+			if d, is := ev.Says.(event.TermsChanged); err != nil || is {
 				seen <- d
 				return
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 )
 
 // wantSameAsQuiet compares a ledger with that of the same day without a crash.
@@ -58,20 +58,20 @@ func withoutTheirBirth(t *testing.T, l *ledger.Ledger) []ledger.Event {
 }
 
 // withoutChance returns a detail without its response, and without its policy, of which two equal ones need not be deeply equal.
-func withoutChance(d history.Detail) history.Detail {
+func withoutChance(d event.Detail) event.Detail {
 	switch d := d.(type) {
-	case history.Released:
+	case event.Released:
 		d.Response = ""
 		return d
-	case history.Sold:
+	case event.Sold:
 		d.Response = ""
 		return d
-	case history.Answered:
+	case event.Answered:
 		d.Response = ""
 		return d
-	case history.PolicyDefined:
-		return history.PolicyDefined{}
-	case history.Enrolled:
+	case event.PolicyDefined:
+		return event.PolicyDefined{}
+	case event.Enrolled:
 		d.Policy = nil
 		return d
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
@@ -235,17 +235,17 @@ func (g *game) compareNoise() {
 func (g *game) compareEvent(ev ledger.Event) {
 	g.Helper()
 	switch d := ev.Says.(type) {
-	case history.Released:
+	case event.Released:
 		if !ev.Erased {
 			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
 		}
-	case history.Sold:
+	case event.Sold:
 		if !ev.Erased {
 			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
 		}
-	case history.QuestionDefined:
+	case event.QuestionDefined:
 		q, _ := g.paper.question(d.Name)
-		g.same("the question", d.Question, q)
+		g.same("the question", ledger.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}, q)
 	}
 }
 
