@@ -78,8 +78,7 @@ func plan() []room {
 		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/ledgerhttp/internal/conns ledger/evidence ledger/event ledger/internal/api ledger/internal/descriptor ledger/internal/state ledger/problem ledger/vocabulary policy privacy rrchain/finite internal/atomicfile"},
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/ledgerhttp ledger/observe ledger/vocabulary"},
 		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/internal/api ledger/internal/errs ledger/observe ledger/problem ledger/vocabulary privacy internal/atomicfile internal/ledgerfile"},
-		{"cmd/ledgerctl/internal/chart", "pictures", ""},
-		{"cmd/ledgerctl/internal/simulate", "the experiments of the papers", "privacy policy rrchain rrchain/estimate"},
+		{"internal/chart", "pictures", ""},
 		{"cmd/ledgerctl/internal/progress", "progress bars", ""},
 		{"cmd/ledgerctl/internal/words", "words for people", ""},
 		{"cmd/ledgerctl/internal/fault", "errors, and what the program ends with", "rrchain/finite mechanism/graph ledger ledger/vocabulary ledger/evidence ledger/problem cmd/ledgerctl/internal/words"},
@@ -91,10 +90,9 @@ func plan() []room {
 		{"cmd/ledgerctl/internal/shared", "a journal that hosts share", "ledger/journal ledger/journal/keyholder/disk ledger/journal/keyholder/remote ledger/journal/pgjournal cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys"},
 		{"cmd/ledgerctl/internal/serving", "a ledger is served", "cmd/ledgerctl/internal/shared ledger ledger/ledgerhttp ledger/ledgerhttp/metrics cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/keys cmd/ledgerctl/internal/listen cmd/ledgerctl/internal/output cmd/ledgerctl/internal/words internal/ledgerfile ledger/observe"},
 		{"cmd/ledgerctl/internal/csv", "tables that people bring", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
-		{"cmd/ledgerctl/internal/picture", "what commands draw", "privacy ledger cmd/ledgerctl/internal/chart cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files internal/ledgerfile " +
-			"cmd/ledgerctl/internal/output cmd/ledgerctl/internal/simulate"},
-		{"cmd/ledgerctl/internal/formulas", "commands that need no ledger", "privacy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger ledger/vocabulary cmd/ledgerctl/internal/fault " +
-			"cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output cmd/ledgerctl/internal/picture cmd/ledgerctl/internal/progress cmd/ledgerctl/internal/simulate cmd/ledgerctl/internal/words"},
+		{"cmd/ledgerctl/internal/picture", "what commands draw", "ledger internal/chart cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files"},
+		{"cmd/ledgerctl/internal/formulas", "commands that compute mechanisms", "privacy rrchain rrchain/finite rrchain/finite/estimate mechanism/graph ledger ledger/vocabulary cmd/ledgerctl/internal/fault " +
+			"cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output cmd/ledgerctl/internal/words"},
 		{"cmd/ledgerctl", "the command", "privacy policy rrchain ledger ledger/vocabulary ledger/evidence ledger/event ledger/ledgerclient ledger/observe ledger/problem cmd/ledgerctl/internal/... internal/atomicfile internal/ledgerfile"},
 		{"examples/internal/...", "data and tables of the examples", ""},
 		{"examples/internal/killed", "a served ledger that is killed, and hosts that run beside it: only examples import it", "ledger ledger/evidence"},
