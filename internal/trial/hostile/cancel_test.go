@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/event"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -228,7 +227,7 @@ func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64
 		// What it needs was made before, by a call that nobody gave up. That is the only one to have settled anything.
 		for ev, err := range l.Events(context.Background(), before+1) {
 			must(t, err)
-			settled, is := ev.Says.(event.Settled)
+			settled, is := ev.Says.(says.Settled)
 			if is && settled.Key != fmt.Sprint("for errand ", n) || ev.Kind() == "released" || ev.Kind() == "sold" {
 				t.Errorf("given up at look %d: %+v", n, ev)
 			}
@@ -260,7 +259,7 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 // key does the rest: everybody gets one response. The quick form tries a third of the moments, others in each run.
 func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	names := crowd(9_000) // three parts
-	truths := kit.SameTruth("yes")
+	truths := sameTruth("yes")
 	sale, _ := offer(t)
 	calls := func(l *ledger.Ledger) []func(context.Context) (any, error) {
 		return []func(context.Context) (any, error){

@@ -1,4 +1,4 @@
-package kit
+package model
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/event"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -148,19 +148,19 @@ func Unchanged(t testing.TB, l Book, fn func()) {
 }
 
 // RecordedBy returns the response that an event records, released or sold, and tells whether it does.
-func RecordedBy(ev ledger.Event) (event.Released, bool) {
+func RecordedBy(ev ledger.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
-	case event.Released:
+	case says.Released:
 		return d, true
-	case event.Sold:
-		return event.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
+	case says.Sold:
+		return says.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
 	}
-	return event.Released{}, false
+	return says.Released{}, false
 }
 
 // MethodOf tells how the response or answer that an event records came about; "" for other events.
 func MethodOf(ev ledger.Event) string {
-	if d, is := ev.Says.(event.Answered); is {
+	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
 	}
 	r, _ := RecordedBy(ev)
