@@ -586,7 +586,7 @@ func (a *auditor) linkPassed(ev event.Event) error {
 	}
 	if err == nil && known && ev.Change.Kind() != event.KindForgotten {
 		_, settled := ev.Change.(*event.Settled)
-		err = fold.LinkName(a.fold, name, ev.Number, settled)
+		err = a.fold.LinkName(name, ev.Number, settled)
 	}
 	return errors.Join(err, a.source.keep())
 }
