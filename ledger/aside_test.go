@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // filmedFile is a file of which, and of whose journal, there is a copy behind each update.
@@ -31,7 +31,7 @@ func portionsAside(t testing.TB, path string) (n int) {
 	must(t, err)
 	defer file.Close()
 	must(t, file.View(func(r kv.Reader) error {
-		return r.Scan(table.Aside, nil, func(_, _ []byte) bool { n++; return true })
+		return r.Scan(memtable.Aside, nil, func(_, _ []byte) bool { n++; return true })
 	}))
 	return n
 }

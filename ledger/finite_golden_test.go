@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/familytest"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // The golden files of questions with a mechanism; see golden_test.go.
@@ -36,7 +36,7 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 }
 
 func TestGoldenMechanisms(t *testing.T) {
-	memory := &kvtest.Memory{}
+	memory := &memory.Store{}
 	tellOfMechanisms(t, memory)
 	golden(t, "finite-v7.txt", dump(t, memory))
 	auditStore(t, memory)

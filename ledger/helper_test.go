@@ -25,7 +25,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -166,7 +166,7 @@ func formatRecord() []byte {
 // inMemory opens a new ledger that is kept in memory.
 func inMemory(t testing.TB, options Options) *Ledger {
 	t.Helper()
-	s := &kvtest.Memory{}
+	s := &memory.Store{}
 	begin(t, s)
 	return openMemory(t, s, options)
 }
@@ -193,9 +193,9 @@ func filledOnce(t testing.TB, what string, fill func(*Ledger)) *Ledger {
 	if !there {
 		l := inMemory(t, Options{})
 		fill(l)
-		s, _ = filled.LoadOrStore(what, l.engine.Store.(*kvtest.Memory).Copy())
+		s, _ = filled.LoadOrStore(what, l.engine.Store.(*memory.Store).Copy())
 	}
-	return openMemory(t, s.(*kvtest.Memory).Copy(), Options{})
+	return openMemory(t, s.(*memory.Store).Copy(), Options{})
 }
 
 // sampler returns a sampler on repeatable random bits, and the bits.
@@ -487,7 +487,7 @@ func steadySalts(from uint64) func([]byte) {
 // (invariant 9); and it checks every object's budget against its chains (invariant 2).
 func auditStore(t testing.TB, s kv.Store) {
 	t.Helper()
-	stored, fold := pairs(t, s), &kvtest.Memory{}
+	stored, fold := pairs(t, s), &memory.Store{}
 	must(t, replayWhole(fold, logOf(t, stored)))
 	same(t, "stored state against the fold of the log", stored, pairs(t, fold))
 	auditBudgets(t, stored)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -86,7 +86,7 @@ func TestGoldenEvents(t *testing.T) {
 		}
 	}
 	for _, begin := range []func(kv.Store){func(s kv.Store) { tell(t, s) }, func(s kv.Store) { tellOddly(t, s) }} {
-		memory := &kvtest.Memory{}
+		memory := &memory.Store{}
 		begin(memory)
 		look(memory)
 		forgetAll(t, memory)

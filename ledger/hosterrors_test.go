@@ -10,7 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -114,7 +114,7 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 
 // created is a new ledger in memory, with a log key or without.
 func created(t *testing.T, logKey string) kv.Store {
-	s := &kvtest.Memory{}
+	s := &memory.Store{}
 	beginWithKey(t, s, logKey)
 	return s
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
@@ -42,7 +42,7 @@ func steadySampler() *rrchain.Sampler {
 // specimen is everything stored of a small ledger that has a record of each kind.
 func specimen(t testing.TB) []pair {
 	t.Helper()
-	s := &kvtest.Memory{}
+	s := &memory.Store{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Sampler, l.queries = steadySampler(), medians()
@@ -88,9 +88,9 @@ func heldForAcme(t testing.TB) ReserveRequest {
 }
 
 // fill makes a store of some records.
-func fill(t testing.TB, records []pair) *kvtest.Memory {
+func fill(t testing.TB, records []pair) *memory.Store {
 	t.Helper()
-	s := &kvtest.Memory{}
+	s := &memory.Store{}
 	must(t, s.Update(func(w kv.Writer) error {
 		for _, p := range records {
 			if len(p.key) == 0 || len(p.value) == 0 {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -201,7 +201,7 @@ func (s *snapshots) View(fn func(kv.Reader) error) error {
 }
 
 func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
-	s := &snapshots{Store: &kvtest.Memory{}}
+	s := &snapshots{Store: &memory.Store{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	last := mustWrite(t, l, watchSize+1)

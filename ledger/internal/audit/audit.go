@@ -19,8 +19,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/table"
 )
 
 // The kinds of problems that are not those of one bucket.
@@ -111,8 +111,8 @@ func Usual() Pace {
 }
 
 // folded returns the empty state that the log is folded into. Its memtable is spilled to a temporary file.
-func (p Pace) folded() (*table.Table, error) {
-	return table.Over(bolt.NewTemporary(""), table.Options{Limit: int64(p.Memory) / 2, Newest: true})
+func (p Pace) folded() (*memtable.Table, error) {
+	return memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: int64(p.Memory) / 2, Newest: true})
 }
 
 // auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and then, once
@@ -124,7 +124,7 @@ type auditor struct {
 	request Request
 	pace    Pace
 	trusted []evidence.Head // checkpoints by rising size, those still to come
-	folded  *table.Table
+	folded  *memtable.Table
 	source  *foldStore
 	fold    *state.State
 	events  pipeline

@@ -16,9 +16,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -27,7 +27,7 @@ import (
 // from. What one event writes is kept back until it is known to be possible.
 // Records have no checksums in it.
 type foldStore struct {
-	state   *table.Table
+	state   *memtable.Table
 	writer  kv.Writer // of the update of the state that is running, or nil
 	log     kv.Reader
 	pending []keptWrite

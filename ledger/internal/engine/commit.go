@@ -15,8 +15,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
@@ -88,7 +88,7 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	for err = errTakenBack; err == errTakenBack; { // each time somebody else is refused, and no time passes
 		err = l.Store.Update(func(w kv.Writer) error {
 			s, err := l.carryOut(batch, w, now)
-			if over, can := w.(table.Checker); can && err == nil {
+			if over, can := w.(memtable.Checker); can && err == nil {
 				err = over.Check()
 			}
 			if err == nil && s.Counters.Events > s.Durable.Events {

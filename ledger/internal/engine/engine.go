@@ -10,9 +10,9 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
@@ -40,7 +40,7 @@ type Engine struct {
 	edge      *merkle.Edge // of the log as committed last; nil if not known
 	journal   journaling
 	following following
-	table     *table.Table // over the file; nil if there is no journal
+	table     *memtable.Table // over the file; nil if there is no journal
 }
 
 // Begin makes an engine over a store, whose commits a journal makes durable; without one, its own must be. Nothing is read but the

@@ -12,15 +12,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
 // overTable puts a table over the store: what is committed stays there until a checkpoint.
 func (l *Engine) overTable(base kv.Store) (err error) {
-	l.table, err = table.Over(base, table.Options{
-		Mark:     table.Mark{Bucket: state.BucketMeta, Key: []byte(state.KeyCounters)},
+	l.table, err = memtable.Over(base, memtable.Options{
+		Mark:     memtable.Mark{Bucket: state.BucketMeta, Key: []byte(state.KeyCounters)},
 		Limit:    l.Room,
 		ReadOnly: l.untouched(),
 		Begun:    l.checkpointBegun,
@@ -121,7 +121,7 @@ func (l *Engine) trim(at journal.Position) error {
 	return nil
 }
 
-// AwaitRoom waits while what is in memory only is for others than who makes many large commits ([table.Table.AwaitRoom]).
+// AwaitRoom waits while what is in memory only is for others than who makes many large commits ([memtable.Table.AwaitRoom]).
 func (l *Engine) AwaitRoom(ctx context.Context) error {
 	if l.table == nil {
 		return nil

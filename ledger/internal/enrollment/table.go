@@ -12,9 +12,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -25,7 +25,7 @@ import (
 type Table struct {
 	engine    *engine.Engine
 	question  func(context.Context, string) (*event.Question, error) // by its name
-	rows      *table.Table
+	rows      *memtable.Table
 	questions map[string]uint32 // few questions and policies are in many rows
 	policies  map[string]row
 }
@@ -38,7 +38,7 @@ const (
 
 // NewTable returns an empty one, for a ledger with an engine. Questions are found by a function.
 func NewTable(e *engine.Engine, question func(context.Context, string) (*event.Question, error)) (*Table, error) {
-	rows, err := table.Over(bolt.NewTemporary(""), table.Options{Limit: tableMemory / 2, Newest: true})
+	rows, err := memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: tableMemory / 2, Newest: true})
 	if err != nil {
 		return nil, err
 	}

@@ -10,15 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
-
-func TestConformance(t *testing.T) {
-	kvtest.Run(t, false, func(t *testing.T) func() kv.Store {
-		path := newFile(t)
-		return func() kv.Store { return mustOpen(t, path) }
-	})
-}
 
 func newFile(t *testing.T) string {
 	t.Helper()

@@ -12,15 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 )
-
-func TestTemporary(t *testing.T) {
-	kvtest.Run(t, true, func(t *testing.T) func() kv.Store {
-		dir := t.TempDir()
-		return func() kv.Store { return NewTemporary(dir) }
-	})
-}
 
 // spillMany writes records to a temporary file, with more than one transaction's worth of bytes.
 func spillMany(t *testing.T, s *Temporary) {

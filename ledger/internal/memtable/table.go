@@ -1,4 +1,4 @@
-// Package table keeps in memory what was committed since a store was last written, so that the store can be written seldom,
+// Package memtable keeps in memory what was committed since a store was last written, so that the store can be written seldom,
 // and much at a time.
 //
 // Above the base lie layers: an active one, which updates write to, and during a checkpoint a frozen one, which is
@@ -6,7 +6,7 @@
 // the number of the last update published, the layers of that moment, and a snapshot of the base that goes with
 // them: it looks into the active layer first, then into the frozen one, then into the base. Since the base comes to hold just what the
 // frozen layer does, the snapshot may be of any moment of the checkpoint, as long as the layers have not changed.
-package table
+package memtable
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package table_test
+package memtable_test
 
 import (
 	"fmt"
@@ -8,13 +8,15 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
-	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // benchStores are a table over nothing, and what it is measured against.
 func benchStores(b *testing.B, run func(b *testing.B, s kv.Store)) {
 	b.Run("memory", func(b *testing.B) { run(b, new(memory.Store)) })
-	b.Run("table", func(b *testing.B) { run(b, tableOver(b, new(memory.Store), table.Options{Limit: math.MaxInt64 / 2})) })
+	b.Run("table", func(b *testing.B) {
+		run(b, tableOver(b, new(memory.Store), memtable.Options{Limit: math.MaxInt64 / 2}))
+	})
 }
 
 const benchKeys = 100_000

@@ -1,4 +1,4 @@
-package table_test
+package memtable_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
-	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // filmed is a store in memory of which there is an image behind each update.
@@ -34,7 +34,7 @@ func (f *filmed) Update(fn func(kv.Writer) error) error {
 func aside(t testing.TB, s kv.Store) (keys, values [][]byte) {
 	t.Helper()
 	err := s.View(func(r kv.Reader) error {
-		return r.Scan(table.Aside, nil, func(key, value []byte) bool {
+		return r.Scan(memtable.Aside, nil, func(key, value []byte) bool {
 			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
 			return true
 		})
@@ -95,7 +95,7 @@ func film(t *testing.T) (f *filmed, before, behind []string) {
 func filmOf(t *testing.T, number uint64) (f *filmed, before, behind []string) {
 	t.Helper()
 	f = &filmed{}
-	s := tableOver(t, f, table.Options{Mark: mark, Portion: 50})
+	s := tableOver(t, f, memtable.Options{Mark: mark, Portion: 50})
 	write(t, s, 1, much(40, "first")...)
 	checkpoint(t, s)
 	before, _ = content(t, s)
@@ -115,7 +115,7 @@ func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 	}
 	seen := map[uint64]int{}
 	for i, image := range f.images {
-		s := tableOver(t, image.Copy(), table.Options{Mark: mark})
+		s := tableOver(t, image.Copy(), memtable.Options{Mark: mark})
 		found, n := content(t, s)
 		seen[n]++
 		if n == 1 && !slices.Equal(found, before) || n == 2 && !slices.Equal(found, behind) {
@@ -131,7 +131,7 @@ func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 // takeUp goes on with an image: by reading only, with a copy, and by a checkpoint that dies anywhere.
 func takeUp(t *testing.T, image *memory.Store, n uint64, found []string, deep int) {
 	t.Helper()
-	still := tableOver(t, image.Copy(), table.Options{Mark: mark, ReadOnly: true})
+	still := tableOver(t, image.Copy(), memtable.Options{Mark: mark, ReadOnly: true})
 	want(t, still, found...)
 	whole := image.Copy()
 	if err := whole.Update(still.WriteTo); err != nil {
@@ -143,14 +143,14 @@ func takeUp(t *testing.T, image *memory.Store, n uint64, found []string, deep in
 	if err := copyAll(f, image); err != nil {
 		t.Fatal(err)
 	}
-	s := tableOver(t, f, table.Options{Mark: mark, Portion: 50})
+	s := tableOver(t, f, memtable.Options{Mark: mark, Portion: 50})
 	write(t, s, n+1, "in front", "1", "000", "")
 	more, _ := content(t, s)
 	if deep--; deep > 0 {
 		f.images = nil
 		checkpoint(t, s)
 		for _, image := range f.images {
-			s := tableOver(t, image.Copy(), table.Options{Mark: mark})
+			s := tableOver(t, image.Copy(), memtable.Options{Mark: mark})
 			now, at := content(t, s)
 			if at == n && !slices.Equal(now, found) || at == n+1 && !slices.Equal(now, more) {
 				t.Fatalf("as of update %d, there is %q", at, now)
@@ -175,7 +175,7 @@ func wantSettled(t *testing.T, s kv.Store, pairs []string) {
 func copyAll(to, from kv.Store) error {
 	return to.Update(func(w kv.Writer) error {
 		return from.View(func(r kv.Reader) (err error) {
-			for _, bucket := range []string{mark.Bucket, "b", table.Aside} {
+			for _, bucket := range []string{mark.Bucket, "b", memtable.Aside} {
 				err = errors.Join(err, r.Scan(bucket, nil, func(key, value []byte) bool {
 					err = errors.Join(err, w.Put(bucket, bytes.Clone(key), bytes.Clone(value)))
 					return true
@@ -190,7 +190,7 @@ func copyAll(to, from kv.Store) error {
 func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 	b := &base{}
 	const records = 3 // of 512 bytes, for as many do short ones count
-	s := tableOver(t, b, table.Options{Mark: mark, Portion: 512 * records})
+	s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 512 * records})
 	write(t, s, 1, "first", "1")
 	checkpoint(t, s)
 	write(t, s, 2, much(100, "ten bytes!")...)
@@ -199,7 +199,7 @@ func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 		err := update()
 		_, n := content(t, b)
 		marks = append(marks, n)
-		changed := slices.DeleteFunc(slices.Clone(b.written), func(one string) bool { return strings.HasPrefix(one, table.Aside) })
+		changed := slices.DeleteFunc(slices.Clone(b.written), func(one string) bool { return strings.HasPrefix(one, memtable.Aside) })
 		most = max(most, len(changed))
 		return err
 	})
@@ -225,18 +225,18 @@ func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 			if err := copyAll(base, image); err != nil {
 				t.Fatal(err)
 			}
-			s := tableOver(t, base, table.Options{Mark: mark, Portion: 1100}) // two records are a small checkpoint
+			s := tableOver(t, base, memtable.Options{Mark: mark, Portion: 1100}) // two records are a small checkpoint
 			want(t, s, before...)
 			write(t, s, 2, pairs...)
 			found, _ := content(t, s)
 			checkpoint(t, s)
 			wantSettled(t, base, found)
 			for _, image := range base.images[1:] {
-				if now, n := content(t, tableOver(t, image, table.Options{Mark: mark})); n == 2 && !slices.Equal(now, found) {
+				if now, n := content(t, tableOver(t, image, memtable.Options{Mark: mark})); n == 2 && !slices.Equal(now, found) {
 					t.Errorf("on the way there is %q, want %q", now, found)
 				}
 			}
-			if again, _ := content(t, tableOver(t, base, table.Options{Mark: mark})); !slices.Equal(again, found) {
+			if again, _ := content(t, tableOver(t, base, memtable.Options{Mark: mark})); !slices.Equal(again, found) {
 				t.Errorf("behind transaction %d there is %q, want %q", i, again, found)
 			}
 		}
@@ -259,33 +259,33 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 		if err := base.Update(change); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := table.Over(base, table.Options{Mark: mark}); !errors.Is(err, kv.ErrCorrupt) {
+		if _, err := memtable.Over(base, memtable.Options{Mark: mark}); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for n := range keys {
-		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(table.Aside, keys[n]) })
+		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(memtable.Aside, keys[n]) })
 	}
 	_, others := aside(t, other.images[i])
-	over("one of another checkpoint", func(w kv.Writer) error { return w.Put(table.Aside, keys[2], others[2]) })
-	over("the first of another checkpoint", func(w kv.Writer) error { return w.Put(table.Aside, keys[0], others[0]) })
+	over("one of another checkpoint", func(w kv.Writer) error { return w.Put(memtable.Aside, keys[2], others[2]) })
+	over("the first of another checkpoint", func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], others[0]) })
 	over("two portions swapped", func(w kv.Writer) error {
-		return errors.Join(w.Put(table.Aside, keys[0], values[1]), w.Put(table.Aside, keys[1], values[0]))
+		return errors.Join(w.Put(memtable.Aside, keys[0], values[1]), w.Put(memtable.Aside, keys[1], values[0]))
 	})
-	over("a strange key", func(w kv.Writer) error { return w.Put(table.Aside, []byte("z"), values[0]) })
+	over("a strange key", func(w kv.Writer) error { return w.Put(memtable.Aside, []byte("z"), values[0]) })
 	for at := range values[0] {
 		for _, bits := range []byte{1, 0x80} {
 			damaged := bytes.Clone(values[0])
 			damaged[at] ^= bits
-			over(fmt.Sprintf("byte %d", at), func(w kv.Writer) error { return w.Put(table.Aside, keys[0], damaged) })
+			over(fmt.Sprintf("byte %d", at), func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], damaged) })
 		}
-		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(table.Aside, keys[0], append(values[0][:at:at], "."...)) })
+		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], append(values[0][:at:at], "."...)) })
 	}
 	// Damage that comes while the table is open is found, too, and nothing is lost: it is read from memory.
 	base := image.Copy()
-	s := tableOver(t, base, table.Options{Mark: mark})
+	s := tableOver(t, base, memtable.Options{Mark: mark})
 	found, _ := content(t, s)
-	if err := base.Update(func(w kv.Writer) error { return w.Put(table.Aside, keys[0], values[1]) }); err != nil {
+	if err := base.Update(func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], values[1]) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Checkpoint(); !errors.Is(err, kv.ErrCorrupt) {
@@ -299,9 +299,9 @@ func TestAPortionOfAnotherCheckpointStaysOut(t *testing.T) {
 	f, _, _ := film(t)
 	_, before := aside(t, f.images[2])
 	b := &base{}
-	s := tableOver(t, b, table.Options{Mark: mark, Portion: 50, Step: func(step table.Step) {
-		if keys, _ := aside(t, b); step == table.SetAside {
-			if err := b.Store.Update(func(w kv.Writer) error { return w.Put(table.Aside, keys[0], before[0]) }); err != nil {
+	s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 50, Step: func(step memtable.Step) {
+		if keys, _ := aside(t, b); step == memtable.SetAside {
+			if err := b.Store.Update(func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], before[0]) }); err != nil {
 				t.Error(err)
 			}
 		}
@@ -318,7 +318,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 	f, _, behind := film(t)
 	for at := range len(f.images) - 1 {
 		b := &base{}
-		s := tableOver(t, b, table.Options{Mark: mark, Portion: 50})
+		s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 50})
 		write(t, s, 1, much(40, "first")...)
 		checkpoint(t, s)
 		write(t, s, 2, changes()...)
@@ -344,7 +344,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 // A copy is of no moment within a checkpoint: nothing is aside in it. Who makes one holds up checkpoints only until its snapshot is taken.
 func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 	dir := pace.Scratch(t)
-	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), table.Options{Mark: mark, Limit: 5000, Portion: 500})
+	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), memtable.Options{Mark: mark, Limit: 5000, Portion: 500})
 	defer s.Close()
 	writeNumber(t, s, 1)
 	var writing sync.WaitGroup
@@ -423,7 +423,7 @@ func (c longCompacting) Compact(_ context.Context, progress kv.Progress) error {
 // Whoever compacts while somebody else does holds up no checkpoint.
 func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
 	base := longCompacting{new(memory.Store), new(sync.Mutex), make(chan struct{}), make(chan struct{})}
-	s := tableOver(t, base, table.Options{Mark: mark})
+	s := tableOver(t, base, memtable.Options{Mark: mark})
 	done := make(chan error)
 	for range 2 {
 		go func() { done <- s.Compact(t.Context(), nil) }()
@@ -448,7 +448,7 @@ func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
 	if keys, _ := aside(t, image); len(keys) == 0 {
 		t.Fatal("nothing is aside")
 	}
-	s := tableOver(t, image, table.Options{Mark: mark, ReadOnly: true, Limit: 1})
+	s := tableOver(t, image, memtable.Options{Mark: mark, ReadOnly: true, Limit: 1})
 	for n := range uint64(5) {
 		write(t, s, 3+n, "~", fmt.Sprint(n))
 	}
@@ -459,7 +459,7 @@ func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
 func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 	dir := pace.Scratch(t)
 	amid, goOn := make(chan struct{}, 1), make(chan struct{})
-	var s *table.Table
+	var s *memtable.Table
 	var checkpoints sync.WaitGroup
 	base := lateCopier{openBolt(t, filepath.Join(dir, "base")), func() {
 		write(t, s, 2, much(40, "second")...)
@@ -470,8 +470,8 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}}
-	s = tableOver(t, base, table.Options{Mark: mark, Portion: 50, Step: func(step table.Step) {
-		if _, n := content(t, base); step == table.Placed && n == 2 {
+	s = tableOver(t, base, memtable.Options{Mark: mark, Portion: 50, Step: func(step memtable.Step) {
+		if _, n := content(t, base); step == memtable.Placed && n == 2 {
 			amid <- struct{}{}
 			<-goOn
 		}
@@ -496,7 +496,7 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 
 // A table that is closed holds no memory for what it has held.
 func TestAClosedTableIsEmpty(t *testing.T) {
-	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
 	write(t, s, 1, much(100, "x")...)
 	if err := s.Close(); err != nil || s.Bytes() > 0 {
 		t.Errorf("%d bytes, %v", s.Bytes(), err)

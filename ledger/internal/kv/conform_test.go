@@ -1,5 +1,4 @@
-// Package kvtest holds the tests that every implementation of [kv.Store] must pass.
-package kvtest
+package kv_test
 
 import (
 	"errors"
@@ -11,9 +10,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// Run tests a store. open opens the same data each time it is called within one subtest, and new,
+// conform tests a store: every implementation of [kv.Store] must pass. open opens the same data each time it is called within one subtest, and new,
 // empty data in each subtest; a store that forgets everything on Close passes forgetful.
-func Run(t *testing.T, forgetful bool, newData func(t *testing.T) (open func() kv.Store)) {
+func conform(t *testing.T, forgetful bool, newData func(t *testing.T) (open func() kv.Store)) {
 	for name, test := range map[string]func(*testing.T, kv.Store){
 		"empty": testEmpty, "put and get": testPutGet, "order": testOrder, "snapshot": testSnapshot,
 		"own writes": testOwnWrites, "failed update": testFailedUpdate, "serial": testSerial, "buckets": testBuckets, "closed": testClosed,

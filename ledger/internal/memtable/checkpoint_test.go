@@ -1,4 +1,4 @@
-package table_test
+package memtable_test
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
-	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // base is a store in memory that counts and can fail.
@@ -134,7 +134,7 @@ func want(t testing.TB, s kv.Store, pairs ...string) {
 	}
 }
 
-func checkpoint(t testing.TB, s *table.Table) {
+func checkpoint(t testing.TB, s *memtable.Table) {
 	t.Helper()
 	if err := s.Checkpoint(); err != nil {
 		t.Fatalf("checkpoint: %v", err)
@@ -152,7 +152,7 @@ func number(mark []byte) uint64 {
 func TestACheckpointWritesTheBase(t *testing.T) {
 	b := &base{}
 	var told []string
-	s := tableOver(t, b, table.Options{Mark: mark,
+	s := tableOver(t, b, memtable.Options{Mark: mark,
 		Begun:   func(mark []byte) { told = append(told, fmt.Sprint("begun ", number(mark))) },
 		Written: func(mark []byte) { told = append(told, fmt.Sprint("written ", number(mark))) },
 		Failed:  func(err error) { t.Error(err) },
@@ -185,12 +185,12 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 
 // At each step of a checkpoint others read and update, and what they see is whole; so is what a view sees that began before.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
-	for _, at := range []table.Step{table.Frozen, table.SetAside, table.Placed, table.Stored, table.Dropped} {
+	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			hold := sync.OnceFunc(func() { close(reached); <-goOn })
 			b := &base{}
-			s := tableOver(t, b, table.Options{Mark: mark, Portion: 1, Step: func(step table.Step) {
+			s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 1, Step: func(step memtable.Step) {
 				if step == at {
 					hold()
 				}
@@ -231,9 +231,9 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 
 // A reader that took the layers before a checkpoint and meets the base behind it begins again.
 func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
-	for _, m := range []table.Mark{mark, {}} {
+	for _, m := range []memtable.Mark{mark, {}} {
 		b := &slowBase{}
-		s := tableOver(t, b, table.Options{Mark: m})
+		s := tableOver(t, b, memtable.Options{Mark: m})
 		write(t, s, 1, "a", "1")
 		b.before = func() { // the layers are taken, and there is no snapshot yet
 			b.before = nil
@@ -262,10 +262,10 @@ func TestALimitOfMemory(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
 	var begun atomic.Int32
-	s := tableOver(t, &base{}, table.Options{Mark: mark, Limit: limit,
+	s := tableOver(t, &base{}, memtable.Options{Mark: mark, Limit: limit,
 		Begun: func([]byte) { begun.Add(1) },
-		Step: func(step table.Step) {
-			if step == table.Frozen {
+		Step: func(step memtable.Step) {
+			if step == memtable.Frozen {
 				<-goOn
 			}
 		}})
@@ -306,14 +306,14 @@ func TestALimitOfMemory(t *testing.T) {
 func TestWrittenMayTakeLong(t *testing.T) {
 	goOn, written, dropped := make(chan struct{}), make(chan struct{}, 3), make(chan struct{}, 3)
 	var told []uint64
-	s := tableOver(t, &base{}, table.Options{Mark: mark,
+	s := tableOver(t, &base{}, memtable.Options{Mark: mark,
 		Written: func(mark []byte) {
 			told = append(told, number(mark))
 			written <- struct{}{}
 			<-goOn
 		},
-		Step: func(step table.Step) {
-			if step == table.Dropped {
+		Step: func(step memtable.Step) {
+			if step == memtable.Dropped {
 				dropped <- struct{}{}
 			}
 		}})
@@ -356,7 +356,7 @@ func await(t testing.TB, happens <-chan struct{}, what string) {
 func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
-	s := tableOver(t, &base{}, table.Options{Mark: mark, Limit: limit, Written: func([]byte) { <-goOn }})
+	s := tableOver(t, &base{}, memtable.Options{Mark: mark, Limit: limit, Written: func([]byte) { <-goOn }})
 	t.Cleanup(func() { close(goOn) })
 	n := uint64(0)
 	update := func() {
@@ -370,7 +370,7 @@ func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 }
 
 // wantRelieved waits until no more is in memory than there may be, with an update now and then, as a host makes them.
-func wantRelieved(t testing.TB, s *table.Table, limit int64, update func()) {
+func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
 	t.Helper()
 	for began := time.Now(); s.Bytes() > 3*limit; time.Sleep(time.Millisecond) {
 		if time.Since(began) > 10*time.Second {
@@ -385,7 +385,7 @@ func wantRelieved(t testing.TB, s *table.Table, limit int64, update func()) {
 func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
-	s := tableOver(t, b, table.Options{Mark: mark, Limit: limit})
+	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	fail := func() {
@@ -413,7 +413,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
 	var failed atomic.Int32
-	s := tableOver(t, b, table.Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
+	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
 		if !errors.Is(err, errDisk) {
 			t.Error(err)
 		}
@@ -453,7 +453,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 // After a pause it is made again by itself, even when there is no room at all.
 func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	b := &base{}
-	s := tableOver(t, b, table.Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
+	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
 	b.fail(before)
 	var err error
 	n := uint64(1)
@@ -485,7 +485,7 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 			for _, limit := range []int64{1, math.MaxInt64 / 2} {
 				failed := make(chan error, 1)
 				b := &base{}
-				s := tableOver(t, b, table.Options{Mark: mark, Limit: limit, Failed: func(err error) { failed <- err }})
+				s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit, Failed: func(err error) { failed <- err }})
 				b.fail(c.instead)
 				err := s.View(func(kv.Reader) error { // what it has read from the base may not be durable
 					write(t, s, 1, "a", "1")
@@ -512,7 +512,7 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 	}
 }
 
-func wantStopped(t *testing.T, s *table.Table, is error) {
+func wantStopped(t *testing.T, s *memtable.Table, is error) {
 	t.Helper()
 	if err := s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }); !errors.Is(err, is) {
 		t.Errorf("View returned %v", err)
@@ -533,7 +533,7 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	goOn := make(chan struct{})
 	b := &base{}
 	b.fail(func(update func() error) error { <-goOn; return uncertain(update) })
-	s := tableOver(t, b, table.Options{Mark: mark, Limit: 1000})
+	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: 1000})
 	done := make(chan error)
 	go func() {
 		var err error
@@ -557,15 +557,17 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 
 // A base that somebody else has written to is not read, nor written.
 func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
-	for name, meet := range map[string]func(s *table.Table) error{
-		"view":       func(s *table.Table) error { return s.View(func(kv.Reader) error { return nil }) },
-		"inspect":    func(s *table.Table) error { return s.Inspect(func(kv.Fault) {}, func(kv.Reader) error { return nil }) },
-		"update":     func(s *table.Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
-		"checkpoint": func(s *table.Table) error { return s.Checkpoint() },
+	for name, meet := range map[string]func(s *memtable.Table) error{
+		"view": func(s *memtable.Table) error { return s.View(func(kv.Reader) error { return nil }) },
+		"inspect": func(s *memtable.Table) error {
+			return s.Inspect(func(kv.Fault) {}, func(kv.Reader) error { return nil })
+		},
+		"update":     func(s *memtable.Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
+		"checkpoint": func(s *memtable.Table) error { return s.Checkpoint() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &base{}
-			s := tableOver(t, b, table.Options{Mark: mark})
+			s := tableOver(t, b, memtable.Options{Mark: mark})
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
@@ -581,9 +583,9 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 
 // A base that is overwritten while somebody reads it, or decides by it.
 func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
-	begin := func(t *testing.T) (*base, *table.Table) {
+	begin := func(t *testing.T) (*base, *memtable.Table) {
 		b := &base{readLive: true}
-		s := tableOver(t, b, table.Options{Mark: mark})
+		s := tableOver(t, b, memtable.Options{Mark: mark})
 		write(t, s, 1, "a", "1")
 		checkpoint(t, s)
 		return b, s
@@ -599,7 +601,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("update", func(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
-			if err := w.(table.Checker).Check(); err != nil {
+			if err := w.(memtable.Checker).Check(); err != nil {
 				t.Error(err)
 			}
 			write(t, &b.Store, 7, "a", "other")
@@ -614,7 +616,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
 			write(t, &b.Store, 7, "a", "other")
-			return w.(table.Checker).Check()
+			return w.(memtable.Checker).Check()
 		})
 		if !errors.Is(err, kv.ErrOverwritten) {
 			t.Error(err)
@@ -625,9 +627,9 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 
 // Check knows the base at each step of a checkpoint that runs.
 func TestCheckKnowsACheckpoint(t *testing.T) {
-	for _, at := range []table.Step{table.Frozen, table.SetAside, table.Placed, table.Stored, table.Dropped} {
-		b, steps, goOn := &base{}, make(chan table.Step), make(chan struct{})
-		s := tableOver(t, b, table.Options{Mark: mark, Portion: 1, Step: func(step table.Step) { steps <- step; <-goOn }})
+	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
+		b, steps, goOn := &base{}, make(chan memtable.Step), make(chan struct{})
+		s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 1, Step: func(step memtable.Step) { steps <- step; <-goOn }})
 		write(t, s, 1, "a", "1")
 		done := make(chan error)
 		go func() { done <- s.Checkpoint() }()
@@ -637,12 +639,12 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 			for now != at {
 				next()
 			}
-			return w.(table.Checker).Check()
+			return w.(memtable.Checker).Check()
 		})
 		if err != nil {
 			t.Errorf("at step %d: %v", at, err)
 		}
-		for now != table.Dropped {
+		for now != memtable.Dropped {
 			next()
 		}
 		goOn <- struct{}{}
@@ -654,7 +656,7 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 
 // Of an update that panics nothing is left.
 func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
-	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	size := s.Bytes()
 	func() {
@@ -677,7 +679,7 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 // What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so nothing goes on.
 func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 	b := &base{}
-	s := tableOver(t, b, table.Options{Mark: mark})
+	s := tableOver(t, b, memtable.Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	b.late = errDisk
 	if err := s.Update(func(w kv.Writer) error { return put(w, "a", "2") }); !errors.Is(err, errDisk) {
@@ -690,14 +692,14 @@ func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 // Without a checkpoint Close writes nothing: it is as if the process had ended.
 func TestCloseWritesNothing(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "base")
-	s := tableOver(t, openBolt(t, path), table.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "a", "2")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = tableOver(t, openBolt(t, path), table.Options{Mark: mark})
+	s = tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
 	defer s.Close()
 	want(t, s, "a=1")
 }
@@ -705,8 +707,8 @@ func TestCloseWritesNothing(t *testing.T) {
 // Close waits for a checkpoint that runs.
 func TestCloseWaitsForACheckpoint(t *testing.T) {
 	b, reached, goOn := &base{}, make(chan struct{}), make(chan struct{})
-	s := tableOver(t, b, table.Options{Limit: 1, Step: func(step table.Step) {
-		if step == table.Frozen {
+	s := tableOver(t, b, memtable.Options{Limit: 1, Step: func(step memtable.Step) {
+		if step == memtable.Frozen {
 			close(reached)
 			<-goOn
 		}
@@ -733,7 +735,7 @@ func TestCloseWaitsForACheckpoint(t *testing.T) {
 func TestAReadOnlyBase(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "base")
-	s := tableOver(t, openBolt(t, path), table.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	if err := s.Close(); err != nil {
@@ -743,7 +745,7 @@ func TestAReadOnlyBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = tableOver(t, file, table.Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
+	s = tableOver(t, file, memtable.Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
 	defer s.Close()
 	if err := s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil); err != nil {
 		t.Errorf("with nothing in memory it cannot be copied: %v", err)
@@ -763,7 +765,7 @@ func TestAReadOnlyBase(t *testing.T) {
 // Copies and a compacted file have what is in memory, and an inspection shows it, too.
 func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	dir := pace.Scratch(t)
-	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), table.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), memtable.Options{Mark: mark})
 	defer s.Close()
 	write(t, s, 1, "a", "1", "b", "1")
 	checkpoint(t, s)
@@ -791,7 +793,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	}
 	write(t, s, 4, "e", "4")
 	want(t, s, "a=2", "c=2", "d=3", "e=4")
-	over := tableOver(t, new(memory.Store), table.Options{})
+	over := tableOver(t, new(memory.Store), memtable.Options{})
 	if !errors.Is(over.Compact(t.Context(), nil), errors.ErrUnsupported) || !errors.Is(over.CopyTo(t.Context(), path, kv.Pages, nil, nil), errors.ErrUnsupported) {
 		t.Error("a base that cannot be copied is")
 	}
@@ -800,7 +802,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 // What a reader will need is fetched from the base, if that can.
 func TestPrefetchReachesTheBase(t *testing.T) {
 	var asked []string
-	s := tableOver(t, fetching{new(memory.Store), &asked}, table.Options{})
+	s := tableOver(t, fetching{new(memory.Store), &asked}, memtable.Options{})
 	err := s.View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil
@@ -832,7 +834,7 @@ func (r fetchingReader) Prefetch(bucket string, keys [][]byte) {
 
 // A record that is updated often takes no more memory than one, once nobody reads the older ones.
 func TestOldVersionsAreDropped(t *testing.T) {
-	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
 	value := strings.Repeat("x", 1000)
 	write(t, s, 1, "a", value)
 	for n := range uint64(1000) {
@@ -873,7 +875,7 @@ func TestBytesAreAboutRight(t *testing.T) {
 		runtime.ReadMemStats(&now)
 		return int64(now.HeapAlloc)
 	}
-	before, s := live(), tableOver(t, &base{}, table.Options{Limit: math.MaxInt64})
+	before, s := live(), tableOver(t, &base{}, memtable.Options{Limit: math.MaxInt64})
 	for n := 0; n < records; n += 1000 {
 		err := s.Update(func(w kv.Writer) (err error) {
 			for i := range 1000 {
@@ -893,7 +895,7 @@ func TestBytesAreAboutRight(t *testing.T) {
 
 // A Get through a table allocates nothing.
 func TestGetAllocatesNothing(t *testing.T) {
-	s := tableOver(t, &base{}, table.Options{Mark: mark})
+	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
 	write(t, s, 1, "in the base", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "in memory", "2")

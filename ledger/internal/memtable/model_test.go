@@ -1,4 +1,4 @@
-package table_test
+package memtable_test
 
 import (
 	"encoding/binary"
@@ -16,11 +16,11 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
-	"github.com/sluicedp/sluice/ledger/internal/table"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // mark is a record that each update changes.
-var mark = table.Mark{Bucket: "meta", Key: []byte("counters")}
+var mark = memtable.Mark{Bucket: "meta", Key: []byte("counters")}
 
 func setMark(w kv.Writer, n uint64) error {
 	return w.Put(mark.Bucket, mark.Key, binary.BigEndian.AppendUint64(nil, n))
@@ -30,7 +30,7 @@ func setMark(w kv.Writer, n uint64) error {
 type model struct {
 	*testing.T
 	*rand.Rand
-	table   *table.Table
+	table   *memtable.Table
 	like    *memory.Store
 	updates uint64
 	held    []*held
@@ -54,10 +54,10 @@ func TestATableIsAsTheModel(t *testing.T) {
 			if seed%2 == 1 {
 				base = openBolt(t, filepath.Join(pace.Scratch(t), "base"))
 			}
-			o := table.Options{Mark: mark, Limit: 1 << uint(m.IntN(16)), Portion: 1 << uint(m.IntN(14))}
+			o := memtable.Options{Mark: mark, Limit: 1 << uint(m.IntN(16)), Portion: 1 << uint(m.IntN(14))}
 			if seed%4 < 2 { // checkpoints are begun and held by the test
 				o.Limit, m.gate = 1<<40, make(chan struct{})
-				o.Step = func(table.Step) { <-m.gate }
+				o.Step = func(memtable.Step) { <-m.gate }
 			}
 			m.table = tableOver(t, base, o)
 			m.run()
@@ -288,7 +288,7 @@ func (m *model) step() {
 // to another bucket.
 func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 	const records = 200
-	s := tableOver(t, new(memory.Store), table.Options{Mark: mark})
+	s := tableOver(t, new(memory.Store), memtable.Options{Mark: mark})
 	n := uint64(0)
 	var whole []string
 	for i := range records {
@@ -343,7 +343,7 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 func TestReadersSeeWholeUpdates(t *testing.T) {
 	for name, base := range map[string]kv.Store{"memory": new(memory.Store), "bolt": openBolt(t, filepath.Join(pace.Scratch(t), "base"))} {
 		t.Run(name, func(t *testing.T) {
-			s := tableOver(t, base, table.Options{Mark: mark, Limit: 20_000})
+			s := tableOver(t, base, memtable.Options{Mark: mark, Limit: 20_000})
 			defer s.Close()
 			writeNumber(t, s, 1)
 			var readers sync.WaitGroup

@@ -1,0 +1,81 @@
+package kv_test
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/memtable"
+)
+
+func TestMemory_IsAStore(t *testing.T) {
+	conform(t, true, func(*testing.T) func() kv.Store {
+		return func() kv.Store { return new(memory.Store) }
+	})
+}
+
+func TestBolt_IsAStore(t *testing.T) {
+	conform(t, false, func(t *testing.T) func() kv.Store {
+		path := filepath.Join(pace.Scratch(t), "data.db")
+		return func() kv.Store { return openBolt(t, path) }
+	})
+}
+
+func TestTemporary_IsAStore(t *testing.T) {
+	conform(t, true, func(t *testing.T) func() kv.Store {
+		dir := t.TempDir()
+		return func() kv.Store { return bolt.NewTemporary(dir) }
+	})
+}
+
+// A memtable is a store over any other, whether checkpoints happen after each update or never.
+func TestMemtable_IsAStore(t *testing.T) {
+	for name, limit := range map[string]int64{"checkpoints all the time": 1, "no checkpoint": math.MaxInt64} {
+		over := func(t *testing.T, base kv.Store) kv.Store {
+			t.Helper()
+			s, err := memtable.Over(base, memtable.Options{Limit: limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return settled{s}
+		}
+		t.Run("memory, "+name, func(t *testing.T) {
+			conform(t, true, func(t *testing.T) func() kv.Store {
+				return func() kv.Store { return over(t, new(memory.Store)) }
+			})
+		})
+		t.Run("bolt, "+name, func(t *testing.T) {
+			conform(t, false, func(t *testing.T) func() kv.Store {
+				path := filepath.Join(t.TempDir(), "base")
+				return func() kv.Store { return over(t, openBolt(t, path)) }
+			})
+		})
+	}
+}
+
+// settled is a memtable that makes a checkpoint before it is closed.
+type settled struct{ *memtable.Table }
+
+func (s settled) Close() error {
+	_ = s.Checkpoint()
+	return s.Table.Close()
+}
+
+// openBolt opens a file, and creates it first if there is none.
+func openBolt(t testing.TB, path string) kv.Store {
+	t.Helper()
+	s, err := bolt.Open(path, false)
+	if err != nil {
+		if err := bolt.Create(path, func(kv.Writer) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = bolt.Open(path, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
