@@ -214,29 +214,9 @@ func identitiesOfChange(s *state.State, c *event.Settled, number uint64) ([]even
 	if err != nil || ev.Erased != nil {
 		return nil, err
 	}
-	one := func(isAlone bool, all ...event.Identity) ([]event.Identity, error) {
-		if isAlone != c.Alone {
-			return []event.Identity{}, nil
-		}
-		return all, nil
+	all, err := event.RequestsFor(ev.Change, s)
+	if _, isAlone := ev.Change.(event.Personal); all != nil && isAlone != c.Alone {
+		return []event.Identity{}, err
 	}
-	switch made := ev.Change.(type) {
-	case *event.QuestionDefined:
-		return one(false, event.DefineRequest(made.Question, ""), event.DefineRequest(made.Question, made.Encoding))
-	case *event.Cancelled:
-		return one(false, event.CancelRequest(made.Sale))
-	case *event.Forgotten:
-		return one(false, event.ObjectRequest(event.RequestForget, made.Object))
-	case *event.Stated:
-		return one(true, event.ObjectRequest(event.RequestStatement, made.Object))
-	case *event.Withdrawn:
-		return one(true, event.ObjectRequest(event.RequestWithdraw, made.Object))
-	case *event.EpochBegun:
-		q, err := s.Question(made.Question)
-		if err != nil {
-			return nil, err
-		}
-		return one(true, event.EpochRequest(q.Name, made.Object))
-	}
-	return nil, nil
+	return all, err
 }
