@@ -2,6 +2,8 @@ package mutants
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
-// edit inserts lines into a file of the module after a text that the file has once. An empty text makes a new file.
+// edit inserts lines into a file of the module, after the line of a text that the file has once. Without a text they
+// come at the end of the file, which may be a new one.
 type edit struct{ file, after, lines string }
 
 // noted are the edits that add a kind of event: a host notes something about an object in a question. The kind is in
@@ -77,21 +80,13 @@ func (c *Noted) describe(to *describer) event.Noted {
 func (c *Noted) parse(d *event.Noted, p *parser) {
 	c.Object, c.Question, c.Text = d.Object, p.question(d.Question), d.Text
 }`},
-		{"ledger/internal/fold/apply.go", "return applyEpoch(s, c, ev.Number)", "\tcase *event.Noted:\n\t\treturn applyNoted(s, c, ev.Number)"},
-		{"ledger/internal/fold/note.go", "", `package fold
-
-import (
-	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/state"
-)
-
-// applyNoted makes a note an event about its object.
-func applyNoted(s *state.State, c *event.Noted, number uint64) error {
-	ch, o, err := enrolledIn(s, c.Question, c.Object)
-	if err != nil {
-		return err
-	}
-	return putBoth(s, c.Question, c.Object, ch, o, number)
+		{"ledger/internal/fold/apply.go", "return with(s, c, ev, check.Epoch, applyEpoch)",
+			"\tcase *event.Noted:\n\t\treturn with(s, c, ev, check.Noted, applyMention)"},
+		{"ledger/internal/fold/check/member.go", "", `
+// Noted checks that a note is about an object that takes part in the question.
+func Noted(s *state.State, c *event.Noted, _ event.Event) (state.Object, error) {
+	d, err := enrolledIn(s, c.Question, c.Object)
+	return d.Object, err
 }
 `},
 		{"ledger/note.go", "", `package ledger
@@ -201,16 +196,16 @@ func edited(t *testing.T, edits []edit) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, e := range edits {
-		if e.after == "" {
-			files[e.file] = e.lines
-			continue
-		}
 		if _, read := files[e.file]; !read {
 			content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
-			if err != nil {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}
 			files[e.file] = string(content)
+		}
+		if e.after == "" {
+			files[e.file] += e.lines
+			continue
 		}
 		begin, end, found := strings.Cut(files[e.file], e.after)
 		if !found || strings.Contains(end, e.after) {
