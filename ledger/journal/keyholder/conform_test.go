@@ -1,0 +1,285 @@
+package keyholder_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+)
+
+// Journals that tests name.
+const (
+	one   = "test:00112233445566778899aabbccddeeff"
+	other = "test:ffeeddccbbaa99887766554433221100"
+)
+
+// testHolder tests a kind of holder. fresh makes one, and returns how to open it: each call opens it anew, after it was closed if it can be.
+func testHolder(t *testing.T, fresh func(t *testing.T) (open func() keyholder.Holder)) {
+	for _, c := range []struct {
+		name string
+		test func(*game)
+	}{
+		{"keys", testKeys}, {"conflict", testConflict}, {"journals", testJournals}, {"keep", testKeep}, {"late", testLate}, {"marks", testMarks},
+		{"seen", testSeen}, {"invalid", testInvalid}, {"context", testContext}, {"together", testTogether},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := &game{T: t, open: fresh(t)}
+			g.h = g.open()
+			c.test(g)
+		})
+	}
+}
+
+type game struct {
+	*testing.T
+	open func() keyholder.Holder
+	h    keyholder.Holder
+}
+
+func (g *game) again() { g.h = g.open() }
+
+// keyOf is the key of a segment.
+func keyOf(s keyholder.Segment) (k keyholder.Key) {
+	source := rand.NewChaCha8([32]byte{byte(s.Term), byte(s.Number)})
+	_, _ = source.Read(k[:])
+	return k
+}
+
+func at(term, number uint64) keyholder.Segment {
+	return keyholder.Segment{Term: term, Number: number}
+}
+
+func (g *game) put(all ...keyholder.Segment) {
+	g.Helper()
+	for _, s := range all {
+		if err := g.h.Put(g.Context(), one, s, keyOf(s)); err != nil {
+			g.Fatalf("Put(%v): %v", s, err)
+		}
+	}
+}
+
+// has checks which keys are there, and of the others why they are not.
+func (g *game) has(want error, all ...keyholder.Segment) {
+	g.Helper()
+	for _, s := range all {
+		k, err := g.h.Get(g.Context(), one, s)
+		if !errors.Is(err, want) || err == nil && k != keyOf(s) {
+			g.Errorf("Get(%v): %v, not %v", s, err, want)
+		}
+		if want == keyholder.ErrNoKey && errors.Is(err, keyholder.ErrDestroyed) {
+			g.Errorf("Get(%v) of a key that never was: %v", s, err)
+		}
+	}
+}
+
+func (g *game) keep(below keyholder.Segment, live ...keyholder.Segment) {
+	g.Helper()
+	if err := g.h.Keep(g.Context(), one, below, live); err != nil {
+		g.Fatalf("Keep(%v, %v): %v", below, live, err)
+	}
+}
+
+func testKeys(g *game) {
+	all := []keyholder.Segment{at(1, 1), at(1, 2), at(2, 1), at(1<<63, 1<<40)}
+	g.has(keyholder.ErrNoKey, all...)
+	g.put(all...)
+	g.put(all...) // again
+	g.has(nil, all...)
+	g.has(keyholder.ErrNoKey, at(1, 3), at(3, 1))
+	g.again()
+	g.has(nil, all...)
+	g.put(all...)
+	if g.h.Name() == "" {
+		g.Error("it has no name")
+	}
+}
+
+func testConflict(g *game) {
+	g.put(at(1, 1))
+	for range 2 {
+		if err := g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))); !errors.Is(err, keyholder.ErrConflict) {
+			g.Errorf("another key for a segment: %v", err)
+		}
+		g.has(nil, at(1, 1))
+		g.again()
+	}
+}
+
+func testJournals(g *game) {
+	g.put(at(1, 1))
+	if err := g.h.Put(g.Context(), other, at(1, 1), keyOf(at(9, 9))); err != nil {
+		g.Error(err)
+	}
+	if err := g.h.Keep(g.Context(), other, at(1, 1), nil); err != nil {
+		g.Error(err)
+	}
+	if k, err := g.h.Get(g.Context(), other, at(1, 1)); err != nil || k != keyOf(at(9, 9)) {
+		g.Errorf("the key of another journal: %v", err)
+	}
+	g.keep(at(2, 1))
+	g.has(keyholder.ErrDestroyed, at(1, 1))
+	if _, err := g.h.Get(g.Context(), other, at(1, 1)); err != nil {
+		g.Errorf("the key of another journal: %v", err)
+	}
+}
+
+func testKeep(g *game) {
+	g.put(at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.keep(at(1, 1))
+	g.has(nil, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.keep(at(2, 1), at(1, 2))
+	check := func() {
+		g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 3))
+		g.has(nil, at(1, 2), at(2, 1), at(2, 2))
+	}
+	check()
+	g.keep(at(2, 1), at(1, 2))
+	g.keep(at(1, 3)) // late
+	check()
+	g.again()
+	check()
+	g.keep(at(2, 1)) // the same again, and one live less: no other was begun meanwhile
+	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3))
+	g.has(nil, at(2, 1), at(2, 2))
+	g.keep(at(2, 3))
+	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.again()
+	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.put(at(2, 3))
+	g.has(nil, at(2, 3))
+}
+
+// testLate puts keys when they were destroyed.
+func testLate(g *game) {
+	g.put(at(1, 1))
+	g.keep(at(2, 2), at(1, 7))
+	for range 2 {
+		for _, s := range []keyholder.Segment{at(1, 1), at(1, 2), at(2, 1)} {
+			if err := g.h.Put(g.Context(), one, s, keyOf(s)); !errors.Is(err, keyholder.ErrDestroyed) {
+				g.Errorf("a key that was destroyed, or would have been, is taken: %v", err)
+			}
+			g.has(keyholder.ErrDestroyed, s)
+		}
+		g.again()
+	}
+	g.put(at(1, 7), at(2, 2)) // one that is live, which it did not have, and a new one
+	g.has(nil, at(1, 7), at(2, 2))
+}
+
+func markAt(term, events uint64) keyholder.Mark {
+	p := journal.Position{Events: events}
+	p.Root[3] = byte(events)
+	return keyholder.Mark{Term: term, Position: p}
+}
+
+func (g *game) marked(want keyholder.Mark) {
+	g.Helper()
+	if seen, err := g.h.Seen(g.Context(), one); err != nil || seen.Mark != want {
+		g.Errorf("the mark is %v, not %v: %v", seen.Mark, want, err)
+	}
+}
+
+func testMarks(g *game) {
+	g.marked(keyholder.Mark{})
+	highest := keyholder.Mark{}
+	for _, m := range []keyholder.Mark{
+		markAt(1, 5), markAt(1, 7), markAt(1, 7), markAt(1, 6), markAt(2, 3), markAt(1, 100), markAt(2, 4), markAt(2, 0), markAt(5, 4), markAt(5, 5),
+	} {
+		if err := g.h.Mark(g.Context(), one, m); err != nil {
+			g.Fatal(err)
+		}
+		if m.Compare(highest) > 0 {
+			highest = m
+		}
+		g.marked(highest)
+		if m.Position.Events%2 == 0 {
+			g.again()
+			g.marked(highest)
+		}
+	}
+}
+
+func testSeen(g *game) {
+	term := func(want uint64) {
+		g.Helper()
+		for range 2 {
+			if seen, err := g.h.Seen(g.Context(), one); err != nil || seen.Term != want {
+				g.Errorf("it has heard of term %d, not %d: %v", seen.Term, want, err)
+			}
+			g.again()
+		}
+	}
+	term(0)
+	g.put(at(3, 1))
+	term(3)
+	g.keep(at(5, 2))
+	term(5)
+	if err := g.h.Mark(g.Context(), one, markAt(6, 1)); err != nil {
+		g.Error(err)
+	}
+	term(6)
+	g.put(at(7, 1), at(6, 1))
+	term(7)
+	g.keep(at(8, 1))
+	term(8)
+	g.marked(markAt(6, 1))
+}
+
+func testInvalid(g *game) {
+	for _, name := range []string{
+		"", "test", "test:", one + "0", one[:len(one)-1], strings.ToUpper(one), "../test:00112233445566778899aabbccddeeff", "te/st" + one[4:],
+		"test:0011223344556677889/aabbccddeeff", one + "\n", "te st" + one[4:], "..:" + one[5:], "test-" + one[5:],
+	} {
+		_, got := g.h.Get(g.Context(), name, at(1, 1))
+		_, seen := g.h.Seen(g.Context(), name)
+		for call, err := range map[string]error{
+			"Put": g.h.Put(g.Context(), name, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
+			"Keep": g.h.Keep(g.Context(), name, at(1, 1), nil), "Mark": g.h.Mark(g.Context(), name, markAt(1, 1)),
+		} {
+			if !errors.Is(err, keyholder.ErrInvalid) {
+				g.Errorf("%s of the journal %q: %v", call, name, err)
+			}
+		}
+	}
+	if err := g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))); !errors.Is(err, keyholder.ErrInvalid) {
+		g.Errorf("a segment without a number: %v", err)
+	}
+}
+
+func testContext(g *game) {
+	ctx, cancel := context.WithCancel(g.Context())
+	cancel()
+	_, got := g.h.Get(ctx, one, at(1, 1))
+	_, seen := g.h.Seen(ctx, one)
+	for call, err := range map[string]error{
+		"Put": g.h.Put(ctx, one, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
+		"Keep": g.h.Keep(ctx, one, at(1, 1), nil), "Mark": g.h.Mark(ctx, one, markAt(1, 1)),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			g.Errorf("%s with a context that is done: %v", call, err)
+		}
+	}
+}
+
+// testTogether has several hosts ask at once.
+func testTogether(g *game) {
+	var all sync.WaitGroup
+	for i := range uint64(8) {
+		all.Go(func() {
+			for n := range uint64(8) {
+				s := at(1+n, 1+i)
+				err := errors.Join(g.h.Put(g.Context(), one, s, keyOf(s)), g.h.Mark(g.Context(), one, markAt(1+n, i)))
+				if k, got := g.h.Get(g.Context(), one, s); err != nil || got != nil || k != keyOf(s) {
+					g.Error(s, err, got)
+				}
+			}
+		})
+	}
+	all.Wait()
+	g.marked(markAt(8, 7))
+}

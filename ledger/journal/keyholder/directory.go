@@ -1,0 +1,286 @@
+package keyholder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Directory is a [Holder] in a directory of this host.
+//
+//	lock                              is locked while a process has the directory open; it holds "sluice keys lock"
+//	JOURNAL/7.2.key                   the key of the second segment of term 7
+//	JOURNAL/kept                      below which segment all keys are destroyed, and but which
+//	JOURNAL/mark                      how far somebody was told
+//	*.new                             a file that is being made
+//
+// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian, and crc is the CRC-32C of all before it, with the
+// journal's name in front. All is written for the owner only.
+//
+//	key    "sluice key 1" term(8) number(8) key(32) crc(4)
+//	kept   "sluice kept 1" term(8) number(8), and for each that stays: term(8) number(8); crc(4)
+//	mark   two times, at 0 and at 512: "sluice mark 1" term(8) events(8) root(32) crc(4); the higher one counts
+//
+// A key gets its name when it is durable. It is overwritten with zeros, flushed and unlinked when it is destroyed. That binds no solid-state disk,
+// no file system that copies on write, and no backup: whoever needs more encrypts the disk, and keeps the directory out of backups.
+type Directory struct {
+	path string
+	lock *os.File
+
+	mu       sync.Mutex
+	closed   bool
+	journals map[string]*shelf
+}
+
+var _ Holder = (*Directory)(nil)
+
+// OpenDirectory opens a directory, which it makes if there is none. Nobody else opens it before Close; on systems without flock, such as Windows, the
+// caller must see to that. Errors: [journal.ErrInUse], those of the disk.
+func OpenDirectory(path string) (*Directory, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeFolder(path); err != nil {
+		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = flock(lock)
+	}
+	if err == nil {
+		_, err = lock.WriteAt([]byte(lockText), 0)
+	}
+	if err != nil {
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
+	}
+	return &Directory{path: path, lock: lock, journals: map[string]*shelf{}}, nil
+}
+
+// lockText is in the lock, so that no program takes the file for one of its own.
+const lockText = "sluice keys lock\n"
+
+// makeFolder makes a directory that is there after a power cut, too.
+func makeFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// Name is the path of the directory.
+func (d *Directory) Name() string { return d.path }
+
+// Close lets go of the directory, which stays as it is. A second Close does nothing.
+func (d *Directory) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	err := d.lock.Close()
+	for _, s := range d.journals {
+		err = errors.Join(err, s.mark.close())
+	}
+	return err
+}
+
+// Put is [Holder.Put].
+func (d *Directory) Put(ctx context.Context, journal string, s Segment, k Key) error {
+	return d.with(ctx, journal, func(in *shelf) error { return in.put(s, k) })
+}
+
+// Get is [Holder.Get].
+func (d *Directory) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
+	err = d.with(ctx, journal, func(in *shelf) (err error) { k, err = in.get(s); return err })
+	return k, err
+}
+
+// Keep is [Holder.Keep].
+func (d *Directory) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
+	return d.with(ctx, journal, func(in *shelf) error { return in.keep(below, live) })
+}
+
+// Mark is [Holder.Mark].
+func (d *Directory) Mark(ctx context.Context, journal string, m Mark) error {
+	return d.with(ctx, journal, func(in *shelf) error { return in.mark.note(m) })
+}
+
+// Seen is [Holder.Seen].
+func (d *Directory) Seen(ctx context.Context, journal string) (seen Seen, err error) {
+	err = d.with(ctx, journal, func(in *shelf) (err error) { seen, err = in.seen(); return err })
+	return seen, err
+}
+
+// with does something with what there is of a journal.
+func (d *Directory) with(ctx context.Context, name string, do func(*shelf) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := errors.Join(ctx.Err(), CheckName(name)); err != nil {
+		return err
+	}
+	if d.closed {
+		return fmt.Errorf("the keys in %s: %w", d.path, fs.ErrClosed)
+	}
+	s := d.journals[name]
+	if s == nil {
+		var err error
+		if s, err = openShelf(filepath.Join(d.path, strings.Replace(name, ":", "-", 1)), name); err != nil {
+			return fmt.Errorf("the keys in %s: %w", d.path, err)
+		}
+		d.journals[name] = s
+	}
+	if err := do(s); err != nil {
+		return fmt.Errorf("the keys in %s: %w", d.path, err)
+	}
+	return nil
+}
+
+// shelf is the directory of a journal.
+type shelf struct {
+	path, journal string
+	kept          kept
+	mark          *markFile
+}
+
+// kept is what was said to Keep.
+type kept struct {
+	below Segment
+	live  []Segment
+}
+
+// dead tells whether the key of a segment is destroyed, or to be.
+func (k kept) dead(s Segment) bool {
+	return s.Compare(k.below) < 0 && !slices.Contains(k.live, s)
+}
+
+// openShelf opens the directory of a journal, and destroys what a crash has left of keys there.
+func openShelf(path, journal string) (*shelf, error) {
+	if err := makeFolder(path); err != nil {
+		return nil, err
+	}
+	s := &shelf{path: path, journal: journal}
+	var err error
+	if s.kept, err = readKept(filepath.Join(path, keptName), journal); err != nil {
+		return nil, err
+	}
+	if err := s.sweep(); err != nil {
+		return nil, err
+	}
+	if s.mark, err = openMark(filepath.Join(path, "mark"), journal); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+const (
+	keptName = "kept"
+	asKey    = ".key"
+	asNew    = ".new"
+)
+
+func (s *shelf) file(of Segment) string { return filepath.Join(s.path, of.String()+asKey) }
+
+func (s *shelf) put(of Segment, k Key) error {
+	if of.Number == 0 {
+		return fmt.Errorf("%w: segment %v", ErrInvalid, of)
+	}
+	switch had, err := s.get(of); {
+	case err == nil && had == k:
+		return syncFolder(s.path) // an earlier call may have come only so far
+	case err == nil:
+		return fmt.Errorf("%w: %v", ErrConflict, of)
+	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
+		return err
+	}
+	return atomicfile.Write(s.file(of), keyFile(s.journal, of, k), atomicfile.Options{Suffix: asNew})
+}
+
+func (s *shelf) get(of Segment) (k Key, err error) {
+	if s.kept.dead(of) {
+		return k, fmt.Errorf("%w: %v", ErrDestroyed, of)
+	}
+	text, err := os.ReadFile(s.file(of))
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, fmt.Errorf("%w: %v", ErrNoKey, of)
+	}
+	if err != nil {
+		return k, err
+	}
+	return parseKey(text, s.journal, of)
+}
+
+func (s *shelf) keep(below Segment, live []Segment) error {
+	if below.Compare(s.kept.below) < 0 {
+		return nil
+	}
+	next := kept{below, slices.Clone(live)}
+	if err := atomicfile.Write(filepath.Join(s.path, keptName), keptFile(s.journal, next), atomicfile.Options{Suffix: asNew}); err != nil {
+		return err
+	}
+	s.kept = next
+	return s.sweep()
+}
+
+// sweep destroys keys that are dead, and files that never got their names.
+func (s *shelf) sweep() error {
+	segments, others, err := s.list()
+	if err != nil {
+		return err
+	}
+	doomed := others
+	for _, of := range segments {
+		if s.kept.dead(of) {
+			doomed = append(doomed, s.file(of))
+		}
+	}
+	for _, path := range doomed {
+		if err := shred(path); err != nil {
+			return err
+		}
+	}
+	if len(doomed) == 0 {
+		return nil
+	}
+	return syncFolder(s.path)
+}
+
+// list returns the segments of which there are keys, and the files that are being made.
+func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
+	entries, err := os.ReadDir(s.path)
+	for _, e := range entries {
+		if text, is := strings.CutSuffix(e.Name(), asKey); is {
+			of, err := ParseSegment(text)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%w: %w", journal.ErrCorrupt, err)
+			}
+			segments = append(segments, of)
+		} else if strings.HasSuffix(e.Name(), asNew) {
+			unfinished = append(unfinished, filepath.Join(s.path, e.Name()))
+		}
+	}
+	return segments, unfinished, err
+}
+
+func (s *shelf) seen() (Seen, error) {
+	segments, _, err := s.list()
+	m := s.mark.last
+	term := max(m.Term, s.kept.below.Term)
+	for _, of := range segments {
+		term = max(term, of.Term)
+	}
+	return Seen{Mark: m, Term: term}, err
+}

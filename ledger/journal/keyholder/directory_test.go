@@ -1,0 +1,305 @@
+package keyholder_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+)
+
+const name = "test:00112233445566778899aabbccddeeff"
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reopening opens a directory each time anew.
+func reopening(t *testing.T) func() *keyholder.Directory {
+	path := filepath.Join(pace.Scratch(t), "keys")
+	var d *keyholder.Directory
+	t.Cleanup(func() { d.Close() })
+	return func() *keyholder.Directory {
+		if d != nil {
+			must(t, d.Close())
+		}
+		var err error
+		d, err = keyholder.OpenDirectory(path)
+		must(t, err)
+		return d
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	testHolder(t, func(t *testing.T) func() keyholder.Holder {
+		open := reopening(t)
+		return func() keyholder.Holder { return open() }
+	})
+}
+
+// holding says that a file of a directory has bytes.
+func holding(t *testing.T, dir string, b []byte) (files []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, b) {
+			files = append(files, path)
+		}
+		return err
+	}))
+	return files
+}
+
+func openDirectory(t *testing.T, path string) *keyholder.Directory {
+	t.Helper()
+	d, err := keyholder.OpenDirectory(path)
+	must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// What was destroyed is in no file, and what a crash has left is destroyed: of a key that did not get its name, and of one that was to be
+// destroyed. The old file is overwritten before it is unlinked.
+func TestKeysAreDestroyed(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "keys")
+	d := openDirectory(t, dir)
+	key := keyholder.Key([]byte("thirty-two bytes of a secret key"))
+	s := keyholder.Segment{Term: 1, Number: 1}
+	must(t, d.Put(t.Context(), name, s, key))
+	files := holding(t, dir, key[:])
+	if len(files) != 1 {
+		t.Fatalf("the key is in %v", files)
+	}
+	left, err := os.ReadFile(files[0])
+	must(t, err)
+	link := filepath.Join(dir, "link") // to see what becomes of the bytes
+	must(t, os.Link(files[0], link))
+	must(t, d.Keep(t.Context(), name, keyholder.Segment{Term: 1, Number: 2}, nil))
+	if files := holding(t, dir, key[:]); len(files) > 0 {
+		t.Errorf("the key is still in %v", files)
+	}
+	if text, err := os.ReadFile(link); err != nil || !bytes.Equal(text, make([]byte, len(left))) {
+		t.Errorf("it was not overwritten: %q %v", text, err)
+	}
+	must(t, d.Close())
+	must(t, os.WriteFile(files[0], left, 0o600))
+	must(t, os.WriteFile(files[0]+".new", left, 0o600))
+	d = openDirectory(t, dir)
+	if _, err := d.Get(t.Context(), name, s); !errors.Is(err, keyholder.ErrDestroyed) {
+		t.Errorf("a key that should be gone: %v", err)
+	}
+	if files := holding(t, dir, key[:]); len(files) > 0 {
+		t.Errorf("the key is still in %v", files)
+	}
+}
+
+// A directory is open once, for its owner only, and of no use after Close.
+func TestADirectoryIsOpenOnce(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "a", "keys")
+	d := openDirectory(t, dir)
+	if _, err := keyholder.OpenDirectory(dir); !errors.Is(err, journal.ErrInUse) {
+		t.Errorf("a second time: %v", err)
+	}
+	must(t, d.Put(t.Context(), name, keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{1}))
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		must(t, err)
+		info, err := e.Info()
+		must(t, err)
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s is open to others: %v", path, info.Mode())
+		}
+		return nil
+	}))
+	must(t, d.Close())
+	must(t, d.Close())
+	if _, err := d.Seen(t.Context(), name); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	openDirectory(t, dir)
+}
+
+// A file that is damaged, of another journal or segment, or of a newer program is an error, and never another key or mark.
+func TestDamagedFilesAreErrors(t *testing.T) {
+	const other = "test:ffeeddccbbaa99887766554433221100"
+	fill := func(dir string) {
+		d := openDirectory(t, dir)
+		for _, n := range []string{name, other} {
+			for number := range uint64(3) {
+				s := keyholder.Segment{Term: 2, Number: number + 1}
+				must(t, d.Put(t.Context(), n, s, keyholder.Key{byte(number), n[5]}))
+			}
+			must(t, d.Keep(t.Context(), n, keyholder.Segment{Term: 2, Number: 2}, []keyholder.Segment{{Term: 2, Number: 1}}))
+			for events := range uint64(2) {
+				must(t, d.Mark(t.Context(), n, keyholder.Mark{Term: 2, Position: journal.Position{Events: events + 1}}))
+			}
+		}
+		must(t, d.Close())
+	}
+	look := func(dir string) error {
+		d := openDirectory(t, dir)
+		defer d.Close()
+		var all error
+		for number := range uint64(3) {
+			k, err := d.Get(t.Context(), name, keyholder.Segment{Term: 2, Number: number + 1})
+			if all = errors.Join(all, err); err == nil && k != (keyholder.Key{byte(number), name[5]}) {
+				t.Error("another key")
+			}
+		}
+		seen, err := d.Seen(t.Context(), name)
+		if all = errors.Join(all, err); err == nil && seen.Mark.Position.Events != 2 {
+			all = errors.Join(all, fmt.Errorf("the mark says %v", seen.Mark))
+		}
+		return all
+	}
+	folder := "test-" + name[5:]
+	for _, file := range []string{"2.1.key", "2.3.key", "kept", "mark"} {
+		change := func(what string, want error, do func(dir, path string)) {
+			dir := filepath.Join(pace.Scratch(t), "keys")
+			fill(dir)
+			do(dir, filepath.Join(dir, folder, file))
+			if err := look(dir); err == nil || want != nil && !errors.Is(err, want) {
+				t.Errorf("%s: %s: %v", file, what, err)
+			}
+		}
+		flip := func(at int) func(_, path string) {
+			return func(_, path string) {
+				text, err := os.ReadFile(path)
+				must(t, err)
+				if at < 0 {
+					at += len(text)
+				}
+				text[at] ^= 1
+				must(t, os.WriteFile(path, text, 0o600))
+			}
+		}
+		damaged := journal.ErrCorrupt
+		if file == "mark" {
+			damaged = nil // the older of the two is left
+		}
+		if file != "mark" {
+			change("cut", damaged, func(_, path string) { must(t, os.Truncate(path, 20)) })
+			change("of another journal", damaged, func(dir, path string) {
+				must(t, os.Rename(filepath.Join(dir, "test-"+other[5:], file), path))
+			})
+		}
+		change("a bit at its end", damaged, flip(-1))
+		change("a bit in its midst", damaged, flip(-30))
+		version := map[string]int{"kept": 12, "mark": 512 + 12}[file]
+		change("a newer version", journal.ErrVersion, flip(max(version, 11)))
+	}
+	dir := filepath.Join(pace.Scratch(t), "keys")
+	fill(dir)
+	must(t, os.Rename(filepath.Join(dir, folder, "2.3.key"), filepath.Join(dir, folder, "2.2.key")))
+	if err := look(dir); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("the key of another segment: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
+	d := openDirectory(t, dir)
+	if _, err := d.Seen(t.Context(), name); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("a key of no segment: %v", err)
+	}
+	must(t, d.Close())
+}
+
+// Of two marks one may be torn by a power cut: the other counts. Both cannot.
+func TestATornMark(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "keys")
+	d := openDirectory(t, dir)
+	for events := range uint64(3) {
+		must(t, d.Mark(t.Context(), name, keyholder.Mark{Term: 1, Position: journal.Position{Events: 10 + events}}))
+	}
+	must(t, d.Close())
+	path := filepath.Join(dir, "test-"+name[5:], "mark")
+	text, err := os.ReadFile(path)
+	must(t, err)
+	for _, c := range []struct {
+		torn []int
+		want uint64
+	}{{nil, 12}, {[]int{0}, 11}, {[]int{512}, 12}, {[]int{0, 512}, 0}} {
+		b := bytes.Clone(text)
+		for _, at := range c.torn {
+			clear(b[at+20 : at+40])
+		}
+		must(t, os.WriteFile(path, b, 0o600))
+		d := openDirectory(t, dir)
+		seen, err := d.Seen(t.Context(), name)
+		if seen.Mark.Position.Events != c.want || (c.want == 0) != errors.Is(err, journal.ErrCorrupt) {
+			t.Errorf("torn at %v: %v %v", c.torn, seen.Mark, err)
+		}
+		if err == nil { // the next one does not overwrite the one that is good
+			must(t, d.Mark(t.Context(), name, keyholder.Mark{Term: 1, Position: journal.Position{Events: 20}}))
+			must(t, d.Close())
+			after, err := os.ReadFile(path)
+			must(t, err)
+			kept := 0
+			for _, at := range []int{0, 512} {
+				if bytes.Equal(after[at:at+65], b[at:at+65]) {
+					kept++
+				}
+			}
+			if kept != 1 {
+				t.Errorf("torn at %v: %d marks were left alone", c.torn, kept)
+			}
+		}
+		must(t, d.Close())
+	}
+}
+
+// A directory that cannot be written to says so, and has not done what it was asked.
+func TestADiskThatFails(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "keys")
+	d := openDirectory(t, dir)
+	s := keyholder.Segment{Term: 1, Number: 1}
+	must(t, d.Put(t.Context(), name, s, keyholder.Key{1}))
+	folder := filepath.Join(dir, "test-"+name[5:])
+	for _, file := range []string{"1.2.key", "kept"} {
+		must(t, os.Symlink(filepath.Join(dir, "nowhere", file), filepath.Join(folder, file)))
+	}
+	if err := d.Put(t.Context(), name, keyholder.Segment{Term: 1, Number: 2}, keyholder.Key{2}); err == nil {
+		t.Error("Put has kept a key where it cannot")
+	}
+	if err := d.Keep(t.Context(), name, keyholder.Segment{Term: 1, Number: 2}, nil); err == nil {
+		t.Error("Keep has destroyed a key, and nobody would know")
+	}
+	if _, err := d.Get(t.Context(), name, s); err != nil {
+		t.Error(err)
+	}
+}
+
+// A mark in a file that nobody finds is not noted.
+func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
+	for what, change := range map[string]func(path string) error{
+		"replaced by a copy": func(path string) error {
+			return errors.Join(os.CopyFS(path+".copy", os.DirFS(path)), os.RemoveAll(path), os.Rename(path+".copy", path))
+		},
+		"removed": os.RemoveAll,
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(pace.Scratch(t), "keys")
+			d, err := keyholder.OpenDirectory(path)
+			must(t, err)
+			defer d.Close()
+			m := keyholder.Mark{Term: 1, Position: journal.Position{Events: 1}}
+			must(t, d.Mark(t.Context(), name, m))
+			must(t, change(path))
+			for range 2 {
+				m.Position.Events = 2
+				if err := d.Mark(t.Context(), name, m); !errors.Is(err, journal.ErrReplaced) {
+					t.Errorf("Mark: %v, not ErrReplaced", err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package keyholder_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pgtest"
+
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+)
+
+// serve shows a holder, and returns where.
+func serve(t *testing.T, h http.Handler, c *tls.Config) string {
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(bytes.NewBuffer(nil), "", 0)
+	s.TLS = c
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func dial(t *testing.T, url string, c *tls.Config) *keyholder.Remote {
+	t.Helper()
+	r, err := keyholder.Dial("host b", url, c)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func TestRemote(t *testing.T) {
+	a := pgtest.NewAuthority(t)
+	config := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	testHolder(t, func(t *testing.T) func() keyholder.Holder {
+		open := reopening(t)
+		return func() keyholder.Holder { return dial(t, serve(t, keyholder.Handler(open()), config), config) }
+	})
+}
+
+// Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does anybody send one to who does not.
+func TestStrangersAreRefused(t *testing.T) {
+	a, b := pgtest.NewAuthority(t), pgtest.NewAuthority(t)
+	good := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	calls := 0
+	h := watched{reopening(t)(), func() { calls++ }}
+	segment, key := keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{7}
+	must(t, h.Holder.Put(t.Context(), name, segment, key))
+
+	none := &tls.Config{RootCAs: a.Pool()}
+	lax := &tls.Config{Certificates: good.Certificates} // asks nobody for a certificate
+	asking := lax.Clone()
+	asking.ClientAuth = tls.RequestClientCert // and does not verify it
+	for what, c := range map[string]struct{ server, client *tls.Config }{
+		"no certificate":                        {good, none},
+		"of another authority":                  {good, keyholder.Mutual(b.Sign("host a", nil), a.Pool())},
+		"signed by itself":                      {good, &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{b.Sign("x", nil)}}},
+		"expired":                               {good, keyholder.Mutual(late, a.Pool())},
+		"a server of another authority":         {keyholder.Mutual(b.Sign("host b", nil), a.Pool()), good},
+		"an expired server":                     {keyholder.Mutual(late, a.Pool()), good},
+		"a server that asks for none":           {lax, good},
+		"a server that asks, and verifies none": {asking, good},
+	} {
+		r := dial(t, serve(t, keyholder.Handler(h), c.server), c.client)
+		k, err := r.Get(t.Context(), name, segment)
+		if err == nil || k == key || errors.Is(err, keyholder.ErrNoKey) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if r.Put(t.Context(), name, segment, key) == nil || calls > 0 {
+			t.Errorf("%s: the holder was called", what)
+		}
+	}
+	if _, err := dial(t, serve(t, keyholder.Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
+		t.Errorf("who has a certificate: %v", err)
+	}
+	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "", "https://", "file:///x"} {
+		if _, err := keyholder.Dial("b", url, good); !errors.Is(err, keyholder.ErrInvalid) {
+			t.Errorf("Dial(%q): %v", url, err)
+		}
+	}
+}
+
+// Plain HTTP is refused, even where somebody serves it.
+func TestPlainHTTPIsRefused(t *testing.T) {
+	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
+	w := httptest.NewRecorder()
+	keyholder.Handler(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
+	if w.Code != http.StatusForbidden {
+		t.Errorf("status %d", w.Code)
+	}
+}
+
+// An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is kept.
+func TestWhatIsNoHolderIsAnError(t *testing.T) {
+	a := pgtest.NewAuthority(t)
+	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "1") }
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
+	defer elsewhere.Close()
+	for what, answer := range map[string]http.HandlerFunc{
+		"another server":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") },
+		"a newer version": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Sluice-Keyholder", "2") },
+		"a redirection": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		},
+		"no content":       func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusNoContent) },
+		"a failure":        func(w http.ResponseWriter, _ *http.Request) { own(w); w.WriteHeader(http.StatusInternalServerError) },
+		"an ended request": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		r := dial(t, serve(t, answer, c), c)
+		s := keyholder.Segment{Term: 1, Number: 1}
+		_, got := r.Get(t.Context(), name, s)
+		_, seen := r.Seen(t.Context(), name)
+		for call, err := range map[string]error{
+			"Put": r.Put(t.Context(), name, s, keyholder.Key{}), "Get": got, "Seen": seen,
+			"Keep": r.Keep(t.Context(), name, s, nil), "Mark": r.Mark(t.Context(), name, keyholder.Mark{Term: 1}),
+		} {
+			if err == nil || errors.Is(err, keyholder.ErrNoKey) || !strings.Contains(err.Error(), "host b") {
+				t.Errorf("%s: %s: %v", what, call, err)
+			}
+		}
+	}
+	for what, text := range map[string]string{"short": "short", "long": strings.Repeat("x", 33), "empty": ""} {
+		r := dial(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { own(w); fmt.Fprint(w, text) }), c), c)
+		if _, err := r.Get(t.Context(), name, keyholder.Segment{Term: 1, Number: 1}); !errors.Is(err, keyholder.ErrInvalid) {
+			t.Errorf("a %s key: %v", what, err)
+		}
+		if _, err := r.Seen(t.Context(), name); !errors.Is(err, keyholder.ErrInvalid) {
+			t.Errorf("a %s answer: %v", what, err)
+		}
+	}
+}
+
+// What a host sends that cannot be is refused, and reaches no holder.
+func TestBadRequestsAreRefused(t *testing.T) {
+	a := pgtest.NewAuthority(t)
+	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
+	url := serve(t, keyholder.Handler(h), c)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: c}}
+	for what, body := range map[string]string{
+		"PUT keys/1.1":    "short",
+		"PUT keys/1":      strings.Repeat("k", 32),
+		"PUT keys/1.1.1":  strings.Repeat("k", 32),
+		"PUT keys/01.1":   strings.Repeat("k", 32),
+		"PUT keys/1.+1":   strings.Repeat("k", 32),
+		"PUT keys/-1.1":   strings.Repeat("k", 32),
+		"GET keys/1.x":    "",
+		"PUT kept":        `{"below":{"term":1,"number":1},"live":[],"more":1}`,
+		"PUT kept ":       `{"below":{"term":-1,"number":1}}`,
+		"PUT kept  ":      `{"below":{"term":1,"number":1}} {}`,
+		"PUT mark":        `{"term":1,"events":1,"root":"00"}`,
+		"PUT mark ":       `{"term":1,"events":1,"root":"` + strings.Repeat("x", 64) + `"}`,
+		"PUT mark  ":      `{"term":1e99,"events":1,"root":"` + strings.Repeat("0", 64) + `"}`,
+		"PUT mark   ":     strings.Repeat(" ", 2<<20),
+		"DELETE keys/1.1": "", "GET kept": "", "POST mark": "", "GET mark": "",
+	} {
+		words := strings.Fields(what)
+		request, err := http.NewRequestWithContext(t.Context(), words[0], url+"/"+name+"/"+words[1], strings.NewReader(body))
+		must(t, err)
+		response, err := client.Do(request)
+		must(t, err)
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s %.60s: %s", what, body, response.Status)
+		}
+	}
+}
+
+// A host that hangs holds nobody up longer than they want to wait.
+func TestAHolderThatHangs(t *testing.T) {
+	a := pgtest.NewAuthority(t)
+	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	over := make(chan struct{})
+	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := r.Put(ctx, name, keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	close(over)
+}
+
+// watched is a holder that reports each call.
+type watched struct {
+	keyholder.Holder
+	called func()
+}
+
+func (w watched) Put(ctx context.Context, journal string, s keyholder.Segment, k keyholder.Key) error {
+	w.called()
+	return w.Holder.Put(ctx, journal, s, k)
+}
+
+func (w watched) Get(ctx context.Context, journal string, s keyholder.Segment) (keyholder.Key, error) {
+	w.called()
+	return w.Holder.Get(ctx, journal, s)
+}
+
+func (w watched) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
+	w.called()
+	return w.Holder.Keep(ctx, journal, below, live)
+}
+
+func (w watched) Mark(ctx context.Context, journal string, m keyholder.Mark) error {
+	w.called()
+	return w.Holder.Mark(ctx, journal, m)
+}
+
+func (w watched) Seen(ctx context.Context, journal string) (keyholder.Seen, error) {
+	w.called()
+	return w.Holder.Seen(ctx, journal)
+}
