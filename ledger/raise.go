@@ -8,7 +8,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/telling"
 )
 
 // Response is the answer of one object to a question at one ε. It never changes.
@@ -79,7 +78,7 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 
 // toldResponse puts a recorded level in words.
 func toldResponse(q *event.Question, object string, at state.Level) (Response, error) {
-	value, err := telling.Response(q, object, at.Epsilon, at.Response)
+	value, err := q.ResponseText(object, at.Epsilon, at.Response)
 	if err != nil {
 		return Response{}, err
 	}

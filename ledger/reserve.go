@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/telling"
 )
 
 // ReserveRequest asks to hold an order for some time.
@@ -115,7 +114,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 		Number: number, Ordinal: r.Ordinal, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
-	out.Buyer, out.Question, err = telling.Names(s, r)
+	out.Buyer, out.Question, err = s.NamesOf(r)
 	return out, err
 }
 

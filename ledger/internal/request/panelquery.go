@@ -308,7 +308,7 @@ func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*voc
 	if err != nil || refusal == nil {
 		return nil, err
 	}
-	r, err := x.Rules.Room(s, o, ask)
+	r, err := x.Rules.Headroom(s, o, ask)
 	rules.OrLess(refusal, x.largest(r.Most()))
 	return refusal, err
 }

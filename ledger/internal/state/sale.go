@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -51,6 +52,25 @@ type Sale struct {
 // Last returns the event that settled the request which carried the sale out: the log as its receipt proves it ends there.
 func (r Sale) Last() uint64 { return r.Event + r.Objects + r.Refused + 1 }
 
+// Deal implements event.Names: it returns what a sale or a reservation is about.
+func (s *State) Deal(_ event.Kind, sale uint64) (event.Deal, error) {
+	r, err := s.Sale(sale)
+	return event.Deal{Sale: sale, Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, err
+}
+
+// NamesOf returns the names of the buyer and the question of a sale.
+func (s *State) NamesOf(r Sale) (buyer, question string, err error) {
+	b, err := s.Buyer(r.Buyer)
+	if err != nil {
+		return "", "", err
+	}
+	q, err := s.Question(r.Question)
+	if err != nil {
+		return "", "", err
+	}
+	return b.Name, q.Name, nil
+}
+
 // Holds tells whether it is a reservation that holds at an instant.
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
 
@@ -70,6 +90,24 @@ func (r Sale) ReservationState(at time.Time) vocabulary.ReservationState {
 // HoldsOn tells whether it is a reservation that holds something of an object. Whoever has withdrawn since it
 // was granted is out of it, also when enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
+
+// StillHeld returns the reservations of an object that hold something of it, without one that is being sold;
+// 0 stands for none.
+func (s *State) StillHeld(o Object, sold uint64) (numbers []uint64, err error) {
+	for _, number := range o.Held {
+		if number == sold {
+			continue
+		}
+		r, err := s.Sale(number)
+		if err != nil {
+			return nil, err
+		}
+		if r.HoldsOn(o, s.Now) {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, nil
+}
 
 // HeldUntil returns when the last of the reservations ends that hold something of an object; the zero time if none does.
 func (s *State) HeldUntil(o Object) (end time.Time, err error) {

@@ -1,0 +1,195 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// head is what all kinds have in common.
+type head struct {
+	Number uint64    `json:"event"`
+	Time   time.Time `json:"time"`
+	Kind   string    `json:"kind"`
+	Erased bool      `json:"erased,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler]. Of an erased event it writes what is left of it.
+func (e Event) MarshalJSON() ([]byte, error) {
+	text, err := write(head{e.Number, e.Time, e.Kind(), e.Erased})
+	if err != nil || e.Says == nil || e.Erased && !outlives(e.Says) {
+		return text, err
+	}
+	detail, err := write(e.Says)
+	if err != nil || string(detail) == "{}" {
+		return text, err
+	}
+	text[len(text)-1] = ','
+	return append(text, detail[1:]...), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes; null changes nothing. A kind
+// or key that it does not know, and a value that its key cannot have, are ledger.ErrInvalid.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	var top head
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &top); err != nil {
+		return errs.Invalid("an event: %w", err)
+	}
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return errs.Invalid("an event: %w", err)
+	}
+	if err := exactly(keys); err != nil {
+		return errs.Invalid("an event: %w", err)
+	}
+	for _, key := range []string{"event", "time", "kind", "erased"} {
+		delete(keys, key)
+	}
+	kind, known := detailOf(top.Kind)
+	if !known {
+		return errs.Invalid("event %d: there is no kind %.40q", top.Number, top.Kind)
+	}
+	if top.Number == 0 || top.Time.IsZero() {
+		return errs.Invalid("an event of the kind %s without a number, or without a time", top.Kind)
+	}
+	detail, err := read(kind, keys, top.Erased)
+	if err != nil {
+		return errs.Invalid("event %d, %s: %w", top.Number, top.Kind, err)
+	}
+	*e = Event{Number: top.Number, Time: top.Time, Erased: top.Erased, Says: detail}
+	return nil
+}
+
+// detailOf returns an empty detail of the kind with a name.
+func detailOf(name string) (d Detail, known bool) {
+	for _, k := range kinds() {
+		if k.Kind() == name {
+			return k.Detail, true
+		}
+	}
+	return nil, false
+}
+
+// read reads a detail of a kind from the keys that are not those of all kinds.
+func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, error) {
+	switch {
+	case erased && !erasable(kind):
+		return nil, errors.New("it is about no object that could be forgotten")
+	case erased && !outlives(kind) && len(keys) > 0:
+		return nil, errors.New("it is erased, and says something")
+	case erased && !outlives(kind):
+		return kind, nil
+	}
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	detail := reflect.New(reflect.TypeOf(kind))
+	if err := strictly(text, detail.Interface()); err != nil {
+		return nil, err
+	}
+	d := detail.Elem().Interface().(Detail)
+	if erased && objectOf(d) != "" {
+		return nil, errors.New("it is erased, and names its object")
+	}
+	return d, nil
+}
+
+// exactly refuses what encoding/json would accept: keys of an event in other letters than those of this
+// package, and null for their values.
+func exactly(keys map[string]json.RawMessage) error {
+	for key, value := range keys {
+		if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			return fmt.Errorf("unknown key %.40q", key)
+		}
+		if string(value) == "null" {
+			return fmt.Errorf("the key %.40q is null", key)
+		}
+	}
+	return nil
+}
+
+// outlives reports whether a part of a detail is kept when its object is forgotten.
+func outlives(d Detail) bool {
+	switch d.(type) {
+	case Held, Sold, Settled:
+		return true
+	}
+	return false
+}
+
+// erasable reports whether a detail is erased, as a whole or in part, when its object is forgotten.
+func erasable(d Detail) bool {
+	_, personal := d.(personal)
+	_, stays := d.(Forgotten)
+	return personal && !stays
+}
+
+// refused is a [ObjectRefused] in JSON: its key holds a list, as in the results of requests.
+type refused struct {
+	Object   string               `json:"object,omitempty"`
+	Question string               `json:"question,omitempty"`
+	Refused  []vocabulary.Refusal `json:"refused"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (d ObjectRefused) MarshalJSON() ([]byte, error) {
+	return write(refused{d.Refusal.Object, d.Question, []vocabulary.Refusal{d.Refusal}})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes, and refuses all else.
+func (d *ObjectRefused) UnmarshalJSON(text []byte) error {
+	var in refused
+	if err := strictly(text, &in); err != nil {
+		return err
+	}
+	if len(in.Refused) != 1 || in.Refused[0].Object != in.Object {
+		return errors.New("the one refusal of the object is missing")
+	}
+	*d = ObjectRefused{Question: in.Question, Refusal: in.Refused[0]}
+	return nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]: it reads what [encoding/json] writes, and refuses all else.
+func (d *Settled) UnmarshalJSON(text []byte) error {
+	type fields Settled
+	var in struct {
+		fields
+		Counts []uint64 `json:"counts"` // of which json would pad or cut an array
+	}
+	if err := strictly(text, &in); err != nil {
+		return err
+	}
+	if len(in.Counts) != len(d.Counts) {
+		return fmt.Errorf("%d counts; it has %d", len(in.Counts), len(d.Counts))
+	}
+	*d = Settled(in.fields)
+	d.Counts = [3]uint64(in.Counts)
+	return nil
+}
+
+// write returns JSON in which <, > and & stand for themselves, so that whoever prints it decides how they are written.
+func write(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// strictly reads JSON, and refuses keys that the value does not have.
+func strictly(text []byte, value any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(value)
+}
