@@ -48,9 +48,7 @@ there are responses, the higher the darker.`,
   ledgerctl estimate --question vote --population --confidence 0.99
   ledgerctl estimate --question vote --objects women.csv
   ledgerctl estimate --question vote --plot vote.svg`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) }),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")

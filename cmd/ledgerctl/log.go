@@ -31,11 +31,9 @@ meanwhile, so that others can write to it. With --addr they come as they happen.
   ledgerctl log --object 17 --json
   ledgerctl log --refused-by 2026-05-01
   ledgerctl log --follow`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: action(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return t.run(cmd.Context())
-		}),
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&t.object, "object", "", "only events about the person with this `ID`")

@@ -35,7 +35,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = help.err
 	}
 	if err == nil {
-		err = a.alone.Err
+		err = a.incomplete
 	}
 	if err == nil {
 		return int(fault.Done)

@@ -31,7 +31,7 @@ exist are replaced. Symbolic links in their places are followed.`,
 			}
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: action(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.CheckPlace("man", args[0], ledgerfile.Unknown); err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ exist are replaced. Symbolic links in their places are followed.`,
 				return err
 			}
 			return a.Print(out)
-		}),
+		},
 	}
 }
 

@@ -26,14 +26,6 @@ func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Comm
 	}
 }
 
-// asAction makes actions of a command of another package and of those below it.
-func asAction(cmd *cobra.Command) {
-	cmd.RunE = action(cmd.RunE)
-	for _, below := range cmd.Commands() {
-		asAction(below)
-	}
-}
-
 // asUsage classes what cobra found wrong with a command line.
 func asUsage(cmd *cobra.Command, err error) error {
 	var classed *fault.Fault

@@ -92,7 +92,6 @@ func plan() []room {
 		{"cmd/ledgerctl/internal/progress", "progress bars", ""},
 		{"cmd/ledgerctl/internal/words", "words for people", ""},
 		{"cmd/ledgerctl/internal/fault", "errors, and what the program ends with", "rrchain/finite mechanism/graph ledger ledger/vocabulary ledger/evidence ledger/problem cmd/ledgerctl/internal/words"},
-		{"cmd/ledgerctl/internal/alone", "ledgers whose journal is missing", "ledger ledger/evidence cmd/ledgerctl/internal/fault"},
 		{"cmd/ledgerctl/internal/output", "results for people and scripts", "ledger cmd/ledgerctl/internal/words cmd/ledgerctl/internal/fault"},
 		{"cmd/ledgerctl/internal/files", "files that commands read and write", "cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/output internal/atomicfile internal/ledgerfile"},
 		{"cmd/ledgerctl/internal/keys", "keys of the host", "rrchain ledger ledger/ledgerclient cmd/ledgerctl/internal/fault cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output internal/ledgerfile"},

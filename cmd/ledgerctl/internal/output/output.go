@@ -9,11 +9,13 @@ import (
 	"io"
 	"math"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
@@ -24,6 +26,106 @@ import (
 type Result interface {
 	// Table writes it for people. Tabs align the columns.
 	Table(w io.Writer)
+}
+
+// Fields is a result that lists its values in order: each has a key in JSON, a label in the table, or both.
+type Fields []field
+
+type field struct {
+	key, label string
+	value      any
+}
+
+// Add adds a value. Without a key it is not in the JSON form, and without a label not in the table.
+func (f *Fields) Add(key, label string, value any) { *f = append(*f, field{key, label, value}) }
+
+// AddNonZero adds a value, unless it is the zero value of its type or an empty slice.
+func (f *Fields) AddNonZero(key, label string, value any) {
+	v := reflect.ValueOf(value)
+	if !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0) {
+		f.Add(key, label, value)
+	}
+}
+
+// Inline adds the members of a struct to the JSON form.
+func (f *Fields) Inline(value any) { f.Add("", "", value) }
+
+// Section adds lines to the table.
+func (f *Fields) Section(write func(w io.Writer)) { f.Add("", "", write) }
+
+// Table implements [Result].
+func (f Fields) Table(w io.Writer) {
+	for _, one := range f {
+		if section, is := one.value.(func(io.Writer)); is {
+			section(w)
+		} else if one.label != "" {
+			fmt.Fprintf(w, "%s\t%v\n", one.label, cell(one.value))
+		}
+	}
+}
+
+// cell returns a value as it is in a table.
+func cell(value any) any {
+	switch value := value.(type) {
+	case time.Time:
+		return words.Stamp(value)
+	case string:
+		return words.OneLine(value)
+	}
+	return value
+}
+
+// MarshalJSON implements [json.Marshaler]. A slice that is nil is an empty list.
+func (f Fields) MarshalJSON() ([]byte, error) {
+	var members [][]byte
+	for _, one := range f {
+		_, section := one.value.(func(io.Writer))
+		if section || one.key == "" && one.label != "" {
+			continue
+		}
+		var text bytes.Buffer
+		if v := reflect.ValueOf(one.value); v.Kind() == reflect.Slice && v.IsNil() {
+			text.WriteString("[]")
+		} else if err := WriteJSON(&text, one.value); err != nil {
+			return nil, err
+		}
+		member := bytes.TrimSpace(text.Bytes())
+		if one.key == "" {
+			member = bytes.TrimSuffix(bytes.TrimPrefix(member, []byte("{")), []byte("}"))
+		} else {
+			member = append(strconv.AppendQuote(nil, one.key), append([]byte(":"), member...)...)
+		}
+		if len(member) > 0 {
+			members = append(members, member)
+		}
+	}
+	return append(append([]byte("{"), bytes.Join(members, []byte(","))...), '}'), nil
+}
+
+// List returns a result with one list: a row of the table for each item, below a header.
+func List[T any](key string, items []T, header string, row func(T) []any) Fields {
+	var out Fields
+	out.Add(key, "", items)
+	out.Section(func(w io.Writer) {
+		if len(items) == 0 {
+			fmt.Fprintf(w, "no %s\n", key)
+			return
+		}
+		Rows(w, header, items, row)
+	})
+	return out
+}
+
+// Rows writes a table of items below a header, whose columns are separated by tabs.
+func Rows[T any](w io.Writer, header string, items []T, row func(T) []any) {
+	fmt.Fprintln(w, header)
+	for _, one := range items {
+		cells := row(one)
+		for i, value := range cells {
+			cells[i] = cell(value)
+		}
+		fmt.Fprintf(w, strings.Repeat("%v\t", len(cells)-1)+"%v\n", cells...)
+	}
 }
 
 // Printer is where the results, warnings and errors of one run of the program go.

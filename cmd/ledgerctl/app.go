@@ -2,19 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/alone"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
@@ -26,18 +22,25 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// app is one run of the program: its streams and its global flags.
+// app is one run of the program: its streams, its global flags, and the flags that many commands have.
 type app struct {
 	*output.Printer
 	*files.Files
-	db         string
-	trust      keys.Trust
-	keys       keys.Host
-	remote     keys.Remote      // in place of db
-	unclear    error            // it is not clear which of them is meant
-	clock      func() time.Time // nil for the machine's
+	db      string
+	remote  keys.Remote // in place of db
+	unclear error       // db or remote: the command line does not say which
+	trust   keys.Trust
+	keys    keys.Host
+
+	key        string           // the flag --key, or a new key without it
+	at         string           // the flag --at
+	clock      func() time.Time // that of --at; nil for the machine's
 	clockAhead string           // the flag --clock-ahead
-	alone      alone.File       // the flag --without-journal
+	signer     keys.Signer      // the flag --signer
+	sign       note.Signer      // the key of --signer once it is loaded
+
+	withoutJournal bool  // the flag --without-journal
+	incomplete     error // the error that the command ends with if the ledger was read without its journal
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -105,7 +108,7 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: a.settle,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			return fault.Usage("run \"ledgerctl --help\" for the commands", "no command given")
 		},
 	}
@@ -115,30 +118,55 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
 	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
-	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock, or --at, is right up to `TIME`: needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five minutes ahead of this machine's clock")
-	a.alone.Flag(flags)
+	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock, or --at, is right up to `TIME`: "+
+		"needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five minutes ahead of this machine's clock")
+	flags.BoolVar(&a.withoutJournal, "without-journal", false, "read a file whose journal is missing, "+
+		"for commands that only read: what only the journal has is missing then, and the exit code is 8")
 	a.remote.Flags(flags)
 	a.trust.Flags(flags)
 	a.keys.Flags(root)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(), a.budgetCommand(), a.quoteCommand(), a.sellCommand(),
-		a.reserveCommand(), a.captureCommand(), a.cancelCommand(), a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(),
-		a.withdrawCommand(), a.epochCommand(), a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
+		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(),
+		a.budgetCommand(), a.quoteCommand(), a.sellCommand(), a.reserveCommand(), a.captureCommand(), a.cancelCommand(),
+		a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(), a.withdrawCommand(), a.epochCommand(),
+		a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
 		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(), a.takeoverCommand(),
 		a.completionCommand(), a.versionCommand(), a.manCommand(),
 	)
-	for _, cmd := range append((&serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open, Health: a.health}).Commands(),
-		(&formulas.Host{Printer: a.Printer, Files: a.Files}).Commands()...) {
-		asAction(cmd)
-		root.AddCommand(cmd)
-	}
+	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open, Health: a.health}
+	root.AddCommand(served.Commands()...)
+	root.AddCommand((&formulas.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
+	complete(root)
 	a.completeNames(root)
 	return root
 }
 
+// complete completes the commands below a command: each is run as an action, and takes no arguments unless it says so.
+func complete(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		below.RunE = action(below.RunE)
+		if below.Args == nil {
+			below.Args = cobra.NoArgs
+		}
+		if below.ValidArgsFunction == nil && below.ValidArgs == nil {
+			below.ValidArgsFunction = cobra.NoFileCompletions
+		}
+		complete(below)
+	}
+}
+
+// group returns a command that only has others below it, and asks which one is meant.
+func group(name, short, ask string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: name, Short: short, RunE: func(*cobra.Command, []string) error {
+		return fault.Usage(fmt.Sprintf(`run "ledgerctl %s --help"`, name), "%s", ask)
+	}}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 // settle finds the ledger, and what else the flags and the environment say of all commands.
-func (a *app) settle(cmd *cobra.Command, args []string) error {
+func (a *app) settle(cmd *cobra.Command, args []string) (err error) {
 	if err := files.CheckFlags(cmd.Flags()); err != nil {
 		return err
 	}
@@ -147,83 +175,32 @@ func (a *app) settle(cmd *cobra.Command, args []string) error {
 	if err := a.keys.Settle(cmd); err != nil {
 		return err
 	}
+	if a.key == "" {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return fmt.Errorf("idempotency key: %w", err)
+		}
+		a.key = id.String()
+	}
+	if a.at != "" {
+		at, err := parseTime("--at", a.at, timeHint)
+		if err != nil {
+			return err
+		}
+		a.clock = func() time.Time { return at }
+	}
 	a.Name(cmd, args, a.db, ledgerfile.ServedAt(a.remote.Address))
 	return a.CheckFiles()
 }
 
-// access says what a command does with the ledger.
-type access bool
-
-const (
-	reading access = true
-	writing access = false
-)
-
-// with opens the ledger for as long as use runs.
-func (a *app) with(ctx context.Context, mode access, use func(book) error) error {
-	return a.withOptions(ctx, ledger.Options{ReadOnly: bool(mode)}, use)
+// keyFlag adds the flag --key. note is appended to its help.
+func (a *app) keyFlag(cmd *cobra.Command, note string) {
+	cmd.Flags().StringVar(&a.key, "key", "", "the idempotency `KEY`"+note+" (default: a new one)")
 }
 
-func (a *app) withOptions(ctx context.Context, options ledger.Options, use func(book) error) error {
-	switch {
-	case a.unclear != nil:
-		return a.unclear
-	case a.remote.Address != "":
-		return a.withRemote(ctx, use)
-	}
-	l, err := a.open(ctx, options)
-	if err != nil {
-		return err
-	}
-	if err := a.alone.Note(ctx, l); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	if !options.ReadOnly {
-		// What is done for good must be told even if nobody reads standard output any more.
-		signal.Ignore(syscall.SIGPIPE)
-	}
-	return errors.Join(use(l), l.Close())
-}
-
-// open opens the ledger's file.
-func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) {
-	options.Now = a.clock
-	var err error
-	if options.ClockAhead, err = a.confirmed(); err != nil {
-		return nil, err
-	}
-	if !options.ReadOnly {
-		if err := a.checkAhead(options.ClockAhead); err != nil {
-			return nil, err
-		}
-	}
-	if err := a.alone.Set(&options); err != nil {
-		return nil, err
-	}
-	if err := a.trust.Set(ctx, a.Files, &options); err != nil {
-		return nil, err
-	}
-	if err := a.keys.Set(ctx, a.Files, &options); err != nil {
-		return nil, err
-	}
-	l, err := ledger.Open(a.db, options)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Fault{
-			Kind: "not-found", Code: fault.Misuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
-			Err: fmt.Errorf("there is no ledger at %q", a.db),
-		}
-	}
-	if errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal) {
-		return nil, &fault.Fault{
-			Kind: "corrupt", Code: fault.Integrity, Hint: "if this is the file that is meant, restore a backup; --db or $LEDGER_DB may name the wrong one",
-			Err: err,
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	keys.WarnWritable(a.Printer, a.db)
-	return l, nil
+// atFlag adds the flag --at.
+func (a *app) atFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.at, "at", "", "work as if the clock said `TIME`, such as 2027-01-31T09:00:00Z (default: now)")
 }
 
 // require marks flags without which a command makes no sense.
@@ -234,19 +211,57 @@ func require(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// keyOr returns the idempotency key given by the flag --key, or a new one.
-func keyOr(cmd *cobra.Command, given string) (string, error) {
-	if cmd.Flags().Changed("key") {
-		return given, nil
-	}
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return "", fmt.Errorf("idempotency key: %w", err)
-	}
-	return id.String(), nil
-}
-
 // progress returns a bar on standard error for a long request, and what feeds it, if there is a terminal to show it.
 func (a *app) progress(what string) (*progress.Bar, func(done, total int)) {
 	return progress.New(a.Stderr, a.Quiet, what)
+}
+
+// query prints what use reads from the ledger.
+func (a *app) query(cmd *cobra.Command, use func(ctx context.Context, l book) (output.Result, error)) error {
+	var out output.Result
+	err := a.with(cmd.Context(), reading, func(l book) (err error) {
+		out, err = use(cmd.Context(), l)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.Print(out)
+}
+
+// change prints the result of a request that use makes under the key of --key. done says what is done for good by then.
+func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (done string, out output.Result, err error)) error {
+	var done string
+	var out output.Result
+	err := a.with(cmd.Context(), writing, func(l book) (err error) {
+		done, out, err = use(cmd.Context(), l)
+		return fault.WithKey(a.key, err)
+	})
+	if err != nil {
+		return err
+	}
+	return a.PrintDone(done, a.key, out)
+}
+
+// span is a range of events.
+type span struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+// String implements [fmt.Stringer].
+func (s span) String() string { return fmt.Sprintf("%d to %d", s.First, s.Last) }
+
+// questionNamed returns a question of a ledger, or an error that wraps [ledger.ErrUnknown].
+func questionNamed(ctx context.Context, l book, name string) (ledger.Question, error) {
+	all, err := l.Questions(ctx)
+	for _, q := range all {
+		if q.Name == name {
+			return q, err
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("question %.256q: %w", name, ledger.ErrUnknown)
+	}
+	return ledger.Question{}, err
 }

@@ -1,0 +1,639 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// orderFlags are the flags that say what a buyer orders.
+type orderFlags struct {
+	buyer, question, objects string
+	epsilon                  privacy.Epsilon
+	skipped                  int // rows without a value
+}
+
+func (f *orderFlags) flags(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.buyer, "buyer", "", "the buyer's `NAME`")
+	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
+	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the responses")
+	objectsFlag(cmd, &f.objects, "to buy from")
+	a.atFlag(cmd)
+	require(cmd, "buyer", "question", "epsilon")
+}
+
+// objectsFlag adds the flag --objects to a command that says for what it needs the people.
+func objectsFlag(cmd *cobra.Command, path *string, what string) {
+	cmd.Flags().StringVar(path, "objects", "", "the CSV `FILE` with the people "+what+
+		", by --id-column, without those whose --value-column is empty (default: all who take part)")
+	files.Mark(cmd.Flags(), files.Reads, files.ByName, "objects")
+}
+
+// columnFlags adds the flags for the columns of --objects.
+func columnFlags(cmd *cobra.Command) *csv.Columns {
+	c := &csv.Columns{}
+	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
+	return c
+}
+
+// order reads the people to buy from, and counts those left out.
+func (f *orderFlags) order(ctx context.Context, a *app, c csv.Columns) (ledger.Order, error) {
+	c.Skipped = &f.skipped
+	people, err := csv.Panel(ctx, a.Files, f.objects, c)
+	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil}, err
+}
+
+// limitFlags are the flags that say what a buyer agrees to.
+type limitFlags struct {
+	quote    string
+	maxPrice int64
+	partial  bool
+}
+
+func (f *limitFlags) flags(a *app, cmd *cobra.Command, does string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.quote, "quote", "", does+" exactly what was quoted under this `ID`, or nothing")
+	flags.Int64Var(&f.maxPrice, "max-price", 0, "the most to be paid in all, `N` minor units of the currency (default: no limit)")
+	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
+	a.keyFlag(cmd, "")
+}
+
+// max returns the most that is to be paid, nil for no limit.
+func (f *limitFlags) max(cmd *cobra.Command) (*int64, error) {
+	if !cmd.Flags().Changed("max-price") {
+		return nil, nil
+	}
+	if f.maxPrice < 0 {
+		return nil, fault.Usage("", "--max-price must not be below 0")
+	}
+	return &f.maxPrice, nil
+}
+
+func (a *app) quoteCommand() *cobra.Command {
+	f := &orderFlags{}
+	cmd := &cobra.Command{
+		Use:   "quote",
+		Short: "Say what an order would cost and bring, charging nobody",
+		Long: `Say what it would cost a buyer to get the responses of people to a question at ε, of all who
+take part or of those in a file, and who of them would be refused. Nothing is drawn, charged or recorded,
+and no true values are needed.
+
+The price of a person is what the market policy asks for holding ε, less what it asks for the highest ε
+that the buyer holds of that person already; it is never below 0. A quote is not binding: prices and
+people may change before the sale. "ledgerctl sell --quote ID" sells exactly what was quoted, or nothing.
+
+With --at, the quote is that of a buyer at TIME, if nothing else happens before.`,
+		Example: "  ledgerctl quote --buyer acme --question vote --epsilon 0.5",
+	}
+	f.flags(a, cmd)
+	c := columnFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.quote(cmd, f, *c) }
+	return cmd
+}
+
+func (a *app) quote(cmd *cobra.Command, f *orderFlags, c csv.Columns) error {
+	order, err := f.order(cmd.Context(), a, c)
+	if err != nil {
+		return err
+	}
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		if err := c.CheckPeople(ctx, l, f.objects, order.Question, order.Objects); err != nil {
+			return nil, err
+		}
+		q, err := l.Quote(ctx, order)
+		q.Refused = append([]ledger.Refusal{}, q.Refused...)
+		var out output.Fields
+		out.Inline(q)
+		out.Section(func(w io.Writer) { tableOffer(w, q.Offer) })
+		out.Add("", "refused", len(q.Refused)+q.Unlisted)
+		out.Add("skipped", "skipped, without a value", f.skipped)
+		out.Add("", "quote", q.ID)
+		out.Section(func(w io.Writer) {
+			tableInstead(w, q.Instead, q.Currency)
+			tableRefused(w, q.Refused, q.Unlisted, q.Sums)
+		})
+		return out, atLevels(ctx, l, order.Question, order.Epsilon, err)
+	})
+}
+
+// tableInstead writes what would be possible where somebody is refused.
+func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
+	if b == nil || len(b.Levels) == 0 { // of a stranger behind an address it may say nothing
+		return
+	}
+	if b.Largest.IsZero() {
+		fmt.Fprintln(w, "the largest ε for all\tnone")
+	}
+	for _, at := range b.Levels {
+		if at.Epsilon == b.Largest {
+			fmt.Fprintf(w, "the largest ε for all\t%s, for %s\n", at.Epsilon, words.Money(at.Price, currency))
+		}
+	}
+	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
+		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later, top.From.Format(time.RFC3339))
+	}
+}
+
+// tableOffer writes what a quote and a sale have in common.
+func tableOffer(w io.Writer, o ledger.Offer) {
+	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, words.Money(o.Price, o.Currency))
+	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
+	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a buyer behind an address is not told
+		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
+		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations, o.Insertions)
+	}
+	fmt.Fprintf(w, "upgrades of what the buyer holds\t%d\n", o.Upgrades)
+}
+
+// deliveryFlags are the flags that say where goes what was sold.
+type deliveryFlags struct {
+	csv.TruthFlags
+	out, receipt string
+}
+
+func (f *deliveryFlags) flags(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.TruthFlags.Flags(flags)
+	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` "+ownerOnly)
+	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` "+ownerOnly)
+	files.Mark(flags, files.Writes, files.ByName, "out", "receipt")
+	a.signer.Flag(cmd)
+}
+
+// ownerOnly says what becomes of a file that is written.
+const ownerOnly = "that only its owner can read; an existing one is replaced; - is standard output"
+
+// check refuses what makes no sense beside the other files that are read.
+func (f *deliveryFlags) check(a *app, read ...string) error {
+	if f.receipt == "" && a.signer.Path != "" {
+		return fault.Usage("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
+	}
+	if a.signer.Path == "-" && slices.Contains(read, "-") {
+		return fault.Usage("", "--signer and another file cannot both be standard input")
+	}
+	return nil
+}
+
+// deliver makes a sale by a request, writes its files, and prints its result with what more there is to say.
+func (a *app) deliver(cmd *cobra.Command, f *deliveryFlags, partial bool, make func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error), more func(out *output.Fields, s ledger.Sale)) (err error) {
+	ctx := cmd.Context()
+	if f.receipt != "" {
+		if err := a.loadSigner(ctx); err != nil {
+			return err
+		}
+	}
+	responses, err := a.NewOutput("--out", f.out)
+	if err != nil {
+		return err
+	}
+	defer responses.Discard()
+	receipt, err := a.NewOutput("--receipt", f.receipt)
+	if err != nil {
+		return err
+	}
+	defer receipt.Discard()
+	var sale ledger.Sale
+	erased := 0
+	err = a.with(ctx, writing, func(l book) error {
+		shown, progress := a.progress("selling")
+		sale, err = make(ctx, l, f.Source(a.Files, l, partial).Ask, progress)
+		shown.Clear()
+		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
+		if err == nil {
+			erased, err = writeSale(ctx, l, sale.Number, responses, f.Columns.Raw, receipt)
+			err = fault.Unfinished(saleDone(sale)+", but not all of its files are", sale.Number, err)
+		}
+		return fault.WithKey(a.key, fault.Refusal(err, partial))
+	})
+	if err != nil {
+		return err
+	}
+	if erased > 0 {
+		a.Warn(words.Counted(erased, "object") + " left out: what this sale delivered of them has been destroyed since, because they were forgotten")
+	}
+	out := a.sold(sale, f, erased, more)
+	return fault.WithKey(a.key, fault.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number, a.Print(out)))
+}
+
+func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
+
+// sold is the result of a sale, with what more there is to say.
+func (a *app) sold(s ledger.Sale, f *deliveryFlags, erased int, more func(out *output.Fields, s ledger.Sale)) (out output.Fields) {
+	out.Add("sale", "sale", s.Number)
+	out.Inline(s.Offer)
+	out.Add("time", "time", s.Time)
+	out.Section(func(w io.Writer) { tableOffer(w, s.Offer) })
+	out.Add("refused", "", s.Refused)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(s.Refused))
+	more(&out, s)
+	out.Add("events", "events", span{s.First, s.Last})
+	out.Add("key", "key", a.key)
+	out.AddNonZero("out", "responses and prices", f.out)
+	out.AddNonZero("forgotten", "", erased)
+	out.AddNonZero("receipt", "receipt", f.receipt)
+	out.Section(func(w io.Writer) { tableRefusals(w, s.Refused) })
+	return out
+}
+
+// writeSale writes the files of a sale.
+func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output, raw bool, receipt *files.Output) (erased int, err error) {
+	err = csv.Save(responses, raw, func(out csv.Writer) (err error) {
+		erased, err = writeDeliveries(ctx, l, sale, out)
+		return err
+	})
+	if err == nil && receipt != nil {
+		_, err = writeReceipt(ctx, l, sale, receipt)
+	}
+	return erased, err
+}
+
+// writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
+func writeDeliveries(ctx context.Context, l book, sale uint64, out csv.Writer) (erased int, err error) {
+	header := append([]string{"object", "response", "price", "sale"}, channelColumns()...)
+	if err := out.Row(header...); err != nil {
+		return 0, err
+	}
+	for d, err := range l.Deliveries(ctx, sale) {
+		if err != nil {
+			return erased, err
+		}
+		if d.Erased {
+			erased++
+			continue
+		}
+		row := append([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10), strconv.FormatUint(d.Sale, 10)}, channelCells(d.Response, d.Channel)...)
+		if err := out.Row(row...); err != nil {
+			return erased, err
+		}
+	}
+	return erased, nil
+}
+
+func (a *app) sellCommand() *cobra.Command {
+	order, delivery, limits := &orderFlags{}, &deliveryFlags{}, &limitFlags{}
+	cmd := &cobra.Command{
+		Use:   "sell",
+		Short: "Sell a buyer people's responses to a question at ε",
+		Long: `Sell a buyer the responses of people to a question at ε, of all who take part or of those in a
+file. What is not recorded yet is drawn, and charged to the person; what is, or follows from what is, costs
+nobody any budget. Each person is credited with a price: see "ledgerctl help quote".
+
+If anybody is refused, nothing is sold and the exit code is 3; with --partial, those people are left
+out. Nothing is sold either if the price is above --max-price, or if the order is not what was quoted as
+--quote ID. The same command with the same --key sells nothing twice and prints the same.
+
+The CSV file of --out has all that an estimate needs: for each response the question, ε, sale, number of values, and
+the probabilities p and q with which it counts for the true value and for any other one (empty in finite encoding). A
+response at a higher ε replaces those of the same person at a lower one: count each person once.
+
+With --receipt, the buyer's receipt goes to a file: the sale and all its responses, with a proof that the log
+has them, signed by the signing key. "ledgerctl receipt verify" needs nothing else but the log key. The receipt of
+a sale made before is to be had by the same --key, or from "ledgerctl receipt make".
+
+` + csv.TruthHelp + `
+
+` + atHelp,
+		Example: `  ledgerctl sell --buyer acme --question vote --epsilon 0.5 --truth people.csv --out acme.csv
+  ledgerctl sell --buyer acme --question vote --epsilon 1 --truth people.csv --max-price 50000 --key order-7
+  ledgerctl sell --buyer acme --question vote --epsilon 1 --truth people.csv --out acme.csv --receipt receipt.json`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.sell(cmd, order, delivery, limits) },
+	}
+	order.flags(a, cmd)
+	delivery.flags(a, cmd)
+	limits.flags(a, cmd, "sell")
+	return cmd
+}
+
+func (a *app) sell(cmd *cobra.Command, f *orderFlags, d *deliveryFlags, limits *limitFlags) (err error) {
+	r := ledger.SellRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
+	if err := errors.Join(d.check(a, f.objects, d.Truth), csv.CheckStdin(f.objects, d.Truth)); err != nil {
+		return err
+	}
+	if r.MaxPrice, err = limits.max(cmd); err != nil {
+		return err
+	}
+	c := d.Columns
+	c.Optional = true // the file with the true values may be another
+	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
+		return err
+	}
+	return a.deliver(cmd, d, r.Partial, func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+		if err := c.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+			return ledger.Sale{}, err
+		}
+		r.Truth, r.Progress = truth, progress
+		sale, err := l.Sell(ctx, r)
+		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
+	}, func(out *output.Fields, s ledger.Sale) {
+		out.AddNonZero("id", "", limits.quote)
+		out.Add("", "refused, and left out", len(s.Refused))
+		out.Add("skipped", "skipped, without a value", f.skipped)
+	})
+}
+
+func (a *app) reserveCommand() *cobra.Command {
+	f, limits := &orderFlags{}, &limitFlags{}
+	var expires string
+	cmd := &cobra.Command{
+		Use:   "reserve",
+		Short: "Hold an order while the buyer pays",
+		Long: `Hold an order until --expires, a time or a duration such as 24h: the budget that it needs counts as spent for everybody else, and its price
+does not rise. Nothing is drawn, nobody is charged, and no true values are needed. What is printed first is the
+number of the reservation: "ledgerctl capture NUMBER" carries it out, "ledgerctl cancel NUMBER" gives it up, and
+what has expired holds nothing any more. "ledgerctl reservations" lists them all, each with its state.
+
+If anybody is refused, nothing is held and the exit code is 3; with --partial, those people are left out. The same
+command with the same --key holds nothing twice: it prints the same while the reservation is open. After it was
+captured, cancelled or has expired the command is refused and the exit code is 3, so charge a buyer only if it is 0.
+
+` + atHelp,
+		Example: `  ledgerctl reserve --buyer acme --question vote --epsilon 0.5 --expires 2027-01-31T09:00:00Z
+  ledgerctl reserve --buyer acme --question vote --epsilon 0.5 --expires 24h --key order-6
+  ledgerctl reserve --buyer acme --question vote --epsilon 1 --expires 2027-01-31T09:00:00Z --max-price 50000 --key order-7`,
+	}
+	f.flags(a, cmd)
+	limits.flags(a, cmd, "hold")
+	cmd.Flags().StringVar(&expires, "expires", "",
+		"the `TIME or DURATION` from which, or after which, nothing is held any more, such as 2027-01-31T09:00:00Z or 24h")
+	require(cmd, "expires")
+	c := columnFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.reserve(cmd, f, *c, limits, expires) }
+	return cmd
+}
+
+func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c csv.Columns, limits *limitFlags, expires string) (err error) {
+	r := ledger.ReserveRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
+	if r.For, r.Until, err = parseExpiry(expires); err != nil {
+		return err
+	}
+	if r.MaxPrice, err = limits.max(cmd); err != nil {
+		return err
+	}
+	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
+		return err
+	}
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		if err := c.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+			return "", nil, err
+		}
+		held, err := l.Reserve(ctx, r)
+		err = fault.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
+		return fmt.Sprintf("reservation %d is made", held.Number), reserved(held, f.skipped), err
+	})
+}
+
+// reserved is the result of a reservation.
+func reserved(r ledger.Reservation, skipped int) (out output.Fields) {
+	r.Refused = append([]ledger.Refusal{}, r.Refused...)
+	out.Inline(r)
+	out.Add("", "reservation", r.Number)
+	out.Add("", "state", r.State)
+	out.Add("", "expires", r.Expires)
+	out.Add("", "buyer", r.Buyer)
+	out.Add("", "question", r.Question)
+	out.Add("", "ε", r.Epsilon)
+	out.Add("", "price, at most", words.Money(r.Price, r.Currency))
+	out.Add("", "people held", r.Objects)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(r.Refused))
+	out.Add("", "refused, and left out", len(r.Refused))
+	out.Add("skipped", "skipped, without a value", skipped)
+	out.Add("", "events", span{r.First, r.Last})
+	out.Add("", "key", r.Key)
+	out.Section(func(w io.Writer) { tableRefusals(w, r.Refused) })
+	return out
+}
+
+// parseExpiry reads --expires: a duration from when the reservation is granted, or a time.
+func parseExpiry(text string) (during time.Duration, until time.Time, err error) {
+	const hint = "a duration above 0, such as 90m or 24h, or " + timeHint
+	if during, err := time.ParseDuration(text); err == nil {
+		if during <= 0 {
+			return 0, until, fault.Usage(hint, "--expires %q is not above 0", text)
+		}
+		return during, until, nil
+	}
+	until, err = parseTime("--expires", text, hint)
+	return 0, until, err
+}
+
+func (a *app) captureCommand() *cobra.Command {
+	f := &deliveryFlags{}
+	partial := false
+	cmd := &cobra.Command{
+		Use:   "capture NUMBER",
+		Short: "Carry a reservation out: the buyer has paid",
+		Long: `Carry a reservation out, by the number that "ledgerctl reserve" printed: the sale that comes of it has the same
+number. It is made as by "ledgerctl sell", at the reserved price, whatever the terms say now, less what the buyer has
+paid for the same people since. A reservation that has expired, was cancelled or was captured already is refused: the
+error says which, with the number of the sale, and the exit code is 3.
+
+If somebody cannot answer any more, who has withdrawn, say, nothing is sold and the exit code is 3; with --partial,
+those people are left out, and their price is to be refunded; what is printed as refused includes those whom the
+reservation left out. The same command with the same --key sells nothing
+twice and prints the same.
+
+` + csv.TruthHelp + `
+
+` + atHelp,
+		Example: `  ledgerctl capture 7 --truth people.csv --out acme.csv
+  ledgerctl capture 7 --truth people.csv --out acme.csv --receipt receipt.json --key paid-7`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.reservationNumbers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.capture(cmd, args[0], f, partial) },
+	}
+	f.flags(a, cmd)
+	cmd.Flags().BoolVar(&partial, "partial", false, "leave out those who cannot answer any more")
+	a.keyFlag(cmd, ", not that of the reservation")
+	a.atFlag(cmd)
+	return cmd
+}
+
+func (a *app) capture(cmd *cobra.Command, number string, f *deliveryFlags, partial bool) (err error) {
+	r := ledger.CaptureRequest{Key: a.key, Partial: partial}
+	if r.Reservation, err = reservationNumber(number); err != nil {
+		return err
+	}
+	if err := f.check(a, f.Truth); err != nil {
+		return err
+	}
+	return a.deliver(cmd, f, partial, func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+		r.Truth, r.Progress = truth, progress
+		sale, err := l.Capture(ctx, r)
+		return sale, reservationFault(err)
+	}, func(out *output.Fields, s ledger.Sale) {
+		out.Add("refund", "", s.Refund)
+		out.Add("", "to be refunded", words.Money(s.Refund, s.Currency))
+		out.Add("", "refused, and left out", len(s.Refused))
+		out.Add("skipped", "", 0)
+	})
+}
+
+// reservationsHint says where the numbers of reservations are.
+const reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl reservations" lists them all`
+
+// reservationNumber reads the number of a reservation.
+func reservationNumber(text string) (uint64, error) {
+	number, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || number == 0 {
+		return 0, fault.Usage(reservationsHint, "%q is not the number of a reservation", text)
+	}
+	return number, nil
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cancel NUMBER",
+		Short: "Give a reservation up: what it holds is free again",
+		Long: `Give a reservation up, by the number that "ledgerctl reserve" printed: what it holds is free again, and nothing of
+it is to be paid. One that has expired can be cancelled, too: then no clock that is put right makes it hold again.
+One that was captured or cancelled already is refused: the error says which, and the exit code is 3. The same command with the same
+--key does nothing twice.`,
+		Example:           "  ledgerctl cancel 7",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.reservationNumbers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			number, err := reservationNumber(args[0])
+			if err != nil {
+				return err
+			}
+			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+				var out output.Fields
+				out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
+				out.Add("key", "key", a.key)
+				return fmt.Sprintf("reservation %d is cancelled", number), out, reservationFault(l.Cancel(ctx, a.key, number))
+			})
+		},
+	}
+	a.keyFlag(cmd, ", not that of the reservation")
+	return cmd
+}
+
+// reservationFault adds what may help against the error of a request about a reservation.
+func reservationFault(err error) error {
+	if errors.Is(err, ledger.ErrUnknown) {
+		return &fault.Fault{Kind: "unknown", Code: fault.Misuse, Hint: reservationsHint, Err: err}
+	}
+	return err
+}
+
+func (a *app) budgetCommand() *cobra.Command {
+	var r ledger.BudgetRequest
+	var objects string
+	var levels []string
+	cmd := &cobra.Command{
+		Use:   "budget",
+		Short: "Say how many people can answer a question at which ε",
+		Long: `Say how many people can answer a question at each of some ε, of all who take part or of those in a
+file: now, and later by time alone, if nothing else is asked of them until then. With --buyer, it is what
+that buyer could order, and what it would pay; else what the host could raise. Nothing is drawn, charged
+or recorded, and no true values are needed.
+
+Without --epsilon, those ε are shown at which the number of people who can answer changes.
+
+With --at, it is what they can answer at TIME, if nothing else happens before.`,
+		Example: `  ledgerctl budget --question vote
+  ledgerctl budget --question vote --buyer acme --epsilon 0.5 --epsilon 1`,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.Question, "question", "", "the question's `NAME`")
+	flags.StringVar(&r.Buyer, "buyer", "", "the buyer's `NAME` (default: the host itself)")
+	flags.StringArrayVar(&levels, "epsilon", nil, "an ε, `E`, to ask about; may be given several times")
+	objectsFlag(cmd, &objects, "to ask about")
+	a.atFlag(cmd)
+	require(cmd, "question")
+	c := columnFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.budget(cmd, r, objects, levels, *c) }
+	return cmd
+}
+
+func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string, c csv.Columns) (err error) {
+	for _, text := range levels {
+		epsilon, err := privacy.ParseEpsilon(text)
+		if err != nil {
+			return fault.Usage("", "--epsilon %q: %w", text, err)
+		}
+		r.Epsilons = append(r.Epsilons, epsilon)
+	}
+	skipped := 0
+	c.Skipped = &skipped
+	if r.Objects, err = csv.Panel(cmd.Context(), a.Files, objects, c); err != nil {
+		return err
+	}
+	r.All = r.Objects == nil
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		if err := c.CheckPeople(ctx, l, objects, r.Question, r.Objects); err != nil {
+			return nil, err
+		}
+		b, err := l.Budget(ctx, r)
+		currency := ""
+		if r.Buyer != "" {
+			currency = l.About().Currency
+		}
+		return forecast(b, skipped, currency), err
+	})
+}
+
+// forecast is the result of a budget. Prices are shown where there is a currency.
+func forecast(b ledger.Budget, skipped int, currency string) (out output.Fields) {
+	b.Refused = append([]ledger.RefusalSum{}, b.Refused...)
+	out.Inline(b)
+	out.Add("", "question", b.Question)
+	out.Add("", "people", b.Objects)
+	out.Add("", "as of event", b.Event)
+	out.Add("", "largest ε for all", orNone(b.Largest))
+	out.Add("skipped", "", skipped)
+	out.AddNonZero("", "skipped, without a value", skipped)
+	out.Section(func(w io.Writer) { tableBudget(w, b, currency) })
+	return out
+}
+
+func tableBudget(w io.Writer, b ledger.Budget, currency string) {
+	header := "\nε\tCAN ANSWER NOW\tMORE LATER\tBY"
+	if currency != "" {
+		header += "\tPRICE NOW"
+	}
+	output.Rows(w, header, b.Levels, func(at vocabulary.BudgetLevel) []any {
+		row := []any{at.Epsilon, at.Can, at.Later, orDash(at.From)}
+		if currency != "" {
+			row = append(row, words.Money(at.Price, currency))
+		}
+		return row
+	})
+	if len(b.Refused) == 0 || len(b.Levels) == 0 { // the latter only of a stranger behind an address
+		return
+	}
+	const columns = "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY"
+	output.Rows(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), b.Refused, func(sum ledger.RefusalSum) []any {
+		return []any{sum.Reason, sum.Count, orNone(sum.Largest), orDash(sum.From)}
+	})
+}
+
+func orNone(e privacy.Epsilon) string {
+	if e.IsZero() {
+		return "none"
+	}
+	return e.String()
+}
+
+func orDash(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Format(time.RFC3339)
+}
