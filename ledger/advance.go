@@ -7,14 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -70,7 +68,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		return AdvanceResult{}, err
 	}
 	x := &sweep{ledger: l, request: r, faults: map[uint32]*rules.TruthFaults{}}
-	p := batch.Panel{All: true}
+	p := request.Panel{All: true}
 	if r.Question != "" {
 		q, err := l.findQuestion(ctx, r.Question)
 		if err != nil {
@@ -78,7 +76,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 		}
 		x.only, p.Question = q.Number, q.Number
 	}
-	b := &batch.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: event.SweepRequest(r.Question), Panel: p, Progress: r.Progress}
+	b := &request.Bulk{Engine: &l.engine, Holds: &l.rules.Holds, Work: x, Key: r.Key, Id: event.SweepRequest(r.Question), Panel: p, Progress: r.Progress}
 	done, err := b.Run(ctx)
 	x.forget()
 	if err != nil {
@@ -92,7 +90,7 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 type sweep struct {
 	ledger  *Ledger
 	request AdvanceRequest
-	panel   batch.Panel
+	panel   request.Panel
 	only    uint32 // the question, 0 for all
 	through uint64 // chains that begin with a later event do not belong to it
 	at      time.Time
@@ -112,14 +110,14 @@ func (x *sweep) forget() {
 
 // Precheck settles the instant, so that the parts do not depend on how long the sweep takes, and counts
 // the objects if anybody wants to know.
-func (x *sweep) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
+func (x *sweep) Precheck(ctx context.Context, p request.Panel, behind string) (total int, err error) {
 	x.panel, x.through = p, p.Through
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		x.at = s.Clock
 		return event.CheckTime(x.at)
 	})
 	if err == nil && x.request.Progress != nil {
-		err = batch.EachPart(ctx, &x.ledger.engine, &p, behind, func(_ *state.State, names []string) error {
+		err = request.EachPart(ctx, &x.ledger.engine, &p, behind, func(_ *state.State, names []string) error {
 			total += len(names)
 			return nil
 		})
@@ -166,7 +164,7 @@ type need struct {
 }
 
 // needs returns the truths that the next part needs and nobody was asked for, in the order of questions.
-func (x *sweep) needs(ctx context.Context, p batch.Panel, behind string) (needs []need, err error) {
+func (x *sweep) needs(ctx context.Context, p request.Panel, behind string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		if x.asOf == 0 {
@@ -225,7 +223,7 @@ type plan struct {
 
 // planned is one chain of a plan.
 type planned struct {
-	terms.Subject // as it is stored
+	rules.Subject // as it is stored
 	question      *event.Question
 	after         state.Chain // as it will be, as far as its ε and budgets go
 	steps         int         // that it takes
@@ -295,7 +293,7 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if refusal != nil || o.Chain.Enrolled > x.through {
 			continue // it has withdrawn, or came later
 		}
-		for _, one := range terms.Released(q, o.Policy, o.Chain.Buyers, at) {
+		for _, one := range rules.Released(q, o.Policy, o.Chain.Buyers, at) {
 			dues = append(dues, due{len(p.chains), one.At, one.Ceiling})
 		}
 		p.object = o.Object
@@ -319,7 +317,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	v, refusal, err := x.ledger.rules.Assess(s, &o, ask)
 	switch {
 	case err == nil && refusal != nil:
-		err = x.ledger.rules.OrLess(s, &o, ask, terms.Offered(c.question), refusal)
+		err = x.ledger.rules.OrLess(s, &o, ask, rules.Offered(c.question), refusal)
 	case err == nil && v == event.Drawn:
 		refusal, err = x.checkTruth(s, c, &o, ask)
 	}
@@ -327,7 +325,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 		return err
 	}
 	if v == event.Drawn {
-		p.object.Spent, err = p.object.Spent.Add(budget.Minus(one.level, c.after.Current()))
+		p.object.Spent, err = p.object.Spent.Add(state.Minus(one.level, c.after.Current()))
 		if err != nil {
 			return errs.Corrupt(nil, "object %q: %v", c.Name, err)
 		}
@@ -339,15 +337,15 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 }
 
 // checkTruth refuses a draw for which there is no truth. If the host was not asked, it will be.
-func (x *sweep) checkTruth(s *state.State, c *planned, o *terms.Subject, ask rules.Asking) (*Refusal, error) {
+func (x *sweep) checkTruth(s *state.State, c *planned, o *rules.Subject, ask rules.Asking) (*Refusal, error) {
 	truth, known := x.truths[c.question.Number][c.Name]
 	switch {
 	case !known:
 		c.unasked = true
 	case truth == rules.NoTruth:
-		return x.ledger.rules.LacksTruth(s, o, ask, terms.Offered(c.question))
+		return x.ledger.rules.LacksTruth(s, o, ask, rules.Offered(c.question))
 	case !x.ledger.rules.StillFits(c.question, &c.Chain, c.Name, truth, x.asOf):
-		return nil, batch.ErrOvertaken // it is about another one since
+		return nil, request.ErrOvertaken // it is about another one since
 	}
 	return nil, nil
 }
@@ -374,7 +372,7 @@ func reachOf(c *state.Chain, epsilon privacy.Epsilon, r event.Response) {
 const mostSteps = 4 * state.PartSize
 
 // decide draws for one part.
-func (x *sweep) Decide(s *state.State, names []string) (p batch.Part, err error) {
+func (x *sweep) Decide(s *state.State, names []string) (p request.Part, err error) {
 	swept := map[uint32]*event.SweptQuestion{}
 	for i, name := range names {
 		if len(p.Changes) > mostSteps {
@@ -420,7 +418,7 @@ func (c planned) count(swept map[uint32]*event.SweptQuestion) {
 }
 
 // follow takes the steps of one object.
-func (x *sweep) follow(s *state.State, todo plan, p *batch.Part) error {
+func (x *sweep) follow(s *state.State, todo plan, p *request.Part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].Chain
 		c.Levels = slices.Clone(c.Levels) // the plan has them too
@@ -429,7 +427,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *batch.Part) error {
 		c := &todo.chains[step.chain]
 		truth, asked := x.truths[c.question.Number][c.Name]
 		if step.verdict == event.Drawn && !asked {
-			return batch.ErrOvertaken
+			return request.ErrOvertaken
 		}
 		r, first, err := x.ledger.rules.Respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
@@ -445,7 +443,7 @@ func (x *sweep) follow(s *state.State, todo plan, p *batch.Part) error {
 }
 
 // result puts the outcome in words.
-func (x *sweep) result(ctx context.Context, done batch.Outcome) (AdvanceResult, error) {
+func (x *sweep) result(ctx context.Context, done request.Outcome) (AdvanceResult, error) {
 	out := AdvanceResult{First: done.First, Last: done.Last}
 	err := x.ledger.engine.View(ctx, func(s *state.State) error {
 		for _, number := range slices.Sorted(maps.Keys(done.Swept)) {

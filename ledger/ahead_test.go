@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -183,7 +183,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			}
 			q, err := l.findQuestion(t.Context(), "other")
 			must(t, err)
-			some := batch.Panel{Names: names, Question: q.Number}
+			some := request.Panel{Names: names, Question: q.Number}
 			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.Contains}
 			request := order(t, "raise", "1", names...)
 			request.Partial = true

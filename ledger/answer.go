@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/inquiry"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/mechanism"
@@ -97,15 +96,15 @@ func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote,
 }
 
 // inquiry checks a request, and gets it ready to be carried out.
-func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*inquiry.Inquiry, error) {
+func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*request.PanelQuery, error) {
 	if r.Epsilon.IsZero() {
 		return nil, errs.Invalid("ε must be above 0")
 	}
-	x := &inquiry.Inquiry{
-		Desk: inquiry.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused batch.RefusalList, faults *rules.TruthFaults) error {
+	x := &request.PanelQuery{
+		Desk: request.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused request.RefusalList, faults *rules.TruthFaults) error {
 			return l.refuse(asker{key: key}, q, epsilon, &refused, faults)
 		}},
-		Request: inquiry.Request{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
+		Request: request.QueryRequest{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
 	}
 	var err error
 	if x.Names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {

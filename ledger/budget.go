@@ -8,13 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/outlook"
+	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -30,7 +29,7 @@ type BudgetRequest struct {
 }
 
 // MaxBudgetLevels is how many ε a [BudgetRequest] may ask about.
-const MaxBudgetLevels = outlook.Most
+const MaxBudgetLevels = request.Most
 
 // Budget says how many of some people can answer a question at each of some ε, the largest ε at which all of them can, by when time
 // alone will allow more, and what it would cost a buyer. It charges nobody, changes nothing and asks for no truth: whom the host
@@ -67,7 +66,7 @@ func (l *Ledger) Budget(ctx context.Context, r BudgetRequest) (Budget, error) {
 // forecast is a BudgetRequest being carried out.
 type forecast struct {
 	ledger *Ledger
-	bid    terms.Bid
+	bid    rules.Bid
 	buying bool
 	names  []string
 	all    bool
@@ -142,14 +141,14 @@ func (x *forecast) look(ctx context.Context, s *state.State, out *Budget) (until
 }
 
 // outlook begins to count.
-func (x *forecast) outlook(s *state.State, levels []privacy.Epsilon) *outlook.Outlook {
-	return &outlook.Outlook{Rules: &x.ledger.rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold, Lowest: privacy.MaxEpsilon()}
+func (x *forecast) outlook(s *state.State, levels []privacy.Epsilon) *request.Forecast {
+	return &request.Forecast{Rules: &x.ledger.rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold, Lowest: privacy.MaxEpsilon()}
 }
 
 // tops returns the levels to look at where none are given.
 func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon, error) {
 	o := x.outlook(s, []privacy.Epsilon{privacy.MaxEpsilon()})
-	o.Tops = outlook.Tops{}
+	o.Tops = request.Tops{}
 	if err := x.count(ctx, s, o); err != nil {
 		return nil, err
 	}
@@ -164,8 +163,8 @@ func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon,
 }
 
 // count adds everybody.
-func (x *forecast) count(ctx context.Context, s *state.State, o *outlook.Outlook) error {
-	p := batch.Panel{Names: x.names, All: x.all, Question: x.bid.Question.Number, Through: s.Counters.Events}
+func (x *forecast) count(ctx context.Context, s *state.State, o *request.Forecast) error {
+	p := request.Panel{Names: x.names, All: x.all, Question: x.bid.Question.Number, Through: s.Counters.Events}
 	for behind, last := "", false; !last; {
 		if err := errs.Context(ctx); err != nil {
 			return err
@@ -187,7 +186,7 @@ func (x *forecast) count(ctx context.Context, s *state.State, o *outlook.Outlook
 
 // largest returns the largest ε that everybody can have, given what was found by looking once. Where offers differ that takes more looks:
 // each finds a lower ε, until one that nobody lowers any more.
-func (x *forecast) largest(ctx context.Context, s *state.State, o *outlook.Outlook) (privacy.Epsilon, error) {
+func (x *forecast) largest(ctx context.Context, s *state.State, o *request.Forecast) (privacy.Epsilon, error) {
 	for range mostLooks {
 		if o.Proven() {
 			return o.Lowest, nil
@@ -246,7 +245,7 @@ func (x *forecast) concerned(s *state.State, c event.Change) (bool, error) {
 		*event.QuestionDefined, *event.Reserved, *event.SaleMade: // what they come with concerns people, if anything does
 		return false, nil
 	case event.Personal:
-		p := batch.Panel{Names: x.names, All: x.all, Question: x.bid.Question.Number, Through: s.Counters.Events}
+		p := request.Panel{Names: x.names, All: x.all, Question: x.bid.Question.Number, Through: s.Counters.Events}
 		return p.Contains(s, c.About())
 	}
 	return true, nil

@@ -541,14 +541,14 @@ func TestTimeEndsAKeptBudget(t *testing.T) {
 	}
 }
 
-// request is a request of a bazaar that may be refused as a whole, to be tried again at another ε, or without those refused.
-type request struct {
+// bazaarRequest is a request of a bazaar that may be refused as a whole, to be tried again at another ε, or without those refused.
+type bazaarRequest struct {
 	name string
 	do   func(key string, epsilon privacy.Epsilon, partial bool) (done int, err error)
 }
 
 // requests returns one of each kind, about the same people. The host knows no truth of some of them.
-func (b *bazaar) requests(untold string) []request {
+func (b *bazaar) requests(untold string) []bazaarRequest {
 	ctx, l, names, buyer := b.Context(), b.ledger, b.some(), b.buyer()
 	if b.random.IntN(2) == 0 {
 		names = names[:1]
@@ -562,7 +562,7 @@ func (b *bazaar) requests(untold string) []request {
 		}
 		return values, nil
 	}
-	return []request{
+	return []bazaarRequest{
 		{"raise", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
 			r, err := l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
 			return r.Drawn + r.Reused + r.Derived, err
@@ -587,7 +587,7 @@ func (b *bazaar) requests(untold string) []request {
 }
 
 // try makes a request and, if it is refused, one of those that it is told are possible instead. It returns what that was.
-func (b *bazaar) try(r request, untold string) (instead string) {
+func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 	asked := b.epsilon(1, 21)
 	var refused *RefusedError
 	if _, err := r.do(b.key(), asked, false); !errors.As(err, &refused) {

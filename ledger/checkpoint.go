@@ -7,9 +7,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/prover"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -74,7 +74,7 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.T
 
 // ConsistencyOf is [Ledger.Consistency] for a buyer: between two sizes at which it has receipts, and [ErrUnknown] for others.
 func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint64) (tlog.TreeProof, error) {
-	err := l.engine.View(ctx, func(s *state.State) error { return batch.CheckReceiptSizes(s, buyer, from, to) })
+	err := l.engine.View(ctx, func(s *state.State) error { return request.CheckReceiptSizes(s, buyer, from, to) })
 	if err == nil && from > to {
 		err = errs.Invalid("a proof that %d events are the first of %d", from, to) // without the size of the log
 	}

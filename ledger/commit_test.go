@@ -13,10 +13,10 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/history"
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -290,7 +290,7 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	submit(func(s *state.State) ([]event.Change, error) { // it can be done once
 		times = append(times, s.Clock)
 		if calls[0]++; calls[0] > 1 {
-			return nil, batch.ErrOvertaken
+			return nil, request.ErrOvertaken
 		}
 		return buyer(s, "acme"), nil
 	})
@@ -638,15 +638,15 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 func TestARequestIsNotOvertakenForEver(t *testing.T) {
 	tries := 0
 	attempt := func() (int, error) {
-		if tries++; tries > batch.MostAttempts/2 {
+		if tries++; tries > request.MostAttempts/2 {
 			return tries, nil
 		}
-		return 0, batch.ErrOvertaken
+		return 0, request.ErrOvertaken
 	}
-	if n, err := batch.UntilSettled(attempt); err != nil || n != batch.MostAttempts/2+1 {
+	if n, err := request.UntilSettled(attempt); err != nil || n != request.MostAttempts/2+1 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := batch.UntilSettled(func() (int, error) { return 0, batch.ErrOvertaken }); !errors.Is(err, batch.ErrOvertaken) {
+	if _, err := request.UntilSettled(func() (int, error) { return 0, request.ErrOvertaken }); !errors.Is(err, request.ErrOvertaken) {
 		t.Errorf("got the error %v", err)
 	}
 }

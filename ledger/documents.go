@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -23,7 +23,7 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, 
 	}
 	var sold state.Sale
 	err = l.engine.View(ctx, func(s *state.State) (err error) {
-		sold, err = batch.SoldSale(s, sale)
+		sold, err = request.SoldSale(s, sale)
 		return err
 	})
 	if err != nil {
@@ -45,7 +45,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	}
 	id := event.ObjectRequest(event.RequestStatement, object)
 	state := func(s *state.State) (event.Change, error) { return fold.StatementOf(s, object) }
-	if err := batch.Once(ctx, &l.engine, key, object, id, state); err != nil {
+	if err := request.Once(ctx, &l.engine, key, object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}
 	return l.prover.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx

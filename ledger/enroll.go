@@ -3,10 +3,10 @@ package ledger
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -60,7 +60,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	if r.Terms != nil && (!r.Policy.IsZero() || !r.Cap.IsZero()) {
 		return EnrollResult{}, errs.Invalid("a policy or a cap for all, and terms for each")
 	}
-	x := roster.Enrolment{Office: l.office(), List: r.list(all)}
+	x := enrollment.Enrolment{Office: l.office(), List: r.list(all)}
 	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return EnrollResult{}, err
 	}
@@ -76,20 +76,20 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 		return EnrollResult{}, err
 	}
 	return EnrollResult{
-		Enrolled: int(done.Counts[roster.EnrolledNow]), Already: int(done.Counts[roster.EnrolledBefore]),
+		Enrolled: int(done.Counts[enrollment.EnrolledNow]), Already: int(done.Counts[enrollment.EnrolledBefore]),
 		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
 }
 
 // list returns the objects with their terms.
-func (r *EnrollRequest) list(objects []string) roster.List {
+func (r *EnrollRequest) list(objects []string) enrollment.List {
 	if r.Terms == nil {
-		return roster.List{Names: objects, Each: []roster.Terms{{Policy: &r.Policy, Cap: r.Cap}}}
+		return enrollment.List{Names: objects, Each: []enrollment.Terms{{Policy: &r.Policy, Cap: r.Cap}}}
 	}
-	return roster.ListOf(objects, r.Terms)
+	return enrollment.ListOf(objects, r.Terms)
 }
 
-func (r *EnrollRequest) form(list *roster.List) event.Identity {
+func (r *EnrollRequest) form(list *enrollment.List) event.Identity {
 	f := event.NewForm("enroll")
 	f.Field("Question").Text(r.Question)
 	f.Field("Policy").Text(r.Policy.String())

@@ -3,10 +3,10 @@ package ledger
 import (
 	"context"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
@@ -42,7 +42,7 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 		return err
 	}
 	id := event.EpochRequest(question, object)
-	return callback.Tell(batch.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) {
+	return callback.Tell(request.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) {
 		return l.epochOf(s, key, q, object)
 	}))
 }
@@ -60,7 +60,7 @@ func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object s
 		refusal = rules.CheckEpoch(&x, q)
 	}
 	if refusal != nil {
-		refused := batch.Refusals(*refusal)
+		refused := request.Refusals(*refusal)
 		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}
 	return &event.EpochBegun{Object: object, Question: q.Number}, nil

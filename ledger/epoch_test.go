@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/inquiry"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -67,7 +67,7 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 	r := inquire(t, "3", "majority:yes", "1", ballots("ann"), "ann", "bob")
 	q, err := l.QuoteAnswer(t.Context(), r)
 	must(t, err)
-	if q.Charge != eps(t, "1") || !errors.Is(q.NotRaised, inquiry.ErrNewEpoch) {
+	if q.Charge != eps(t, "1") || !errors.Is(q.NotRaised, request.ErrNewEpoch) {
 		t.Errorf("%+v", q)
 	}
 	if got := answerTo(t, l, r); got.Charged != eps(t, "1") {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/shares"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
@@ -187,7 +186,7 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Quest
 	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}
 	last = l.engine.Queue.DurableEvents()
 	var fault error
-	scan := levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
+	scan := levelScan{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
 	err = scan.Each(ctx, func(name string, at *state.Level) bool {
 		if r.Include(name) {
 			fault = sum.add(name, at)

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
+	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -159,9 +158,9 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 func settledAccount(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
-		c.Counts[roster.EnrolledNow]++
+		c.Counts[enrollment.EnrolledNow]++
 	case *event.TermsChanged:
-		c.Counts[roster.TermsChanged]++
+		c.Counts[enrollment.TermsChanged]++
 	case *event.Released:
 		c.Counts[verdictOf(one.Method)]++
 	case *event.Sold:
@@ -644,18 +643,18 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
 		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "0 events are forgotten"},
 		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events are forgotten"},
-		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = budget.Plus(c.Cap, one) }), why: "leaves other terms behind than it had"},
+		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = state.Plus(c.Cap, one) }), why: "leaves other terms behind than it had"},
 		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "what it has not spent"},
-		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Minus(c.Spent, one) }), why: "what it has not spent"},
-		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = budget.Plus(c.Spent, one) }), why: "what it has not spent"},
+		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Minus(c.Spent, one) }), why: "what it has not spent"},
+		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Plus(c.Spent, one) }), why: "what it has not spent"},
 		"forgotten with earnings":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Earned++ }), why: "events are forgotten"},
 		"forgotten without earnings":  {sound: forgets(g.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(g.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
 		"a chain has spent less": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
-			c.Chains[0].Spent, c.Spent = budget.Minus(c.Chains[0].Spent, one), budget.Minus(c.Spent, one)
+			c.Chains[0].Spent, c.Spent = state.Minus(c.Chains[0].Spent, one), state.Minus(c.Spent, one)
 		}), why: "has not spent"},
-		"a chain has spent more": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Spent = one, budget.Plus(c.Spent, one) }), why: "has not spent"},
+		"a chain has spent more": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Spent = one, state.Plus(c.Spent, one) }), why: "has not spent"},
 		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
-			c.Chains[1].Spent, c.Chains[0].Spent = one, budget.Minus(c.Chains[0].Spent, one)
+			c.Chains[1].Spent, c.Chains[0].Spent = one, state.Minus(c.Chains[0].Spent, one)
 		}), why: "has not spent"},
 		"a chain under another policy":   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
 		"a chain without its policy":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
@@ -690,8 +689,8 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = g.stated["bob"].Events }), why: "leaves something out"},
 		"stated out of order":               {sound: whole, forged: states("ann", func(c *event.Stated) { slices.Reverse(c.Events) }), why: "leaves something out"},
 		"stated of a stranger":              {sound: whole, forged: states("ann", func(c *event.Stated) { *c = event.Stated{Object: "zoe"} }), why: "which is not there"},
-		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = budget.Minus(c.Spent, one) }), why: "leaves something out"},
-		"stated with another cap":           {sound: whole, forged: states("ann", func(c *event.Stated) { c.Cap = budget.Plus(c.Cap, one) }), why: "leaves something out"},
+		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = state.Minus(c.Spent, one) }), why: "leaves something out"},
+		"stated with another cap":           {sound: whole, forged: states("ann", func(c *event.Stated) { c.Cap = state.Plus(c.Cap, one) }), why: "leaves something out"},
 		"stated with less earned":           {sound: states("cid", func(*event.Stated) {}), forged: states("cid", func(c *event.Stated) { c.Earned-- }), why: "leaves something out"},
 		"stated as forgotten":               {sound: whole, forged: states("ann", func(c *event.Stated) { c.Forgotten = 1 }), why: "leaves something out"},
 		"stated twice, without the former":  {sound: whole, forged: append(slices.Clone(whole), whole...), why: "leaves something out"},
@@ -830,7 +829,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		"it spent above its cap":           {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "3"), eps(t, "3") })},
 		"its chains spent something else":  {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Chains[0].Spent = eps(t, "0.5") })},
 		"it spent less": {"which cost 250000000 nano-nats", forget("ann", func(c *event.Forgotten) {
-			c.Spent, c.Chains[0].Spent = budget.Minus(c.Spent, eps(t, "0.25")), budget.Minus(c.Chains[0].Spent, eps(t, "0.25"))
+			c.Spent, c.Chains[0].Spent = state.Minus(c.Spent, eps(t, "0.25")), state.Minus(c.Chains[0].Spent, eps(t, "0.25"))
 		})},
 		"it spent nothing":            {"which cost", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "0"), eps(t, "0") })},
 		"it had no chains":            {"leaves behind what it cannot have", forget("ann", func(c *event.Forgotten) { c.Chains, c.Spent = nil, eps(t, "0") })},
@@ -933,7 +932,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 				return err
 			}))
 			i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == "ann" })
-			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: fold.AccountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: budget.Minus(o.Spent, eps(t, "0.25"))}}}
+			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: fold.AccountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: state.Minus(o.Spent, eps(t, "0.25"))}}}
 			bobs.Spent = bobs.Chains[0].Spent
 			log = slices.Insert(log, i, event.Event{Time: log[i].Time, Change: bobs})
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -44,7 +44,7 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 		return err
 	}
 	id := event.ObjectRequest(event.RequestForget, object)
-	err := batch.Once(ctx, &l.engine, key, "", id, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
+	err := request.Once(ctx, &l.engine, key, "", id, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -567,7 +567,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	sell(t, l, purchase(t, "sold", "acme", "1.3", "ann"))
-	raised := &raise{request: RaiseRequest{Question: "vote", Epsilon: eps(t, "0.7")}, panel: batch.Panel{Names: []string{"ann"}}}
+	raised := &raise{request: RaiseRequest{Question: "vote", Epsilon: eps(t, "0.7")}, panel: request.Panel{Names: []string{"ann"}}}
 	order := (&trade{order: Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1.3")}, names: []string{"ann"}}).form("sell")
 	limits{}.add(order)
 	digests := [][32]byte{raised.form().Digest, order.Finish().Digest}

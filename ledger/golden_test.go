@@ -14,14 +14,14 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/roster"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -161,7 +161,7 @@ func goldenTerms(t *testing.T) policy.Policy {
 func byHand(t *testing.T, l *Ledger) {
 	t.Helper()
 	end := &event.Settled{Key: "large", Digest: [32]byte{31: 1}, Object: "bob"}
-	p := batch.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
+	p := request.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
 	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
 		p.Refused = append(p.Refused, Refusal{Object: fmt.Sprint("a stranger ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: vocabulary.RemedyEnrolling})
@@ -290,7 +290,7 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { must(t, l.Forget(t.Context(), "forget pia", "pia")) },
 		func() {
-			gone := roster.Withdrawal{Office: l.office(), Request: roster.Request{Key: "gone together", Id: event.NewForm("gone").Finish()}, Names: []string{"nan", "oto", "pia"}, AsOf: 1 << 40}
+			gone := enrollment.Withdrawal{Office: l.office(), Request: enrollment.Request{Key: "gone together", Id: event.NewForm("gone").Finish()}, Names: []string{"nan", "oto", "pia"}, AsOf: 1 << 40}
 			_, err := gone.Run(t.Context())
 			must(t, err)
 		},

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/inquiry"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -39,7 +38,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 				Question: q.Number, Query: r.Query, Panel: panel, Objects: 3, Epsilon: r.Epsilon,
 				Result: event.Result{Scored: true, Score: 5}, Method: event.MethodRaise, Base: first,
 			})
-			return batch.Settling(changes, 0, nil, end), nil
+			return request.Settling(changes, 0, nil, end), nil
 		})
 		if sound := name == "the panel"; (err == nil) != sound {
 			t.Errorf("charged to %s: %v", name, err)
@@ -93,7 +92,7 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	must(t, l.BeginEpoch(t.Context(), "another value", "vote", "ann"))
-	if q := quote("majority:yes", "2"); !errors.Is(q.NotRaised, inquiry.ErrNewEpoch) || q.Charge != eps(t, "2") {
+	if q := quote("majority:yes", "2"); !errors.Is(q.NotRaised, request.ErrNewEpoch) || q.Charge != eps(t, "2") {
 		t.Errorf("%+v", q)
 	}
 }

@@ -14,10 +14,8 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/history"
-	"github.com/sluicedp/sluice/ledger/internal/batch"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/inquiry"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -63,7 +61,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 		r.Question = q.Name
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
-		if quote.Charge != budget.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
+		if quote.Charge != state.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
 			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
 		}
 		got := answerTo(t, l, r)
@@ -164,7 +162,7 @@ func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a state.Answers) {
 	q, err := l.findQuestion(t.Context(), r.Question)
 	must(t, err)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
-		p := batch.Panel{Names: slices.Sorted(slices.Values(r.Objects)), All: r.All, Question: q.Number, Through: s.Counters.Events}
+		p := request.Panel{Names: slices.Sorted(slices.Values(r.Objects)), All: r.All, Question: q.Number, Through: s.Counters.Events}
 		names, err := p.Whole(s, q)
 		must(t, err)
 		a, _, err = s.Answers(state.AnswerKey(q.Number, r.Query, event.PanelOf(names)))
@@ -337,7 +335,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		t.Errorf("got %+v, where the whole panel has %+v", again, whole)
 	}
 	must(t, l.Withdraw(t.Context(), "w", "cy"))
-	if quote, got := ask("withdrawn", "2", ballots("ann"), three...); !errors.Is(quote.NotRaised, inquiry.ErrPartialPanel) || quote.Charge != eps(t, "2") || got.Charged != quote.Charge || got.Objects != 2 {
+	if quote, got := ask("withdrawn", "2", ballots("ann"), three...); !errors.Is(quote.NotRaised, request.ErrPartialPanel) || quote.Charge != eps(t, "2") || got.Charged != quote.Charge || got.Objects != 2 {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
 	enroll(t, l, "vote", "5", "cy")

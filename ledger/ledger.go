@@ -19,12 +19,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
-	"github.com/sluicedp/sluice/ledger/internal/health"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/outlook"
 	"github.com/sluicedp/sluice/ledger/internal/prover"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -129,9 +128,9 @@ type Ledger struct {
 	file      string             // its path, resolved; "" in memory
 	// options are those of a standby, for who takes over.
 	options      Options
-	reservations health.Reservations // that hold
+	reservations openReservations // that hold
 	takingOver   sync.Mutex
-	budgets      outlook.Kept // that were asked for
+	budgets      request.Forecasts // that were asked for
 	// mostTold is the constant of that name, or a test's.
 	mostTold int
 }

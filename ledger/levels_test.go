@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -18,7 +17,7 @@ import (
 // manyLevels is a ledger with as many chains as it takes to read in the background, more often than there is memory.
 func manyLevels(t *testing.T) (l *Ledger, names []string) {
 	t.Helper()
-	names = crowd((levelscan.LevelsAhead+2)*levelscan.LevelsRead + 100)
+	names = crowd((levelsAhead+2)*levelsRead + 100)
 	return filledOnce(t, "many levels", func(l *Ledger) {
 		voters(t, l, "9", names...)
 		carryOut(t, l, order(t, "all", "0.5"))
@@ -32,7 +31,7 @@ func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (Estim
 // A record that is damaged is found wherever it is, and nothing of its batch is passed on.
 func TestDamageIsFoundInTheBackground(t *testing.T) {
 	l, names := manyLevels(t)
-	for _, at := range []int{0, levelscan.LevelsRead - 1, levelscan.LevelsRead, 3*levelscan.LevelsRead + 17, len(names) - 1} {
+	for _, at := range []int{0, levelsRead - 1, levelsRead, 3*levelsRead + 17, len(names) - 1} {
 		var whole []byte
 		key := state.ChainKey(1, names[at])
 		must(t, l.engine.Store.View(func(r kv.Reader) error {
@@ -53,7 +52,7 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 			put(value)
 			seen := 0
 			_, err := recountOf(t.Context(), func(string) bool { seen++; return true }, l)
-			if wantErr(t, err, ErrCorrupt); seen != at/levelscan.LevelsRead*levelscan.LevelsRead {
+			if wantErr(t, err, ErrCorrupt); seen != at/levelsRead*levelsRead {
 				t.Errorf("%s in record %d: %d were counted", what, at, seen)
 			}
 		}
@@ -77,7 +76,7 @@ func onSnapshot(l *Ledger, n int64, what func()) {
 // Whoever reads meets the panics of the background, and can go on after them.
 func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
 	l, names := manyLevels(t)
-	for n := range int64(levelscan.LevelsAhead + 2) {
+	for n := range int64(levelsAhead + 2) {
 		onSnapshot(l, 1+n, func() { panic("the clock is broken") })
 		func() {
 			defer func() {
@@ -112,7 +111,7 @@ func wantAll(t *testing.T, l *Ledger, names []string) {
 
 // Whoever stops early leaves nothing running behind: synctest.Test would not end.
 func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
-	for i, after := range []int{1, levelscan.LevelsRead, levelscan.LevelsRead + 1, 3 * levelscan.LevelsRead} {
+	for i, after := range []int{1, levelsRead, levelsRead + 1, 3 * levelsRead} {
 		if i%oneIn(2) != 0 {
 			continue
 		}

@@ -5,11 +5,10 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/pages"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -19,7 +18,7 @@ import (
 func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 	var out Sale
 	err := l.engine.View(ctx, func(s *state.State) error {
-		r, err := batch.SoldSale(s, number)
+		r, err := request.SoldSale(s, number)
 		if err != nil {
 			return err
 		}
@@ -47,7 +46,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	if err != nil {
 		return out, err
 	}
-	left, err := batch.OrderRefusals(s, r)
+	left, err := request.OrderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
@@ -63,14 +62,14 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 
 // Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
-	return pages.Each(ctx, vocabulary.Page{Buyer: buyer}, l.SalesPage)
+	return request.EachInPages(ctx, vocabulary.Page{Buyer: buyer}, l.SalesPage)
 }
 
 // SalesPage returns a part of the list of sales, and the place after which the next part begins; 0
 // at the end of the list. A call reads a bounded number of records: a part may have fewer sales
 // than its limit, or none, and not be the last.
 func (l *Ledger) SalesPage(ctx context.Context, p vocabulary.Page) (found []Sale, next uint64, err error) {
-	return pages.Sales(ctx, &l.engine, p, func(s *state.State, number uint64, r state.Sale) (out Sale, size int, err error) {
+	return request.OrdersPage(ctx, &l.engine, p, func(s *state.State, number uint64, r state.Sale) (out Sale, size int, err error) {
 		if r.Status == state.SaleSold {
 			out, err = l.describeSold(s, number, r)
 			size = 1 + len(out.Refused)
@@ -88,7 +87,7 @@ func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (num
 		return 0, err
 	}
 	err = l.engine.View(ctx, func(s *state.State) (err error) {
-		number, err = batch.OrderOf(s, buyer, ordinal)
+		number, err = request.OrderOf(s, buyer, ordinal)
 		return err
 	})
 	return number, err
@@ -97,7 +96,7 @@ func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (num
 // Reservations yields the reservations in the order of their numbers, of one buyer, or of all if buyer is "". With states, it
 // yields those that are in one of them; without, all that were ever granted. It yields [ErrInvalid] for a state that is none.
 func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...ReservationState) iter.Seq2[Reservation, error] {
-	return pages.Each(ctx, vocabulary.Page{Buyer: buyer, States: states}, l.ReservationsPage)
+	return request.EachInPages(ctx, vocabulary.Page{Buyer: buyer, States: states}, l.ReservationsPage)
 }
 
 // ReservationsPage returns a part of the list of reservations, as [Ledger.SalesPage] does of sales.
@@ -106,7 +105,7 @@ func (l *Ledger) ReservationsPage(ctx context.Context, p vocabulary.Page) (found
 	if err := vocabulary.CheckReservationStates(p.States); err != nil {
 		return nil, 0, err
 	}
-	return pages.Sales(ctx, &l.engine, p, func(s *state.State, number uint64, r state.Sale) (out Reservation, size int, err error) {
+	return request.OrdersPage(ctx, &l.engine, p, func(s *state.State, number uint64, r state.Sale) (out Reservation, size int, err error) {
 		if r.Granted == 0 || len(p.States) > 0 && !slices.Contains(p.States, r.ReservationState(s.Now)) {
 			return out, 0, nil
 		}
@@ -136,7 +135,7 @@ type Delivery struct {
 // Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free, as often
 // as it is done. It yields [ErrUnknown] if there is no such sale.
 func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery, error] {
-	return pages.Each(ctx, vocabulary.Page{}, func(ctx context.Context, p vocabulary.Page) ([]Delivery, uint64, error) {
+	return request.EachInPages(ctx, vocabulary.Page{}, func(ctx context.Context, p vocabulary.Page) ([]Delivery, uint64, error) {
 		return l.DeliveriesPage(ctx, sale, p.After, p.Limit)
 	})
 }
@@ -144,11 +143,11 @@ func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery
 // DeliveriesPage returns a part of the responses of a sale: at most limit, of those that follow the
 // first so many. next is how many the next part follows; 0 at the end.
 func (l *Ledger) DeliveriesPage(ctx context.Context, sale, after uint64, limit int) (found []Delivery, next uint64, err error) {
-	if err := pages.Check(limit); err != nil {
+	if err := request.CheckLimit(limit); err != nil {
 		return nil, 0, err
 	}
 	err = l.engine.View(ctx, func(s *state.State) error {
-		r, err := batch.SoldSale(s, sale)
+		r, err := request.SoldSale(s, sale)
 		if err != nil {
 			return err
 		}
@@ -214,7 +213,7 @@ type BuyerState struct {
 
 // Buyers returns all buyers, in the order of their first orders.
 func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
-	for one, err := range pages.Each(ctx, vocabulary.Page{}, func(ctx context.Context, p vocabulary.Page) ([]BuyerState, uint64, error) {
+	for one, err := range request.EachInPages(ctx, vocabulary.Page{}, func(ctx context.Context, p vocabulary.Page) ([]BuyerState, uint64, error) {
 		return l.BuyersPage(ctx, p.After, p.Limit)
 	}) {
 		if err != nil {
@@ -228,7 +227,7 @@ func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
 // BuyersPage returns a part of the list of buyers: at most limit, after so many of them. next is
 // how many come before the next part; 0 at the end.
 func (l *Ledger) BuyersPage(ctx context.Context, after uint64, limit int) (found []BuyerState, next uint64, err error) {
-	if err := pages.Check(limit); err != nil {
+	if err := request.CheckLimit(limit); err != nil {
 		return nil, 0, err
 	}
 	err = l.engine.View(ctx, func(s *state.State) error {

@@ -7,9 +7,9 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -197,7 +197,7 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 						return []event.Change{end}, nil
 					}
 					if what == "object" {
-						end.Counts[roster.EnrolledNow] = 1
+						end.Counts[enrollment.EnrolledNow] = 1
 					}
 					change := made(name)
 					identifyChange(end, change, nil)

@@ -7,7 +7,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 )
 
 // prechecked is what is learned before anything is written about up to partSize objects.
@@ -60,7 +59,7 @@ func (x *raise) precheckNames(s *state.State, names []string, p *prechecked) err
 	p.objects = len(names)
 	p.needy.Bonds = make([]state.Bond, 0, len(names))
 	for i, name := range names {
-		var o terms.Subject
+		var o rules.Subject
 		v, refusal, err := x.assess(s, name, x.at, &o)
 		switch {
 		case err != nil:
@@ -128,10 +127,10 @@ func (x *raise) refuseUntold(ctx context.Context, names []string) (refused []Ref
 	}
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
 		for _, name := range names {
-			var o terms.Subject
-			refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, &o)
+			var o rules.Subject
+			refusal, err := rules.ReadSubject(s, x.question, name, x.request.Epsilon, &o)
 			if err == nil && refusal == nil {
-				refusal, err = x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
+				refusal, err = x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), rules.Offered(x.question))
 			}
 			if err != nil {
 				return err

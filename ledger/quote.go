@@ -6,15 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/quoteid"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -124,30 +122,30 @@ func (t *trade) instead(ctx context.Context, err error) error {
 	if t.Reserved != 0 || t.order.StopAtRefusal {
 		return err
 	}
-	x := &forecast{ledger: t.ledger, bid: terms.Bid{Question: t.Question, Client: t.order.Buyer}, buying: true, names: t.names, all: t.order.All, untold: t.refused.Untold}
+	x := &forecast{ledger: t.ledger, bid: rules.Bid{Question: t.Question, Client: t.order.Buyer}, buying: true, names: t.names, all: t.order.All, untold: t.refused.Untold}
 	return x.instead(ctx, err, t.order.Epsilon)
 }
 
 // trade is an order being looked at, for a quote, a reservation or a sale.
 type trade struct {
-	terms.Bid
+	rules.Bid
 	ledger  *Ledger
 	order   Order
 	key     string   // of the request; "" for a quote
 	names   []string // the objects asked for, in order; of all, those that were read and are kept
 	at      time.Time
-	lines   []line            // of those who answer; none of an order that is refused, or only counted
-	sum     sums              // of the same
-	refused batch.RefusalList // the others
-	faults  rules.TruthFaults // of those refused, if truths were asked for
+	lines   []line              // of those who answer; none of an order that is refused, or only counted
+	sum     sums                // of the same
+	refused request.RefusalList // the others
+	faults  rules.TruthFaults   // of those refused, if truths were asked for
 	// promised are, of a reservation that is carried out, the policies by whose prices the names were reserved, by number.
 	promised  []uint32
 	reserving bool // it becomes a reservation
 	leaves    bool // those refused are left out; else a single one refuses all
 	counting  bool // nothing but sums is wanted
 	quoting   bool // the ID of the quote is wanted, so:
-	people    *quoteid.People
-	offer     *quoteid.Offer
+	people    *request.QuotedPeople
+	offer     *request.QuotedOffer
 }
 
 // sums are of what is sold.
@@ -182,7 +180,7 @@ func (l *Ledger) newTrade(ctx context.Context, o Order) (*trade, error) {
 	if err := names.Check("buyer", o.Buyer); err != nil {
 		return nil, err
 	}
-	t := &trade{Bid: terms.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
+	t := &trade{Bid: rules.Bid{Client: o.Buyer, Epsilon: o.Epsilon}, ledger: l, order: o}
 	var err error
 	if t.names, err = names.CheckAsked(o.Objects, o.All, MaxPanel); err != nil {
 		return nil, err
@@ -206,8 +204,8 @@ func (t *trade) form(operation string) *event.Form {
 // convene finds out who is asked for, of an order for all those enrolled by an event, and says what the trade means for
 // each of them at an instant. They are looked at part by part, while what there is of them is at hand; taken is as in
 // assessPart.
-func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x terms.Subject, one *line)) error {
-	p := batch.Panel{Names: t.names, All: t.order.All, Question: t.Question.Number, Through: through}
+func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func(x rules.Subject, one *line)) error {
+	p := request.Panel{Names: t.names, All: t.order.All, Question: t.Question.Number, Through: through}
 	if err := t.anew(s); err != nil {
 		return err
 	}
@@ -237,7 +235,7 @@ func (t *trade) convene(s *state.State, through uint64, at time.Time, taken func
 			behind = some[len(some)-1]
 		}
 	}
-	if err := batch.CheckPanel(t.Question, count); err != nil {
+	if err := request.CheckPanel(t.Question, count); err != nil {
 		return err
 	}
 	if count > most {
@@ -251,16 +249,16 @@ const firstPart = 32
 
 // anew begins to look at the objects.
 func (t *trade) anew(s *state.State) (err error) {
-	t.lines, t.sum, t.refused = nil, sums{}, batch.NewRefusals(t.leaves)
+	t.lines, t.sum, t.refused = nil, sums{}, request.NewRefusals(t.leaves)
 	if t.quoting {
-		t.people, t.offer = quoteid.NewPeople(), t.newOffer()
+		t.people, t.offer = request.NewQuotedPeople(), t.newOffer()
 	}
 	t.Buyer, _, err = s.BuyerNumber(t.order.Buyer)
 	return err
 }
 
-func (t *trade) newOffer() *quoteid.Offer {
-	return quoteid.NewOffer(t.ledger.prover.About.ID, t.order.Buyer, t.Question.Number, t.order.Epsilon)
+func (t *trade) newOffer() *request.QuotedOffer {
+	return request.NewQuotedOffer(t.ledger.prover.About.ID, t.order.Buyer, t.Question.Number, t.order.Epsilon)
 }
 
 // keeps tells whether the lines are needed: not for a quote, nor once a whole order is refused.
@@ -268,7 +266,7 @@ func (t *trade) keeps() bool { return !t.counting && (t.leaves || t.refused.Coun
 
 // assessPart says what the trade means for the objects that stand at a place among the names. Each whose line is kept is
 // passed to taken, with the line that it gets.
-func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x terms.Subject, one *line)) error {
+func (t *trade) assessPart(s *state.State, from int, names []string, at time.Time, taken func(x rules.Subject, one *line)) error {
 	if t.keeps() {
 		t.lines = roomFor(t.lines, max(len(names), len(t.names)-len(t.lines)))
 	}
@@ -346,7 +344,7 @@ func roomFor[T any](list []T, more int) []T {
 }
 
 // look says what the trade means for one object, which stands at a place among the names, and at what price.
-func (t *trade) look(s *state.State, place int, name string, at time.Time) (one line, x terms.Subject, refusal *Refusal, err error) {
+func (t *trade) look(s *state.State, place int, name string, at time.Time) (one line, x rules.Subject, refusal *Refusal, err error) {
 	if x, refusal, err = t.ledger.rules.Subject(s, t.Question, name, t.order.Epsilon); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
@@ -365,24 +363,24 @@ func (t *trade) look(s *state.State, place int, name string, at time.Time) (one 
 	if err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
-	one.at, one.method, one.upgrade = uint32(place), terms.MethodOf(x.Chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
+	one.at, one.method, one.upgrade = uint32(place), rules.MethodOf(x.Chain, t.order.Epsilon), !held.IsZero() && held.Less(t.order.Epsilon)
 	one.price, err = t.due(s, place, &x)
 	return one, x, nil, err
 }
 
 // due is the price of an object: by its terms, or by those that were in force when it was reserved.
-func (t *trade) due(s *state.State, place int, x *terms.Subject) (price uint64, err error) {
+func (t *trade) due(s *state.State, place int, x *rules.Subject) (price uint64, err error) {
 	p := x.Policy
 	if t.Reserved != 0 {
 		if p, err = s.Policy(t.promised[place]); err != nil {
 			return 0, err
 		}
 	}
-	return terms.Due(p, &x.Chain, t.Buyer, t.order.Epsilon), nil
+	return rules.Due(p, &x.Chain, t.Buyer, t.order.Epsilon), nil
 }
 
 // asking is what the trade wants of an object at an instant.
-func (t *trade) asking(x *terms.Subject, at time.Time) rules.Asking {
+func (t *trade) asking(x *rules.Subject, at time.Time) rules.Asking {
 	return rules.Asking{Question: t.Question, Epsilon: t.order.Epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(), Sale: t.Reserved, Reserving: t.reserving}
 }
 
@@ -409,7 +407,7 @@ func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 }
 
 // untold returns those refused because the host has no truth of them.
-func (t *trade) untold() (missing batch.RefusalList) {
+func (t *trade) untold() (missing request.RefusalList) {
 	for _, refusal := range t.refused.Listed {
 		if refusal.Reason == NoTruth {
 			missing.Add(refusal)
@@ -461,9 +459,9 @@ func (t *trade) accept(m limits) error {
 	q := t.quote()
 	switch {
 	case m.maxPrice != nil && *m.maxPrice < q.Price:
-		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: quoteid.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
-	case m.quoteID != "" && !quoteid.SameOffer(m.quoteID, q.ID):
-		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: quoteid.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: request.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyPaying}
+	case m.quoteID != "" && !request.SameOffer(m.quoteID, q.ID):
+		return &QuoteError{Quote: q, Expected: m.quoteID, TermsChanged: request.UnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice, Remedy: vocabulary.RemedyQuoting}
 	}
 	return nil
 }

@@ -7,15 +7,14 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -92,7 +91,7 @@ type raise struct {
 	ledger   *Ledger
 	request  RaiseRequest
 	question *event.Question
-	panel    batch.Panel
+	panel    request.Panel
 	at       time.Time // when the precheck began
 	asOf     uint64    // the last event then
 	hold     *rules.Hold
@@ -131,7 +130,7 @@ func (x *raise) begin(ctx context.Context, l *Ledger, r RaiseRequest, objects []
 		return err
 	}
 	x.ledger, x.request = l, r
-	x.panel = batch.Panel{Names: objects, All: r.All, Question: x.question.Number}
+	x.panel = request.Panel{Names: objects, All: r.All, Question: x.question.Number}
 	return x.question.CheckLevel(r.Epsilon)
 }
 
@@ -140,12 +139,12 @@ func (x *raise) form() event.Identity {
 	return event.RaiseRequest(r.Question, r.Epsilon, r.Partial, x.panel.Names, r.All)
 }
 
-func (x *raise) run(ctx context.Context) (batch.Outcome, error) {
+func (x *raise) run(ctx context.Context) (request.Outcome, error) {
 	defer func() {
 		x.truths.Forget()
 		x.ledger.rules.Holds.Remove(x.hold)
 	}()
-	b := &batch.Bulk{
+	b := &request.Bulk{
 		Engine: &x.ledger.engine, Holds: &x.ledger.rules.Holds, Work: x,
 		Key: x.request.Key, Id: x.form(), Panel: x.panel, Progress: x.request.Progress,
 	}
@@ -157,7 +156,7 @@ func (x *raise) run(ctx context.Context) (batch.Outcome, error) {
 
 // Precheck looks at all objects of the panel, asks for the truths that draws will need, and refuses if
 // anybody must be left out of a request that is not partial.
-func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (total int, err error) {
+func (x *raise) Precheck(ctx context.Context, p request.Panel, behind string) (total int, err error) {
 	x.panel = p
 	x.truths.Forget()
 	x.rest = ""
@@ -167,7 +166,7 @@ func (x *raise) Precheck(ctx context.Context, p batch.Panel, behind string) (tot
 	if x.looked == nil {
 		x.at = time.Time{}
 	}
-	var refused batch.RefusalList // of a request that must be whole; another one finds them again, part by part
+	var refused request.RefusalList // of a request that must be whole; another one finds them again, part by part
 	var later rules.Later
 	for last := false; !last; {
 		p, err := x.precheck(ctx, behind)
@@ -222,21 +221,21 @@ func (x *raise) asking(at time.Time) rules.Asking {
 }
 
 // assess reads an object, and says what the raise means for it.
-func (x *raise) assess(s *state.State, name string, at time.Time, o *terms.Subject) (event.Verdict, *Refusal, error) {
-	if refusal, err := terms.ReadSubject(s, x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
+func (x *raise) assess(s *state.State, name string, at time.Time, o *rules.Subject) (event.Verdict, *Refusal, error) {
+	if refusal, err := rules.ReadSubject(s, x.question, name, x.request.Epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
 	ask := x.asking(at)
 	v, refusal, err := x.ledger.rules.Assess(s, o, ask)
 	if err == nil && refusal != nil && !x.prompt {
-		err = x.ledger.rules.OrLess(s, o, ask, terms.Offered(x.question), refusal)
+		err = x.ledger.rules.OrLess(s, o, ask, rules.Offered(x.question), refusal)
 	}
 	return v, refusal, err
 }
 
 // Decide draws for one part, and records each response before it looks at the next object.
-func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
-	p := batch.Part{Question: x.question.Number}
+func (x *raise) Decide(s *state.State, names []string) (request.Part, error) {
+	p := request.Part{Question: x.question.Number}
 	for i, name := range names {
 		s.Coming = len(names) - i + 1
 		refusal, err := x.answer(s, name, &p.Counts)
@@ -248,7 +247,7 @@ func (x *raise) Decide(s *state.State, names []string) (batch.Part, error) {
 		}
 	}
 	if len(p.Refused) > 0 && !x.request.Partial {
-		return p, x.refuse(batch.Refusals(p.Refused...))
+		return p, x.refuse(request.Refusals(p.Refused...))
 	}
 	p.Again = x.again(p.Counts)
 	return p, nil
@@ -264,20 +263,20 @@ func (x *raise) again(counts event.Counts) event.Wanted {
 
 // answer records the response of one object, unless there is one or it is refused, and counts it.
 func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refusal, error) {
-	var o terms.Subject
+	var o rules.Subject
 	v, refusal, err := x.assess(s, name, rules.Earlier(x.at, s.Clock), &o)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
 	truth, asked := x.truths.Of(name)
 	if v == event.Drawn && !asked {
-		return nil, batch.ErrOvertaken
+		return nil, request.ErrOvertaken
 	}
 	if v == event.Drawn && truth == rules.NoTruth {
-		return x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), terms.Offered(x.question))
+		return x.ledger.rules.LacksTruth(s, &o, x.asking(x.at), rules.Offered(x.question))
 	}
 	if v == event.Drawn && !x.ledger.rules.StillFits(x.question, &o.Chain, name, truth, x.asOf) {
-		return nil, batch.ErrOvertaken // it is about another one since
+		return nil, request.ErrOvertaken // it is about another one since
 	}
 	counts[v]++
 	if v == event.Reused {
@@ -294,14 +293,14 @@ func (x *raise) answer(s *state.State, name string, counts *event.Counts) (*Refu
 	return nil, err
 }
 
-func (x *raise) refuse(refused batch.RefusalList) error {
+func (x *raise) refuse(refused request.RefusalList) error {
 	x.untold = refused.Untold
 	return x.ledger.refuse(asker{key: x.request.Key}, x.question, x.request.Epsilon, &refused, &x.faults)
 }
 
 // instead adds to the error of a refused raise what would have been possible.
 func (x *raise) instead(ctx context.Context, err error) error {
-	f := &forecast{ledger: x.ledger, bid: terms.Bid{Question: x.question}, names: x.panel.Names, all: x.panel.All, untold: x.untold}
+	f := &forecast{ledger: x.ledger, bid: rules.Bid{Question: x.question}, names: x.panel.Names, all: x.panel.All, untold: x.untold}
 	return f.instead(ctx, callback.Tell(err), x.request.Epsilon)
 }
 
@@ -309,7 +308,7 @@ func (x *raise) instead(ctx context.Context, err error) error {
 type asker struct{ key, buyer string }
 
 // refuse returns the error that a request is refused. The host's log and observer get it when the request ends, from [callback.Tell].
-func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused *batch.RefusalList, faults *rules.TruthFaults) error {
+func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, refused *request.RefusalList, faults *rules.TruthFaults) error {
 	refusal := refused.Error(q)
 	refusal.TruthChanged, refusal.TruthInvalid = faults.Among(refusal.Refused)
 	objects, first, reasons := refused.Count(), refused.Listed[0].String(), refused.ByReason()

@@ -10,13 +10,10 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/health"
-	"github.com/sluicedp/sluice/ledger/internal/levelscan"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/pages"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
@@ -72,7 +69,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			return
 		}
 		stopped := false
-		err = levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
+		err = levelScan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
 			stopped = !yield(toldResponse(q, strings.Clone(name), *at))
 			return !stopped
 		})
@@ -87,10 +84,10 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 // end. A part may have fewer responses than the limit, or none, and not be the last.
 func (l *Ledger) ResponsesPage(ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int) (found []Response, next string, err error) {
 	q, err := l.findQuestion(ctx, question)
-	if err = cmp.Or(err, pages.Check(limit)); err != nil {
+	if err = cmp.Or(err, request.CheckLimit(limit)); err != nil {
 		return nil, "", err
 	}
-	next, err = levelscan.Scan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Page(ctx, after, limit, func(name string, at *state.Level) error {
+	next, err = levelScan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Page(ctx, after, limit, func(name string, at *state.Level) error {
 		one, err := toldResponse(q, strings.Clone(name), *at)
 		found = append(found, one)
 		return err
@@ -219,7 +216,7 @@ func (r *objectReader) readFrom(s *state.State) error {
 		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
 	held, err := rules.HeldBudget(s, r.name, r.object)
-	r.out.Held, r.out.Remaining = held, budget.Minus(r.out.Remaining, held)
+	r.out.Held, r.out.Remaining = held, state.Minus(r.out.Remaining, held)
 	return err
 }
 
@@ -248,7 +245,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	}
 	r.object, r.known = o, true
 	r.out = ObjectState{
-		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: budget.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
+		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
 		Currency: r.ledger.prover.About.Currency, Event: r.state.Counters.Events,
 	}
 	if o.Chains > 0 {
@@ -378,7 +375,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 // the ledger. It takes some microseconds, and about half a one for each sale and reservation that is new since it was last called, or holds; a journal in a database
 // is asked as well, for a second at most. Of a ledger that has stopped, or stops now since another host has taken over, it returns why ([ErrStopped]), and Host.
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
-	return health.Of(ctx, &l.prover, &l.reservations)
+	return readHealth(ctx, &l.prover, &l.reservations)
 }
 
 func (l *Ledger) takeObject() *objectReader {

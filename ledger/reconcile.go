@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/roster"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -109,7 +109,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 	if r.Members == nil || r.Gone < 0 {
 		return ReconcileResult{}, errs.Invalid("no table is given, or %d are expected to be gone", r.Gone)
 	}
-	x := roster.Reconciliation{Office: l.office(), Withdraw: r.Withdraw, Progress: r.Progress}
+	x := enrollment.Reconciliation{Office: l.office(), Withdraw: r.Withdraw, Progress: r.Progress}
 	err := l.engine.View(ctx, func(s *state.State) error {
 		x.AsOf = s.Counters.Events
 		if r.AsOf > x.AsOf {
@@ -150,14 +150,14 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 }
 
 // readTable reads the host's table, and checks each row.
-func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (*roster.Table, error) {
-	table, err := roster.NewTable(&l.engine, l.findQuestion)
+func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (*enrollment.Table, error) {
+	table, err := enrollment.NewTable(&l.engine, l.findQuestion)
 	if err != nil {
 		return nil, err
 	}
 	for m, failed := range rows {
 		if err = failed; err == nil {
-			err = table.Add(ctx, m.Object, m.Question, roster.Terms{Policy: &m.Policy, Cap: m.Cap, Consent: m.Consent})
+			err = table.Add(ctx, m.Object, m.Question, enrollment.Terms{Policy: &m.Policy, Cap: m.Cap, Consent: m.Consent})
 		}
 		if err != nil {
 			break
@@ -173,7 +173,7 @@ func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (
 }
 
 // reconciled puts a report in words.
-func (l *Ledger) reconciled(ctx context.Context, r *roster.Report) (ReconcileResult, error) {
+func (l *Ledger) reconciled(ctx context.Context, r *enrollment.Report) (ReconcileResult, error) {
 	out := ReconcileResult{Questions: []Reconciled{}, Gone: NameList(r.Gone), Withdrawn: r.Withdrawn}
 	err := l.engine.View(ctx, func(s *state.State) error {
 		for _, number := range slices.Sorted(maps.Keys(r.Questions)) {

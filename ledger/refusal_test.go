@@ -12,9 +12,8 @@ import (
 
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/history"
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/pages"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -395,7 +394,7 @@ func TestRefusalsOfASweep(t *testing.T) {
 
 // The questions of a sweep share the list.
 func TestAListIsCutOffOverAllQuestions(t *testing.T) {
-	var o batch.Outcome
+	var o request.Outcome
 	part := make([]*event.ObjectRefused, MaxPanel/2+1)
 	for i := range part {
 		part[i] = &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: "somebody"}}
@@ -445,7 +444,7 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 	var got [][]uint64
 	p := vocabulary.Page{Limit: 9}
 	for more := true; more; more = p.After != 0 {
-		found, next, err := pages.Sales(t.Context(), &l.engine, p, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
+		found, next, err := request.OrdersPage(t.Context(), &l.engine, p, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
 			return number, int(number%2) * MaxPanel, nil // those with even numbers are not listed
 		})
 		must(t, err)

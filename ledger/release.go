@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -40,7 +39,7 @@ func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error
 	if err := x.begin(ctx, l, r); err != nil {
 		return Response{}, err
 	}
-	response, err := batch.UntilSettled(func() (Response, error) { return x.attempt(ctx) })
+	response, err := request.UntilSettled(func() (Response, error) { return x.attempt(ctx) })
 	if err != nil {
 		return Response{}, x.instead(ctx, err)
 	}
@@ -110,7 +109,7 @@ func (x *raiseOfOne) promptly(ctx context.Context) (Response, error) {
 	x.truths.Add(x.name[:], x.told[:])
 	response, err := x.propose(ctx)
 	x.prompt = false
-	if err == nil || errors.Is(err, batch.ErrOvertaken) {
+	if err == nil || errors.Is(err, request.ErrOvertaken) {
 		return response, err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -131,7 +130,7 @@ func (x *raiseOfOne) propose(ctx context.Context) (Response, error) {
 
 // standing finds the event that settled the request, if one did.
 func (x *raiseOfOne) standing(s *state.State) error {
-	st, err := batch.StandingOf(s, x.request.Key, x.id)
+	st, err := request.StandingOf(s, x.request.Key, x.id)
 	x.settled, x.through = st.Last, st.Through
 	return err
 }
@@ -142,10 +141,10 @@ func (x *raiseOfOne) lookUp(s *state.State) error {
 		return err
 	}
 	x.at, x.asOf = s.Clock, s.Counters.Events
-	var o terms.Subject
+	var o rules.Subject
 	v, refusal, err := x.assess(s, x.name[0], x.at, &o)
 	if err == nil && refusal != nil {
-		err = x.refuse(batch.Refusals(*refusal))
+		err = x.refuse(request.Refusals(*refusal))
 	}
 	x.verdict, x.bond[0] = v, o.Chain.Bond()
 	return err
@@ -166,17 +165,17 @@ func (x *raiseOfOne) askTruth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.refuse(batch.Refusals(refused...))
+	return x.refuse(request.Refusals(refused...))
 }
 
 // decide records the response, if there is none, and returns the change that settles the release.
 func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
-	st, err := batch.StandingOf(s, x.request.Key, x.id)
+	st, err := request.StandingOf(s, x.request.Key, x.id)
 	if err != nil {
 		return nil, err
 	}
 	if st.Last != 0 {
-		return nil, batch.ErrOvertaken
+		return nil, request.ErrOvertaken
 	}
 	if x.prompt {
 		x.at, x.through, x.asOf = s.Clock, st.Through, s.Counters.Events
@@ -189,9 +188,9 @@ func (x *raiseOfOne) decide(s *state.State) ([]event.Change, error) {
 	case err != nil:
 		return nil, err
 	case refusal != nil && x.prompt:
-		return nil, batch.ErrOvertaken // who is refused is told outside: others wait for this
+		return nil, request.ErrOvertaken // who is refused is told outside: others wait for this
 	case refusal != nil:
-		return nil, x.refuse(batch.Refusals(*refusal))
+		return nil, x.refuse(request.Refusals(*refusal))
 	}
 	x.end.Again = x.again(x.end.Counts)
 	x.changes[0] = &x.end

@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/telling"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -61,19 +61,19 @@ type Reservation struct {
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	term := batch.Term{For: r.For, Until: r.Until}
+	term := request.Term{For: r.For, Until: r.Until}
 	if err := term.Check(); err != nil {
 		return Reservation{}, err
 	}
-	x, request, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
+	x, form, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return Reservation{}, err
 	}
-	request.Field("For").U64(uint64(r.For))
+	form.Field("For").U64(uint64(r.For))
 	if !r.Until.IsZero() {
-		request.Field("Until").U64(uint64(r.Until.UnixNano()))
+		form.Field("Until").U64(uint64(r.Until.UnixNano()))
 	}
-	x.id, x.reserving = request.Finish(), true
+	x.id, x.reserving = form.Finish(), true
 	if x.order.All || len(x.names) > state.PartSize {
 		// Nobody else waits while a refusal is found out outside of the transaction.
 		if _, err := x.precheck(ctx); err != nil {
@@ -82,13 +82,13 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	}
 	var number uint64
 	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
-		st, err := batch.StandingOf(s, x.key, x.id)
+		st, err := request.StandingOf(s, x.key, x.id)
 		if err != nil {
 			return nil, err
 		}
 		if st.Done {
-			if number, err = batch.SettledSale(s, st.Last); err == nil {
-				_, err = batch.OpenReservation(s, number)
+			if number, err = request.SettledSale(s, st.Last); err == nil {
+				_, err = request.OpenReservation(s, number)
 			}
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, x.instead(ctx, err)
 	}
-	return l.readReservation(context.WithoutCancel(ctx), number, batch.AsGranted) // it is done, whatever has become of ctx
+	return l.readReservation(context.WithoutCancel(ctx), number, request.AsGranted) // it is done, whatever has become of ctx
 }
 
 // reserve makes the events of the reservation.
@@ -113,7 +113,7 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 		return nil, 0, errs.Invalid("a reservation until %v", expires)
 	}
 	var under []uint32 // the policies of those who take part
-	note := func(o terms.Subject, _ *line) { under = append(under, o.Chain.Policy) }
+	note := func(o rules.Subject, _ *line) { under = append(under, o.Chain.Policy) }
 	if err := x.convene(s, x.through, s.Clock, note); err != nil {
 		return nil, 0, err
 	}
@@ -127,12 +127,12 @@ func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, ui
 		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price, Policy: under[i]})
 	}
 	end.Sale = d.Sale
-	return batch.Settling(changes, x.Question.Number, x.refused.Listed, end), d.Sale, nil
+	return request.Settling(changes, x.Question.Number, x.refused.Listed, end), d.Sale, nil
 }
 
 // Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept for good.
 func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, error) {
-	return l.readReservation(ctx, number, batch.Reservation)
+	return l.readReservation(ctx, number, request.Reservation)
 }
 
 // readReservation reads a reservation, which find returns or refuses.
@@ -166,7 +166,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	if err != nil {
 		return out, err
 	}
-	left, err := batch.OrderRefusals(s, r)
+	left, err := request.OrderRefusals(s, r)
 	if err != nil {
 		return out, err
 	}
@@ -203,7 +203,7 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 		return Sale{}, errs.Invalid("no reservation is given")
 	}
 	x := &selling{
-		trade:  &trade{ledger: l, key: r.Key, leaves: r.Partial, Bid: terms.Bid{Reserved: r.Reservation}},
+		trade:  &trade{ledger: l, key: r.Key, leaves: r.Partial, Bid: rules.Bid{Reserved: r.Reservation}},
 		limits: limits{partial: r.Partial}, truth: r.Truth, id: event.CaptureRequest(r.Reservation, r.Partial), progress: r.Progress,
 	}
 	return x.run(ctx)
@@ -211,7 +211,7 @@ func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
 
 // recall reads what was reserved into the trade.
 func (x *selling) recall(s *state.State) error {
-	r, err := batch.OpenReservation(s, x.Reserved)
+	r, err := request.OpenReservation(s, x.Reserved)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (x *selling) recall(s *state.State) error {
 		return err
 	}
 	x.Client, x.Epsilon, x.Granted, x.names, x.promised = x.order.Buyer, r.Epsilon, r.Granted, nil, nil
-	var gone batch.RefusalList
+	var gone request.RefusalList
 	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
 		ev, err := s.Event(n)
 		if err != nil {
@@ -251,10 +251,10 @@ func (x *selling) recall(s *state.State) error {
 // right. It returns a [*ReservationError] if the reservation was captured, or was cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
-	return batch.Once(ctx, &l.engine, key, "", event.CancelRequest(reservation), func(s *state.State) (event.Change, error) {
-		r, err := batch.Reservation(s, reservation)
+	return request.Once(ctx, &l.engine, key, "", event.CancelRequest(reservation), func(s *state.State) (event.Change, error) {
+		r, err := request.Reservation(s, reservation)
 		if err == nil && r.Status != state.SaleReserved {
-			err = batch.ClosedReservation(reservation, r, s.Now)
+			err = request.ClosedReservation(reservation, r, s.Now)
 		}
 		if err != nil {
 			return nil, err

@@ -2,17 +2,17 @@ package ledger
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/rig"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 )
 
 // rigged is a place for package ledgertest.
-type rigged rig.Place
+type rigged request.Backend
 
 // At lets package ledgertest make and open ledgers, in memory too. The type of its argument is internal: nobody else can call it.
-func At(place rig.Place) rigged { return rigged(place) }
+func At(place request.Backend) rigged { return rigged(place) }
 
 // Create is [Create], by the clock that the origin says.
-func (at rigged) Create(o rig.Origin) error {
+func (at rigged) Create(o request.Origin) error {
 	begin := func(w kv.Writer) error { return format(w, o.At, CreateOptions{Currency: o.Currency, LogKey: o.LogKey}) }
 	if at.Store == nil {
 		return createFile(at.Path, begin)
@@ -21,7 +21,7 @@ func (at rigged) Create(o rig.Origin) error {
 }
 
 // Open is [Open] with samplers.
-func (at rigged) Open(d rig.Draws, options Options) (*Ledger, error) {
+func (at rigged) Open(d request.Draws, options Options) (*Ledger, error) {
 	var l *Ledger
 	var err error
 	if at.Store == nil {

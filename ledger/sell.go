@@ -7,16 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -63,11 +62,11 @@ type Sale struct {
 // Errors: [*RefusedError], [*QuoteError], [ErrUnknown], [ErrInvalid], [ErrKeyConflict],
 // [ErrTruthSource] and the error of the Truth function: with these nothing was drawn, charged or recorded. After any other, repeat the request with its key.
 func (l *Ledger) Sell(ctx context.Context, r SellRequest) (Sale, error) {
-	x, request, err := l.newSelling(ctx, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
+	x, form, err := l.newSelling(ctx, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return Sale{}, err
 	}
-	x.id, x.truth, x.progress = request.Finish(), r.Truth, r.Progress
+	x.id, x.truth, x.progress = form.Finish(), r.Truth, r.Progress
 	return x.run(ctx)
 }
 
@@ -116,7 +115,7 @@ func (x *selling) tell(recorded bool, done int) {
 }
 
 func (x *selling) run(ctx context.Context) (Sale, error) {
-	number, err := batch.UntilSettled(func() (uint64, error) { return x.attempt(ctx) })
+	number, err := request.UntilSettled(func() (uint64, error) { return x.attempt(ctx) })
 	if err != nil {
 		return Sale{}, x.instead(ctx, err)
 	}
@@ -152,12 +151,12 @@ func (x *selling) attempt(ctx context.Context) (number uint64, err error) {
 // precheck looks at the order without truths. It returns the number of the sale if the key has one.
 func (x *selling) precheck(ctx context.Context) (done uint64, err error) {
 	err = x.ledger.engine.View(ctx, func(s *state.State) error {
-		st, err := batch.StandingOf(s, x.key, x.id)
+		st, err := request.StandingOf(s, x.key, x.id)
 		if err != nil {
 			return err
 		}
 		if st.Done {
-			done, err = batch.SettledSale(s, st.Last)
+			done, err = request.SettledSale(s, st.Last)
 			return err
 		}
 		x.at, x.asOf, x.through = s.Clock, s.Counters.Events, st.Through
@@ -180,7 +179,7 @@ func (x *selling) precheck(ctx context.Context) (done uint64, err error) {
 }
 
 // addNeedy notes an object whose response is drawn from the truth.
-func (x *selling) addNeedy(o terms.Subject, one *line) {
+func (x *selling) addNeedy(o rules.Subject, one *line) {
 	if one.verdict == event.Drawn {
 		x.needy.Add(o.Name, o.Chain.Bond())
 	}
@@ -215,7 +214,7 @@ func (x *selling) dropUntold(s *state.State) error {
 	for _, one := range lines {
 		truth, asked := x.truths.Of(x.names[one.at])
 		if one.verdict == event.Drawn && !asked {
-			return batch.ErrOvertaken
+			return request.ErrOvertaken
 		}
 		if one.verdict == event.Drawn && truth == rules.NoTruth {
 			refusal, err := x.refuseUntold(s, x.names[one.at])
@@ -244,13 +243,13 @@ func (x *selling) refuseUntold(s *state.State, name string) (*Refusal, error) {
 
 // decide looks at everybody again, in the transaction, and draws. All that can be refused is refused here.
 func (x *selling) decide(ctx context.Context, s *state.State) error {
-	if st, err := batch.StandingOf(s, x.key, x.id); err != nil {
+	if st, err := request.StandingOf(s, x.key, x.id); err != nil {
 		return err
 	} else if st.Done {
-		return batch.ErrOvertaken
+		return request.ErrOvertaken
 	}
 	if x.Reserved != 0 {
-		if _, err := batch.OpenReservation(s, x.Reserved); err != nil {
+		if _, err := request.OpenReservation(s, x.Reserved); err != nil {
 			return err
 		}
 	}
@@ -279,7 +278,7 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 	x.bound, x.rows = nil, nil
 	err = x.eachPart(func(from int, names []string) error {
 		defer x.tell(false, from+len(names))
-		return x.assessPart(s, from, names, at, func(o terms.Subject, one *line) {
+		return x.assessPart(s, from, names, at, func(o rules.Subject, one *line) {
 			if halted == nil {
 				halted = x.respond(ctx, s, o, one)
 			}
@@ -292,7 +291,7 @@ func (x *selling) reassess(ctx context.Context, s *state.State, at time.Time) (h
 }
 
 // respond fills in the response of a line, unless it needs a truth that is not there.
-func (x *selling) respond(ctx context.Context, s *state.State, o terms.Subject, one *line) error {
+func (x *selling) respond(ctx context.Context, s *state.State, o rules.Subject, one *line) error {
 	if err := ctx.Err(); err != nil {
 		return err // nothing has happened yet
 	}
@@ -301,7 +300,7 @@ func (x *selling) respond(ctx context.Context, s *state.State, o terms.Subject, 
 		return nil
 	}
 	if one.verdict == event.Drawn && !x.ledger.rules.StillFits(x.Question, &o.Chain, o.Name, truth, x.asOf) {
-		return batch.ErrOvertaken // it is about another one since
+		return request.ErrOvertaken // it is about another one since
 	}
 	r, first, err := x.ledger.rules.Respond(s.Chances, x.Question, &o, x.order.Epsilon, truth)
 	if err != nil {
@@ -346,7 +345,7 @@ func (x *selling) record(s *state.State) error {
 	if err := x.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := fold.Record(s, batch.Settling(nil, x.Question.Number, x.refused.Listed, end))
+	_, _, err := fold.Record(s, request.Settling(nil, x.Question.Number, x.refused.Listed, end))
 	return err
 }
 
@@ -392,7 +391,7 @@ func (x *selling) settle(s *state.State) *event.Settled {
 	end := &event.Settled{Key: x.key, First: s.Counters.Events + 1, Through: x.through, Final: true}
 	end.Of(&x.id)
 	if x.Reserved == 0 { // else the request names a reservation
-		batch.NamesAlone(end, x.names, x.order.All)
+		request.NamesAlone(end, x.names, x.order.All)
 	}
 	return end
 }

@@ -18,7 +18,6 @@ import (
 
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -111,8 +110,8 @@ func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 	var released []evidence.StatedResponse
 	for i, c := range known.Chains {
 		got := st.Chains[i]
-		if got.Question != c.Question || got.Epsilon != c.Epsilon || got.Withdrawn != c.Withdrawn || budget.Plus(got.Charged, got.Forgotten) != c.Answered || (got.Policy == nil) != (c.Policy == nil) ||
-			c.Policy != nil && !got.Policy.Equal(*c.Policy) || got.Spent != budget.Plus(c.Epsilon, c.Answered) {
+		if got.Question != c.Question || got.Epsilon != c.Epsilon || got.Withdrawn != c.Withdrawn || state.Plus(got.Charged, got.Forgotten) != c.Answered || (got.Policy == nil) != (c.Policy == nil) ||
+			c.Policy != nil && !got.Policy.Equal(*c.Policy) || got.Spent != state.Plus(c.Epsilon, c.Answered) {
 			t.Errorf("the chain %+v is stated as %+v", c, got)
 		}
 		for _, at := range c.Levels {
@@ -244,7 +243,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	st := statementOf(t, o.Ledger, "after", "ann")
 	wantSound(t, "enrolled again", st, o.keys)
 	wantWholeLife(t, o, st)
-	if st.Spent != budget.Plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
+	if st.Spent != state.Plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
 		t.Errorf("%+v", st)
 	}
 	must(t, o.Forget(t.Context(), "forget again", "ann"))
@@ -538,7 +537,7 @@ func TestAStatementOfAFalseLog(t *testing.T) {
 		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question"},
 		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in"},
 		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice"},
-		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = budget.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
+		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response"},
 		"a sale of nobody":            {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale"},
 		"a reservation of nobody":     {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation"},
 		"a response at ε = 0":         {each(func(c *event.Released, _ *event.Event) { c.Epsilon = privacy.Epsilon{} }), "a response at ε=0"},

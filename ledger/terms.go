@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicedp/sluice/ledger/internal/batch"
+	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/roster"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -72,7 +72,7 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 			return ChangeTermsResult{}, err
 		}
 	}
-	x := roster.TermsChange{Office: l.office(), List: roster.List{Names: all, Each: []roster.Terms{{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}}}}
+	x := enrollment.TermsChange{Office: l.office(), List: enrollment.List{Names: all, Each: []enrollment.Terms{{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}}}}
 	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {
 		return ChangeTermsResult{}, err
 	}
@@ -82,14 +82,14 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 		return ChangeTermsResult{}, err
 	}
 	return ChangeTermsResult{
-		Changed: int(done.Counts[roster.TermsChanged]), Unchanged: int(done.Counts[roster.TermsUnchanged]),
+		Changed: int(done.Counts[enrollment.TermsChanged]), Unchanged: int(done.Counts[enrollment.TermsUnchanged]),
 		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
 }
 
 // office carries out the requests about who takes part, and on which terms.
-func (l *Ledger) office() roster.Office {
-	return roster.Office{Engine: &l.engine, Rules: &l.rules, Refuse: func(key string, q *event.Question, refused batch.RefusalList) error {
+func (l *Ledger) office() enrollment.Office {
+	return enrollment.Office{Engine: &l.engine, Rules: &l.rules, Refuse: func(key string, q *event.Question, refused request.RefusalList) error {
 		return l.refuse(asker{key: key}, q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}}
 }

@@ -20,7 +20,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space 
 
 func TestFailureToPrintIsAnError(t *testing.T) {
 	db, _ := newVote(t, 2)
-	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"sales"}, {"sales", "--json"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"version"}, {"kernel", "--m", "2", "--from", "0", "--to", "1"}, {"mechanism", "line", "--alpha", "0.5", "--epsilon", "1", "--n", "3"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
+	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"sales"}, {"sales", "--json"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"version"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
 		var stderr bytes.Buffer
 		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
 		if code != int(fault.Unexpected) || !strings.Contains(stderr.String(), "no space left") {

@@ -79,8 +79,12 @@ func try(t *testing.T, m mutant) error {
 	if m.hangs {
 		limit = "20s"
 	}
-	run := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-timeout", limit, "-run", exactly(m.test), "./"+m.pkg)
-	run.Dir = root
+	dir, pkg := root, m.pkg
+	if inLab, is := strings.CutPrefix(pkg, "lab/"); is { // a module of its own
+		dir, pkg = filepath.Join(root, "lab"), inLab
+	}
+	run := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-timeout", limit, "-run", exactly(m.test), "./"+pkg)
+	run.Dir = dir
 	run.Env = quick(os.Environ())
 	out, err := run.CombinedOutput()
 	if verdict := judge(m, string(out), err); verdict != "" {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/trace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -57,31 +56,31 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 // TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each of these fail; in its quick form it does one
 // of three to each call, and another one to the next.
 func TestCreatingIsWholeOrNothing(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	dir := pace.Scratch(t)
-	quiet := watch(dir, nil, trace.Proceed)
-	if status, err := trace.Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status.ExitStatus() != 0 || quiet.n < 8 {
+	quiet := watch(dir, nil, Proceed)
+	if status, err := Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status.ExitStatus() != 0 || quiet.n < 8 {
 		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
 	}
 	turn, stride := rand.IntN(3), pace.Tries(3, 1, 1)
 	for at := 1; at <= quiet.n; at++ {
-		for i, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
+		for i, verdict := range []Verdict{Kill, FailIO, FailFull} {
 			if (turn+at+i)%stride != 0 {
 				continue
 			}
 			w := watch(pace.Scratch(t), after(at), verdict)
 			path := filepath.Join(w.dir, "shop.db")
-			status, err := trace.Run(creator(t, path), w)
+			status, err := Run(creator(t, path), w)
 			told := w.told.String() == "created\n"
 			_, stat := os.Stat(path)
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case verdict == trace.Kill && (!status.Signaled() || status.Signal() != syscall.SIGKILL):
+			case verdict == Kill && (!status.Signaled() || status.Signal() != syscall.SIGKILL):
 				t.Errorf("killed at call %d: it ended with %v", at, status)
-			case verdict != trace.Kill && told != (status.ExitStatus() == 0):
+			case verdict != Kill && told != (status.ExitStatus() == 0):
 				t.Errorf("failed at call %d: it ended with %v, and told so: %v", at, status, told)
-			case verdict != trace.Kill && !told && stat == nil:
+			case verdict != Kill && !told && stat == nil:
 				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.struck.Kind)
 			}
 			wantNoneOrGood(t, path, told)
@@ -94,9 +93,9 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 
 // TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a ledger.
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	r := newRecord(pace.Scratch(t))
-	if status, err := trace.Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status.ExitStatus() != 0 {
+	if status, err := Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status.ExitStatus() != 0 {
 		t.Fatal(status, err)
 	}
 	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)

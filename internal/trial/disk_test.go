@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/sluicedp/sluice/internal/trial/trace"
 )
 
 // A disk that loses power keeps what was synced. Of what was written since, it may have any part: it carries writes
@@ -22,35 +20,35 @@ import (
 type record struct {
 	dir     string
 	events  []event
-	pending map[*trace.Call]int // the calls that have begun, and how many events there were then
-	kill    func(*trace.Call) bool
+	pending map[*Call]int // the calls that have begun, and how many events there were then
+	kill    func(*Call) bool
 }
 
 // event is a call that was carried out, or something that was told.
 type event struct {
-	trace.Call
+	Call
 	// after is how many events had happened when the call began: a sync makes those durable, and no others.
 	after int
 	told  string
 }
 
-func newRecord(dir string) *record { return &record{dir: dir, pending: map[*trace.Call]int{}} }
+func newRecord(dir string) *record { return &record{dir: dir, pending: map[*Call]int{}} }
 
-// Before implements [trace.Watcher].
-func (r *record) Before(c *trace.Call) trace.Verdict {
+// Before implements [Watcher].
+func (r *record) Before(c *Call) Verdict {
 	if within(r.dir, c.Path) && r.kill != nil && r.kill(c) {
-		return trace.Kill
+		return Kill
 	}
 	r.pending[c] = len(r.events)
-	return trace.Proceed
+	return Proceed
 }
 
-// After implements [trace.Watcher].
-func (r *record) After(c *trace.Call) {
+// After implements [Watcher].
+func (r *record) After(c *Call) {
 	after := r.pending[c]
 	delete(r.pending, c)
 	switch {
-	case c.FD == 1 && c.Kind == trace.Write:
+	case c.FD == 1 && c.Kind == Write:
 		r.events = append(r.events, event{told: string(c.Data)})
 	case within(r.dir, c.Path):
 		r.events = append(r.events, event{Call: *c, after: after})
@@ -81,7 +79,7 @@ type node struct {
 
 // change is a write or a new length that was not synced.
 type change struct {
-	kind   trace.Kind
+	kind   Kind
 	offset int64
 	data   []byte
 	at     int // the number of its event
@@ -145,13 +143,13 @@ func (d *disk) play(number int, e event, lies bool) error {
 	n, in := d.at(e.Path), d.at(filepath.Dir(e.Path))
 	base := filepath.Base(e.Path)
 	switch e.Kind {
-	case trace.Create, trace.Mkdir:
+	case Create, Mkdir:
 		if n == nil {
-			made := d.add(e.Path, e.Kind == trace.Mkdir)
+			made := d.add(e.Path, e.Kind == Mkdir)
 			in.rename(number, func(names map[string]*node) { names[base] = made })
 		}
 		return nil
-	case trace.Remove:
+	case Remove:
 		if n != nil {
 			n.removed = true
 		}
@@ -165,14 +163,14 @@ func (d *disk) play(number int, e event, lies bool) error {
 		return fmt.Errorf("event %d: %s of %s to %s, in another directory", number, e.Kind, e.Path, e.To)
 	}
 	switch e.Kind {
-	case trace.Link:
+	case Link:
 		in.rename(number, func(names map[string]*node) { names[filepath.Base(e.To)] = n })
-	case trace.Rename:
+	case Rename:
 		in.rename(number, func(names map[string]*node) {
 			delete(names, base)
 			names[filepath.Base(e.To)] = n
 		})
-	case trace.Sync:
+	case Sync:
 		if !lies {
 			n.sync(e.after, e.Content)
 		}
@@ -196,7 +194,7 @@ func (n *node) sync(before int, content bool) {
 	var rest []change
 	for _, c := range n.since {
 		size := int64(len(c.data))
-		if c.at >= before || content && (c.kind != trace.Write || c.offset+size > int64(len(n.synced))) {
+		if c.at >= before || content && (c.kind != Write || c.offset+size > int64(len(n.synced))) {
 			rest = append(rest, c)
 		} else {
 			n.synced = c.apply(n.synced, 0, size)
@@ -208,16 +206,16 @@ func (n *node) sync(before int, content bool) {
 // apply makes a part of a change.
 func (c change) apply(content []byte, from, to int64) []byte {
 	length := c.offset // of a new length
-	if c.kind == trace.Write {
+	if c.kind == Write {
 		length = c.offset + to
 	}
 	if int64(len(content)) < length {
 		content = append(content, make([]byte, length-int64(len(content)))...)
 	}
 	switch c.kind {
-	case trace.Write:
+	case Write:
 		copy(content[c.offset+from:], c.data[from:to])
-	case trace.Truncate:
+	case Truncate:
 		content = content[:length]
 	}
 	return content
@@ -291,7 +289,7 @@ func (i *imaging) folder(n *node, at string) error {
 func (i *imaging) left(n *node) []byte {
 	content := append([]byte{}, n.synced...)
 	for _, c := range n.since {
-		if c.kind != trace.Write {
+		if c.kind != Write {
 			if i.random.Float64() < i.chance {
 				content = c.apply(content, 0, 0)
 			}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/trace"
 )
 
 // forgetting is the call by which the first guest is forgotten.
@@ -20,9 +19,9 @@ const forgetting = 39
 
 // secretsIn returns what a call writes to a journal of the first guest, in pieces: salts, names and responses. What a group says of the
 // log around it is not among them.
-func secretsIn(c *trace.Call) (secrets [][]byte) {
+func secretsIn(c *Call) (secrets [][]byte) {
 	const frameHead, groupHead, piece = 16, 88, 16
-	if c.Kind != trace.Write || !inJournal(c.Path) || !bytes.Contains(c.Data, []byte(guestOf(forgetting))) {
+	if c.Kind != Write || !inJournal(c.Path) || !bytes.Contains(c.Data, []byte(guestOf(forgetting))) {
 		return nil
 	}
 	secrets = append(secrets, []byte(guestOf(forgetting)))
@@ -70,9 +69,9 @@ func forgetAgain(ctx context.Context, path string, secrets [][]byte) error {
 }
 
 // whileForgetting returns what tells of one call after the other whether it is made while somebody is forgotten: by Forget, or by a checkpoint that it waits for.
-func whileForgetting() func(*trace.Call) bool {
+func whileForgetting() func(*Call) bool {
 	begun := false
-	return func(c *trace.Call) bool {
+	return func(c *Call) bool {
 		led := callers(c)
 		begun = begun || led.has("ledger.(*Ledger).Forget")
 		return begun && !led.has("ledger.(*Ledger).Close")
@@ -82,23 +81,23 @@ func whileForgetting() func(*trace.Call) bool {
 // TestForgettingIsEndedAnywhere ends a host at each call within Forget, and makes each of these fail. When the ledger was opened again, and
 // the request was repeated, nothing of the person is in any file of a journal.
 func TestForgettingIsEndedAnywhere(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	begin := pace.Scratch(t)
 	create(t, filepath.Join(begin, "shop.db"))
 	for _, memory := range []int64{0, scarce} {
 		l, calls, while := life{0, forgetting, 1, memory}, 0, whileForgetting()
-		live(t, begin, nil, l, func(c *trace.Call) bool {
+		live(t, begin, nil, l, func(c *Call) bool {
 			if while(c) {
 				calls++
 			}
 			return false
-		}, trace.Proceed)
+		}, Proceed)
 		stride, struck := pace.Stride(16, 16), 0
-		for _, verdict := range []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull} {
+		for _, verdict := range []Verdict{Kill, FailIO, FailFull} {
 			for at := 1 + rand.IntN(stride); at <= calls; at += stride {
 				var secrets [][]byte
 				n, while := 0, whileForgetting()
-				s := live(t, begin, nil, l, func(c *trace.Call) bool {
+				s := live(t, begin, nil, l, func(c *Call) bool {
 					if secrets = append(secrets, secretsIn(c)...); while(c) {
 						n++
 					}
@@ -122,7 +121,7 @@ func TestForgettingIsEndedAnywhere(t *testing.T) {
 // TestAPowerCutWhileForgetting cuts the power after each call within Forget. When the ledger was opened again, and the request was repeated, nothing of the
 // person is in any file of a journal, nor in what was one.
 func TestAPowerCutWhileForgetting(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	for _, memory := range []int64{0, scarce} {
 		r := recordLives(t, false, episode{calls: forgetting + 1, memory: memory})
 		d, err := r.before()

@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/trace"
 )
 
 // stack has the functions that led to a call, the innermost first, with lines.
 type stack []string
 
 // callers returns what led to a call, but for what only carries out what others ask for.
-func callers(c *trace.Call) (names stack) {
+func callers(c *Call) (names stack) {
 	carriers := []string{"syscall.", "unix.", "poll.", "os.", "bbolt.fdatasync", "file.fdatasync", "file.osFile.", "file.(*directory)."}
 	for frames := c.Callers(); ; {
 		f, more := frames.Next()
@@ -71,7 +70,7 @@ func spared() map[string]string {
 func (r *recorded) flushes() map[string][]int {
 	found := map[string][]int{}
 	for i := range r.events {
-		if c := &r.events[i].Call; c.Kind == trace.Sync {
+		if c := &r.events[i].Call; c.Kind == Sync {
 			place := callers(c).place()
 			found[place] = append(found[place], i)
 		}
@@ -105,9 +104,9 @@ func (c *cutting) without(t *testing.T, r *recorded, left []int, scratch string)
 // again, and then makes more calls.
 func fallen(t *testing.T, place, behalf string) *recorded {
 	t.Helper()
-	kill := func(c *trace.Call) bool {
+	kill := func(c *Call) bool {
 		s := callers(c)
-		return c.Kind == trace.Sync && strings.HasPrefix(s.place(), place) && s.has(behalf)
+		return c.Kind == Sync && strings.HasPrefix(s.place(), place) && s.has(behalf)
 	}
 	r := recordLives(t, false, episode{calls: 38, memory: scarce}, episode{calls: 10, memory: scarce, kill: kill}, episode{calls: -1}, episode{calls: 5})
 	if n := r.happened()["closed"]; n != 3 {
@@ -119,7 +118,7 @@ func fallen(t *testing.T, place, behalf string) *recorded {
 // TestEachFlushIsNeeded is a test of the test, and of the code: a disk that does not do what is flushed from some place in the code loses
 // something of what was told, or keeps something of what was destroyed. That is noticed, for each place.
 func TestEachFlushIsNeeded(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	records := []*recorded{
 		recordLives(t, false, turbulent()...),
 		fallen(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).end"),

@@ -43,14 +43,18 @@ const scarce = 8 << 10
 const closed = "closed\n"
 
 func TestMain(m *testing.M) {
+	var err error
 	if path := os.Getenv(hostPath); path != "" {
-		if err := host(path, os.Getenv(hostCalls)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(3)
-		}
-		os.Exit(0)
+		err = host(path, os.Getenv(hostCalls))
+	} else if dir := os.Getenv("SLUICE_TRACED"); dir != "" {
+		err = runTraced(dir)
+	} else {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	}
 }
 
 // host opens a shop and makes calls. Each that is carried out it tells in a line of its own, when it knows.

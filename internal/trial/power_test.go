@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/trace"
 )
 
 // recorded is a host in several lives, with the disk as it was before.
@@ -32,12 +31,12 @@ type recorded struct {
 type episode struct {
 	calls  int // that it is to make until it closes its shop; 0 for the rest of the script, -1 for none
 	memory int64
-	kill   func(*trace.Call) bool // it is killed at the first of these; nil for none
+	kill   func(*Call) bool // it is killed at the first of these; nil for none
 }
 
 // after is the so manieth call.
-func after(n int) func(*trace.Call) bool {
-	return func(*trace.Call) bool { n--; return n == 0 }
+func after(n int) func(*Call) bool {
+	return func(*Call) bool { n--; return n == 0 }
 }
 
 // turbulent is a host that closes its shop and opens it again, and is killed, also while it recovers from that. Mostly it has so little memory
@@ -91,7 +90,7 @@ func (r *recorded) live(ctx context.Context, path string, one episode) error {
 	cmd.Stderr = &said
 	from := len(r.events)
 	r.lives, r.kill = r.lives+1, one.kill
-	status, err := trace.Run(cmd, r.record)
+	status, err := Run(cmd, r.record)
 	if killed := one.kill != nil && status.Signaled(); err != nil || said.Len() > 0 || !killed && status.ExitStatus() != 0 {
 		return fmt.Errorf("the host ended with %v, %w, %s", status, err, said.String())
 	}
@@ -244,7 +243,7 @@ func (c *cutting) again(ctx context.Context, r *recorded, h *heard, path string)
 	cmd := hostCommand(ctx, path, life{first: 0, last: -1, workers: 1})
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	if status, err := trace.Run(cmd, next.record); err != nil {
+	if status, err := Run(cmd, next.record); err != nil {
 		return err
 	} else if status.ExitStatus() != 0 {
 		return fault{fmt.Errorf("a host that recovers ends with %v, %s", status, said.String())}
@@ -314,20 +313,20 @@ func lookAtCopies(ctx context.Context, dir string, told []string) error {
 
 // happened counts what has happened to the pair of file and journal in the lives of a host.
 func (r *recorded) happened() map[string]int {
-	n, last := map[string]int{"opened": r.lives}, trace.Call{}
+	n, last := map[string]int{"opened": r.lives}, Call{}
 	for _, e := range r.events {
 		switch name := filepath.Base(e.To); {
 		case e.told == closed:
 			n["closed"]++
-		case e.Kind == trace.Sync && last.Kind == trace.Write && filepath.Base(e.Path) == "shop.db" && last.Path == e.Path && last.Offset < 2*4096:
+		case e.Kind == Sync && last.Kind == Write && filepath.Base(e.Path) == "shop.db" && last.Path == e.Path && last.Offset < 2*4096:
 			n["checkpoint"]++
-		case e.Kind == trace.Rename && strings.HasSuffix(name, ".segment"):
+		case e.Kind == Rename && strings.HasSuffix(name, ".segment"):
 			n["segment begun"]++
-		case e.Kind == trace.Rename && strings.HasSuffix(name, ".gone"):
+		case e.Kind == Rename && strings.HasSuffix(name, ".gone"):
 			n["segment trimmed"]++
-		case e.Kind == trace.Remove && strings.HasSuffix(e.Path, ".gone"):
+		case e.Kind == Remove && strings.HasSuffix(e.Path, ".gone"):
 			n["segment or journal destroyed"]++
-		case e.Kind == trace.Rename && name == "shop.db.journal":
+		case e.Kind == Rename && name == "shop.db.journal":
 			n["journal made"]++
 		}
 		if last = e.Call; e.told != "" {
@@ -342,7 +341,7 @@ func (r *recorded) happened() map[string]int {
 // TestNoPowerCutLosesWhatWasTold cuts the power of a host at random, in any of its lives, and opens what may be left on its disk: everything that
 // was told is there, nothing is damaged, and nothing is left of who was forgotten. While the host recovers, the power is cut again.
 func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	for _, worn := range []bool{false, true} {
 		r := recordLives(t, worn, turbulent()...)
 		for _, what := range []string{"opened", "closed", "checkpoint", "segment begun", "segment trimmed", "segment or journal destroyed", "journal made", "somebody forgotten"} {
@@ -364,7 +363,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 // TestPowerCutsWithoutSyncingAreNoticed is a test of the test: a disk that says that it has synced, and has not, loses
 // what was told, and that is noticed.
 func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	r := recordLives(t, false, episode{memory: scarce})
 	images, losses := tries(25, 50, 50), 0
 	c := &cutting{random: rand.New(rand.NewPCG(1, 1)), lies: func(int) bool { return true }}

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/trace"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -24,22 +23,22 @@ const scripted = 120
 // watched sees the calls that change files in a directory, and what the host tells.
 type watched struct {
 	dir     string
-	hit     func(*trace.Call) bool // the first of these gets the verdict; nil for none
-	verdict trace.Verdict
-	struck  *trace.Call
+	hit     func(*Call) bool // the first of these gets the verdict; nil for none
+	verdict Verdict
+	struck  *Call
 	n       int            // calls so far
 	spots   map[string]int // the same, by their spots, if none gets the verdict
 	told    strings.Builder
 }
 
 // watch watches a directory. One call gets a verdict, unless hit is nil.
-func watch(dir string, hit func(*trace.Call) bool, v trace.Verdict) *watched {
+func watch(dir string, hit func(*Call) bool, v Verdict) *watched {
 	return &watched{dir: dir, hit: hit, verdict: v, spots: map[string]int{}}
 }
 
-func (w *watched) Before(c *trace.Call) trace.Verdict {
+func (w *watched) Before(c *Call) Verdict {
 	if !within(w.dir, c.Path) {
-		return trace.Proceed
+		return Proceed
 	}
 	if w.n++; w.hit == nil {
 		w.spots[callers(c).spot(c.Kind)]++
@@ -47,11 +46,11 @@ func (w *watched) Before(c *trace.Call) trace.Verdict {
 		w.struck = c
 		return w.verdict
 	}
-	return trace.Proceed
+	return Proceed
 }
 
-func (w *watched) After(c *trace.Call) {
-	if c.FD == 1 && c.Kind == trace.Write {
+func (w *watched) After(c *Call) {
+	if c.FD == 1 && c.Kind == Write {
 		w.told.Write(c.Data)
 	}
 }
@@ -77,7 +76,7 @@ func (s stack) cause() string {
 }
 
 // spot tells calls of a kind apart by where in the code they are made, and why.
-func (s stack) spot(kind trace.Kind) string {
+func (s stack) spot(kind Kind) string {
 	return fmt.Sprintf("%s at %s for %s", kind, s.place(), s.cause())
 }
 
@@ -117,7 +116,7 @@ type struckLife struct {
 }
 
 // live lets a host live that begins with some files, and has told something before.
-func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hit func(*trace.Call) bool, v trace.Verdict) *struckLife {
+func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hit func(*Call) bool, v Verdict) *struckLife {
 	t.Helper()
 	w := watch(pace.Scratch(t), hit, v)
 	if err := os.CopyFS(w.dir, os.DirFS(begin)); err != nil {
@@ -128,7 +127,7 @@ func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hi
 	var said strings.Builder
 	cmd.Stderr = &said
 	var err error
-	if s.status, err = trace.Run(cmd, w); err != nil {
+	if s.status, err = Run(cmd, w); err != nil {
 		t.Fatal(err)
 	}
 	if s.said = said.String(); s.told == nil {
@@ -144,7 +143,7 @@ func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hi
 // calls fail as a broken disk and as a full one do. What was told is there when the file is opened again; what failed
 // comes to one result when it is asked for again. After something has failed of which nobody knows whether it is durable, the ledger does nothing more.
 func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
-	trace.Need(t)
+	Need(t)
 	for _, kind := range beginnings {
 		t.Run(kind, func(t *testing.T) { endAtEachCall(t, kind) })
 	}
@@ -156,7 +155,7 @@ func endAtEachCall(t *testing.T, kind string) {
 	t.Helper()
 	begin, before, first := beginning(t, kind)
 	rest := life{first, scripted - 1, 1, scarce}
-	quiet := live(t, begin, before, rest, nil, trace.Proceed)
+	quiet := live(t, begin, before, rest, nil, Proceed)
 	if quiet.status.ExitStatus() != 0 || quiet.said != "" || len(quiet.told) < 100 {
 		t.Fatalf("%d calls were told of, and the host ended with %v, %s", len(quiet.told), quiet.status, quiet.said)
 	}
@@ -168,7 +167,7 @@ func endAtEachCall(t *testing.T, kind string) {
 	}
 	spots := slices.Sorted(maps.Keys(quiet.spots))
 	struck, missed := map[string]int{}, 0
-	verdicts := []trace.Verdict{trace.Kill, trace.FailIO, trace.FailFull}
+	verdicts := []Verdict{Kill, FailIO, FailFull}
 	if !pace.Deep() { // one of the two ways to fail
 		i := 1 + rand.IntN(2)
 		verdicts = slices.Delete(verdicts, i, i+1)
@@ -176,7 +175,7 @@ func endAtEachCall(t *testing.T, kind string) {
 	for _, verdict := range verdicts {
 		for _, spot := range someSpots(spots, struck, tries(2, 20, len(spots))) {
 			for _, nth := range nths(quiet.spots[spot]) {
-				hit := func(c *trace.Call) bool {
+				hit := func(c *Call) bool {
 					if c.Kind == kindOf(spot) && callers(c).spot(c.Kind) == spot {
 						nth--
 					}
@@ -218,9 +217,9 @@ func someSpots(spots []string, struck map[string]int, n int) []string {
 	return spots[:min(n, len(spots))]
 }
 
-func kindOf(spot string) trace.Kind {
+func kindOf(spot string) Kind {
 	kind, _, _ := strings.Cut(spot, " ")
-	return trace.Kind(kind)
+	return Kind(kind)
 }
 
 // nths returns which of the calls at a spot are tried: in the long form some of them, else one.
@@ -238,12 +237,12 @@ func (s *struckLife) outcome() error {
 	goesOn := s.status.ExitStatus() == 0
 	_, journal := os.Stat(s.path + ".journal")
 	switch why := led.cause(); {
-	case s.verdict == trace.Kill:
+	case s.verdict == Kill:
 		return wrongUnless(s.status.Signaled() && s.status.Signal() == syscall.SIGKILL, "it was killed")
-	case c.Kind == trace.Link, c.Kind == trace.Remove && strings.HasSuffix(c.Path, ".sluice-unfinished"):
+	case c.Kind == Link, c.Kind == Remove && strings.HasSuffix(c.Path, ".sluice-unfinished"):
 		// A copy is moved to its place instead; what is left of one is removed by the next.
 		return wrongUnless(goesOn && (s.said == "" || strings.HasPrefix(s.said, tidying)), "it may go on")
-	case c.Kind == trace.Remove && strings.HasPrefix(filepath.Base(c.Path), "shop.db.journal") && goesOn && s.said == "":
+	case c.Kind == Remove && strings.HasPrefix(filepath.Base(c.Path), "shop.db.journal") && goesOn && s.said == "":
 		return wrongUnless(journal != nil, "it is a directory, and package os removes it by another call")
 	case !strings.Contains(s.said, errnoText(s.verdict)) && !(goesOn && journal == nil), strings.Contains(s.said, "has failed, comes to"):
 		return errors.New("it should say what has failed")
@@ -274,8 +273,8 @@ func wrongUnless(right bool, why string) error {
 	return errors.New(why)
 }
 
-func errnoText(v trace.Verdict) string {
-	if v == trace.FailFull {
+func errnoText(v Verdict) string {
+	if v == FailFull {
 		return syscall.ENOSPC.Error()
 	}
 	return syscall.EIO.Error()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -82,7 +81,7 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 // count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
 // take as long as the square of their number.
 func (t *teller) count(c *toldChain) {
-	now := budget.Plus(c.past, budget.Plus(c.before, c.spent())).Nano()
+	now := plus(c.past, plus(c.before, c.spent())).Nano()
 	t.nanos -= c.counted
 	if t.nanos > math.MaxInt64-now {
 		t.fault("the chains cost more than can be counted")
@@ -117,7 +116,7 @@ func (t *teller) about(ev event.Event) {
 		t.respond(c.Question, c.Epsilon, c.Response, ev)
 	case *event.Charged:
 		ch := t.chain(c.Question)
-		ch.answered = budget.Plus(ch.answered, c.Epsilon)
+		ch.answered = plus(ch.answered, c.Epsilon)
 		t.count(ch)
 		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
 	case *event.Held:
@@ -209,7 +208,7 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 	}
 	old := t.state(c.Question, ch)
 	old.Ended = number
-	ch.ended, ch.past, ch.before = append(ch.ended, old), budget.Plus(ch.past, old.Spent), privacy.Epsilon{}
+	ch.ended, ch.past, ch.before = append(ch.ended, old), plus(ch.past, old.Spent), privacy.Epsilon{}
 	ch.bound, ch.levels, ch.holders, ch.answered = false, nil, nil, privacy.Epsilon{}
 	t.addEntries(ch, 1)
 	ch.lowest, ch.highest = privacy.Epsilon{}, privacy.Epsilon{}
@@ -219,7 +218,7 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
 		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.highest,
-		Charged: c.answered, Forgotten: c.before, Spent: budget.Plus(c.before, c.spent()),
+		Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
 	}
 }
 
@@ -399,14 +398,16 @@ func (c *toldChain) add(epsilon privacy.Epsilon, v event.Value) {
 		c.levels, c.lowest = map[privacy.Epsilon]event.Value{}, epsilon
 	}
 	c.levels[epsilon] = v
-	c.lowest = budget.Lower(c.lowest, epsilon)
+	if epsilon.Less(c.lowest) {
+		c.lowest = epsilon
+	}
 	if c.highest.Less(epsilon) {
 		c.highest = epsilon
 	}
 }
 
 // spent returns the ε that the epoch has cost, but for what was destroyed.
-func (c *toldChain) spent() privacy.Epsilon { return budget.Plus(c.highest, c.answered) }
+func (c *toldChain) spent() privacy.Epsilon { return plus(c.highest, c.answered) }
 
 // unused tells whether nothing has happened in the epoch.
 func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
@@ -415,4 +416,13 @@ func newTeller(object string) *teller {
 	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, proven: map[[2]uint32]time.Time{}, out: Statement{
 		Format: StatementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Terms: []StatedTerms{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
 	}}
+}
+
+// plus returns a + b, or the largest ε if that is above it: a statement that cannot be true must not overflow to one that can.
+func plus(a, b privacy.Epsilon) privacy.Epsilon {
+	sum, err := a.Add(b)
+	if err != nil {
+		return privacy.MaxEpsilon()
+	}
+	return sum
 }

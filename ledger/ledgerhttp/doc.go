@@ -4,10 +4,12 @@
 //	server := ledgerhttp.Server(handler)
 //	err = server.Serve(ledgerhttp.Connections{}.Bound(listener))
 //
-// What can be asked is what package ledger has: a route for each call, with its JSON. The document of the API, at /openapi.json, is made
-// of the same table as the routes, and of the same types as are read and written; no token is needed to read it. Lists are read in parts or, with
-// an Accept header, as streams. Errors are problems by RFC 9457 (package problem). Requests
-// that change something take their idempotency key in the header Idempotency-Key. Each principal has keys of its own. Package ledgerclient is the other end, for Go.
+// What can be asked is what package ledger has: a route for each call, with its JSON. The document of the API,
+// at /openapi.json, is openapi.json in this directory. A test makes it from the table of routes and from the
+// types that are read and written. No token is needed to read it. Lists are read in parts or, with an Accept
+// header, as streams. Errors are problems by RFC 9457 (package problem). Requests that change something take
+// their idempotency key in the header Idempotency-Key. Each principal has keys of its own. Package ledgerclient
+// is the other end, for Go.
 //
 // # Who may do what
 //

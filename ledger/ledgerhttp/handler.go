@@ -73,7 +73,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	h.gates.init(h.limits)
 	all := routes()
 	var err error
-	if h.document, err = newDescription(all); err != nil {
+	if h.document, err = newDescription(); err != nil {
 		return nil, err
 	}
 	methods := map[string][]string{"/healthz": {http.MethodGet}, documentPath: {http.MethodGet}}

@@ -17,7 +17,6 @@ import (
 type route struct {
 	method, path string
 	id, summary  string
-	tag          string // the group that it is in
 	roles        []Role // who may
 	params       []param
 	keyed        bool         // it takes an idempotency key

@@ -10,15 +10,7 @@ import (
 
 // routes are all that can be asked of a handler. To add one, add a line.
 func routes() []route {
-	return slices.Concat(tagged(tagHost, hostRoutes()), tagged(tagMarket, marketRoutes()), tagged(tagEvidence, evidenceRoutes()))
-}
-
-// tagged returns routes in a group.
-func tagged(tag string, all []route) []route {
-	for i := range all {
-		all[i].tag = tag
-	}
-	return all
+	return slices.Concat(hostRoutes(), marketRoutes(), evidenceRoutes())
 }
 
 func hostRoutes() []route {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/internal/work"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -32,7 +32,7 @@ const (
 
 // effort is what a call reads.
 type effort struct {
-	meter work.Meter
+	meter state.Meter
 	paid  int64  // the records that were taken from the purse of its principal
 	owes  bool   // what it reads is to be taken from there
 	turn  func() // gives its turn back; nil if it has none
@@ -45,7 +45,7 @@ func (r *route) reads() bool {
 
 // compute serves a call when it may, and gives its turn back.
 func (c *call) compute() (any, error) {
-	c.request = c.request.WithContext(work.With(c.ctx(), &c.effort.meter))
+	c.request = c.request.WithContext(state.WithMeter(c.ctx(), &c.effort.meter))
 	defer c.leaveTurn()
 	switch {
 	case c.route.copies:

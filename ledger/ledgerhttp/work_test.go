@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/rig"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -138,9 +138,9 @@ func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 // crowded returns a ledger of n people for sale in the question vote, in a store.
 func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 	t.Helper()
-	at := ledger.At(rig.Place{Store: s})
-	must(t, at.Create(rig.Origin{At: ledgertest.Begin()}))
-	l, err := at.Open(rig.Draws{}, ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
+	at := ledger.At(request.Backend{Store: s})
+	must(t, at.Create(request.Origin{At: ledgertest.Begin()}))
+	l, err := at.Open(request.Draws{}, ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
 	must(t, err)
 	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
-	"github.com/sluicedp/sluice/ledger/internal/rig"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -39,27 +39,27 @@ type Draws struct {
 // NewMemory returns a memory with a new, empty ledger in it, or what [ledger.Create] returns for such an origin.
 func NewMemory(o Origin) (*Memory, error) {
 	m := &Memory{store: &memory.Store{}}
-	return m, ledger.At(rig.Place{Store: m.store}).Create(o.orUsual().rig())
+	return m, ledger.At(request.Backend{Store: m.store}).Create(o.orUsual().rig())
 }
 
 // NewFile makes a new, empty ledger file, as [ledger.Create] does, whose log begins at the time given.
 func NewFile(path string, o Origin) error {
-	return ledger.At(rig.Place{Path: path}).Create(o.orUsual().rig())
+	return ledger.At(request.Backend{Path: path}).Create(o.orUsual().rig())
 }
 
 // OpenFile is [ledger.Open] with samplers.
 func OpenFile(path string, d Draws, o ledger.Options) (*ledger.Ledger, error) {
-	return ledger.At(rig.Place{Path: path}).Open(rig.Draws(d), o)
+	return ledger.At(request.Backend{Path: path}).Open(request.Draws(d), o)
 }
 
 // OpenApart is [ledger.Open] as on another machine: it does not notice that a copy of the file is open here, nor is it noticed. Use it to try
 // in one process what becomes of hosts that take over from each other ([ledger.Options], Journal).
 func OpenApart(path string, o ledger.Options) (*ledger.Ledger, error) {
-	return ledger.At(rig.Place{Path: path, Apart: true}).Open(rig.Draws{}, o)
+	return ledger.At(request.Backend{Path: path, Apart: true}).Open(request.Draws{}, o)
 }
 
-func (o Origin) rig() rig.Origin {
-	return rig.Origin{At: o.Created, Currency: o.Currency, LogKey: o.LogKey}
+func (o Origin) rig() request.Origin {
+	return request.Origin{At: o.Created, Currency: o.Currency, LogKey: o.LogKey}
 }
 
 // Open opens the ledger as [ledger.Open] opens a file, and with the same errors.
@@ -68,7 +68,7 @@ func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.At(rig.Place{Store: s}).Open(rig.Draws(m.Draws), o)
+	l, err := ledger.At(request.Backend{Store: s}).Open(request.Draws(m.Draws), o)
 	if err != nil {
 		return nil, fmt.Errorf("open a ledger in memory: %w", errors.Join(err, s.Close()))
 	}

@@ -11,7 +11,6 @@ import (
 	"iter"
 	"os"
 	"runtime"
-	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
@@ -19,17 +18,6 @@ import (
 
 // childEnv tells a process that it is to open files, and not to run the tests.
 const childEnv = "SLUICE_HOSTILE_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		if err := serve(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(3)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
 
 // task is what a child is asked to look at.
 type task struct {

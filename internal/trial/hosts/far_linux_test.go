@@ -115,18 +115,18 @@ func farApart(t *testing.T, trip time.Duration) {
 	a.do(command{Do: "open"})
 	copyFile(t, near.file(), far.file())
 
-	var all told
+	var all toldByKey
 	calls := func(h *host, from, n int) time.Duration {
 		began := time.Now()
 		for i := range n {
-			c := release((from+i)%people, fmt.Sprint(1+(from+i)/people))
+			c := release((from+i)%hostPeople, fmt.Sprint(1+(from+i)/hostPeople))
 			all.note(c, h.do(c))
 		}
 		return time.Since(began) / time.Duration(n)
 	}
 	calls(a, 0, 1)
 	nearCall := calls(a, 1, 20)
-	p := &pair{a: a, b: b}
+	p := &hostPair{a: a, b: b}
 	p.follow(t)
 	began := time.Now()
 	b.do(command{Do: "take over"})
@@ -139,12 +139,12 @@ func farApart(t *testing.T, trip time.Duration) {
 	}
 
 	// The cable is cut while the far host writes.
-	end := all.load(b, 10*people)
+	end := all.load(b, 10*hostPeople)
 	time.Sleep(3 * trip)
 	run(t, here.command("ip", "link", "set", "cable", "down")...)
 	a.do(command{Do: "close"})
 	a.do(command{Do: "open"})
-	calls(a, 20*people, 5)
+	calls(a, 20*hostPeople, 5)
 	cut := <-b.ask(release(1, "850"))
 	if !strings.Contains(cut.Kind, "stopped") && !strings.Contains(cut.Kind, "rejected") {
 		t.Errorf("who is cut off: %+v", cut)
@@ -155,7 +155,7 @@ func farApart(t *testing.T, trip time.Duration) {
 	all.check(a)
 	b.do(command{Do: "close"})
 	await(t, "the far host comes through again", func() bool { return (<-b.ask(command{Do: "open"})).Kind == "" })
-	calls(b, 25*people, 5)
+	calls(b, 25*hostPeople, 5)
 	all.check(b)
 	b.do(command{Do: "verify"})
 }

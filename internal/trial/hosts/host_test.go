@@ -393,13 +393,13 @@ func release(n int, epsilon string) command {
 	return command{Do: "release", Key: fmt.Sprint("release ", n, " ", epsilon), Object: fmt.Sprint("person ", n), Epsilon: epsilon}
 }
 
-// told is what somebody was told, by key.
-type told struct {
+// toldByKey is what somebody was told, by key.
+type toldByKey struct {
 	mu  sync.Mutex
 	all map[command]said
 }
 
-func (t *told) note(c command, s said) {
+func (t *toldByKey) note(c command, s said) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
@@ -409,7 +409,7 @@ func (t *told) note(c command, s said) {
 }
 
 // check asks a host for everything that was told: it must be told again.
-func (t *told) check(h *host) {
+func (t *toldByKey) check(h *host) {
 	h.t.Helper()
 	for c, s := range t.all {
 		if again := h.do(c); again.Value != s.Value || again.Event != s.Event {
@@ -419,7 +419,7 @@ func (t *told) check(h *host) {
 }
 
 // load has several clients ask a host for releases, until it is told to end, or somebody is told that it cannot.
-func (t *told) load(h *host, from int) (end func() (failed []said)) {
+func (t *toldByKey) load(h *host, from int) (end func() (failed []said)) {
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -432,7 +432,7 @@ func (t *told) load(h *host, from int) (end func() (failed []said)) {
 					return
 				default:
 				}
-				c := release(n%people, fmt.Sprint(1+n/people))
+				c := release(n%hostPeople, fmt.Sprint(1+n/hostPeople))
 				s := <-h.ask(c)
 				if s.Kind != "" {
 					mu.Lock()
@@ -451,7 +451,7 @@ func (t *told) load(h *host, from int) (end func() (failed []said)) {
 	}
 }
 
-const people = 40
+const hostPeople = 40
 
 // newFile makes a ledger with people in it.
 func newFile(t testing.TB, path string) (id uuid.UUID) {
@@ -459,7 +459,7 @@ func newFile(t testing.TB, path string) (id uuid.UUID) {
 	must(t, ledger.Create(path, ledger.CreateOptions{}))
 	l, err := ledger.Open(path, ledger.Options{})
 	must(t, err)
-	names := make([]string, people)
+	names := make([]string, hostPeople)
 	for n := range names {
 		names[n] = fmt.Sprint("person ", n)
 	}

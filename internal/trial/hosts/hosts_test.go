@@ -42,18 +42,18 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// pair are two hosts of one ledger, each with a directory of its own. The first has it open. There may be a third.
-type pair struct {
+// hostPair are two hosts of one ledger, each with a directory of its own. The first has it open. There may be a third.
+type hostPair struct {
 	a, b, c *host
 }
 
-func newPair(t *testing.T, s *pgtest.Server, database string) *pair {
+func newHostPair(t *testing.T, s *pgtest.Server, database string) *hostPair {
 	t.Helper()
 	return newHosts(t, s.Address(database), "a", "b")
 }
 
 // newHosts starts hosts that are named so, whose database has an address.
-func newHosts(t *testing.T, database string, names ...string) *pair {
+func newHosts(t *testing.T, database string, names ...string) *hostPair {
 	t.Helper()
 	authority := keyholdertest.NewAuthority(t)
 	dir := pace.Scratch(t)
@@ -74,7 +74,7 @@ func newHosts(t *testing.T, database string, names ...string) *pair {
 		settings[name] = x
 	}
 	newFile(t, settings["a"].file())
-	p := &pair{a: start(t, settings["a"]), b: start(t, settings["b"])}
+	p := &hostPair{a: start(t, settings["a"]), b: start(t, settings["b"])}
 	p.a.do(command{Do: "open"})
 	copyFile(t, settings["a"].file(), settings["b"].file()) // which names its journal now
 	if c, is := settings["c"]; is {
@@ -93,7 +93,7 @@ func follows(t testing.TB, h, leader *host) {
 }
 
 // follow has b follow a, until it has all there is.
-func (p *pair) follow(t testing.TB) {
+func (p *hostPair) follow(t testing.TB) {
 	t.Helper()
 	follows(t, p.b, p.a)
 }
@@ -107,7 +107,7 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 		p.a.kill()
@@ -143,7 +143,7 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
-	p := newPair(t, s, "journals")
+	p := newHostPair(t, s, "journals")
 	p.follow(t)
 	for _, h := range []*host{p.a, p.b} {
 		if now := h.do(command{Do: "health"}); now.Value != "a" || now.Event != 0 {
@@ -171,7 +171,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 	s.Database(t, "journals")
 	p := newHosts(t, proxy.Address("journals"), "a", "b")
 	p.follow(t)
-	var all told
+	var all toldByKey
 	for n := range pace.Tries(6, 20, 200) {
 		var left atomic.Int32
 		left.Store(int32(1 + n%5))
@@ -187,7 +187,7 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 			}
 			return pgtest.Pass
 		})
-		end := all.load(p.a, (1+5*n)*people)
+		end := all.load(p.a, (1+5*n)*hostPeople)
 		<-broke
 		proxy.Rule(nil)
 		for _, failed := range end() {
@@ -209,16 +209,16 @@ func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for range pace.Tries(1, 4, 30) {
-		p := newPair(t, s, "journals")
+		p := newHostPair(t, s, "journals")
 		p.follow(t)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(100)) * time.Millisecond)
 		must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
 		began := time.Now()
 		p.b.do(command{Do: "take over"})
 		t.Logf("taken over after %v; %d calls were told by then", time.Since(began), len(all.all))
-		endB := all.load(p.b, 10*people)
+		endB := all.load(p.b, 10*hostPeople)
 		time.Sleep(50 * time.Millisecond)
 		must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
 		woken := p.a.fails(release(0, "899"), "stopped")
@@ -243,12 +243,12 @@ func TestTakeoversUnderLoad(t *testing.T) {
 	s.Standby(t, "one")
 	s.Waits(t, "one")
 	s.Database(t, "journals")
-	p := newPair(t, s, "journals")
+	p := newHostPair(t, s, "journals")
 	p.follow(t)
-	var all told
+	var all toldByKey
 	var took []time.Duration
 	for n := range pace.Tries(3, 20, 100) {
-		end := all.load(p.a, n*5*people)
+		end := all.load(p.a, n*5*hostPeople)
 		time.Sleep(time.Duration(100+rand.IntN(100)) * time.Millisecond)
 		began := time.Now()
 		p.b.do(command{Do: "take over"})
@@ -280,9 +280,9 @@ func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for range pace.Tries(3, 12, 200) {
-		p := newPair(t, s, "journals")
+		p := newHostPair(t, s, "journals")
 		p.follow(t)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
 		forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39"}) // has the journal trimmed, as soon as b has a base
@@ -340,7 +340,7 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	standby := s.Standby(t, "one")
 	s.Waits(t, "one")
 	s.Database(t, "journals")
-	p := newPair(t, s, "journals")
+	p := newHostPair(t, s, "journals")
 	const name = "person 7"
 	p.a.do(release(7, "1"))
 	p.a.do(release(8, "1"))
@@ -437,7 +437,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 }
 
 // keys returns the bytes of all keys of both hosts, by file.
-func (p *pair) keys(t testing.TB) map[string]string {
+func (p *hostPair) keys(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, h := range []*host{p.a, p.b} {
@@ -462,7 +462,7 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
-		var all told
+		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(1500)) * time.Millisecond)
 		must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))

@@ -1,5 +1,5 @@
-// Package kit is what trials of the ledger have in common: ledgers, requests, and what is read and checked. It uses nothing
-// but what every host can use.
+// Package kit is what trials of the ledger have in common: ledgers, requests, and what is read and
+// checked. It uses nothing but what every host can use.
 //
 // The invariants that trials cite by number:
 //

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -164,7 +163,7 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 	if c.Method != event.MethodRaise || !base.Epsilon.Less(c.Epsilon) {
 		return cost, refused(nil)
 	}
-	return budget.Minus(c.Epsilon, base.Epsilon), nil
+	return state.Minus(c.Epsilon, base.Epsilon), nil
 }
 
 // leavesOut tells what is known of whom an answer leaves out, by whom was charged for it.
@@ -327,7 +326,7 @@ func admitAnswer(a state.Answers, c *event.Answered, number uint64) (base state.
 			return base, 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
 		}
 		base = a.Top()
-		cost = budget.Minus(c.Epsilon, base.Epsilon)
+		cost = state.Minus(c.Epsilon, base.Epsilon)
 	default:
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {

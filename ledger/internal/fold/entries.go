@@ -6,8 +6,8 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
@@ -19,10 +19,10 @@ func checkEntries(s *state.State, question uint32, c *state.Chain, o state.Objec
 		return err
 	}
 	entries := c.Entries(q)
-	if entries+terms.MostPromised(q, o) <= vocabulary.MaxEntries {
+	if entries+rules.MostPromised(q, o) <= vocabulary.MaxEntries {
 		return nil
 	}
-	promised, err := terms.Promised(s, q, c, o, at)
+	promised, err := rules.Promised(s, q, c, o, at)
 	if err == nil && entries+promised > vocabulary.MaxEntries {
 		err = errs.Corrupt(nil, "a chain of %d entries, with %d more for open reservations; at most %d are possible",
 			entries, promised, vocabulary.MaxEntries)
@@ -37,14 +37,14 @@ func checkFull(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Ref
 	if err != nil {
 		return nil, err
 	}
-	var to terms.Recipient
+	var to rules.Recipient
 	if w.order != nil {
-		to = terms.Recipient{Buys: true, Buyer: w.order.Buyer}
+		to = rules.Recipient{Buys: true, Buyer: w.order.Buyer}
 	}
-	added := terms.Added(q, &w.Chain, r.Asked, to)
+	added := rules.Added(q, &w.Chain, r.Asked, to)
 	possible := added > 0
 	if w.reserves && !possible {
-		open, err := terms.OpenReservations(s, w.Object, w.at)
+		open, err := rules.OpenReservations(s, w.Object, w.at)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func checkFull(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Ref
 	if w.answer || w.reserved() || isPart || !possible {
 		return nil, errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
 	}
-	return terms.RefuseFull(r.Object, r.Asked, w.Chain.Entries(q)+added <= vocabulary.MaxEntries), nil
+	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(q)+added <= vocabulary.MaxEntries), nil
 }
 
 // addReservation makes a reservation one of the open ones of its object.

@@ -1,7 +1,6 @@
 package fold
 
 import (
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -130,7 +129,7 @@ func checkAccount(s *state.State, c *event.Forgotten, o state.Object, known bool
 		if moved {
 			policies++
 		}
-		sum, last = budget.Plus(sum, r.Spent), r.Question
+		sum, last = state.Plus(sum, r.Spent), r.Question
 	}
 	if changed = max(changed, policies); missing == 0 && changed > 0 {
 		return errs.Corrupt(nil, "object %q leaves other terms behind than it had", c.Object)

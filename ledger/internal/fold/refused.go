@@ -5,11 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -17,7 +16,7 @@ import (
 // applyRefused records whom a request left out, and why. What only an answer that is given again can say, or a sweep, is
 // settled with the request.
 func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
-	if err := terms.CheckLargest(&c.Refusal); err != nil {
+	if err := rules.CheckLargest(&c.Refusal); err != nil {
 		return err
 	}
 	s.Counters.Refused++
@@ -39,10 +38,10 @@ func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error 
 
 // wanted is what a request that refuses an object wants of it.
 type wanted struct {
-	terms.Subject
+	rules.Subject
 	at     time.Time // of the event: the clock that decided was not ahead of it
 	cost   privacy.Epsilon
-	order  *terms.Bid // that the request is
+	order  *rules.Bid // that the request is
 	answer bool       // the request is for one
 
 	question uint32 // by number
@@ -63,7 +62,7 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	want, err := terms.ReadSubject(s, q, c.Object, c.Asked, &w.Subject)
+	want, err := rules.ReadSubject(s, q, c.Object, c.Asked, &w.Subject)
 	if err == nil && want == nil && w.order != nil {
 		want, err = w.order.CheckSale(s, &w.Subject)
 	}
@@ -101,7 +100,7 @@ func wantedBy(s *state.State, c *event.ObjectRefused, w *wanted) (*event.Questio
 		if err != nil {
 			return nil, err
 		}
-		w.order = &terms.Bid{Client: name, Epsilon: epsilon, Buyer: r.Buyer, Granted: r.Granted}
+		w.order = &rules.Bid{Client: name, Epsilon: epsilon, Buyer: r.Buyer, Granted: r.Granted}
 		if r.Status == state.SaleSold && r.Granted != 0 {
 			w.order.Reserved = s.Counters.Unsettled
 		}
@@ -128,7 +127,7 @@ func wantedBy(s *state.State, c *event.ObjectRefused, w *wanted) (*event.Questio
 func checkDraw(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
 	_, recorded := w.Chain.At(r.Asked)
 	if !w.answer {
-		w.cost = budget.Minus(r.Asked, w.Chain.Current())
+		w.cost = state.Minus(r.Asked, w.Chain.Current())
 	}
 	keyed, err := s.HasTruthKey()
 	if err != nil {
@@ -172,33 +171,33 @@ func checkShort(s *state.State, w *wanted, r vocabulary.Refusal) (*vocabulary.Re
 	}
 	spent, charged := w.Object.Spent, privacy.Epsilon{}
 	if r.Reason == vocabulary.ObjectCap && w.order == nil && !w.answer {
-		charged = chargedInSweep(&s.Counters.Underway, budget.Minus(spent, r.Spent))
+		charged = chargedInSweep(&s.Counters.Underway, state.Minus(spent, r.Spent))
 	}
-	w.Object.Spent = budget.Minus(spent, charged)
-	capFree := budget.Minus(w.Object.Cap, w.Object.Spent)
+	w.Object.Spent = state.Minus(spent, charged)
+	capFree := state.Minus(w.Object.Cap, w.Object.Spent)
 	want := r
 	want.Cost, want.Remedy = w.cost, vocabulary.RemedyNothing
 	var waiting bool
 	if r.Reason == vocabulary.ChainCeiling {
-		want.Ceiling, want.Spent = budget.Lower(budget.Higher(r.Ceiling, lowest), highest), w.Chain.Spent()
-		possible := !budget.Minus(r.Ceiling, r.Spent).Less(w.cost) || !budget.Minus(w.Policy.Limit(), want.Spent).Less(w.cost)
+		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), highest), w.Chain.Spent()
+		possible := !state.Minus(r.Ceiling, r.Spent).Less(w.cost) || !state.Minus(w.Policy.Limit(), want.Spent).Less(w.cost)
 		if possible && r.Remedy == vocabulary.RemedyWaiting && w.order == nil && !w.answer { // the rest of the cap may have gone to another question since
-			capFree = budget.Plus(capFree, chargedInSweep(&s.Counters.Underway, budget.Minus(w.cost, capFree)))
+			capFree = state.Plus(capFree, chargedInSweep(&s.Counters.Underway, state.Minus(w.cost, capFree)))
 		}
 		waiting = possible && !capFree.Less(w.cost)
 	} else {
 		want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent
 		waiting = !capFree.Less(w.cost)
-		if budget.Minus(highest, w.Chain.Spent()).Less(w.cost) {
+		if state.Minus(highest, w.Chain.Spent()).Less(w.cost) {
 			return nil, errs.Corrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, highest)
 		}
 	}
 	if waiting {
 		want.Remedy = vocabulary.RemedyWaiting
 	}
-	want.Remaining = budget.Lower(r.Remaining, budget.Minus(want.Ceiling, want.Spent))
+	want.Remaining = state.Lower(r.Remaining, state.Minus(want.Ceiling, want.Spent))
 	if w.reserved() {
-		want.Remaining = budget.Minus(want.Ceiling, want.Spent) // nothing that others hold stands in its way
+		want.Remaining = state.Minus(want.Ceiling, want.Spent) // nothing that others hold stands in its way
 	}
 	if !want.Remaining.Less(w.cost) {
 		return nil, errs.Corrupt(nil, "a refusal says %v, where %s is enough", r, want.Remaining)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -70,7 +69,7 @@ func addResponse(s *state.State, question uint32, c *state.Chain, epsilon privac
 	if err := checkNeighbours(q, c.Levels, at); err != nil {
 		return cost, err
 	}
-	return budget.Minus(c.Current(), before), s.CountLevel(q, c.Levels, at)
+	return state.Minus(c.Current(), before), s.CountLevel(q, c.Levels, at)
 }
 
 // checkNeighbours checks that a response has a probability above 0 beside those that are recorded next to it. The others

@@ -3,7 +3,6 @@ package fold
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -26,16 +25,16 @@ func checkHeldRoom(s *state.State, c *event.Held, r state.Sale, ch *state.Chain,
 	if err != nil {
 		return err
 	}
-	buyers, cost := ch.Buyers, budget.Minus(r.Epsilon, current)
+	buyers, cost := ch.Buyers, state.Minus(r.Epsilon, current)
 	if ch.HeldBy(r.Buyer).IsZero() {
 		buyers++
 	}
 	free := func(buyers uint64, held privacy.Epsilon) privacy.Epsilon {
-		return budget.Minus(budget.Minus(p.Ceiling(at, buyers), ch.Spent()), held)
+		return state.Minus(state.Minus(p.Ceiling(at, buyers), ch.Spent()), held)
 	}
-	left, capLeft := free(buyers, held.known), budget.Minus(budget.Minus(o.Cap, o.Spent), held.all)
+	left, capLeft := free(buyers, held.known), state.Minus(state.Minus(o.Cap, o.Spent), held.all)
 	if !held.shares.IsZero() {
-		left = budget.Lower(left, free(buyers+1, held.shares))
+		left = state.Lower(left, free(buyers+1, held.shares))
 	}
 	if left.Less(cost) || capLeft.Less(cost) {
 		return errs.Corrupt(nil, "object %q, reservation %d: it costs %s, of which the ceiling has %s left, and the cap %s", c.Object, c.Sale, cost, left, capLeft)
@@ -61,14 +60,14 @@ func heldBeside(s *state.State, name string, r state.Sale, ch *state.Chain, o st
 		if !other.HoldsOn(o, at) {
 			continue
 		}
-		highest[other.Question] = budget.Higher(highest[other.Question], other.Epsilon)
-		more := budget.Minus(other.Epsilon, r.Epsilon)
+		highest[other.Question] = state.Higher(highest[other.Question], other.Epsilon)
+		more := state.Minus(other.Epsilon, r.Epsilon)
 		switch {
 		case other.Question != r.Question:
 		case other.Buyer == r.Buyer || !ch.HeldBy(other.Buyer).IsZero():
-			held.known = budget.Higher(held.known, more)
+			held.known = state.Higher(held.known, more)
 		default:
-			held.shares = budget.Higher(held.shares, more)
+			held.shares = state.Higher(held.shares, more)
 		}
 	}
 	for question, epsilon := range highest {
@@ -83,7 +82,7 @@ func heldBeside(s *state.State, name string, r state.Sale, ch *state.Chain, o st
 			}
 			level = other.Current()
 		}
-		held.all = budget.Plus(held.all, budget.Minus(epsilon, level))
+		held.all = state.Plus(held.all, state.Minus(epsilon, level))
 	}
 	return held, nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -177,7 +177,7 @@ func checkPrice(s *state.State, r state.Sale, c state.Chain, o state.Object, pri
 
 // checkDue checks that a price is what is due under a policy.
 func checkDue(p policy.Policy, r state.Sale, c *state.Chain, price uint64) error {
-	if due := terms.Due(p, c, r.Buyer, r.Epsilon); price != due {
+	if due := rules.Due(p, c, r.Buyer, r.Epsilon); price != due {
 		return fmt.Errorf("the price is %d, not %d", due, price)
 	}
 	return nil
@@ -188,7 +188,7 @@ func checkRoom(s *state.State, r state.Sale, recorded state.Level, o state.Objec
 	if policyTerms.Holders() == 0 {
 		return nil
 	}
-	reserving, err := terms.Reserving(s, o, recorded, event.Deal{Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, at)
+	reserving, err := rules.Reserving(s, o, recorded, event.Deal{Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, at)
 	if err == nil && len(recorded.Holders)+reserving >= policyTerms.Holders() {
 		err = fmt.Errorf("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may", len(recorded.Holders), r.Epsilon, reserving, policyTerms.Holders())
 	}

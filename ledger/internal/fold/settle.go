@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -290,5 +290,5 @@ func releasedOf(s *state.State, c *event.Released, at time.Time) ([]policy.Step,
 	if err != nil {
 		return nil, err
 	}
-	return terms.Released(q, p, ch.Buyers, at), nil
+	return rules.Released(q, p, ch.Buyers, at), nil
 }

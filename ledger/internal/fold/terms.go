@@ -6,8 +6,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
@@ -43,7 +43,7 @@ func checkConsent(s *state.State, c *event.TermsChanged, ch state.Chain, o state
 		}
 		return nil
 	}
-	now, to := terms.Agreed{Cap: o.Cap}, terms.Agreed{Cap: c.Cap}
+	now, to := rules.Agreed{Cap: o.Cap}, rules.Agreed{Cap: c.Cap}
 	var err error
 	if now.Policy, err = s.Policy(ch.Policy); err != nil {
 		return err

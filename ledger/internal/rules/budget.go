@@ -3,10 +3,8 @@ package rules
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -49,14 +47,14 @@ func Latest(first time.Time, others ...time.Time) time.Time {
 }
 
 // Subject reads an object, or says why it can have no part in any request.
-func (l *Rules) Subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x terms.Subject, refusal *vocabulary.Refusal, err error) {
-	refusal, err = terms.ReadSubject(s, q, name, asked, &x)
+func (l *Rules) Subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x Subject, refusal *vocabulary.Refusal, err error) {
+	refusal, err = ReadSubject(s, q, name, asked, &x)
 	return x, refusal, err
 }
 
 // Assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (l *Rules) Assess(s *state.State, x *terms.Subject, ask Asking) (event.Verdict, *vocabulary.Refusal, error) {
+func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *vocabulary.Refusal, error) {
 	if refusal, err := l.checkFull(s, x, &ask); err != nil || refusal != nil {
 		return event.Drawn, refusal, err
 	}
@@ -73,7 +71,7 @@ func (l *Rules) Assess(s *state.State, x *terms.Subject, ask Asking) (event.Verd
 	if refusal := l.LacksTruthKey(x.Name, ask.Epsilon); refusal != nil {
 		return event.Drawn, refusal, nil
 	}
-	refusal, err := l.CheckBudget(s, x, Charge{ask, budget.Minus(ask.Epsilon, current), ask.Epsilon})
+	refusal, err := l.CheckBudget(s, x, Charge{ask, state.Minus(ask.Epsilon, current), ask.Epsilon})
 	return event.Drawn, refusal, err
 }
 
@@ -96,10 +94,10 @@ type Room struct {
 }
 
 // Most returns what can be charged.
-func (r Room) Most() privacy.Epsilon { return budget.Lower(r.Left, r.CapLeft) }
+func (r Room) Most() privacy.Epsilon { return state.Lower(r.Left, r.CapLeft) }
 
 // Room looks at what an object has left, given that a charge is granted. What others hold counts as spent.
-func (l *Rules) Room(s *state.State, x *terms.Subject, ask Charge) (r Room, err error) {
+func (l *Rules) Room(s *state.State, x *Subject, ask Charge) (r Room, err error) {
 	held, err := l.heldBudget(s, x, ask)
 	if err != nil {
 		return r, err
@@ -109,27 +107,27 @@ func (l *Rules) Room(s *state.State, x *terms.Subject, ask Charge) (r Room, err 
 		buyers++
 	}
 	r.Spent, r.Ceiling = x.Chain.Spent(), x.Policy.Ceiling(ask.At, buyers)
-	r.Free = budget.Minus(r.Ceiling, r.Spent)
+	r.Free = state.Minus(r.Ceiling, r.Spent)
 	// What the host's own raises and known buyers hold must stay without any further buyer, and what a new buyer holds
 	// with its own share, whatever becomes of other orders.
-	r.Left = budget.Minus(r.Free, held.plain)
+	r.Left = state.Minus(r.Free, held.plain)
 	if !held.shares.IsZero() {
-		r.Left = budget.Lower(r.Left, budget.Minus(budget.Minus(x.Policy.Ceiling(ask.At, buyers+1), r.Spent), held.shares))
+		r.Left = state.Lower(r.Left, state.Minus(state.Minus(x.Policy.Ceiling(ask.At, buyers+1), r.Spent), held.shares))
 	}
-	r.CapFree = budget.Minus(x.Object.Cap, x.Object.Spent)
-	r.CapLeft = budget.Minus(r.CapFree, held.all)
+	r.CapFree = state.Minus(x.Object.Cap, x.Object.Spent)
+	r.CapLeft = state.Minus(r.CapFree, held.all)
 	return r, nil
 }
 
 // CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
 // or nil.
-func (l *Rules) CheckBudget(s *state.State, x *terms.Subject, ask Charge) (*vocabulary.Refusal, error) {
+func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*vocabulary.Refusal, error) {
 	r, err := l.Room(s, x, ask)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.Left.Less(ask.Cost):
-		possible := !r.Free.Less(ask.Cost) || !budget.Minus(x.Policy.Limit(), r.Spent).Less(ask.Cost)
+		possible := !r.Free.Less(ask.Cost) || !state.Minus(x.Policy.Limit(), r.Spent).Less(ask.Cost)
 		helps := possible && !r.CapFree.Less(ask.Cost)
 		return ask.refusal(vocabulary.Refusal{Object: x.Name, Reason: vocabulary.ChainCeiling, Ceiling: r.Ceiling, Spent: r.Spent, Remaining: r.Left}, helps), nil
 	case r.CapLeft.Less(ask.Cost):

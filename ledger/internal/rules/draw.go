@@ -6,7 +6,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -14,7 +13,7 @@ import (
 
 // Respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
 // above all others. With it comes the change that binds the chain to the truth, if it is to be.
-func (l *Rules) Respond(from state.Chances, q *event.Question, x *terms.Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
+func (l *Rules) Respond(from state.Chances, q *event.Question, x *Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
 	if err := checkLevels(q, x); err != nil {
 		return out, nil, err
 	}
@@ -37,7 +36,7 @@ func (l *Rules) Respond(from state.Chances, q *event.Question, x *terms.Subject,
 }
 
 // checkLevels checks what a draw depends on: that the levels of a chain rise, and that each can be a response.
-func checkLevels(q *event.Question, x *terms.Subject) error {
+func checkLevels(q *event.Question, x *Subject) error {
 	before := privacy.Epsilon{}
 	for _, at := range x.Chain.Levels {
 		if !before.Less(at.Epsilon) || !q.Has(at.Epsilon, at.Response) {

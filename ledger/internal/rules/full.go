@@ -3,7 +3,6 @@ package rules
 import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -12,25 +11,25 @@ import (
 type capacity struct {
 	entries int // as the chain is, with what the request adds to it before
 	taken   int // by what open reservations and running requests will add, or more if any level fits all the same
-	to      terms.Recipient
+	to      Recipient
 }
 
 // recipient returns who gets what is asked for.
-func (ask *Asking) recipient() terms.Recipient {
-	return terms.Recipient{Buys: ask.Newcomer || ask.Buyer != 0, Buyer: ask.Buyer}
+func (ask *Asking) recipient() Recipient {
+	return Recipient{Buys: ask.Newcomer || ask.Buyer != 0, Buyer: ask.Buyer}
 }
 
 // capacity returns how many entries a request can add to the chain of an object. Reservations are
 // read only if they decide something.
-func (l *Rules) capacity(s *state.State, x *terms.Subject, ask *Asking) (c capacity, err error) {
+func (l *Rules) capacity(s *state.State, x *Subject, ask *Asking) (c capacity, err error) {
 	q := ask.Question
 	c = capacity{entries: x.Chain.Entries(q) + ask.Pending, to: ask.recipient()}
 	holds := l.Holds.List()
-	c.taken = terms.MostPromised(q, x.Object) + len(holds)*q.LevelEntries()
+	c.taken = MostPromised(q, x.Object) + len(holds)*q.LevelEntries()
 	if c.taken == 0 || c.left() >= q.LevelEntries()+1 {
 		return c, nil
 	}
-	if c.taken, err = terms.Promised(s, q, &x.Chain, x.Object, s.Now); err != nil {
+	if c.taken, err = Promised(s, q, &x.Chain, x.Object, s.Now); err != nil {
 		return c, err
 	}
 	held, err := heldEntries(s, x, ask, holds)
@@ -43,7 +42,7 @@ func (c *capacity) left() int { return vocabulary.MaxEntries - c.entries - c.tak
 
 // fits reports whether a request can add the response of a chain at an ε.
 func (c *capacity) fits(q *event.Question, chain *state.Chain, epsilon privacy.Epsilon) bool {
-	added := terms.Added(q, chain, epsilon, c.to)
+	added := Added(q, chain, epsilon, c.to)
 	return added == 0 || added <= c.left()
 }
 
@@ -58,7 +57,7 @@ func (c *capacity) takesLevels(q *event.Question) bool {
 
 // heldEntries returns how many entries running requests will add to the chain that is asked for. As
 // in [Holds.reach], a request that holds itself counts only those that were there before.
-func heldEntries(s *state.State, x *terms.Subject, ask *Asking, holds []*Hold) (n int, err error) {
+func heldEntries(s *state.State, x *Subject, ask *Asking, holds []*Hold) (n int, err error) {
 	for _, one := range holds {
 		if one == ask.Hold {
 			break
@@ -71,7 +70,7 @@ func heldEntries(s *state.State, x *terms.Subject, ask *Asking, holds []*Hold) (
 			return n, err
 		}
 		if covered {
-			n += terms.Added(ask.Question, &x.Chain, one.Epsilon, terms.Recipient{})
+			n += Added(ask.Question, &x.Chain, one.Epsilon, Recipient{})
 		}
 	}
 	return n, nil
@@ -79,40 +78,40 @@ func heldEntries(s *state.State, x *terms.Subject, ask *Asking, holds []*Hold) (
 
 // checkFull returns why the chain of an object, or its list of reservations, cannot take what is
 // asked for, or nil. What is captured was counted when it was reserved.
-func (l *Rules) checkFull(s *state.State, x *terms.Subject, ask *Asking) (*vocabulary.Refusal, error) {
+func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*vocabulary.Refusal, error) {
 	if ask.Sale != 0 {
 		return nil, nil
 	}
-	if added := terms.Added(ask.Question, &x.Chain, ask.Epsilon, ask.recipient()); added > 0 {
+	if added := Added(ask.Question, &x.Chain, ask.Epsilon, ask.recipient()); added > 0 {
 		c, err := l.capacity(s, x, ask)
 		if err != nil {
 			return nil, err
 		}
 		if added > c.left() {
-			return terms.RefuseFull(x.Name, ask.Epsilon, c.entries+added <= vocabulary.MaxEntries), nil
+			return RefuseFull(x.Name, ask.Epsilon, c.entries+added <= vocabulary.MaxEntries), nil
 		}
 	}
 	if full, err := hasAllReservations(s, x, ask); err != nil || !full {
 		return nil, err
 	}
-	return terms.RefuseFull(x.Name, ask.Epsilon, true), nil
+	return RefuseFull(x.Name, ask.Epsilon, true), nil
 }
 
 // hasAllReservations reports whether a request is for a reservation of an object that can have no
 // more of them.
-func hasAllReservations(s *state.State, x *terms.Subject, ask *Asking) (bool, error) {
+func hasAllReservations(s *state.State, x *Subject, ask *Asking) (bool, error) {
 	if !ask.Reserving || len(x.Object.Held) < vocabulary.MaxReservations {
 		return false, nil
 	}
-	open, err := terms.OpenReservations(s, x.Object, s.Now)
+	open, err := OpenReservations(s, x.Object, s.Now)
 	return open >= vocabulary.MaxReservations, err
 }
 
 // CheckEpoch returns the refusal of a new epoch for which the chain of an object has no entry left,
 // or nil. It ends the reservations of the old one.
-func CheckEpoch(x *terms.Subject, q *event.Question) *vocabulary.Refusal {
+func CheckEpoch(x *Subject, q *event.Question) *vocabulary.Refusal {
 	if x.Chain.Entries(q) < vocabulary.MaxEntries {
 		return nil
 	}
-	return terms.RefuseFull(x.Name, privacy.Epsilon{}, false)
+	return RefuseFull(x.Name, privacy.Epsilon{}, false)
 }

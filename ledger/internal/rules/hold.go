@@ -4,9 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -67,7 +65,7 @@ type heldBudget struct {
 
 // heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
 // hold counts as far as it goes beyond the highest level of its chain.
-func (l *Rules) heldBudget(s *state.State, x *terms.Subject, ask Charge) (held heldBudget, err error) {
+func (l *Rules) heldBudget(s *state.State, x *Subject, ask Charge) (held heldBudget, err error) {
 	if ask.Sale != 0 {
 		return held, nil // whoever held before was counted when it was reserved, and it by whoever came later
 	}
@@ -87,9 +85,9 @@ func (l *Rules) heldBudget(s *state.State, x *terms.Subject, ask Charge) (held h
 			continue // the request that holds will refuse the object
 		}
 		if one.Question == ask.Question.Number {
-			held.plain, held.shares = budget.Minus(one.plain, level), budget.Minus(one.shares, level)
+			held.plain, held.shares = state.Minus(one.plain, level), state.Minus(one.shares, level)
 		}
-		held.all = budget.Plus(held.all, budget.Minus(one.Epsilon(), level))
+		held.all = state.Plus(held.all, state.Minus(one.Epsilon(), level))
 	}
 	return held, nil
 }
@@ -116,7 +114,7 @@ type reach struct {
 	plain, shares privacy.Epsilon
 }
 
-func (r reach) Epsilon() privacy.Epsilon { return budget.Higher(r.plain, r.shares) }
+func (r reach) Epsilon() privacy.Epsilon { return state.Higher(r.plain, r.shares) }
 
 // of returns the reach in a question, to be changed in place.
 func (r *Reaches) of(question uint32) *reach {
@@ -141,7 +139,7 @@ func (h *Holds) reach(s *state.State, name string, own *Hold, into *Reaches) err
 		}
 		if covered {
 			r := into.of(one.Question)
-			r.plain = budget.Higher(r.plain, one.Epsilon)
+			r.plain = state.Higher(r.plain, one.Epsilon)
 		}
 	}
 	return nil
@@ -149,7 +147,7 @@ func (h *Holds) reach(s *state.State, name string, own *Hold, into *Reaches) err
 
 // ReservedBudget adds what reservations hold for an object. In the question that is asked about, those of buyers who hold a level
 // already, or who are asking, unlock nothing more.
-func ReservedBudget(s *state.State, x *terms.Subject, ask Asking, into *Reaches) error {
+func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error {
 	for _, number := range x.Object.Held {
 		r, err := s.Sale(number)
 		if err != nil {
@@ -160,9 +158,9 @@ func ReservedBudget(s *state.State, x *terms.Subject, ask Asking, into *Reaches)
 		}
 		held := into.of(r.Question)
 		if ask.Question != nil && r.Question == ask.Question.Number && (r.Buyer == ask.Buyer || !x.Chain.HeldBy(r.Buyer).IsZero()) {
-			held.plain = budget.Higher(held.plain, r.Epsilon)
+			held.plain = state.Higher(held.plain, r.Epsilon)
 		} else {
-			held.shares = budget.Higher(held.shares, r.Epsilon)
+			held.shares = state.Higher(held.shares, r.Epsilon)
 		}
 	}
 	return nil
@@ -171,7 +169,7 @@ func ReservedBudget(s *state.State, x *terms.Subject, ask Asking, into *Reaches)
 // HeldBudget returns what reservations hold of an object's budget beyond the levels of its chains.
 func HeldBudget(s *state.State, name string, o state.Object) (held privacy.Epsilon, err error) {
 	reach := Reaches{}
-	if err := ReservedBudget(s, &terms.Subject{Object: o}, Asking{}, &reach); err != nil {
+	if err := ReservedBudget(s, &Subject{Object: o}, Asking{}, &reach); err != nil {
 		return held, err
 	}
 	for _, one := range reach {
@@ -179,7 +177,7 @@ func HeldBudget(s *state.State, name string, o state.Object) (held privacy.Epsil
 		if err != nil {
 			return held, err
 		}
-		held = budget.Plus(held, budget.Minus(one.Epsilon(), c.Current()))
+		held = state.Plus(held, state.Minus(one.Epsilon(), c.Current()))
 	}
 	return held, nil
 }

@@ -4,10 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -22,8 +20,8 @@ func OrLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 
 // OrLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
 // out cannot be for less.
-func (l *Rules) OrLess(s *state.State, x *terms.Subject, ask Asking, on terms.Offering, r *vocabulary.Refusal) (err error) {
-	if ask.Sale != 0 || !terms.DependsOnEpsilon(r.Reason) {
+func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *vocabulary.Refusal) (err error) {
+	if ask.Sale != 0 || !DependsOnEpsilon(r.Reason) {
 		return nil
 	}
 	if full, err := hasAllReservations(s, x, &ask); err != nil || full {
@@ -34,14 +32,14 @@ func (l *Rules) OrLess(s *state.State, x *terms.Subject, ask Asking, on terms.Of
 		return err
 	}
 	var largest privacy.Epsilon
-	if most := budget.Below(ask.Epsilon); l.lacksNoiseKey(x.Chain) || !room.takesLevels(ask.Question) {
+	if most := state.Below(ask.Epsilon); l.lacksNoiseKey(x.Chain) || !room.takesLevels(ask.Question) {
 		largest, err = highestRecorded(x, most, ask.Question, &room, on)
 	} else {
 		if r.Reason != vocabulary.NoTruth && l.LacksTruthKey(x.Name, most) == nil {
 			largest, err = l.largestDrawn(s, x, ask, most, on)
 		}
 		if err == nil && largest.IsZero() {
-			largest, err = on(budget.Lower(most, x.Chain.Current())) // what is recorded, or lies below it, is free
+			largest, err = on(state.Lower(most, x.Chain.Current())) // what is recorded, or lies below it, is free
 		}
 	}
 	OrLess(r, largest)
@@ -62,7 +60,7 @@ func (p *Span) Allows(q *event.Question, c *state.Chain, epsilon privacy.Epsilon
 }
 
 // Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked for does not matter.
-func (l *Rules) Span(s *state.State, x *terms.Subject, ask Asking) (span Span, err error) {
+func (l *Rules) Span(s *state.State, x *Subject, ask Asking) (span Span, err error) {
 	current := x.Chain.Current()
 	if span.capacity, err = l.capacity(s, x, &ask); err != nil {
 		return span, err
@@ -76,15 +74,15 @@ func (l *Rules) Span(s *state.State, x *terms.Subject, ask Asking) (span Span, e
 		return span, nil
 	}
 	span.Now, err = l.budgeted(s, x, ask)
-	span.Ever = budget.Higher(span.Now, budget.Plus(current, budget.Minus(x.Object.Cap, x.Object.Spent)))
+	span.Ever = state.Higher(span.Now, state.Plus(current, state.Minus(x.Object.Cap, x.Object.Spent)))
 	return span, err
 }
 
 // budgeted returns the ε up to which budgets allow all levels of an object.
-func (l *Rules) budgeted(s *state.State, x *terms.Subject, ask Asking) (privacy.Epsilon, error) {
+func (l *Rules) budgeted(s *state.State, x *Subject, ask Asking) (privacy.Epsilon, error) {
 	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil }
 	drawn, err := l.largestDrawn(s, x, ask, privacy.MaxEpsilon(), all)
-	return budget.Higher(x.Chain.Current(), drawn), err
+	return state.Higher(x.Chain.Current(), drawn), err
 }
 
 // Market is up to which ε an object can be sold to a buyer who holds nothing of it.
@@ -97,7 +95,7 @@ type Market struct {
 
 // Market returns up to which ε an object can be sold in a question, whatever keys the ledger was
 // opened with: another process may have them. It is 0 if the sale is over, or without terms of sale.
-func (l *Rules) Market(s *state.State, q *event.Question, x *terms.Subject, at time.Time) (m Market, err error) {
+func (l *Rules) Market(s *state.State, q *event.Question, x *Subject, at time.Time) (m Market, err error) {
 	sale := x.Policy.Terms()
 	if sale == nil {
 		return m, nil
@@ -114,8 +112,8 @@ func (l *Rules) Market(s *state.State, q *event.Question, x *terms.Subject, at t
 		}
 		limit = x.Policy.Ceiling(closes.Add(-1), math.MaxUint64)
 	}
-	free := budget.Lower(budget.Minus(limit, x.Chain.Spent()), budget.Minus(x.Object.Cap, x.Object.Spent))
-	m.Ever = budget.Plus(x.Chain.Current(), free)
+	free := state.Lower(state.Minus(limit, x.Chain.Spent()), state.Minus(x.Object.Cap, x.Object.Spent))
+	m.Ever = state.Plus(x.Chain.Current(), free)
 	if sale.Open(s.Now) {
 		m.Now, err = l.budgeted(s, x, ask)
 	}
@@ -123,15 +121,15 @@ func (l *Rules) Market(s *state.State, q *event.Question, x *terms.Subject, at t
 }
 
 // Within returns the highest level of a question on offer, up to an ε, that an object can have, or 0.
-func (l *Rules) Within(x *terms.Subject, q *event.Question, span *Span, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
+func (l *Rules) Within(x *Subject, q *event.Question, span *Span, most privacy.Epsilon, on Offering) (privacy.Epsilon, error) {
 	if span.Recorded {
 		return highestRecorded(x, most, q, &span.capacity, on)
 	}
-	return on(budget.Lower(most, span.Now))
+	return on(state.Lower(most, span.Now))
 }
 
 // highestRecorded returns the highest recorded level up to an ε that is on offer and that the chain has entries for, or 0.
-func highestRecorded(x *terms.Subject, most privacy.Epsilon, q *event.Question, room *capacity, on terms.Offering) (privacy.Epsilon, error) {
+func highestRecorded(x *Subject, most privacy.Epsilon, q *event.Question, room *capacity, on Offering) (privacy.Epsilon, error) {
 	for i := len(x.Chain.Levels) - 1; i >= 0; i-- {
 		level := x.Chain.Levels[i].Epsilon
 		if most.Less(level) || !room.fits(q, &x.Chain, level) {
@@ -147,20 +145,20 @@ func highestRecorded(x *terms.Subject, most privacy.Epsilon, q *event.Question, 
 // largestDrawn returns the largest ε on offer, above the chain's current level and at most a given one, that budgets allow,
 // or 0. They allow all up to the first that they forbid, or none: what others hold must be left in any case, and what of it
 // lies below the level asked for is not charged twice. So one level below that is enough to look at.
-func (l *Rules) largestDrawn(s *state.State, x *terms.Subject, ask Asking, most privacy.Epsilon, on terms.Offering) (privacy.Epsilon, error) {
+func (l *Rules) largestDrawn(s *state.State, x *Subject, ask Asking, most privacy.Epsilon, on Offering) (privacy.Epsilon, error) {
 	none, current := privacy.Epsilon{}, x.Chain.Current()
 	if !current.Less(most) {
 		return none, nil
 	}
-	r, err := l.Room(s, x, Charge{ask, budget.Minus(most, current), most})
+	r, err := l.Room(s, x, Charge{ask, state.Minus(most, current), most})
 	if err != nil {
 		return none, err
 	}
-	level, err := on(budget.Lower(most, budget.Plus(current, r.Most())))
+	level, err := on(state.Lower(most, state.Plus(current, r.Most())))
 	if err != nil || !current.Less(level) {
 		return none, err
 	}
-	if refusal, err := l.CheckBudget(s, x, Charge{ask, budget.Minus(level, current), level}); err != nil || refusal != nil {
+	if refusal, err := l.CheckBudget(s, x, Charge{ask, state.Minus(level, current), level}); err != nil || refusal != nil {
 		return none, err
 	}
 	return level, nil
@@ -168,7 +166,7 @@ func (l *Rules) largestDrawn(s *state.State, x *terms.Subject, ask Asking, most 
 
 // LacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
 // refused is not told which.
-func (l *Rules) LacksTruth(s *state.State, x *terms.Subject, ask Asking, on terms.Offering) (*vocabulary.Refusal, error) {
+func (l *Rules) LacksTruth(s *state.State, x *Subject, ask Asking, on Offering) (*vocabulary.Refusal, error) {
 	r := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoTruth, Asked: ask.Epsilon, Remedy: vocabulary.RemedyTruth}
 	return r, l.OrLess(s, x, ask, on, r)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/terms"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -130,7 +129,7 @@ func (n *noises) add(number uint32, name string, key []byte) (err error) {
 }
 
 // keyed returns the response of a chain that began with a noise key.
-func (l *Rules) keyed(q *event.Question, x terms.Subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
+func (l *Rules) keyed(q *event.Question, x Subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
 	key := l.Noise.keys[x.Chain.Noise]
 	if key == nil {
 		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)

@@ -3,7 +3,6 @@ package state
 import (
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/internal/budget"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -33,7 +32,7 @@ type ClosedEpoch struct {
 
 // spent returns the ε that an epoch has cost.
 func (c ClosedEpoch) spent() privacy.Epsilon {
-	return budget.Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
+	return Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
 }
 
 // Bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that began at an event.
@@ -67,13 +66,13 @@ func (c Chain) Current() privacy.Epsilon {
 }
 
 // Spent returns the ε that the current epoch has cost the object: the highest level and the answers add up.
-func (c Chain) Spent() privacy.Epsilon { return budget.Plus(c.Current(), c.Answered) }
+func (c Chain) Spent() privacy.Epsilon { return Plus(c.Current(), c.Answered) }
 
 // Total returns the ε that the question has cost the object, in all epochs.
 func (c Chain) Total() privacy.Epsilon {
 	sum := c.Spent()
 	for _, one := range c.Closed {
-		sum = budget.Plus(sum, one.spent())
+		sum = Plus(sum, one.spent())
 	}
 	return sum
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/work"
 )
 
 // CheckEvery is how many records a request reads at most after its context has ended.
@@ -15,7 +14,7 @@ const CheckEvery = 64
 // every further read fails with the context's error. The zero value, and nil, observe nothing.
 type Reading struct {
 	ctx       context.Context // nil while no request is observed
-	meter     *work.Meter
+	meter     *Meter
 	read      int // how many records were read
 	due       int // after how many the context is checked next
 	recording int // how many calls record events, which is never interrupted
@@ -28,7 +27,7 @@ type Reading struct {
 
 // Begin observes a request from now on.
 func (r *Reading) Begin(ctx context.Context) {
-	r.ctx, r.meter, r.read, r.due = ctx, work.Of(ctx), 0, CheckEvery
+	r.ctx, r.meter, r.read, r.due = ctx, MeterOf(ctx), 0, CheckEvery
 }
 
 // End ends that, and counts the records that were read.

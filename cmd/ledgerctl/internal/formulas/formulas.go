@@ -1,4 +1,4 @@
-// Package formulas holds the commands that need no ledger: what mechanisms and kernels are computed by, and the experiments.
+// Package formulas holds the commands that compute mechanisms and need no ledger.
 package formulas
 
 import (
@@ -16,13 +16,14 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{h.kernelCommand(), h.mechanismCommand(), h.simulateCommand()}
+	return []*cobra.Command{h.mechanismCommand()}
 }
 
 // require marks flags without which a command makes no sense.
 func require(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
-		// It fails only for a flag that was not defined; then the command refuses its own flag in every test.
+		// It fails only for a flag that was not defined; then the command refuses its own flag in
+		// every test.
 		_ = cmd.MarkFlagRequired(name)
 	}
 }

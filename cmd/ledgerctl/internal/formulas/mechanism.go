@@ -1,7 +1,6 @@
 package formulas
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -23,18 +22,18 @@ func (h *Host) mechanismCommand() *cobra.Command {
 		Short: "Compute differentially private mechanisms",
 		Long: `Compute differentially private mechanisms. No ledger is needed.
 
-line, rainbow and solve compute optimal (ε,δ)-differentially private mechanisms on a graph whose vertices are
-datasets: an edge joins two that differ by one individual, and the colour of a vertex is its true answer. A vertex
-with a neighbour of another colour is on the boundary. What is given there decides all the rest; the farther from
-the boundary, the likelier the true answer.
+solve computes an optimal (ε,δ)-differentially private mechanism on a graph whose vertices are datasets: an
+edge joins two that differ by one individual, and the colour of a vertex is its true answer. A vertex with a
+neighbour of another colour is on the boundary. What is given there decides all the rest; the farther from the
+boundary, the likelier the true answer.
 
 family makes mechanisms by which single people answer a question, at several ε.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return fault.Usage(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: line, rainbow, solve or family")
+			return fault.Usage(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: solve or family")
 		},
 	}
-	cmd.AddCommand(h.lineCommand(), h.rainbowCommand(), h.solveCommand(), h.familyCommand())
+	cmd.AddCommand(h.solveCommand(), h.familyCommand())
 	return cmd
 }
 
@@ -52,19 +51,6 @@ func (b *bounds) flags(flags *pflag.FlagSet) {
 func (b *bounds) privacy() graph.Privacy {
 	return graph.Privacy{Epsilon: b.epsilon.Float64(), Delta: b.delta.Float64()}
 }
-
-// probability is a flag for a number from 0 to 1.
-type probability float64
-
-// Set implements [pflag.Value].
-func (p *probability) Set(text string) error {
-	value, err := parseProbability(text)
-	*p = probability(value)
-	return err
-}
-
-func (p *probability) String() string { return "" } // the flags have no defaults
-func (p *probability) Type() string   { return "probability" }
 
 func parseProbability(text string) (float64, error) {
 	value, err := strconv.ParseFloat(text, 64)
@@ -100,32 +86,11 @@ func (l law) explain(err error) error {
 		sum += x
 	}
 	if errors.Is(err, graph.ErrInvalid) && math.Abs(sum-1) > graph.Tolerance {
-		hint := fmt.Sprintf("they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more", sum, graph.Tolerance)
+		const missing = "they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more"
+		hint := fmt.Sprintf(missing, sum, graph.Tolerance)
 		return &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: hint, Err: err}
 	}
 	return err
-}
-
-// maxSteps is the largest --n, and maxNumbers how many probabilities one command prints at most.
-const (
-	maxSteps   = 1_000_000
-	maxNumbers = 5_000_000
-)
-
-// eachStep calls do for the distances 0 … n.
-func eachStep(ctx context.Context, n int, do func(distance int) error) error {
-	if n < 0 || n > maxSteps {
-		return fault.Usage("", "--n is %d; 0 to %d steps are possible", n, maxSteps)
-	}
-	for distance := range n + 1 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := do(distance); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func numbers(values []float64) []output.Number {
@@ -136,7 +101,7 @@ func numbers(values []float64) []output.Number {
 	return out
 }
 
-// cells returns probabilities as cells of a table, behind what is there.
+// cells returns probabilities as cells of a table, each after a tab.
 func cells(probabilities []output.Number) string {
 	var text strings.Builder
 	for _, p := range probabilities {

@@ -1,8 +1,6 @@
 package formulas
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,20 +16,6 @@ func TestParseProbability(t *testing.T) {
 		if got, err := parseProbability(text); err == nil {
 			t.Errorf("%q was read as %v", text, got)
 		}
-	}
-}
-
-func TestEachStepEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	steps := 0
-	err := eachStep(ctx, maxSteps, func(int) error {
-		if steps++; steps == 3 {
-			cancel()
-		}
-		return nil
-	})
-	if !errors.Is(err, context.Canceled) || steps != 3 {
-		t.Errorf("%d steps, %v", steps, err)
 	}
 }
 

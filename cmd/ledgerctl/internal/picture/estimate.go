@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/internal/chart"
 	"github.com/sluicedp/sluice/ledger"
 )
 

@@ -1,11 +1,10 @@
-// Package picture draws what commands find: the shares of an estimate, the laws of an answer by their distance from the boundary, and
-// the figures of an experiment. It draws by package chart.
+// Package picture draws the shares of an estimate.
 package picture
 
 import (
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/chart"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/internal/chart"
 )
 
 // File is a picture in the making, in the format that its name asks for. The zero value is none: saving it does nothing.

@@ -1,0 +1,334 @@
+//go:build !race
+
+package laws
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// The draws that see a truth, one by one: how many random words they read, and how long they take.
+
+// primitive is a kind of draw that sees one of two truths.
+type primitive struct {
+	name  string
+	draws int // how many of them the long form times
+	keyed bool
+	// begin makes the draws of a source of randomness, which keyed ones do not use.
+	begin func(t testing.TB, bits *exact.Bits) drawing
+}
+
+// drawing draws for the truth 0 or 1. It tells whether the response is the truth, and what time the draw took, without what
+// came before and after it.
+type drawing func(truth int) (right bool, took time.Duration)
+
+// timed is how long a call takes.
+func timed(call func()) time.Duration {
+	begin := time.Now()
+	call()
+	return time.Since(begin)
+}
+
+// row is how many bits and values the longer responses have.
+const row = 64
+
+// million is how many draws are timed; for draws that take a millisecond there are fewer.
+const million, slowDraws = 1_000_000, 30_000
+
+func primitives() []primitive {
+	return []primitive{
+		{"first response, 2 values", million, false, firstOf(2)},
+		{"first response, 1000 values", million, false, firstOf(1000)},
+		{"raise, 2 values", million, false, raiseOf(2)},
+		{"raise, 1000 values", million, false, raiseOf(1000)},
+		{"unary, first response", million, false, unaryFrom(rrchain.BitLevel{})},
+		{"unary, raise", million, false, raiseOfUnary},
+		{"Bloom filter, raise", million, false, raiseOfBits},
+		{"staircase, 2 values", million, true, staircaseOf(2)},
+		{"staircase, 1000 values", million, true, staircaseOf(1000)},
+		{"staircase, unary", million, true, unaryStaircase},
+		{"own mechanism, first response", million, false, ownFirst},
+		{"own mechanism, raise", million, false, ownRaise},
+		{"answer of 2, at the boundary or a step away", 10 * slowDraws, false, answerOf(2, 1)},
+		{"answer of 2, at the boundary or far away", 10 * slowDraws, false, answerOf(2, far)},
+		{"answer of 5, at the boundary or a step away", 10 * slowDraws, false, answerOf(5, 1)},
+		{"answer of 5, at the boundary or far away", 10 * slowDraws, false, answerOf(5, far)},
+		{"score, first, one or the next", slowDraws, false, scoreFrom(mechanism.Score{}, 1)},
+		{"score, first, near or far", slowDraws, false, scoreFrom(mechanism.Score{}, far)},
+		{"score, raise, one or the next", slowDraws, false, raiseOfScore(1)},
+		{"score, raise, near or far", slowDraws, false, raiseOfScore(far)},
+	}
+}
+
+// places are the numbers of the values that the two truths stand for: the first and the last.
+func places(values int) [2]int { return [2]int{0, values - 1} }
+
+func firstOf(values int) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, bits *exact.Bits) drawing { return chainFrom(t, bits, values) }
+}
+
+// raiseOf begins with a response that is the first truth.
+func raiseOf(values int) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, bits *exact.Bits) drawing {
+		return chainFrom(t, bits, values, rrchain.Level{Epsilon: epsilonOf(t, "0.5"), Response: 0})
+	}
+}
+
+// middling returns an ε at which about half of the responses are true, or three quarters.
+func middling(t testing.TB, values int) privacy.Epsilon {
+	if values == 2 {
+		return epsilonOf(t, "1")
+	}
+	return epsilonOf(t, "7")
+}
+
+func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.Level) drawing {
+	s, at := rrchain.ReplaySampler(bits), middling(t, values)
+	return func(truth int) (bool, time.Duration) {
+		c, err := rrchain.NewChain(values, recorded...)
+		must(t, err)
+		number := places(values)[truth]
+		var level rrchain.Level
+		took := timed(func() { level, err = c.Raise(s, at, number) })
+		must(t, err)
+		return level.Response == number, took
+	}
+}
+
+func unaryFrom(last rrchain.BitLevel) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, bits *exact.Bits) drawing {
+		s, at, recorded := rrchain.ReplaySampler(bits), epsilonOf(t, "1"), []rrchain.BitLevel(nil)
+		if !last.Epsilon.IsZero() {
+			recorded = append(recorded, last)
+		}
+		return func(truth int) (bool, time.Duration) {
+			c, err := rrchain.NewUnaryChain(row, recorded...)
+			must(t, err)
+			number := places(row)[truth]
+			var level rrchain.BitLevel
+			took := timed(func() { level, err = c.Raise(s, at, number) })
+			must(t, err)
+			return level.Response.Bit(number) == 1, took
+		}
+	}
+}
+
+// raiseOfUnary begins with a response that has the bit of the first truth, and not that of the second.
+func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
+	last, err := rrchain.NewBits(row, 0, 9, 33)
+	must(t, err)
+	return unaryFrom(rrchain.BitLevel{Epsilon: epsilonOf(t, "0.5"), Response: last})(t, bits)
+}
+
+// raiseOfBits has no bit set, or each. Its first bit stands for all.
+func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
+	var all []int
+	for i := range row {
+		all = append(all, i)
+	}
+	none, err := rrchain.NewBits(row)
+	must(t, err)
+	each, err := rrchain.NewBits(row, all...)
+	must(t, err)
+	s, at := rrchain.ReplaySampler(bits), epsilonOf(t, "1")
+	recorded := rrchain.BitLevel{Epsilon: epsilonOf(t, "0.5"), Response: none}
+	return func(truth int) (bool, time.Duration) {
+		c, err := rrchain.NewBitChain(row, recorded)
+		must(t, err)
+		row := [2]rrchain.Bits{none, each}[truth]
+		var level rrchain.BitLevel
+		took := timed(func() { level, err = c.Raise(s, at, row) })
+		must(t, err)
+		return level.Response.Bit(0) == truth, took
+	}
+}
+
+func newKey(t testing.TB) *rrchain.NoiseKey {
+	key, err := rrchain.NewNoiseKey(make([]byte, rrchain.NoiseKeySize)) // it keeps no secret here
+	must(t, err)
+	return key
+}
+
+func staircaseOf(values int) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, _ *exact.Bits) drawing {
+		key, at, object := newKey(t), middling(t, values), 0
+		return func(truth int) (bool, time.Duration) {
+			object++
+			stairs, err := key.Staircase(question, objectName(object), values)
+			must(t, err)
+			number, response := places(values)[truth], 0
+			took := timed(func() { response, err = stairs.Response(at, number) })
+			must(t, err)
+			return response == number, took
+		}
+	}
+}
+
+func unaryStaircase(t testing.TB, _ *exact.Bits) drawing {
+	key, at, object := newKey(t), epsilonOf(t, "1"), 0
+	return func(truth int) (bool, time.Duration) {
+		object++
+		stairs, err := key.UnaryStaircase(question, objectName(object), row)
+		must(t, err)
+		number := places(row)[truth]
+		var response rrchain.Bits
+		took := timed(func() { response, err = stairs.Response(at, number) })
+		must(t, err)
+		return response.Bit(number) == 1, took
+	}
+}
+
+func ownFirst(t testing.TB, bits *exact.Bits) drawing { return ownFrom(t, bits, rrchain.Level{}) }
+
+func ownRaise(t testing.TB, bits *exact.Bits) drawing {
+	return ownFrom(t, bits, rrchain.Level{Epsilon: epsilonOf(t, "0.5"), Response: 0})
+}
+
+// ownFrom draws a subset of two values of four. Right is the one that has the truth and the value next to it.
+func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level) drawing {
+	design, err := finite.SubsetSelection(4, 2)
+	must(t, err)
+	family, err := design.Family(epsilonOf(t, "0.5"), epsilonOf(t, "1"))
+	must(t, err)
+	s, at := finite.ReplaySampler(bits), epsilonOf(t, "1")
+	return func(truth int) (bool, time.Duration) {
+		var level rrchain.Level
+		var err error
+		number := places(4)[truth]
+		took := timed(func() { level, err = s.Raise(family, last, at, number) })
+		must(t, err)
+		return level.Response == [2]int{0, 5}[truth], took
+	}
+}
+
+// far is a distance from the boundary at which no answer is wrong.
+const far = 100_000
+
+// answerOf has the same true answer at the boundary and at a distance from it.
+func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, bits *exact.Bits) drawing {
+		s, at := mechanism.ReplaySampler(bits), epsilonOf(t, "0.5")
+		var ranking []int
+		for o := range outputs {
+			ranking = append(ranking, o)
+		}
+		return func(truth int) (bool, time.Duration) {
+			var answer int
+			var err error
+			place := mechanism.Place{Order: ranking, Distance: [2]int64{0, distance}[truth]}
+			took := timed(func() { answer, err = s.Draw(place, at) })
+			must(t, err)
+			return answer == 0, took
+		}
+	}
+}
+
+// scoreFrom draws scores of two positions, 0 and another.
+func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, bits *exact.Bits) drawing {
+		s, at := mechanism.ReplaySampler(bits), epsilonOf(t, "1")
+		return func(truth int) (bool, time.Duration) {
+			var score mechanism.Score
+			var err error
+			position := [2]int64{0, other}[truth]
+			place := mechanism.Place{Order: []int{mechanism.AnswerYes, mechanism.AnswerNo}, Distance: position}
+			took := timed(func() { score, err = s.Raise(last, at, place) })
+			must(t, err)
+			return score.Value == position, took
+		}
+	}
+}
+
+// raiseOfScore begins with a score that is near the first position.
+func raiseOfScore(other int64) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, bits *exact.Bits) drawing {
+		return scoreFrom(mechanism.Score{Epsilon: epsilonOf(t, "0.5"), Value: 1}, other)(t, bits)
+	}
+}
+
+// odd steps through all words of 64 bits, evenly.
+const odd = 0x9e3779b97f4a7c15
+
+// counted returns words that are all different, and what tells how many were read until one came.
+func counted(seed uint64) (bits *exact.Bits, number func(word uint64) uint64) {
+	inverse := uint64(odd)
+	for range 6 { // each doubles the number of right digits
+		inverse *= 2 - odd*inverse
+	}
+	next := seed
+	bits = exact.ReplayBits(func(page []byte) {
+		for i := range page {
+			if i%8 == 0 {
+				next += odd
+			}
+			page[i] = byte(next >> (56 - 8*(i%8)))
+		}
+	})
+	return bits, func(word uint64) uint64 { return (word - seed) * inverse }
+}
+
+// wordsRead returns how many words a draw of a truth reads, and whether it was right.
+func wordsRead(t testing.TB, begin func(testing.TB, *exact.Bits) drawing, seed uint64, truth int) (n uint64, right bool) {
+	bits, number := counted(seed)
+	right, _ = begin(t, bits)(truth)
+	return number(bits.Uint64()) - 1, right
+}
+
+// readsTheSame tells whether draws read as many words for one truth as for the other. The words are fixed.
+func readsTheSame(t testing.TB, p primitive) bool {
+	const seeds = 20
+	random, outcomes := rand.New(rand.NewPCG(8, 9)), map[bool]bool{}
+	same := true
+	for range seeds {
+		seed := random.Uint64()
+		zero, right0 := wordsRead(t, p.begin, seed, 0)
+		one, right1 := wordsRead(t, p.begin, seed, 1)
+		same = same && zero == one && zero > 0
+		outcomes[right0], outcomes[right1] = true, true
+	}
+	if len(outcomes) != 2 {
+		t.Errorf("%s: all responses were right, or all were wrong", p.name)
+	}
+	return same
+}
+
+// TestWordsReadDoNotTellTheTruth replays the same words for either truth. What of it can be seen from within, the packages
+// test themselves; staircases read no words, and package rrchain counts their blocks.
+func TestWordsReadDoNotTellTheTruth(t *testing.T) {
+	for _, p := range primitives() {
+		if !p.keyed && !readsTheSame(t, p) {
+			t.Errorf("%s: the number of words read depends on the truth", p.name)
+		}
+	}
+	for name, leak := range leaks() {
+		if readsTheSame(t, primitive{name: name, begin: leak}) {
+			t.Errorf("%s: not noticed", name)
+		}
+	}
+}
+
+// leaks read a word more for the truth 1, or for a true response.
+func leaks() map[string]func(testing.TB, *exact.Bits) drawing {
+	leaky := func(when func(truth int, right bool) bool) func(testing.TB, *exact.Bits) drawing {
+		return func(t testing.TB, bits *exact.Bits) drawing {
+			draw := firstOf(2)(t, bits)
+			return func(truth int) (right bool, took time.Duration) {
+				if right, took = draw(truth); when(truth, right) {
+					bits.Uint64()
+				}
+				return right, took
+			}
+		}
+	}
+	return map[string]func(testing.TB, *exact.Bits) drawing{
+		"a word more for one truth":       leaky(func(truth int, _ bool) bool { return truth == 1 }),
+		"a word more for a true response": leaky(func(_ int, right bool) bool { return right }),
+	}
+}

@@ -1,0 +1,333 @@
+//go:build !race
+
+package laws
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	random "math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// house is a host with a ledger.
+type house struct {
+	testing.TB
+	ledger  *ledger.Ledger
+	options ledger.Options
+	dir     string
+	lives   int // of the host so far
+	truths  []int
+	dying   bool // when asked for truths
+	// older, if set, is what the host opens after it died, instead of the file that it left. That is a fault.
+	older string
+}
+
+const question = "question"
+
+// kind is a way for a ledger to draw.
+type kind struct {
+	name     string
+	question ledger.Question
+	keyed    bool
+	files    int // how many ledgers the deep form attacks: the more kinds of words there are, the more objects it takes
+}
+
+func valueNames(n int) (names []string) {
+	for v := range n {
+		names = append(names, fmt.Sprint("v", v))
+	}
+	return names
+}
+
+// kinds are all ways in which chains are drawn: by value, in unary encoding, by a mechanism of the host's own; from chance
+// and from a key.
+func kinds(t testing.TB) []kind {
+	design, err := finite.HadamardResponse(2)
+	must(t, err)
+	family, err := design.Family(epsilonOf(t, "0.25"), epsilonOf(t, "0.5"), epsilonOf(t, "1"), epsilonOf(t, "1.5"))
+	must(t, err)
+	two := ledger.Question{Name: question, Values: valueNames(2)}
+	three := ledger.Question{Name: question, Values: valueNames(3)}
+	unary := ledger.Question{Name: question, Values: valueNames(2), Encoding: ledger.Unary}
+	own := ledger.Question{Name: question, Values: valueNames(2), Mechanism: &ledger.Mechanism{Family: family}}
+	return []kind{
+		{"two values", two, false, 1}, {"three values", three, false, 1}, {"unary", unary, false, 2}, {"own mechanism", own, false, 2},
+		{"two values, keyed", two, true, 1}, {"unary, keyed", unary, true, 2},
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newHouse opens a ledger with one object for each truth, which are all for sale.
+func newHouse(t testing.TB, k kind, truths []int) *house {
+	t.Helper()
+	h := &house{TB: t, dir: pace.Scratch(t), truths: truths}
+	secret := make([]byte, rrchain.NoiseKeySize)
+	_, _ = rand.Read(secret) // it never fails
+	h.options.TruthKey = secret[:16]
+	if k.keyed {
+		h.options.NoiseKey = ledger.NoiseKeys{Current: "noise", Key: func(string) ([]byte, error) { return secret, nil }}
+	}
+	must(t, ledger.Create(h.path(), ledger.CreateOptions{}))
+	h.open()
+	must(t, h.ledger.DefineQuestion(h.Context(), "define", k.question))
+	terms := upTo(t, "2")
+	var names []string
+	for i := range truths {
+		names = append(names, objectName(i))
+	}
+	_, err := h.ledger.Enroll(h.Context(), ledger.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})
+	must(t, err)
+	return h
+}
+
+// upTo sells levels up to an ε.
+func upTo(t testing.TB, epsilon string) policy.Policy {
+	t.Helper()
+	terms, err := policy.Sell(policy.Market{Max: epsilonOf(t, epsilon), Prices: []policy.Price{{Epsilon: epsilonOf(t, "2"), Amount: 200}}})
+	must(t, err)
+	return terms
+}
+
+// changeTerms puts everybody under other terms, of which nobody is told.
+func (h *house) changeTerms(o order) []string {
+	h.Helper()
+	terms := upTo(h, o.at)
+	r := ledger.ChangeTermsRequest{Key: o.key, Question: question, Policy: &terms, Consent: "all agreed"}
+	for i := range h.truths {
+		r.Objects = append(r.Objects, objectName(i))
+	}
+	_, err := h.ledger.ChangeTerms(h.Context(), r)
+	must(h, err)
+	return make([]string, len(h.truths))
+}
+
+func (h *house) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives)) }
+
+func (h *house) open() {
+	h.Helper()
+	l, err := ledger.Open(h.path(), h.options)
+	must(h, err)
+	h.ledger = l
+}
+
+// leave keeps the file and its journal as they are at this instant: that is what a process leaves that is killed now.
+func (h *house) leave() {
+	h.Helper()
+	from := h.path()
+	if h.older != "" {
+		from = h.older
+	}
+	file, err := os.ReadFile(from)
+	must(h, err)
+	to := filepath.Join(h.dir, strconv.Itoa(h.lives+1))
+	must(h, os.WriteFile(to, file, 0o600))
+	if _, err := os.Stat(from + ".journal"); err == nil {
+		must(h, os.CopyFS(to+".journal", os.DirFS(from+".journal")))
+	}
+}
+
+// revive opens what the host has left. What the old process does beyond that goes to a file that nobody looks at.
+func (h *house) revive() {
+	h.Helper()
+	must(h, h.ledger.Close())
+	must(h, os.Remove(h.path()))
+	h.lives++
+	h.open()
+}
+
+var errDead = errors.New("the host died")
+
+// end closes the ledger and removes it: the long form makes many.
+func (h *house) end() {
+	h.Helper()
+	must(h, h.ledger.Close())
+	must(h, os.Remove(h.path()))
+}
+
+// truth is asked for true values.
+func (h *house) truth(_ context.Context, _ string, objects []string) (values []string, err error) {
+	if h.dying {
+		return nil, errDead
+	}
+	for _, name := range objects {
+		i, err := strconv.Atoi(strings.TrimPrefix(name, "object "))
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, fmt.Sprint("v", h.truths[i]))
+	}
+	return values, nil
+}
+
+func (h *house) fill(o order) []string {
+	h.Helper()
+	if o.buyer == "" {
+		_, err := h.ledger.Raise(h.Context(), h.raise(o, nil))
+		must(h, err)
+		return h.seen(epsilonOf(h, o.at))
+	}
+	if o.buyer == seller {
+		return h.changeTerms(o)
+	}
+	words := make([]string, len(h.truths))
+	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
+	if all := new(ledger.RefusedError); o.key == refused && errors.As(err, &all) {
+		if len(all.Refused)+all.Unlisted != len(words) {
+			h.Errorf("%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
+		}
+		for _, r := range all.Refused {
+			i, err := strconv.Atoi(strings.TrimPrefix(r.Object, "object "))
+			must(h, err)
+			r.Object = ""
+			words[i] = r.String()
+		}
+		return words
+	}
+	must(h, err)
+	for d, err := range h.ledger.Deliveries(h.Context(), sale.Number) {
+		must(h, err)
+		i, err := strconv.Atoi(strings.TrimPrefix(d.Object, "object "))
+		must(h, err)
+		words[i] = fmt.Sprint(d.Value, " by ", d.Method, " for ", d.Price)
+	}
+	return words
+}
+
+func (h *house) sale(o order) ledger.SellRequest {
+	return ledger.SellRequest{
+		Key: o.key, Truth: h.truth,
+		Order: ledger.Order{Buyer: o.buyer, Question: question, Epsilon: epsilonOf(h, o.at), All: true},
+	}
+}
+
+func (h *house) raise(o order, progress ledger.Progress) ledger.RaiseRequest {
+	return ledger.RaiseRequest{Key: o.key, Question: question, Epsilon: epsilonOf(h, o.at), All: true, Truth: h.truth, Progress: progress}
+}
+
+// seen are the responses at an ε that anybody can read by now.
+func (h *house) seen(at privacy.Epsilon) []string {
+	h.Helper()
+	words := make([]string, len(h.truths))
+	for r, err := range h.ledger.Responses(h.Context(), question, at) {
+		must(h, err)
+		i, err := strconv.Atoi(strings.TrimPrefix(r.Object, "object "))
+		must(h, err)
+		words[i] = r.Value
+	}
+	return words
+}
+
+func (h *house) crash(o order, when moment) (words []string) {
+	h.Helper()
+	words = make([]string, len(h.truths))
+	switch when {
+	case asked:
+		h.dying = true
+		h.leave()
+		if _, err := h.ledger.Sell(h.Context(), h.sale(o)); !errors.Is(err, errDead) {
+			h.Fatalf("a sale without truths: %v", err)
+		}
+		h.dying = false
+	case done:
+		_, err := h.ledger.Sell(h.Context(), h.sale(o))
+		must(h, err)
+		h.leave()
+	case between:
+		words = h.crashBetween(o)
+	}
+	h.revive()
+	return words
+}
+
+// crashBetween has the host die after the first transaction of a raise.
+func (h *house) crashBetween(o order) (words []string) {
+	h.Helper()
+	ctx, die := context.WithCancel(h.Context())
+	defer die()
+	_, err := h.ledger.Raise(ctx, h.raise(o, func(done, total int) {
+		if words == nil && 0 < done && done < total {
+			words = h.seen(epsilonOf(h, o.at))
+			h.leave()
+			die()
+		}
+	}))
+	if words == nil || !errors.Is(err, context.Canceled) {
+		h.Fatalf("a raise was not cut off: %v", err)
+	}
+	return words
+}
+
+// crowd is how many objects a ledger has: so many that a raise takes two transactions.
+const crowd = 6000
+
+// longer is how many times as many ledgers the long form attacks.
+const longer = 300
+
+// TestLedgersWithstandTheAttack attacks ledgers, of all kinds: no coalition may learn more than the highest ε that it has
+// bought gives away. In the quick form it attacks every second kind, others in each run.
+func TestLedgersWithstandTheAttack(t *testing.T) {
+	all, step := kinds(t), pace.Tries(2, 1, 1)
+	for i := random.IntN(step); i < len(all); i += step {
+		k := all[i]
+		t.Run(k.name, func(t *testing.T) {
+			tr := newTrial(t, oddOrders, len(k.question.Values))
+			for range pace.Tries(1, k.files, k.files*longer) {
+				lots := truths(crowd, len(k.question.Values))
+				h := newHouse(t, k, lots)
+				tr.run(h, lots)
+				h.end()
+			}
+			tr.wantInnocent()
+			if tr.values == 2 {
+				t.Logf("%d objects: an ε of %.2f too much is noticed, if half of them show it", tr.objects, noticeable(tr.objects, 1.5, mostTests))
+			}
+		})
+	}
+}
+
+// TestARollbackIsNoticed opens an older copy after a crash, which draws again what was drawn since. A host with a noise
+// key may do so: the same responses come again.
+func TestARollbackIsNoticed(t *testing.T) {
+	raises := attack{
+		{order{"1", "", "1"}, between},
+		{order{"1", "", "1"}, never},
+	}
+	for _, k := range kinds(t) {
+		if k.question.Encoding != "" || k.question.Mechanism != nil || len(k.question.Values) != 2 {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			tr, lots := newTrial(t, raises, 2), truths(crowd, 2)
+			h := newHouse(t, k, lots)
+			h.older = filepath.Join(h.dir, "older")
+			_, err := h.ledger.Backup(t.Context(), h.older, nil)
+			must(t, err)
+			tr.run(h, lots)
+			h.end()
+			if k.keyed {
+				tr.wantInnocent()
+			} else {
+				tr.wantGuilty()
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+//go:build !race
+
+package laws
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/mechanism"
+)
+
+// Answers about panels: each panel has three members, of whom one has a truth drawn by lot. What is asked about it, again
+// and again, may tell the two datasets apart by the highest ε.
+
+// panels is a market whose objects are panels.
+type panels struct {
+	*house
+	members int
+}
+
+const membersOfPanel = 3
+
+// newPanels opens a ledger with a panel for each of the truths. The others have the values given.
+func newPanels(t testing.TB, lots []int, others [membersOfPanel - 1]int) *panels {
+	t.Helper()
+	var members []int
+	for _, truth := range lots {
+		members = append(append(members, truth), others[:]...)
+	}
+	k := kind{question: ledger.Question{Name: question, Values: valueNames(2)}}
+	return &panels{newHouse(t, k, members), len(members)}
+}
+
+func (p *panels) fill(o order) []string {
+	words := make([]string, p.members/membersOfPanel)
+	p.ask(o, words)
+	return words
+}
+
+// crash asks about half of the panels before the host dies.
+func (p *panels) crash(o order, _ moment) []string {
+	words := make([]string, p.members/membersOfPanel)
+	p.ask(o, words[:len(words)/2])
+	p.leave()
+	p.revive()
+	return words
+}
+
+// ask asks about the first panels, as many as there shall be words; all at a time, for they share commits.
+func (p *panels) ask(o order, words []string) {
+	p.Helper()
+	const crowd = 100
+	errs := make([]error, len(words))
+	var wg sync.WaitGroup
+	for from := range crowd {
+		wg.Go(func() {
+			for i := from; i < len(words); i += crowd {
+				words[i], errs[i] = p.answer(o, i)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		must(p, err)
+	}
+}
+
+func (p *panels) answer(o order, panel int) (string, error) {
+	var names []string
+	for i := range membersOfPanel {
+		names = append(names, objectName(panel*membersOfPanel+i))
+	}
+	r, err := p.ledger.Answer(p.Context(), ledger.AnswerRequest{
+		Key: fmt.Sprint(o.key, " of ", panel), Question: question, Query: "majority:v1", Epsilon: epsilonOf(p, o.at),
+		Objects: names, AcceptLoss: true, Truth: p.truth,
+	})
+	return r.Answer, err
+}
+
+// raisedAnswers asks at a level, lower, higher, between, and again; and a crash comes between some panels and others.
+var raisedAnswers = attack{
+	{order{"1", "", "1"}, between},
+	{order{"1", "", "1"}, never},
+	{order{"2", "", "0.8"}, never},
+	{order{"3", "", "1.2"}, never},
+	{order{"4", "", "0.9"}, never},
+	{order{"5", "", "1"}, never},
+}
+
+// TestAnswersWithstandTheAttack asks about panels in which the one member decides, and in which nobody does: there neighbours
+// have positions −1 and −2.
+func TestAnswersWithstandTheAttack(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		others            [membersOfPanel - 1]int
+		quick, deep, long int // how many panels
+	}{
+		{"at the boundary", [...]int{0, 1}, 150, 500, 20_000},
+		{"a step away", [...]int{0, 0}, 100, 300, 20_000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr, lots := newTrial(t, raisedAnswers, 2), truths(pace.Tries(c.quick, c.deep, c.long), 2)
+			p := newPanels(t, lots, c.others)
+			tr.run(p, lots)
+			p.end()
+			tr.wantInnocent()
+			t.Logf("%d panels: an ε of %.2f too much is noticed, if half of them show it", len(lots), noticeable(len(lots), 1.2, mostTests))
+		})
+	}
+}
+
+// freshAnswers is a market that draws an answer anew for each order of another ε, from the panel at the boundary: a fault,
+// if only the highest ε is charged.
+type freshAnswers struct {
+	testing.TB
+	truths  []int
+	sampler *mechanism.Sampler
+	told    map[string][]string
+}
+
+func (f *freshAnswers) fill(o order) []string {
+	if words, known := f.told[o.at]; known {
+		return words
+	}
+	var words []string
+	for _, truth := range f.truths {
+		answer, err := f.sampler.Draw(mechanism.Place{Order: []int{truth, 1 - truth}}, epsilonOf(f, o.at))
+		must(f, err)
+		words = append(words, fmt.Sprint(answer))
+	}
+	f.told[o.at] = words
+	return words
+}
+
+func (f *freshAnswers) crash(order, moment) []string { return make([]string, len(f.truths)) }
+
+// TestAnswersDrawnAnewAreNoticed needs the transcript in which all answers are true.
+func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
+	p, q := 1.0, 1.0
+	for _, e := range []float64{0.8, 0.9, 1, 1.2} {
+		p, q = p*truthful(e), q*(1-truthful(e))
+	}
+	lots := truths(objectsFor(p, q, 1.2, mostTests), 2)
+	tr := newTrial(t, raisedAnswers, 2)
+	tr.run(&freshAnswers{t, lots, mechanism.NewSampler(), map[string][]string{}}, lots)
+	t.Logf("the ratio is e^%.1f instead of e^1.2", math.Log(p/q))
+	tr.wantGuilty()
+}

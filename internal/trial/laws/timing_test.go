@@ -1,0 +1,139 @@
+//go:build !race
+
+package laws
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
+)
+
+// How long a draw takes, by the truth and by whether the response is true, compared as dudect does: both kinds in a random
+// order, all times and those below some quantiles (interruptions make the longest), Welch's t for each.
+
+// threshold is what |t| stays below where nothing depends on the truth: chance takes one t in 150,000 beyond it.
+const threshold = 4.5
+
+// quantiles are where times are cropped: 1 leaves all.
+func quantiles() []float64 { return []float64{1, 0.999, 0.99, 0.9, 0.5} }
+
+// contrast is the greatest difference of two kinds of times, over all quantiles.
+type contrast struct {
+	t        float64 // Welch's
+	quantile float64
+	// difference is by how much the mean of the second kind is larger, and mean the mean of both, in nanoseconds.
+	difference, mean float64
+}
+
+// compare compares times of two kinds, of which the second is marked.
+func compare(times []float64, second []bool) (worst contrast) {
+	sorted := slices.Sorted(slices.Values(times))
+	for _, q := range quantiles() {
+		limit := sorted[int(math.Ceil(q*float64(len(sorted))))-1]
+		var kinds [2][]float64
+		for i, x := range times {
+			if x <= limit && second[i] {
+				kinds[1] = append(kinds[1], x)
+			} else if x <= limit {
+				kinds[0] = append(kinds[0], x)
+			}
+		}
+		t := stattest.Welch(kinds[0], kinds[1])
+		if math.Abs(t) > math.Abs(worst.t) || worst.quantile == 0 {
+			means := [2]float64{stat.Mean(kinds[0], nil), stat.Mean(kinds[1], nil)}
+			worst = contrast{t, q, means[1] - means[0], (means[0] + means[1]) / 2}
+		}
+	}
+	return worst
+}
+
+// stopwatch times draws for truths in a random order.
+func stopwatch(draw drawing, draws int) (byTruth, byOutcome contrast) {
+	times, ones, right := make([]float64, draws), make([]bool, draws), make([]bool, draws)
+	for i := range times {
+		ones[i] = rand.IntN(2) == 1
+	}
+	for range draws/50 + 1 { // what is kept from one draw to the next is there then
+		draw(rand.IntN(2))
+	}
+	for i := range times {
+		truth := 0
+		if ones[i] {
+			truth = 1
+		}
+		var took time.Duration
+		right[i], took = draw(truth)
+		times[i] = float64(took.Nanoseconds())
+	}
+	return compare(times, ones), compare(times, right)
+}
+
+// TestDrawsTakeTheirTime reports how far the time of each draw tells the truth. It decides nothing: times are the machine's,
+// and another load on it changes them; and the quick form times too few draws to tell anything. The last lines are of draws that do take longer for one
+// truth, to show what would be seen.
+func TestDrawsTakeTheirTime(t *testing.T) {
+	all := append(primitives(),
+		primitive{"planted: 20 ns more for one truth", million, false, slower(20 * time.Nanosecond)},
+		primitive{"planted: 2 ns more for one truth", million, false, slower(2 * time.Nanosecond)},
+	)
+	t.Log("by truth: t and difference; by outcome: t and difference; ! is a |t| of 4.5 or more")
+	for _, p := range all {
+		t.Run(p.name, func(t *testing.T) {
+			draws := pace.Scale(100, p.draws)
+			byTruth, byOutcome := stopwatch(p.begin(t, exact.NewBits()), draws)
+			t.Logf("%-45s %9d %6.0f ns %10.1f%s %7.2f ns %10.1f%s %7.2f ns", p.name, draws, byTruth.mean,
+				byTruth.t, mark(byTruth), byTruth.difference, byOutcome.t, mark(byOutcome), byOutcome.difference)
+		})
+	}
+}
+
+func mark(c contrast) string {
+	if math.Abs(c.t) >= threshold {
+		return " !"
+	}
+	return "  "
+}
+
+// slower says of draws of one truth that they took longer.
+func slower(by time.Duration) func(testing.TB, *exact.Bits) drawing {
+	return func(t testing.TB, bits *exact.Bits) drawing {
+		draw := firstOf(2)(t, bits)
+		return func(truth int) (bool, time.Duration) {
+			right, took := draw(truth)
+			return right, took + time.Duration(truth)*by
+		}
+	}
+}
+
+// TestCompareCrops hides a difference of 1 below outliers, which the quantiles uncover, and finds none where there is none. The
+// times are made up.
+func TestCompareCrops(t *testing.T) {
+	const n = 20_000
+	random := rand.New(rand.NewPCG(1, 2))
+	times, kinds := make([]float64, n), make([]bool, n)
+	for i := range times {
+		kinds[i], times[i] = random.IntN(2) == 1, 100+10*random.NormFloat64()
+		if random.IntN(50) == 0 {
+			times[i] += 1e6 * random.Float64()
+		}
+	}
+	if c := compare(times, kinds); math.Abs(c.t) >= threshold {
+		t.Errorf("no difference has %+v", c)
+	}
+	for i, second := range kinds {
+		if second {
+			times[i]++
+		}
+	}
+	if c := compare(times, kinds); c.t < threshold || c.quantile == 1 || math.Abs(c.difference-1) > 0.6 || math.Abs(c.mean-100) > 20 {
+		t.Errorf("a difference of 1 has %+v", c)
+	}
+}

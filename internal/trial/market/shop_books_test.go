@@ -1,0 +1,236 @@
+package market
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// orderBooks is the host's own database.
+type orderBooks struct {
+	db   *sql.DB
+	hook func(step string)
+}
+
+// An amount of 0 and an empty text mean that there is none.
+const booksSchema = `
+create table if not exists people (
+	id     text primary key,
+	smokes text not null
+) strict;
+create table if not exists orders (
+	id        text    primary key,
+	buyer     text    not null,
+	question  text    not null,
+	epsilon   text    not null,
+	max_price integer not null,
+	card      text    not null,
+	state     text    not null default 'placed' check (state in ('placed', 'sold', 'refused')),
+	sale      integer not null default 0,
+	price     integer not null default 0,
+	refusal   text    not null default ''
+) strict;
+create unique index if not exists one_order_a_sale on orders (sale) where sale > 0;
+create table if not exists deliveries (
+	order_id text not null references orders,
+	object   text not null,
+	response text not null,
+	primary key (order_id, object)
+) strict, without rowid;
+create table if not exists payments (
+	order_id text    primary key references orders,
+	charged  integer not null,
+	refund   integer not null check (refund between 0 and charged),
+	refunded integer not null default 0 -- 1 once the card company has confirmed the refund
+) strict;`
+
+func openBooks(ctx context.Context, path string, hook func(string)) (*orderBooks, error) {
+	db, err := openSQLite(ctx, path, booksSchema)
+	if err != nil {
+		return nil, err
+	}
+	return &orderBooks{db, hook}, nil
+}
+
+// change is one transaction. It is a step: the hook is called right before and right after the commit.
+func (b *orderBooks) change(ctx context.Context, step string, do func(*sql.Tx) error) error {
+	tx, err := b.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // nothing, once committed
+	if err := do(tx); err != nil {
+		return err
+	}
+	return around(b.hook, step, tx.Commit)
+}
+
+var errOtherOrder = errors.New("the order's id was used for another order")
+
+// place records an order, unless it is recorded already.
+func (b *orderBooks) place(ctx context.Context, o order) error {
+	return b.change(ctx, "place", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `
+			insert into orders (id, buyer, question, epsilon, max_price, card) values (?, ?, ?, ?, ?, ?)
+			on conflict (id) do nothing`,
+			o.ID, o.Buyer, o.Question, o.Epsilon.String(), o.MaxPrice, o.Card)
+		if err != nil {
+			return err
+		}
+		recorded, _, err := readOrder(ctx, tx, o.ID)
+		if err == nil && recorded != o {
+			err = errOtherOrder
+		}
+		return err
+	})
+}
+
+// queryer is a database or a transaction.
+type queryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func readOrder(ctx context.Context, q queryer, id uuid.UUID) (o order, state string, err error) {
+	var epsilon string
+	err = q.QueryRowContext(ctx, `select id, buyer, question, epsilon, max_price, card, state from orders where id = ?`, id).
+		Scan(&o.ID, &o.Buyer, &o.Question, &epsilon, &o.MaxPrice, &o.Card, &state)
+	if err == nil {
+		o.Epsilon, err = privacy.ParseEpsilon(epsilon)
+	}
+	return o, state, err
+}
+
+// record writes the outcome of a placed order, once.
+func (b *orderBooks) record(ctx context.Context, id uuid.UUID, out outcome) error {
+	return b.change(ctx, "outcome", func(tx *sql.Tx) error {
+		if err := deliver(ctx, tx, id, out.deliveries); err != nil {
+			return err
+		}
+		if out.charged > 0 {
+			_, err := tx.ExecContext(ctx, `insert into payments (order_id, charged, refund) values (?, ?, ?)`,
+				id, out.charged, out.refund)
+			if err != nil {
+				return err
+			}
+		}
+		done, err := tx.ExecContext(ctx, `
+			update orders set state = ?, sale = ?, price = ?, refusal = ? where id = ? and state = 'placed'`,
+			out.state, out.sale.Number, out.sale.Price, out.refusal, id)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n != 1 {
+			return fmt.Errorf("order %v: %d rows are to be decided: %w", id, n, errors.Join(err, errTwoHands))
+		}
+		return nil
+	})
+}
+
+var errTwoHands = errors.New("somebody else is at this order")
+
+func deliver(ctx context.Context, tx *sql.Tx, id uuid.UUID, all []ledger.Delivery) error {
+	insert, err := tx.PrepareContext(ctx, `insert into deliveries (order_id, object, response) values (?, ?, ?)`)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for _, one := range all {
+		if _, err := insert.ExecContext(ctx, id, one.Object, one.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfinished returns the orders that are to be carried on, or have a refund due.
+func (b *orderBooks) unfinished(ctx context.Context) (ids []uuid.UUID, err error) {
+	err = b.each(ctx, func(scan func(...any) error) error {
+		var id uuid.UUID
+		err := scan(&id)
+		ids = append(ids, id)
+		return err
+	}, `
+		select id from orders where state = 'placed'
+		union all
+		select order_id from payments where refund > 0 and not refunded`)
+	return ids, err
+}
+
+// refundDue returns what of an order's charge is to be paid back, or 0.
+func (b *orderBooks) refundDue(ctx context.Context, id uuid.UUID) (due int64, err error) {
+	err = b.db.QueryRowContext(ctx, `select refund from payments where order_id = ? and not refunded`, id).Scan(&due)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return due, err
+}
+
+// noteRefund records that the card company has confirmed a refund.
+func (b *orderBooks) noteRefund(ctx context.Context, id uuid.UUID) error {
+	return b.change(ctx, "note refund", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `update payments set refunded = 1 where order_id = ?`, id)
+		return err
+	})
+}
+
+// answer is what the buyer of an order is to be told.
+func (b *orderBooks) answer(ctx context.Context, id uuid.UUID) (a orderAnswer, err error) {
+	a.Order = id
+	err = b.db.QueryRowContext(ctx, `select state, sale, price, refusal from orders where id = ?`, id).
+		Scan(&a.State, &a.Sale, &a.Price, &a.Refusal)
+	if err != nil {
+		return a, err
+	}
+	a.Responses, err = b.deliveries(ctx, id)
+	return a, err
+}
+
+func (b *orderBooks) deliveries(ctx context.Context, id uuid.UUID) (map[string]string, error) {
+	all := map[string]string{}
+	err := b.each(ctx, func(scan func(...any) error) error {
+		var object, response string
+		err := scan(&object, &response)
+		all[object] = response
+		return err
+	}, `select object, response from deliveries where order_id = ?`, id)
+	return all, err
+}
+
+// truth tells the ledger what people answered, as a [ledger.TruthFunc]. Of some there is no answer.
+func (b *orderBooks) truth(ctx context.Context, _ string, objects []string) (values []string, err error) {
+	list, err := json.Marshal(objects)
+	if err != nil {
+		return nil, err
+	}
+	err = b.each(ctx, func(scan func(...any) error) error {
+		var value string
+		err := scan(&value)
+		values = append(values, value)
+		return err
+	}, `
+		select coalesce(people.smokes, '') from json_each(?) as asked
+		left join people on people.id = asked.value order by asked.key`, string(list))
+	return values, err
+}
+
+// each passes the rows of a query to visit.
+func (b *orderBooks) each(ctx context.Context, visit func(scan func(...any) error) error, query string, args ...any) error {
+	rows, err := b.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := visit(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+)
+
+// picture is a file that gets its name when it is complete. A nil one is none.
+type picture struct {
+	path   string
+	format string // "png" or "svg"
+	file   *atomicfile.File
+}
+
+// newPicture creates the picture that a flag names, or returns nil if path is empty.
+func newPicture(flag, path string) (*picture, error) {
+	if path == "" {
+		return nil, nil
+	}
+	format, err := chart.Format(path)
+	if err != nil {
+		return nil, usageError("name a file that ends in .svg or .png", "%s: %w", flag, err)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, usageError("", "%s: %q is not a regular file", flag, path)
+	}
+	check := func(resolved string) error { return ledgerfile.CheckOutput(resolved, ledgerfile.Unknown) }
+	file, err := atomicfile.Create(path, atomicfile.Options{Mode: 0o600, Check: check})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, inputError("", "%s: there is no directory %q", flag, filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, inputError("", "%s: %q cannot be written: %w", flag, path, err)
+	}
+	return &picture{path, format, file}, nil
+}
+
+// save draws a plot of a size in points into the file, and gives the file its name.
+func (p *picture) save(drawn *plot.Plot, width, height float64) error {
+	if err := chart.WriteWithLegend(p.file, drawn, p.format, width, height); err != nil {
+		return err
+	}
+	return p.file.Commit()
+}
+
+// discard removes the file unless it was saved.
+func (p *picture) discard() {
+	if p != nil {
+		p.file.Discard()
+	}
+}

@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/sluicedp/sluice/ledger/internal/engine"
+	"github.com/sluicedp/sluice/ledger/internal/prover"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/observe"
+)
+
+// readHealth tells how a ledger is doing. Of one that has stopped it returns why, and what Host has.
+func readHealth(ctx context.Context, p *prover.Prover, r *openReservations) (out observe.Health, err error) {
+	l := p.Engine
+	host := l.Host(ctx)
+	if err := l.Queue.Stopped(); err != nil {
+		return observe.Health{Host: host}, err
+	}
+	if out.Reservations, err = r.count(ctx, l); err != nil {
+		return observe.Health{}, err
+	}
+	if out.Bytes, out.Free, err = l.Sizes(); err != nil {
+		return observe.Health{}, err
+	}
+	out.Events, out.Waiting = l.Queue.DurableEvents(), l.Load().Waiting
+	out.Pending, out.Memory, out.Room = l.Backlog()
+	out.Checkpoint, out.Host = p.Newest(), host
+	return out, nil
+}
+
+// atOnce is how many sales are read in one snapshot, at most.
+const atOnce = 4096
+
+// openReservations counts the reservations that hold. It looks at no sale again that will never hold. The zero value is ready.
+type openReservations struct {
+	mu   sync.Mutex
+	seen uint64          // how many sales, by number, were looked at
+	open map[uint64]bool // the reservations among them that may hold yet, and whether they did when they were looked at last
+}
+
+func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open == nil {
+		r.open = map[uint64]bool{}
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(r.open)), atOnce) {
+		err := l.View(ctx, func(s *state.State) error { return r.lookAt(s, slices.Values(some)) })
+		if err != nil {
+			return 0, err
+		}
+	}
+	for more := true; more; {
+		err := l.View(ctx, func(s *state.State) error {
+			end := min(s.Counters.Sales, r.seen+atOnce)
+			more = end < s.Counters.Sales
+			err := r.lookAt(s, func(yield func(uint64) bool) {
+				for n := r.seen + 1; n <= end && yield(n); n++ {
+				}
+			})
+			if err == nil {
+				r.seen = end
+			}
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	hold := 0
+	for _, holds := range r.open {
+		if holds {
+			hold++
+		}
+	}
+	return hold, nil
+}
+
+// lookAt finds out which of some sales are reservations that hold. The clock may go back, so that one holds again that had run out: it is
+// looked at again until it has run out by the time of the log, which does not go back.
+func (r *openReservations) lookAt(s *state.State, numbers func(func(uint64) bool)) error {
+	for number := range numbers {
+		sale, err := s.Sale(number)
+		if err != nil {
+			return err
+		}
+		if sale.Holds(s.Counters.Last) {
+			r.open[number] = sale.Holds(s.Now)
+		} else {
+			delete(r.open, number)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package enrollment
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Office is what all of these requests need of a ledger.
+type Office struct {
+	Engine *engine.Engine // its own
+	Rules  *rules.Rules   // its own
+	// Refuse returns that a request with a key is refused for somebody, when the host's log has been told.
+	Refuse func(key string, q *event.Question, refused request.RefusalList) error
+}
+
+// Request is one under a key of its own.
+type Request struct {
+	Key      string                // its idempotency key
+	Id       event.Identity        // by which a repetition is recognized
+	Question *event.Question       // nil for all
+	Partial  bool                  // who is refused is left out
+	Progress func(done, total int) // optional
+}
+
+// run carries a request out for objects that are in order.
+func (o *Office) run(ctx context.Context, r *Request, objects []string, work batchWork) (request.Outcome, error) {
+	p := request.Panel{Names: objects}
+	if r.Question != nil {
+		p.Question = r.Question.Number
+	}
+	b := &request.Bulk{Engine: o.Engine, Holds: &o.Rules.Holds, Work: work, Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress}
+	done, err := b.Run(ctx)
+	return done, callback.Tell(err)
+}
+
+// batchWork is what package batch asks for.
+type batchWork interface {
+	Precheck(ctx context.Context, p request.Panel, behind string) (int, error)
+	Truths(ctx context.Context, behind string) error
+	Decide(s *state.State, names []string) (request.Part, error)
+}
+
+// planning makes of a plan what a request does with its objects: before anybody is dealt with, it is refused if anybody must be.
+type planning struct {
+	office  *Office
+	request *Request
+	plan    func(s *state.State, names []string) (request.Part, error)
+}
+
+// Precheck implements [request.Bulk]'s work.
+func (x *planning) Precheck(ctx context.Context, p request.Panel, behind string) (total int, err error) {
+	var refused request.RefusalList
+	err = request.EachPart(ctx, x.office.Engine, &p, behind, func(s *state.State, names []string) error {
+		total += len(names)
+		part, err := x.plan(s, names)
+		refused.Add(part.Refused...)
+		return err
+	})
+	if err == nil {
+		err = x.refuse(refused)
+	}
+	return total, err
+}
+
+// Truths has nothing to do: none of these requests takes true values.
+func (x *planning) Truths(context.Context, string) error { return nil }
+
+// Decide implements [request.Bulk]'s work.
+func (x *planning) Decide(s *state.State, names []string) (request.Part, error) {
+	p, err := x.plan(s, names)
+	if err == nil {
+		err = x.refuse(request.Refusals(p.Refused...))
+	}
+	return p, err
+}
+
+// refuse returns that the request is refused, if anybody is and it is not partial.
+func (x *planning) refuse(refused request.RefusalList) error {
+	if x.request.Partial || len(refused.Listed) == 0 {
+		return nil
+	}
+	return x.office.Refuse(x.request.Key, x.request.Question, refused)
+}
+
+// Terms are what an object takes part on.
+type Terms struct {
+	Policy  *policy.Policy  // nil leaves it as it is; the zero value is none
+	Cap     privacy.Epsilon // 0 leaves it as it is
+	Consent string          // the host's word that the object agreed; "" for none
+	// Was, if it is not 0, is the cap that was there when this was found out. If it is another by now, it stays so.
+	Was privacy.Epsilon
+}
+
+// List is a list of objects, each with its terms.
+type List struct {
+	Names []string // in order
+	Each  []Terms  // by the places of the names; one alone is for all
+}
+
+// ListOf returns a list of objects with the terms that a function gives each.
+func ListOf(objects []string, of func(string) (policy.Policy, privacy.Epsilon)) List {
+	known, each := map[string]*policy.Policy{}, make([]Terms, len(objects))
+	for i, name := range objects {
+		p, limit := of(name)
+		if known[p.String()] == nil {
+			known[p.String()] = &p
+		}
+		each[i] = Terms{Policy: known[p.String()], Cap: limit}
+	}
+	return List{Names: objects, Each: each}
+}
+
+// Policies returns the policies of a list by [ListOf], each once, in the order in which they come.
+func (l *List) Policies() (all []*policy.Policy) {
+	seen := map[*policy.Policy]bool{}
+	for _, one := range l.Each {
+		if !seen[one.Policy] {
+			seen[one.Policy], all = true, append(all, one.Policy)
+		}
+	}
+	return all
+}
+
+// AddTo writes the policies and caps of all objects, by which a request is recognized. Each policy is written once.
+func (l *List) AddTo(e *wire.Encoder) {
+	places := map[*policy.Policy]uint64{}
+	for i, p := range l.Policies() {
+		places[p] = uint64(i)
+		e.Text(p.String())
+	}
+	for _, one := range l.Each {
+		e.Uvarint(places[one.Policy])
+		e.Epsilon(one.Cap)
+	}
+}
+
+// of returns the terms of an object.
+func (l *List) of(object string) Terms {
+	if len(l.Each) == 1 {
+		return l.Each[0]
+	}
+	at, _ := slices.BinarySearch(l.Names, object)
+	return l.Each[at]
+}
+
+// add adds an object behind the others.
+func (l *List) add(object string, t Terms) {
+	l.Names, l.Each = append(l.Names, object), append(l.Each, t)
+}
+
+// policyNumbers finds the numbers of policies, and gives those that are new to the ledger the next ones. None at all has the number 0.
+type policyNumbers struct {
+	state   *state.State
+	given   map[string]uint32 // by their texts
+	defined []event.Change    // that give them
+}
+
+// find returns the number of a policy, if it has one.
+func (n *policyNumbers) find(p policy.Policy) (number uint32, defined bool, err error) {
+	if p.IsZero() {
+		return 0, true, nil
+	}
+	if number, defined = n.given[p.String()]; defined {
+		return number, true, nil
+	}
+	number, defined, err = n.state.PolicyNumber(p)
+	if defined {
+		n.note(p, number)
+	}
+	return number, defined, err
+}
+
+// define gives a policy the next number.
+func (n *policyNumbers) define(p policy.Policy) uint32 {
+	number := n.state.Counters.Policies + uint32(len(n.defined)) + 1
+	n.defined = append(n.defined, &event.PolicyDefined{Number: number, JSON: p.String()})
+	n.note(p, number)
+	return number
+}
+
+func (n *policyNumbers) note(p policy.Policy, number uint32) {
+	if n.given == nil {
+		n.given = map[string]uint32{}
+	}
+	n.given[p.String()] = number
+}

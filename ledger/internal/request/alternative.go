@@ -1,0 +1,128 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given up.
+const mostLooks = 16
+
+// instead adds to the error of a refused answer what the panel could answer: at its ε, and at the largest for all. If that cannot be
+// found out, the error stays as it is.
+func (x *PanelQuery) instead(ctx context.Context, err error) error {
+	err = callback.Tell(err)
+	var refused *vocabulary.RefusedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var out vocabulary.Budget
+	if x.Desk.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, &x.why, &out) }) == nil {
+		refused.Instead = &out
+	}
+	return err
+}
+
+// lookAround looks at the ε that was asked for, and at the largest that all can answer at.
+func (x *PanelQuery) lookAround(s *state.State, refused *RefusalList, out *vocabulary.Budget) error {
+	y := &PanelQuery{Desk: x.Desk, Request: x.Request, Question: x.Question, Query: x.Query, Names: x.Names, whole: x.whole, at: s.Clock}
+	y.Request.Partial = true
+	if err := errors.Join(y.convene(s, s.Counters.Events), y.recall(s)); err != nil {
+		return err
+	}
+	_, without, free := y.recorded() // what a partial request would get at once
+	y.Request.Partial, y.others = false, nil
+	*out = vocabulary.Budget{Question: x.Question.Name, Objects: uint64(len(y.Names)), Event: s.Counters.Events, At: s.Clock, Refused: refused.Sums()}
+	top := vocabulary.BudgetLevel{Epsilon: x.Request.Epsilon}
+	if err := y.lookAt(s, refused.Untold, &top); err != nil {
+		return err
+	}
+	if free {
+		top.Can = without.Objects
+	}
+	largest, err := y.largestFor(s, refused)
+	if err != nil {
+		return err
+	}
+	if out.Largest = largest; !largest.IsZero() {
+		out.Levels = append(out.Levels, vocabulary.BudgetLevel{Epsilon: largest, Can: out.Objects})
+	}
+	out.Levels = append(out.Levels, top)
+	return nil
+}
+
+// lookAt counts who can answer without those who cannot, and who will be able to by time alone.
+func (x *PanelQuery) lookAt(s *state.State, untold []string, at *vocabulary.BudgetLevel) error {
+	x.note = func(s *state.State, r *vocabulary.Refusal) error {
+		from, ever, err := x.from(s, r.Object)
+		if ever {
+			at.Later++
+			at.From = rules.Latest(at.From, from)
+		}
+		return err
+	}
+	err := x.assess(s, x.at)
+	x.note = nil
+	if err != nil {
+		return err
+	}
+	if x.refused.Count()+len(untold) > 0 {
+		if err := x.leaveOut(s, x.at); err != nil {
+			return err
+		}
+	}
+	at.Can = uint64(len(x.able.Names))
+	for _, name := range untold {
+		if _, able := slices.BinarySearch(x.able.Names, name); able {
+			at.Can--
+		}
+	}
+	return nil
+}
+
+// from returns when time alone will allow an object to be charged, if nothing else is asked of it until then.
+func (x *PanelQuery) from(s *state.State, name string) (at time.Time, ever bool, err error) {
+	var o rules.Subject
+	refusal, err := rules.ReadSubject(s, x.Question, name, x.Request.Epsilon, &o)
+	if err != nil || refusal != nil || x.Desk.Rules.LacksTruthKey(name, x.Request.Epsilon) != nil {
+		return at, false, err
+	}
+	if state.Minus(o.Object.Cap, o.Object.Spent).Less(x.cost) {
+		return at, false, nil
+	}
+	held, err := s.HeldUntil(o.Object)
+	if err != nil {
+		return at, false, err
+	}
+	since, ever := o.Policy.Reaches(state.Plus(o.Chain.Spent(), x.cost), o.Chain.Buyers)
+	return rules.Latest(since, held, s.Clock), ever, nil
+}
+
+// largestFor returns the largest ε at which everybody could answer, below the one that somebody is refused at; 0 if there is none.
+func (x *PanelQuery) largestFor(s *state.State, refused *RefusalList) (privacy.Epsilon, error) {
+	for range mostLooks {
+		most := refused.Lowest(x.Request.Epsilon)
+		if x.Request.Epsilon = most; most.IsZero() {
+			break
+		}
+		if _, _, free := x.recorded(); free {
+			return most, nil
+		}
+		if err := x.assess(s, x.at); err != nil {
+			return privacy.Epsilon{}, err
+		}
+		// They were refused a moment ago, and others may have been asked since.
+		if refused = &x.refused; refused.Count() == 0 {
+			return most, nil
+		}
+	}
+	return privacy.Epsilon{}, nil
+}

@@ -1,0 +1,200 @@
+package request
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// mostLevels is how many levels of an object and question are listed as lost at most: the highest.
+const mostLevels = 100
+
+// refuseLoss returns a [*vocabulary.DisplacedError] if the charge of some objects takes levels on
+// offer off the market, unless the request accepts that.
+func (x *PanelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
+	if x.Request.AcceptLoss {
+		return nil
+	}
+	lost, err := x.displaced(s, names, at)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	key, question, epsilon := x.Request.Key, x.Question.Name, x.Request.Epsilon.String()
+	return callback.ToTell(&vocabulary.DisplacedError{Question: question, Displaced: lost}, func() {
+		x.Desk.Engine.Log.Now(func(log *zerolog.Logger) {
+			log.Info().Str("key", key).Str("question", question).Str("epsilon", epsilon).
+				Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")
+		})
+	})
+}
+
+// displaced returns the levels on offer that some objects lose if each is charged the cost. It reads
+// each object once, and its chains in other questions only if its cap may bind there. What is
+// reserved is not lost: the check of the charge leaves reservations their budget.
+func (x *PanelQuery) displaced(s *state.State, names []string, at time.Time) ([]vocabulary.Displaced, error) {
+	if x.cost.IsZero() {
+		return nil, nil
+	}
+	highest, err := highestMaximum(s)
+	if err != nil || highest.IsZero() {
+		return nil, err
+	}
+	sum := &losses{rows: map[lostLevel]*vocabulary.Displaced{}}
+	for _, name := range names {
+		questions, err := x.exposed(s, name, highest)
+		if err != nil {
+			return nil, err
+		}
+		for _, number := range questions {
+			if err := x.addLosses(s, number, name, at, sum); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return sum.list(), nil
+}
+
+// highestMaximum returns the highest maximum of all terms of sale in the ledger, or 0 if there are
+// none. Where there are very many policies it returns the largest ε there is.
+func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
+	const most = 1000
+	if s.Counters.Policies > most {
+		return privacy.MaxEpsilon(), nil
+	}
+	for number := range s.Counters.Policies {
+		p, err := s.Policy(number + 1)
+		if err != nil {
+			return highest, err
+		}
+		if sale := p.Terms(); sale != nil {
+			highest = state.Higher(highest, sale.Max())
+		}
+	}
+	return highest, nil
+}
+
+// exposed returns the questions in which an object may lose levels: the one of the request, and the
+// others if, with the charge, its cap leaves less than the highest maximum of all terms, or if
+// reservations or raises hold some of it.
+func (x *PanelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
+	var o state.Object
+	if _, err := s.ReadObject(name, &o); err != nil {
+		return nil, err
+	}
+	left := state.Minus(o.Cap, state.Plus(o.Spent, x.cost))
+	if len(o.Held) == 0 && len(x.Desk.Rules.Holds.List()) == 0 && !left.Less(highest) {
+		return []uint32{x.Question.Number}, nil
+	}
+	return s.QuestionsOf(name)
+}
+
+// addLosses adds what an object would lose in a question.
+func (x *PanelQuery) addLosses(s *state.State, question uint32, name string, at time.Time, sum *losses) error {
+	q, err := s.Question(question)
+	if err != nil {
+		return err
+	}
+	var o rules.Subject
+	out, err := rules.ReadSubject(s, q, name, x.Request.Epsilon, &o)
+	if err != nil || out != nil {
+		return err
+	}
+	before, err := x.Desk.Rules.Market(s, q, &o, at)
+	if err != nil || before.Ever.IsZero() {
+		return err
+	}
+	o.Object.Spent = state.Plus(o.Object.Spent, x.cost)
+	if question == x.Question.Number {
+		o.Chain.Answered = state.Plus(o.Chain.Answered, x.cost)
+	}
+	after, err := x.Desk.Rules.Market(s, q, &o, at)
+	if err != nil {
+		return err
+	}
+	for _, level := range lost(q, &o, before, after) {
+		sum.add(q, level, rules.Due(o.Policy, &o.Chain, 0, level))
+	}
+	return nil
+}
+
+// lost returns the levels that an object could be sold at before it is charged, and not after: for ever, or at once.
+func lost(q *event.Question, o *rules.Subject, before, after rules.Market) []privacy.Epsilon {
+	sale := o.Policy.Terms()
+	levels := rules.Offers(q, sale, state.Higher(after.Ever, before.Now), before.Ever, mostLevels)
+	return append(levels, rules.Offers(q, sale, after.Now, before.Now, mostLevels-len(levels))...)
+}
+
+// offer is a level of a question.
+type lostLevel struct {
+	question uint32
+	epsilon  privacy.Epsilon
+}
+
+// losses sums what objects lose, by level. It has at most twice [vocabulary.MaxDisplaced] rows.
+type losses struct {
+	rows  map[lostLevel]*vocabulary.Displaced
+	floor *lostLevel // rows from it on are not listed
+}
+
+// compare orders offers by falling ε.
+func (a lostLevel) compare(b lostLevel) int {
+	return cmp.Or(b.epsilon.Compare(a.epsilon), cmp.Compare(a.question, b.question))
+}
+
+// add adds an object.
+func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
+	at := lostLevel{q.Number, level}
+	if l.floor != nil && at.compare(*l.floor) >= 0 {
+		return
+	}
+	row := l.rows[at]
+	if row == nil {
+		if len(l.rows) == 2*vocabulary.MaxDisplaced {
+			l.cut()
+			l.add(q, level, price)
+			return
+		}
+		row = &vocabulary.Displaced{Question: q.Name, Epsilon: level}
+		l.rows[at] = row
+	}
+	row.Objects++
+	row.Revenue += int64(price) // at most MaxPanel times the largest price there is, 10¹²
+}
+
+// cut keeps the rows of the highest ε. What is cut is not added again, so that the counts of all others are whole.
+func (l *losses) cut() {
+	all := make([]lostLevel, 0, len(l.rows))
+	for at := range l.rows {
+		all = append(all, at)
+	}
+	slices.SortFunc(all, lostLevel.compare)
+	for _, at := range all[min(len(all), vocabulary.MaxDisplaced):] {
+		delete(l.rows, at)
+	}
+	l.floor = &all[vocabulary.MaxDisplaced]
+}
+
+// list returns the rows by question and falling ε.
+func (l *losses) list() []vocabulary.Displaced {
+	if len(l.rows) > vocabulary.MaxDisplaced {
+		l.cut()
+	}
+	var list []vocabulary.Displaced
+	for _, row := range l.rows {
+		list = append(list, *row)
+	}
+	slices.SortFunc(list, func(a, b vocabulary.Displaced) int {
+		return cmp.Or(strings.Compare(a.Question, b.Question), b.Epsilon.Compare(a.Epsilon))
+	})
+	return list
+}

@@ -1,0 +1,142 @@
+package request
+
+import (
+	"context"
+	"iter"
+
+	"github.com/sluicedp/sluice/ledger/internal/engine"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// MostRead is how many records one snapshot reads at most. A long-lived snapshot would make the
+// file grow, and could block a writer.
+const MostRead = 4096
+
+// Read returns a part of a list, and the number after which the next part begins; 0 at the end.
+type ReadPage[T any] func(ctx context.Context, p vocabulary.Page) (found []T, next uint64, err error)
+
+// Each yields the items of a list, part by part.
+func EachInPages[T any](ctx context.Context, p vocabulary.Page, read ReadPage[T]) iter.Seq2[T, error] {
+	p.Limit = MostRead
+	return func(yield func(T, error) bool) {
+		for p := p; ; {
+			found, next, err := read(ctx, p)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, one := range found {
+				if !yield(one, nil) {
+					return
+				}
+			}
+			if p.After = next; next == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Check refuses a limit that is none.
+func CheckLimit(limit int) error {
+	if limit < 1 {
+		return errs.Invalid("a part of a list with the limit %d: it must be at least 1", limit)
+	}
+	return nil
+}
+
+// Describe returns a sale or reservation as hosts read it, and its size in rows, which is 0 if it
+// is not to be listed.
+type DescribeOrder[T any] func(s *state.State, number uint64, r state.Sale) (one T, size int, err error)
+
+// Sales returns what describe makes of the sales and reservations of a page, and the place after
+// which the next page begins; 0 at the end. Orders of other buyers than that of the page, if it
+// names one, cost no time. It reads at most [MostRead] records, and lists about
+// [vocabulary.MaxPanel] rows.
+func OrdersPage[T any](
+	ctx context.Context, e *engine.Engine, p vocabulary.Page, describe DescribeOrder[T],
+) (found []T, next uint64, err error) {
+	if err := checkPage(p); err != nil {
+		return nil, 0, err
+	}
+	err = e.View(ctx, func(s *state.State) error {
+		question, exists, err := questionOf(s, p)
+		if err != nil || !exists {
+			return err
+		}
+		of, err := OrdersOf(s, p.Buyer)
+		if err != nil {
+			return err
+		}
+		found, next, err = readOrders(s, of, p, func(number uint64, r state.Sale) (one T, size int, err error) {
+			if question != 0 && r.Question != question {
+				return one, 0, nil
+			}
+			return describe(s, number, r)
+		})
+		return err
+	})
+	return found, next, err
+}
+
+func checkPage(p vocabulary.Page) error {
+	if p.Buyer != "" {
+		if err := names.Check("buyer", p.Buyer); err != nil {
+			return err
+		}
+	}
+	if p.Question != "" {
+		if err := names.Check("question", p.Question); err != nil {
+			return err
+		}
+	}
+	return CheckLimit(p.Limit)
+}
+
+// questionOf returns the number of the question of a page, 0 for all. exists is false if the ledger
+// has no such question.
+func questionOf(s *state.State, p vocabulary.Page) (number uint32, exists bool, err error) {
+	if p.Question == "" {
+		return 0, true, nil
+	}
+	return s.QuestionNumber(p.Question)
+}
+
+// read passes the orders of a page to describe, one after the other.
+func readOrders[T any](
+	s *state.State, of Orders, p vocabulary.Page, describe func(number uint64, r state.Sale) (T, int, error),
+) (found []T, next uint64, err error) {
+	last, place, step := of.Count, p.After+1, uint64(1)
+	if p.Newest {
+		step = ^uint64(0) // which is -1
+		if place = last; p.After != 0 {
+			place = min(last, p.After-1)
+		}
+	}
+	for done, rows := 0, 0; place >= 1 && place <= last; place += step {
+		if done == MostRead || len(found) == p.Limit || rows > vocabulary.MaxPanel {
+			return found, place - step, nil
+		}
+		done++
+		number, err := of.Number(place)
+		if err != nil {
+			return nil, 0, err
+		}
+		r, err := s.Sale(number)
+		if err != nil {
+			return nil, 0, err
+		}
+		one, size, err := describe(number, r)
+		if err != nil {
+			return nil, 0, err
+		}
+		if size > 0 {
+			found, rows = append(found, one), rows+size
+		}
+	}
+	return found, 0, nil
+}

@@ -1,0 +1,86 @@
+package request
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// RefusalList has the refusals that a request meets: it lists the first and counts the rest. The zero value is empty.
+type RefusalList struct {
+	Listed   []vocabulary.Refusal // the first, at most Most
+	Unlisted int                  // the rest
+	// Most is how many are listed; 0 is [vocabulary.MaxListed]. A partial request lists all of a transaction, which are recorded.
+	Most   int
+	Untold []string // the objects that are refused because the host has no true value of them, also those that are not listed
+	sums   vocabulary.RefusalSums
+}
+
+// Refusals returns a list of some refusals.
+func Refusals(all ...vocabulary.Refusal) (r RefusalList) {
+	r.Add(all...)
+	return r
+}
+
+// NewRefusals returns an empty list for a request: a partial one lists all that it records.
+func NewRefusals(partial bool) (r RefusalList) {
+	if partial {
+		r.Most = vocabulary.MaxPanel
+	}
+	return r
+}
+
+// Add adds refusals.
+func (r *RefusalList) Add(more ...vocabulary.Refusal) {
+	most := r.Most
+	if most == 0 {
+		most = vocabulary.MaxListed
+	}
+	n := min(len(more), most-len(r.Listed))
+	r.Listed = append(r.Listed, more[:n]...)
+	r.Unlisted += len(more) - n
+	for _, one := range more {
+		r.sums.Add(one)
+		if one.Reason == vocabulary.NoTruth {
+			r.Untold = append(r.Untold, one.Object)
+		}
+	}
+}
+
+// Count returns how many were added.
+func (r *RefusalList) Count() int { return len(r.Listed) + r.Unlisted }
+
+// Sort sorts the refusals, none of which is unlisted, by the names of the objects.
+func (r *RefusalList) Sort() {
+	event.SortRefusals(r.Listed)
+	slices.Sort(r.Untold)
+}
+
+// Sums counts all that were added by reason, the most frequent first.
+func (r *RefusalList) Sums() []vocabulary.RefusalSum { return r.sums.Sorted() }
+
+// ByReason counts all that were added by reason.
+func (r *RefusalList) ByReason() map[vocabulary.Reason]uint64 {
+	all := map[vocabulary.Reason]uint64{}
+	for _, sum := range r.sums {
+		all[sum.Reason] = sum.Count
+	}
+	return all
+}
+
+// Lowest returns the lowest of an ε and of what each of those refused can have at most.
+func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
+	for _, sum := range r.sums {
+		epsilon = state.Lower(epsilon, sum.Largest)
+	}
+	return epsilon
+}
+
+// Error returns that a request is refused for them. It lists the first [vocabulary.MaxListed].
+func (r *RefusalList) Error(q *event.Question) *vocabulary.RefusedError {
+	n := min(len(r.Listed), vocabulary.MaxListed)
+	return &vocabulary.RefusedError{Question: q.Name, Refused: slices.Clone(r.Listed[:n]), Unlisted: r.Count() - n, Sums: r.Sums()}
+}

@@ -1,0 +1,51 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Agreed is what an object has agreed to: what may be released of it, on which terms, and how much over all questions.
+type Agreed struct {
+	Policy policy.Policy   // of its chain; that of a chain without one is what state has under number 0
+	Cap    privacy.Epsilon // over all questions
+}
+
+// More says what new terms may allow, from an instant on, that those in force do not. It is nil if it is proven that there is nothing.
+// Who is asked for less need not agree to it.
+func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
+	var higher error
+	if now.Cap.Less(to.Cap) {
+		higher = fmt.Errorf("the cap would be ε=%s, and is ε=%s", to.Cap, now.Cap)
+	}
+	more := known.AtMost(to.Policy, now.Policy, from)
+	if more != nil && to.Policy.Equal(policy.Fixed(privacy.MaxEpsilon())) {
+		more = fmt.Errorf("%w: without a policy only the cap binds", policy.ErrMore)
+	}
+	return errors.Join(higher, more)
+}
+
+// Refuse returns the refusal of an object that would have to agree to new terms, because of what is more.
+func (now Agreed) Refuse(object string, to Agreed, more error) vocabulary.Refusal {
+	r := vocabulary.Refusal{Object: object, Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why(more)}
+	if now.Cap.Less(to.Cap) {
+		r.Ceiling, r.Asked = now.Cap, to.Cap
+	}
+	return r
+}
+
+// why puts what is more on one line.
+func why(more error) string {
+	text := strings.ToValidUTF8(strings.ReplaceAll(more.Error(), "\n", "; "), "?")
+	if len(text) > vocabulary.MaxWhy {
+		text = strings.ToValidUTF8(text[:vocabulary.MaxWhy], "")
+	}
+	return text
+}

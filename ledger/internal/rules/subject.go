@@ -1,0 +1,39 @@
+package rules
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Subject is one object of a request, with everything that decides about it.
+type Subject struct {
+	Name   string        // as in the request
+	Chain  state.Chain   // of the question that is asked
+	Object state.Object  // its budget
+	Policy policy.Policy // of the chain; the zero value if only the cap binds
+}
+
+// ReadSubject reads into x what decides about an object of a request for a question at an ε. If the object takes no part, it returns
+// why.
+func ReadSubject(s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject) (*vocabulary.Refusal, error) {
+	x.Name = name
+	found, err := s.ReadChain(q.Number, name, &x.Chain)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return &vocabulary.Refusal{Object: name, Reason: vocabulary.NotEnrolled, Asked: asked, Remedy: vocabulary.RemedyEnrolling}, nil
+	}
+	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
+		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
+	}
+	if x.Object.Withdrew(x.Chain) {
+		return &vocabulary.Refusal{Object: name, Reason: vocabulary.Withdrawn, Asked: asked, Remedy: vocabulary.RemedyEnrolling}, nil
+	}
+	x.Policy, err = s.Policy(x.Chain.Policy)
+	return nil, err
+}
