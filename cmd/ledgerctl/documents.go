@@ -222,12 +222,17 @@ func verifyCommand[D document](a *app, what string, cmd *cobra.Command, read fun
 			return err
 		}
 		var out output.Fields
+		out.Add("ok", "", v.ok)
+		out.Add("signed", "", v.checked.Signed)
+		out.Inline(v.checked.Head)
+		out.AddNonZero("unknown_cosigners", "", v.checked.Ignored)
+		out.Add("problems", "", v.problems)
 		if v.unread {
 			out.Inline(said(d))
 		} else {
-			out = said(d)
+			out = append(out, said(d)...)
 		}
-		v.addTo(&out)
+		v.describe(&out)
 		if err := a.Print(out); err != nil || v.ok {
 			return err
 		}
@@ -298,13 +303,8 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	return d, v, nil
 }
 
-// addTo adds the verdict to a result.
-func (v verdict) addTo(out *output.Fields) {
-	out.Add("ok", "", v.ok)
-	out.Add("signed", "", v.checked.Signed)
-	out.Inline(v.checked.Head)
-	out.AddNonZero("unknown_cosigners", "", v.checked.Ignored)
-	out.Add("problems", "", v.problems)
+// describe adds the verdict to a table.
+func (v verdict) describe(out *output.Fields) {
 	if v.checked.Head.Events > 0 {
 		addHead(out, v.checked.Head)
 	}
@@ -335,13 +335,14 @@ func newSold(r evidence.Receipt) (out output.Fields) {
 		}
 	}
 	out.Add("sale", "sale", r.Sale)
-	out.Add("time", "time", r.Time)
+	out.Add("", "time", r.Time)
 	out.Add("buyer", "buyer", r.Buyer)
 	out.Add("question", "question", r.Question)
 	out.Add("epsilon", "ε", r.Epsilon)
 	out.Add("price", "", r.Price)
 	out.Add("currency", "", r.Currency)
 	out.Add("", "price", words.Money(r.Price, r.Currency))
+	out.Add("time", "", r.Time)
 	out.Add("responses", "responses", len(r.Responses))
 	out.Add("erased", "  of them not shown", erased) // only the price is left
 	return out
@@ -354,7 +355,6 @@ func newStated(st evidence.Statement) (out output.Fields) {
 	out.Add("time", "time", st.Time)
 	out.Add("cap", "cap", st.Cap)
 	out.Add("spent", "spent", st.Spent)
-	out.Add("chains", "", st.Chains)
 	for _, c := range st.Chains {
 		epoch := ""
 		if c.Epoch > 1 || c.Ended > 0 {
@@ -362,7 +362,6 @@ func newStated(st evidence.Statement) (out output.Fields) {
 		}
 		out.Add("", "  on "+words.OneLine(c.Question)+epoch, c.Spent)
 	}
-	out.Add("terms", "", st.Terms)
 	for _, c := range st.Terms {
 		consent := "to nothing more than before"
 		if c.Consent != "" {
@@ -374,6 +373,7 @@ func newStated(st evidence.Statement) (out output.Fields) {
 	out.Add("earned", "", st.Earned)
 	out.Add("currency", "", st.Currency)
 	out.Add("", "earned", words.Money(st.Earned, st.Currency))
+	out.Add("terms", "", st.Terms)
 	out.Add("responses", "responses", len(st.Released))
 	out.Add("charges", "charges for answers", len(st.Charges))
 	out.Add("sales", "sales", len(st.Sales))
@@ -381,5 +381,6 @@ func newStated(st evidence.Statement) (out output.Fields) {
 	if st.Forgotten > 0 {
 		out.Add("", "forgotten before", fmt.Sprintf("by event %d; what that had cost counts as spent", st.Forgotten))
 	}
+	out.Add("chains", "", st.Chains)
 	return out
 }

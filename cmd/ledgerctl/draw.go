@@ -356,11 +356,11 @@ func (q answerQuote) result(currency string) (out output.Fields) {
 	out.Add("query", "query", q.Query)
 	out.Add("epsilon", "ε", q.Epsilon)
 	out.Add("objects", "people in the panel", q.AnswerQuote.Objects)
+	out.Add("charge", "", q.Charge)
+	out.Add("anew", "", q.Anew)
 	out.Add("held", "", q.Held)
 	out.Add("", "answered already", q.held())
-	out.Add("charge", "", q.Charge)
 	out.Add("", "would be charged to each", q.charge())
-	out.Add("anew", "", q.Anew)
 	if q.NotRaised != nil {
 		out.Add("not_raised", "", q.NotRaised.Error())
 	}

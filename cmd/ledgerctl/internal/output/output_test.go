@@ -122,7 +122,7 @@ func TestList(t *testing.T) {
 		json, table string
 	}{
 		{nil, `{"sales":[]}`, "no sales\n"},
-		{[]int{1, 2}, `{"sales":[1,2]}`, "N\tTEXT\n1\t1 \ufffd\n2\t2 \ufffd\n"},
+		{[]int{1, 2}, `{"sales":[1,2]}`, "N\tTEXT\n1\t1\ufffd\n2\t2\ufffd\n"},
 	} {
 		list := List("sales", test.items, "N\tTEXT", row)
 		text, err := json.Marshal(list)
