@@ -99,7 +99,6 @@ func plan() []room {
 		{"examples/internal/hosttest", "hosts in other languages: only tests of examples import it", "internal/pace"},
 		{"examples", "how long they may be: nothing but a test", ""},
 		{"examples/...", "programs that show how", "privacy policy rrchain rrchain/estimate rrchain/rappor mechanism mechanism/graph ledger ledger/evidence ledger/history ledger/journal ledger/journal/keyholder ledger/journal/keyholder/disk ledger/journal/pgjournal examples/internal/..."},
-		{"internal/trial/kit", "what trials of the ledger have in common", "internal/pace ledger ledger/evidence ledger/history ledger/ledgerclient ledger/ledgerhttp ledger/ledgertest ledger/vocabulary policy privacy rrchain/finite"},
 		{"internal/trial", "the ledger on a machine that dies: nothing but tests", ""},
 		{"internal/trial/...", "the ledger against a model, under load, on other disks, before attackers, in a market and a shop: nothing but tests", ""},
 		{"internal/bench/report", "the figures of the benchmarks", ""},

@@ -6,9 +6,4 @@
 // SLUICE_LONG is set in the environment:
 //
 //	SLUICE_LONG=1 go test -timeout 12h -v ./internal/trial
-//
-// The day (killed_test.go) is a host's day of trade, on which its process is killed again and
-// again. It repeats every request with its key until it is through. Then everybody has been told
-// the same bytes every time, and but for the responses themselves the ledger is the one of a host
-// that nothing ever happened to.
 package trial

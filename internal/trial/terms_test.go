@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -32,17 +31,17 @@ func manyNames() (names []string) {
 func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	t.Helper()
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	kit.Must(t, ledger.Create(path, ledger.CreateOptions{}))
+	must(t, ledger.Create(path, ledger.CreateOptions{}))
 	l, err := ledger.Open(path, ledger.Options{})
-	kit.Must(t, err)
-	kit.Must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: vote, Values: valuesOf(vote)}))
+	must(t, err)
+	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: vote, Values: valuesOf(vote)}))
 	p, err := terms(vote)
-	kit.Must(t, err)
+	must(t, err)
 	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})
-	kit.Must(t, err)
-	kit.Must(t, l.Close())
+	must(t, err)
+	must(t, l.Close())
 	dearer, err = policy.Sell(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3})
-	kit.Must(t, err)
+	must(t, err)
 	return path, dearer
 }
 
@@ -50,11 +49,11 @@ func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 func leftBehind(t *testing.T, path string, n int) string {
 	t.Helper()
 	file, err := os.ReadFile(path)
-	kit.Must(t, err)
+	must(t, err)
 	to := filepath.Join(pace.Scratch(t), fmt.Sprint("left ", n))
-	kit.Must(t, os.WriteFile(to, file, 0o600))
+	must(t, os.WriteFile(to, file, 0o600))
 	if _, err := os.Stat(path + ".journal"); err == nil {
-		kit.Must(t, os.CopyFS(to+".journal", os.DirFS(path+".journal")))
+		must(t, os.CopyFS(to+".journal", os.DirFS(path+".journal")))
 	}
 	return to
 }
@@ -92,25 +91,25 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from := leftBehind(t, path, 0)
 			l, err := ledger.Open(from, ledger.Options{})
-			kit.Must(t, err)
+			must(t, err)
 			var left []string
 			want, err := call(t.Context(), l, func(done, total int) {
 				if 0 < done && done < total {
 					left = append(left, leftBehind(t, from, len(left)+1))
 				}
 			})
-			kit.Must(t, err)
+			must(t, err)
 			books := booksOf(t, l)
-			kit.Must(t, l.Close())
+			must(t, l.Close())
 			if len(left) < 2 {
 				t.Fatalf("it is cut off at %d places", len(left))
 			}
 			for i := 0; i < len(left); i += pace.Stride(2, 2) {
 				at := left[i]
 				l, err := ledger.Open(at, ledger.Options{})
-				kit.Must(t, err)
+				must(t, err)
 				got, err := call(t.Context(), l, nil)
-				kit.Must(t, err)
+				must(t, err)
 				if again, err := call(t.Context(), l, nil); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
 					t.Errorf("%s: it came to %v, and again to %v, %v; undisturbed to %v", at, got, again, err, want)
 				}
@@ -118,7 +117,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 					t.Errorf("%s: the ledger came to %v, undisturbed to %v", at, now, books)
 				}
 				wantSound(t, l)
-				kit.Must(t, l.Close())
+				must(t, l.Close())
 			}
 		})
 	}
@@ -134,7 +133,7 @@ func booksOf(t *testing.T, l *ledger.Ledger) map[string]int {
 			if errors.Is(err, ledger.ErrUnknown) {
 				continue
 			}
-			kit.Must(t, err)
+			must(t, err)
 			n[fmt.Sprint(o.Cap, " ", o.Chains[0].Policy, " ", o.Chains[0].Withdrawn)]++
 		}
 	}
@@ -145,5 +144,12 @@ func wantSound(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	for _, err := range verify(t.Context(), l) {
 		t.Error(err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -260,7 +259,7 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 // key does the rest: everybody gets one response. The quick form tries a third of the moments, others in each run.
 func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	names := crowd(9_000) // three parts
-	truths := kit.SameTruth("yes")
+	truths := sameTruth("yes")
 	sale, _ := offer(t)
 	calls := func(l *ledger.Ledger) []func(context.Context) (any, error) {
 		return []func(context.Context) (any, error){

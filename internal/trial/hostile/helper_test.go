@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,4 +92,11 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, text, 0o600)
+}
+
+// sameTruth is a source with one value for all objects.
+func sameTruth(value string) ledger.TruthFunc {
+	return func(_ context.Context, _ string, objects []string) ([]string, error) {
+		return slices.Repeat([]string{value}, len(objects)), nil
+	}
 }

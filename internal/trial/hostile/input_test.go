@@ -14,7 +14,6 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/policy"
@@ -40,7 +39,7 @@ func (f field) lists() bool { return f.name == "Sales buyer" || f.name == "Reser
 
 // fields are all places for names, keys and queries.
 func fields(ctx context.Context) []field {
-	yes, half := kit.SameTruth("yes"), tenths(5)
+	yes, half := sameTruth("yes"), tenths(5)
 	ann := []string{"ann"}
 	order := func(buyer, question string, objects ...string) ledger.Order {
 		return ledger.Order{Buyer: buyer, Question: question, Epsilon: half, Objects: objects}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -54,7 +53,7 @@ func crowd(n int) []string {
 func TestVeryManyObjectsInARequest(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
-	names, yes := crowd(pace.Tries(ledger.MaxPanel+10_000, 400_000, 10_000_000)), kit.SameTruth("yes")
+	names, yes := crowd(pace.Tries(ledger.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
 	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
 	for name, call := range map[string]func() error{
 		"Quote": func() error { _, err := l.Quote(t.Context(), order); return err },
@@ -209,7 +208,7 @@ func chained(t *testing.T, n int) map[string]cost {
 	l, _ := market(t, "ann")
 	defineMany(t, l, 0, n)
 	sale, calendar := offer(t)
-	yes := kit.SameTruth("yes")
+	yes := sameTruth("yes")
 	together(t, n, func(i int) error {
 		p := sale
 		if i%2 == 0 {

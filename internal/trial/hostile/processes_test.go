@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -33,7 +32,7 @@ func newFile(t testing.TB) (path string) {
 	must(t, err)
 	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})
 	must(t, err)
-	_, err = l.Release(ctx, ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: kit.SameTruth("yes")})
+	_, err = l.Release(ctx, ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})
 	must(t, err)
 	must(t, l.Close())
 	return path

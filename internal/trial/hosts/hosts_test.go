@@ -3,6 +3,7 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,18 +20,26 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	t.Helper()
-	kit.Define(t, l, kit.Vote())
-	kit.Enroll(t, l, "vote", "900", names...)
+	must(t, l.DefineQuestion(t.Context(), "define vote", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
+	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: epsilon(t, "900")})
+	must(t, err)
+}
+
+func epsilon(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(text)
+	must(t, err)
+	return e
 }
 
 // free returns an address where nobody listens.
@@ -409,7 +418,14 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	must(t, err)
 	var all []ledger.Response
 	call := func(n int) ledger.Response {
-		return kit.Release(t, l, kit.ReleaseOf(t, fmt.Sprint("call ", n), fmt.Sprint("person ", n), "1"))
+		response, err := l.Release(t.Context(), ledger.ReleaseRequest{
+			Key: fmt.Sprint("call ", n), Question: "vote", Object: fmt.Sprint("person ", n), Epsilon: epsilon(t, "1"),
+			Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+				return slices.Repeat([]string{"yes"}, len(objects)), nil
+			},
+		})
+		must(t, err)
+		return response
 	}
 	all = append(all, call(0), call(1))
 	backup := s.Backup(t)
@@ -432,7 +448,8 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 			t.Errorf("%v was told, and now %v", was, again)
 		}
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	_, err = l.Verify(t.Context(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("found %+v", p) }})
+	must(t, err)
 	must(t, l.Close())
 }
 

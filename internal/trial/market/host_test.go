@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // host is the backend: it brings orders to their end.
@@ -29,8 +30,27 @@ type host struct {
 
 // shopLedger is what the host has of the ledger: open, or over HTTP.
 type shopLedger interface {
-	kit.Book
+	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)
+	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
+	Cancel(ctx context.Context, key string, reservation uint64) error
+	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
 	Close() error
+	DefineQuestion(ctx context.Context, key string, q ledger.Question) error
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
+	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
+	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)
+	Forget(ctx context.Context, key, object string) error
+	Object(ctx context.Context, name string) (ledger.ObjectState, error)
+	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)
+	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
+	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
+	Sale(ctx context.Context, number uint64) (ledger.Sale, error)
+	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
+	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)
+	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
+	Stats(ctx context.Context) (ledger.Stats, error)
+	Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error)
+	Withdraw(ctx context.Context, key, object string) error
 }
 
 // open opens the host's files in a directory, and makes them if need be. The ledger comes first: its

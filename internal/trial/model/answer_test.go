@@ -5,27 +5,26 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 )
 
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
 
 func TestARecordedAnswerIsTheSameForEverybodyForEver(t *testing.T) {
-	kit.Anywhere(t, testARecordedAnswerIsTheSameForEverybodyForEver)
+	Anywhere(t, testARecordedAnswerIsTheSameForEverybodyForEver)
 }
 
-func testARecordedAnswerIsTheSameForEverybodyForEver(t *kit.T) {
-	house := kit.VotersHouse(t, "3", "ann")
+func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
+	house := VotersHouse(t, "3", "ann")
 	l := house.Open(t, ledger.Options{})
 	recorded := map[string]ledger.Response{}
 	for i, epsilon := range []string{"0.5", "1", "0.7", "2", "0.6", "0.1"} {
-		recorded[epsilon] = kit.Release(t, l, kit.ReleaseOf(t, fmt.Sprint("first ", i), "ann", epsilon))
+		recorded[epsilon] = Release(t, l, ReleaseOf(t, fmt.Sprint("first ", i), "ann", epsilon))
 	}
-	spent := kit.ObjectOf(t, l, "ann").Spent
+	spent := ObjectOf(t, l, "ann").Spent
 	for i := range 1000 {
 		if i%250 == 249 {
-			kit.Must(t, l.Close())
+			Must(t, l.Close())
 			l = house.Open(t, ledger.Options{})
 		}
 		for epsilon, want := range recorded { // in random order
@@ -33,36 +32,36 @@ func testARecordedAnswerIsTheSameForEverybodyForEver(t *kit.T) {
 			break
 		}
 	}
-	if now := kit.ObjectOf(t, l, "ann").Spent; now != spent || spent != kit.Eps(t, "2") {
+	if now := ObjectOf(t, l, "ann").Spent; now != spent || spent != Eps(t, "2") {
 		t.Errorf("spent %s at first and %s after 1,000 repetitions, want 2", spent, now)
 	}
-	if n := kit.CountKind(kit.Events(t, l), "released"); n != len(recorded) {
+	if n := CountKind(Events(t, l), "released"); n != len(recorded) {
 		t.Errorf("%d released events for %d levels", n, len(recorded))
 	}
 }
 
 // wantSame asks for a recorded answer in one of several ways; none may need the truth.
-func wantSame(t *kit.T, l kit.Book, i int, epsilon string, want ledger.Response) {
+func wantSame(t *T, l Book, i int, epsilon string, want ledger.Response) {
 	t.Helper()
 	got := want
 	switch i % 4 {
 	case 0:
-		r := kit.ReleaseOf(t, fmt.Sprint("again ", i), "ann", epsilon)
-		r.Truth = kit.Never(t)
-		got = kit.Release(t, l, r)
+		r := ReleaseOf(t, fmt.Sprint("again ", i), "ann", epsilon)
+		r.Truth = Never(t)
+		got = Release(t, l, r)
 	case 1:
-		r := kit.ReleaseOf(t, fmt.Sprint("no truth at hand ", i), "ann", epsilon)
+		r := ReleaseOf(t, fmt.Sprint("no truth at hand ", i), "ann", epsilon)
 		r.Truth = nil
-		got = kit.Release(t, l, r)
+		got = Release(t, l, r)
 	case 2:
-		r := kit.Order(t, fmt.Sprint("all ", i), epsilon)
-		r.Truth = kit.Never(t)
-		if result := kit.CarryOut(t, l, r); result.Reused != 1 || result.Drawn+result.Derived != 0 {
+		r := Order(t, fmt.Sprint("all ", i), epsilon)
+		r.Truth = Never(t)
+		if result := CarryOut(t, l, r); result.Reused != 1 || result.Drawn+result.Derived != 0 {
 			t.Fatalf("%+v", result)
 		}
-		got = kit.Responses(t, l, "vote", kit.Eps(t, epsilon))["ann"]
+		got = Responses(t, l, "vote", Eps(t, epsilon))["ann"]
 	case 3:
-		for _, at := range kit.ObjectOf(t, l, "ann").Chains[0].Levels {
+		for _, at := range ObjectOf(t, l, "ann").Chains[0].Levels {
 			if at.Epsilon == want.Epsilon {
 				got.Value, got.Event = at.Response, at.Event
 			}
@@ -75,20 +74,20 @@ func wantSame(t *kit.T, l kit.Book, i int, epsilon string, want ledger.Response)
 
 // Below the current level nobody needs the truth, at whatever ε.
 func TestTheTruthIsNotAskedBelowTheCurrentLevel(t *testing.T) {
-	kit.Anywhere(t, testTheTruthIsNotAskedBelowTheCurrentLevel)
+	Anywhere(t, testTheTruthIsNotAskedBelowTheCurrentLevel)
 }
 
-func testTheTruthIsNotAskedBelowTheCurrentLevel(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "3", "ann")
-	kit.Release(t, l, kit.ReleaseOf(t, "top", "ann", "2"))
+func testTheTruthIsNotAskedBelowTheCurrentLevel(t *T) {
+	l := Voters(t, Open(t, ledger.Options{}), "3", "ann")
+	Release(t, l, ReleaseOf(t, "top", "ann", "2"))
 	for i := range 100 {
-		r := kit.ReleaseOf(t, fmt.Sprint(i), "ann", "2")
-		r.Epsilon = kit.Nano(t, rand.Int64N(2_000_000_000)+1)
-		r.Truth = kit.Never(t)
-		kit.Release(t, l, r)
+		r := ReleaseOf(t, fmt.Sprint(i), "ann", "2")
+		r.Epsilon = Nano(t, rand.Int64N(2_000_000_000)+1)
+		r.Truth = Never(t)
+		Release(t, l, r)
 	}
-	if o := kit.ObjectOf(t, l, "ann"); o.Spent != kit.Eps(t, "2") {
+	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "2") {
 		t.Errorf("spent %s", o.Spent)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -24,14 +23,14 @@ const partSize = 4096
 func TestAnAnswerToAllIsRepeatedAfterAWithdrawal(t *testing.T) {
 	for name, leave := range map[string][]string{"one": {"bob"}, "all": {"ann", "bob"}} {
 		t.Run(name, func(t *testing.T) {
-			l := kit.Voters(t, kit.NewLedger(t), "1", "ann", "bob")
-			r := kit.Inquire(t, "1", "majority:yes", "0.5", kit.Ballots())
+			l := Voters(t, NewLedger(t), "1", "ann", "bob")
+			r := Inquire(t, "1", "majority:yes", "0.5", Ballots())
 			r.All = true
-			before := kit.AnswerTo(t, l, r)
+			before := AnswerTo(t, l, r)
 			for _, object := range leave {
-				kit.Must(t, l.Withdraw(t.Context(), "withdraw "+object, object))
+				Must(t, l.Withdraw(t.Context(), "withdraw "+object, object))
 			}
-			r.Truth = kit.Never(t)
+			r.Truth = Never(t)
 			after, err := l.Answer(t.Context(), r)
 			if err != nil || !reflect.DeepEqual(after, before) {
 				t.Errorf("a request came to %+v, and again to %+v, %v", before, after, err)
@@ -43,21 +42,21 @@ func TestAnAnswerToAllIsRepeatedAfterAWithdrawal(t *testing.T) {
 // Whoever comes first must not take all of the budget that is unlocked with orders. A buyer who held a
 // level unlocked the rest by orders of lower levels, which cost neither money nor ε.
 func TestOrdersThatCostNothingUnlockNothing(t *testing.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	shares, err := policy.Unlock(kit.Eps(t, "1"), 10)
-	kit.Must(t, err)
-	p, err := policy.Min(kit.Market(t, "1"), shares)
-	kit.Must(t, err)
-	kit.EnrollUnder(t, l, "vote", p, "9", "ann")
-	kit.Sell(t, l, kit.Purchase(t, "1", "acme", "0.1", "ann"))
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	shares, err := policy.Unlock(Eps(t, "1"), 10)
+	Must(t, err)
+	p, err := policy.Min(Market(t, "1"), shares)
+	Must(t, err)
+	EnrollUnder(t, l, "vote", p, "9", "ann")
+	Sell(t, l, Purchase(t, "1", "acme", "0.1", "ann"))
 	for i := 1; i <= 9; i++ {
 		epsilon := fmt.Sprintf("0.0%d", i)
-		if s := kit.Sell(t, l, kit.Purchase(t, epsilon, "acme", epsilon, "ann")); s.Price != 0 || s.Draws != 0 {
+		if s := Sell(t, l, Purchase(t, epsilon, "acme", epsilon, "ann")); s.Price != 0 || s.Draws != 0 {
 			t.Fatalf("a lower level costs %d and %d draws", s.Price, s.Draws)
 		}
 	}
-	if c := kit.ObjectOf(t, l, "ann").Chains[0]; c.Ceiling != kit.Eps(t, "0.1") {
+	if c := ObjectOf(t, l, "ann").Chains[0]; c.Ceiling != Eps(t, "0.1") {
 		t.Errorf("one buyer at ε=0.1 has unlocked %s", c.Ceiling)
 	}
 }
@@ -66,67 +65,67 @@ func TestOrdersThatCostNothingUnlockNothing(t *testing.T) {
 // which the host turned out to have no truth, was refused with "a new quote helps"; the new quote was the
 // old one, and so on for ever.
 func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "1", "9", "ann", "bob")
-	r := kit.Purchase(t, "1", "acme", "0.5")
+	l := Sellers(t, NewLedger(t), "1", "9", "ann", "bob")
+	r := Purchase(t, "1", "acme", "0.5")
 	quote, err := l.Quote(t.Context(), r.Order)
-	kit.Must(t, err)
+	Must(t, err)
 	r.QuoteID, r.Partial = quote.ID, true
 	r.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
 	_, err = l.Sell(t.Context(), r)
-	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != vocabulary.RemedyTruth {
+	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != vocabulary.RemedyTruth {
 		t.Errorf("refused %+v", got)
 	}
-	r.Truth = kit.SameTruth("yes")
-	kit.Sell(t, l, r)
+	r.Truth = SameTruth("yes")
+	Sell(t, l, r)
 }
 
 // Until it expires, what a reservation needs counts as spent for everybody else. The shares that other
 // reservations would unlock were counted on while those could still be cancelled: here acme's, on which the
 // answer relied, and then bolt's reservation could not be carried out.
 func TestNoReservationRestsOnAnother(t *testing.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	shares, err := policy.Unlock(kit.Eps(t, "1"), 4)
-	kit.Must(t, err)
-	p, err := policy.Min(kit.Market(t, "1"), shares)
-	kit.Must(t, err)
-	kit.EnrollUnder(t, l, "vote", p, "9", "ann")
-	kit.Sell(t, l, kit.Purchase(t, "1", "cryo", "0.1", "ann"))
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	shares, err := policy.Unlock(Eps(t, "1"), 4)
+	Must(t, err)
+	p, err := policy.Min(Market(t, "1"), shares)
+	Must(t, err)
+	EnrollUnder(t, l, "vote", p, "9", "ann")
+	Sell(t, l, Purchase(t, "1", "cryo", "0.1", "ann"))
 	hold := func(buyer, epsilon string) ledger.Reservation {
-		return kit.Reserve(t, l, ledger.ReserveRequest{Key: buyer, Order: kit.Purchase(t, "", buyer, epsilon, "ann").Order, For: time.Hour})
+		return Reserve(t, l, ledger.ReserveRequest{Key: buyer, Order: Purchase(t, "", buyer, epsilon, "ann").Order, For: time.Hour})
 	}
 	acme, bolt := hold("acme", "0.2"), hold("bolt", "0.5")
-	_, err = l.Answer(t.Context(), kit.Inquire(t, "2", "majority:yes", "0.15", kit.Ballots(), "ann"))
+	_, err = l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.15", Ballots(), "ann"))
 	t.Logf("the answer, for which what bolt has reserved leaves nothing: %v", err)
-	kit.Must(t, l.Cancel(t.Context(), "3", acme.Number))
-	kit.Commit(t, l, "4", bolt.Number)
+	Must(t, l.Cancel(t.Context(), "3", acme.Number))
+	Commit(t, l, "4", bolt.Number)
 }
 
 // Nor may the share of a reserved order be counted on against what holds without it: here the large raise,
 // which unlocks nothing and is then refused in its midst.
 func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
-	names := kit.Crowd(partSize + 1)
+	names := Crowd(partSize + 1)
 	last := names[partSize]
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	shares, err := policy.Unlock(kit.Eps(t, "1"), 4)
-	kit.Must(t, err)
-	p, err := policy.Min(kit.Market(t, "1"), shares)
-	kit.Must(t, err)
-	kit.EnrollUnder(t, l, "vote", p, "9", names...)
-	kit.Sell(t, l, kit.Purchase(t, "1", "cryo", "0.1", names...))
-	kit.Reserve(t, l, ledger.ReserveRequest{Key: "2", Order: kit.Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
-	r, once := kit.Order(t, "3", "0.25", names...), false
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	shares, err := policy.Unlock(Eps(t, "1"), 4)
+	Must(t, err)
+	p, err := policy.Min(Market(t, "1"), shares)
+	Must(t, err)
+	EnrollUnder(t, l, "vote", p, "9", names...)
+	Sell(t, l, Purchase(t, "1", "cryo", "0.1", names...))
+	Reserve(t, l, ledger.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
+	r, once := Order(t, "3", "0.25", names...), false
 	r.Progress = func(int, int) {
 		if !once {
 			once = true
-			_, err := l.Answer(t.Context(), kit.Inquire(t, "4", "majority:yes", "0.1", kit.Ballots(), last))
-			kit.Refusals(t, err)
+			_, err := l.Answer(t.Context(), Inquire(t, "4", "majority:yes", "0.1", Ballots(), last))
+			Refusals(t, err)
 		}
 	}
-	kit.CarryOut(t, l, r)
+	CarryOut(t, l, r)
 }
 
 // A backup is made at any instant. One made after a new noise key, and before anything else, was damaged data to Verify,

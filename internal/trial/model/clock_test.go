@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
@@ -17,9 +16,9 @@ import (
 // nothing.
 
 // wantOrderedTimes checks the log against the clock it was written by, and returns its last time.
-func wantOrderedTimes(t *kit.T, l kit.Book) (last time.Time) {
+func wantOrderedTimes(t *T, l Book) (last time.Time) {
 	t.Helper()
-	for _, ev := range kit.Events(t, l) {
+	for _, ev := range Events(t, l) {
 		if ev.Time.Before(last) {
 			t.Errorf("event %d at %v comes after one at %v", ev.Number, ev.Time, last)
 		}
@@ -31,12 +30,12 @@ func wantOrderedTimes(t *kit.T, l kit.Book) (last time.Time) {
 }
 
 func TestEventTimesNeverDecrease(t *testing.T) {
-	kit.Anywhere(t, testEventTimesNeverDecrease)
+	Anywhere(t, testEventTimesNeverDecrease)
 }
 
-func testEventTimesNeverDecrease(t *kit.T) {
+func testEventTimesNeverDecrease(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
-	l := kit.Voters(t, kit.Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
+	l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
 	highest := ledgertest.Begin()
 	for i, jump := range []time.Duration{time.Hour, -20 * 365 * 24 * time.Hour, time.Minute, 0, -time.Nanosecond, 3 * time.Hour, -100 * 365 * 24 * time.Hour, 4 * time.Hour} {
 		now := ledgertest.Begin().Add(jump).In(time.FixedZone("there", 7200))
@@ -44,51 +43,51 @@ func testEventTimesNeverDecrease(t *kit.T) {
 		if now.After(highest) {
 			highest = now
 		}
-		kit.Release(t, l, kit.ReleaseOf(t, fmt.Sprint(i), "ann", fmt.Sprintf("0.%d", i+1)))
+		Release(t, l, ReleaseOf(t, fmt.Sprint(i), "ann", fmt.Sprintf("0.%d", i+1)))
 		if last := wantOrderedTimes(t, l); !last.Equal(highest) {
 			t.Errorf("the log is at %v, the clock was never behind %v", last, highest)
 		}
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // The memory of the time is in the log, not in the process.
 func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) {
-	kit.Anywhere(t, testTimesDoNotDecreaseAcrossOpens)
+	Anywhere(t, testTimesDoNotDecreaseAcrossOpens)
 }
 
-func testTimesDoNotDecreaseAcrossOpens(t *kit.T) {
-	house := kit.VotersHouse(t, "9", "ann")
+func testTimesDoNotDecreaseAcrossOpens(t *T) {
+	house := VotersHouse(t, "9", "ann")
 	future := time.Now().Add(50 * 365 * 24 * time.Hour)
 	l := house.Open(t, ledger.Options{Now: func() time.Time { return future }, ClockAhead: future})
-	kit.Release(t, l, kit.ReleaseOf(t, "1", "ann", "0.5"))
-	kit.Must(t, l.Close())
+	Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
+	Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
-	kit.Release(t, l, kit.ReleaseOf(t, "2", "ann", "1"))
+	Release(t, l, ReleaseOf(t, "2", "ann", "1"))
 	if last := wantOrderedTimes(t, l); !last.Equal(future) {
 		t.Errorf("the log went back to %v from %v", last, future)
 	}
 }
 
 func TestAClockBefore1970IsHarmless(t *testing.T) {
-	kit.Anywhere(t, testAClockBefore1970IsHarmless)
+	Anywhere(t, testAClockBefore1970IsHarmless)
 }
 
-func testAClockBefore1970IsHarmless(t *kit.T) {
+func testAClockBefore1970IsHarmless(t *T) {
 	for _, now := range []time.Time{{}, time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(-1, 0)} {
 		clock := ledgertest.NewClock(now)
-		l := kit.Voters(t, kit.Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
-		kit.Release(t, l, kit.ReleaseOf(t, "1", "ann", "0.5"))
+		l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
+		Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
 		if last := wantOrderedTimes(t, l); !last.Equal(ledgertest.Begin()) {
 			t.Errorf("with the clock at %v the log is at %v", now, last)
 		}
 		clock.Set(ledgertest.Begin())
-		kit.WantClean(t, l, ledger.VerifyRequest{})
+		WantClean(t, l, ledger.VerifyRequest{})
 	}
 }
 
 // wantClockError fails unless an error says how far the clock is ahead of which event.
-func wantClockError(t *kit.T, err error, clock, last time.Time) {
+func wantClockError(t *T, err error, clock, last time.Time) {
 	t.Helper()
 	var ahead *ledger.ClockError
 	if !errors.As(err, &ahead) || !errors.Is(err, ledger.ErrClock) || !ahead.Clock.Equal(clock) || !ahead.Last.Equal(last) || ahead.Leap != 366*24*time.Hour {
@@ -99,75 +98,75 @@ func wantClockError(t *kit.T, err error, clock, last time.Time) {
 // TestAClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a reservation. Whatever is asked of
 // the ledger then, nothing is written, and nothing is refused for good; what was settled before is told again.
 func TestAClockFarAheadChangesNothing(t *testing.T) {
-	kit.Anywhere(t, testAClockFarAheadChangesNothing)
+	Anywhere(t, testAClockFarAheadChangesNothing)
 }
 
-func testAClockFarAheadChangesNothing(t *kit.T) {
+func testAClockFarAheadChangesNothing(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
-	l := kit.Open(t, ledger.Options{Now: clock.Now})
-	kit.Define(t, l, kit.Vote())
-	dated := kit.Market(t, "2", func(m *policy.Market) { m.Until = ledgertest.Begin().AddDate(0, 1, 0) })
-	kit.EnrollUnder(t, l, "vote", dated, "5", "ann", "bob")
-	held := kit.Reserve(t, l, ledger.ReserveRequest{Key: "held", Order: kit.Purchase(t, "", "acme", "0.5", "ann").Order, For: 24 * time.Hour})
-	sold := kit.Sell(t, l, kit.Purchase(t, "sold", "bolt", "0.5", "bob"))
+	l := Open(t, ledger.Options{Now: clock.Now})
+	Define(t, l, Vote())
+	dated := Market(t, "2", func(m *policy.Market) { m.Until = ledgertest.Begin().AddDate(0, 1, 0) })
+	EnrollUnder(t, l, "vote", dated, "5", "ann", "bob")
+	held := Reserve(t, l, ledger.ReserveRequest{Key: "held", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: 24 * time.Hour})
+	sold := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob"))
 
 	far := time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock.Set(far)
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"define": func() error { return l.DefineQuestion(ctx, "1", kit.Smoker()) },
+		"define": func() error { return l.DefineQuestion(ctx, "1", Smoker()) },
 		"enroll": func() error {
-			return second(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: kit.Eps(t, "1")}))
+			return second(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
 		},
-		"release": func() error { return second(l.Release(ctx, kit.ReleaseOf(t, "3", "ann", "0.25"))) },
-		"raise":   func() error { return second(l.Raise(ctx, kit.Order(t, "4", "0.25", "ann", "bob"))) },
-		"sell":    func() error { return second(l.Sell(ctx, kit.Purchase(t, "5", "acme", "0.5", "ann"))) },
+		"release": func() error { return second(l.Release(ctx, ReleaseOf(t, "3", "ann", "0.25"))) },
+		"raise":   func() error { return second(l.Raise(ctx, Order(t, "4", "0.25", "ann", "bob"))) },
+		"sell":    func() error { return second(l.Sell(ctx, Purchase(t, "5", "acme", "0.5", "ann"))) },
 		"reserve": func() error {
-			return second(l.Reserve(ctx, ledger.ReserveRequest{Key: "6", Order: kit.Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
+			return second(l.Reserve(ctx, ledger.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
 		},
 		"commit": func() error {
-			return second(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: kit.SameTruth("yes")}))
+			return second(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}))
 		},
 		"cancel": func() error { return l.Cancel(ctx, "8", held.Number) },
 		"advance": func() error {
-			return second(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: kit.SameTruth("yes")}))
+			return second(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: SameTruth("yes")}))
 		},
 		"answer": func() error {
-			return second(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: kit.Eps(t, "0.1"), All: true, Truth: kit.SameTruth("yes")}))
+			return second(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
 		},
 		"withdraw": func() error { return l.Withdraw(ctx, "11", "ann") },
 		"forget":   func() error { return l.Forget(ctx, "12", "ann") },
 	} {
-		kit.Unchanged(t, l, func() {
+		Unchanged(t, l, func() {
 			t.Log(name)
 			wantClockError(t, call(), far, ledgertest.Begin())
 		})
 	}
-	if again := kit.Sell(t, l, kit.Purchase(t, "sold", "bolt", "0.5", "bob")); !bytes.Equal(kit.Text(t, again), kit.Text(t, sold)) {
+	if again := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob")); !bytes.Equal(Text(t, again), Text(t, sold)) {
 		t.Errorf("a sale of before is told as %+v", again)
 	}
-	quoted, err := l.Quote(ctx, kit.Purchase(t, "", "cryo", "0.5", "bob").Order)
-	kit.Must(t, err)
+	quoted, err := l.Quote(ctx, Purchase(t, "", "cryo", "0.5", "bob").Order)
+	Must(t, err)
 	if len(quoted.Refused) != 1 || quoted.Refused[0].Reason != ledger.SaleClosed {
 		t.Errorf("a quote shows what would be: %+v", quoted)
 	}
 
 	clock.Set(ledgertest.Begin().Add(time.Hour)) // it was wrong, and nothing has come of it
-	if made, err := l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: kit.SameTruth("yes")}); err != nil || made.Objects != 1 {
+	if made, err := l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}); err != nil || made.Objects != 1 {
 		t.Errorf("the reservation: %+v, %v", made, err)
 	}
-	kit.Sell(t, l, kit.Purchase(t, "5", "cryo", "0.5", "ann"))
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	Sell(t, l, Purchase(t, "5", "cryo", "0.5", "ann"))
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.
 func TestALongIdleLedgerIsConfirmedOnce(t *testing.T) {
-	kit.Anywhere(t, testALongIdleLedgerIsConfirmedOnce)
+	Anywhere(t, testALongIdleLedgerIsConfirmedOnce)
 }
 
-func testALongIdleLedgerIsConfirmedOnce(t *kit.T) {
-	clock, house := ledgertest.NewClock(ledgertest.Begin()), kit.NewHouse(t)
-	kit.Must(t, kit.Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
+func testALongIdleLedgerIsConfirmedOnce(t *T) {
+	clock, house := ledgertest.NewClock(ledgertest.Begin()), NewHouse(t)
+	Must(t, Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
 	for _, step := range []struct {
 		after time.Duration
 		ahead time.Time
@@ -183,21 +182,21 @@ func testALongIdleLedgerIsConfirmedOnce(t *kit.T) {
 		now := ledgertest.Begin().Add(step.after)
 		clock.Set(now)
 		l := house.Open(t, ledger.Options{Now: clock.Now, ClockAhead: step.ahead})
-		last := kit.Events(t, l)[kit.Stats(t, l).Events-1].Time
-		_, err := l.Release(t.Context(), kit.ReleaseOf(t, now.String()+step.ahead.String(), "ann", "0.5"))
+		last := Events(t, l)[Stats(t, l).Events-1].Time
+		_, err := l.Release(t.Context(), ReleaseOf(t, now.String()+step.ahead.String(), "ann", "0.5"))
 		if step.fine {
-			kit.Must(t, err)
+			Must(t, err)
 		} else {
 			wantClockError(t, err, now, last)
 		}
-		kit.Must(t, l.Close())
+		Must(t, l.Close())
 	}
 	_, err := house.Try(ledger.Options{ClockLeap: -1})
-	kit.WantErr(t, err, ledger.ErrInvalid)
+	WantErr(t, err, ledger.ErrInvalid)
 	// What opening writes is refused as well.
 	clock.Set(ledgertest.Begin().AddDate(50, 0, 0))
-	_, err = house.Try(ledger.Options{Now: clock.Now, TruthKey: kit.TruthKey()})
-	kit.WantErr(t, err, ledger.ErrClock)
+	_, err = house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
+	WantErr(t, err, ledger.ErrClock)
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/history"
@@ -17,7 +16,7 @@ import (
 
 func (g *game) compareStats() {
 	g.Helper()
-	got := kit.Stats(g, g.ledger)
+	got := Stats(g, g.ledger)
 	want := ledger.Stats{Objects: uint64(len(g.paper.people)), Questions: uint64(len(g.paper.questions)), Events: uint64(len(g.paper.log)), Buyers: uint64(len(g.paper.buyers)), Currency: "EUR", Bytes: got.Bytes}
 	for _, p := range g.paper.people {
 		want.Chains += uint64(len(p.chains))
@@ -32,7 +31,7 @@ func (g *game) compareStats() {
 func (g *game) compareState() {
 	g.compareObjects()
 	buyers, err := g.ledger.Buyers(g.Context())
-	kit.Must(g, err)
+	Must(g, err)
 	for i := range buyers {
 		if buyers[i].Event != uint64(len(g.paper.log)) {
 			g.Fatalf("a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
@@ -48,7 +47,7 @@ func (g *game) compareState() {
 func (g *game) compareObjects() {
 	g.Helper()
 	for name := range g.paper.people {
-		got := kit.ObjectOf(g, g.ledger, name)
+		got := ObjectOf(g, g.ledger, name)
 		for _, c := range got.Chains {
 			for _, at := range c.Levels {
 				g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
@@ -94,7 +93,7 @@ func (m *paper) object(name string) ledger.ObjectState {
 }
 
 func (c *paperChain) levelStates() (all []ledger.LevelState) {
-	for _, e := range kit.SortedKeys(c.levels) {
+	for _, e := range SortedKeys(c.levels) {
 		l := c.levels[e]
 		all = append(all, ledger.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders, Paid: l.paid})
 	}
@@ -105,11 +104,11 @@ func (g *game) compareResponses(question string, e int64) {
 	g.Helper()
 	var got, want []ledger.Response
 	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
-		kit.Must(g, err)
+		Must(g, err)
 		g.see(question, r.Object, e, r.Event, r.Value)
 		got = append(got, r)
 	}
-	for _, name := range kit.SortedKeys(g.paper.people) {
+	for _, name := range SortedKeys(g.paper.people) {
 		if c := g.paper.chain(question, name); c != nil && c.levels[e] != nil {
 			want = append(want, ledger.Response{Object: name, Question: question, Epsilon: epsilonOf(e), Value: c.levels[e].response, Event: uint64(c.levels[e].event)})
 		}
@@ -121,11 +120,11 @@ func (g *game) compareDeals(buyer string) {
 	var sales, wantSales []ledger.Sale
 	var held, wantHeld []ledger.Reservation
 	for s, err := range g.ledger.Sales(g.Context(), buyer) {
-		kit.Must(g, err)
+		Must(g, err)
 		sales = append(sales, s)
 	}
 	for r, err := range g.ledger.Reservations(g.Context(), buyer) {
-		kit.Must(g, err)
+		Must(g, err)
 		held = append(held, r)
 	}
 	for _, d := range g.paper.deals {
@@ -146,7 +145,7 @@ func (g *game) compareDeals(buyer string) {
 func (g *game) compareDeliveries(d *paperDeal) {
 	var got, want []ledger.Delivery
 	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
-		kit.Must(g, err)
+		Must(g, err)
 		if !one.Erased {
 			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
 		}
@@ -163,7 +162,7 @@ func (g *game) compareDeliveries(d *paperDeal) {
 
 // compareLog holds the log against the paper, and what is counted and paid against the log.
 func (g *game) compareLog() {
-	log := kit.Events(g, g.ledger)
+	log := Events(g, g.ledger)
 	if len(log) != len(g.paper.log) {
 		g.Fatalf("%d events, want %d", len(log), len(g.paper.log))
 	}
@@ -174,7 +173,7 @@ func (g *game) compareLog() {
 		g.compareEvent(ev)
 	}
 	g.compareRecounts()
-	kit.AuditMarket(g, g.ledger)
+	AuditMarket(g, g.ledger)
 }
 
 // compareRecounts holds what is counted as responses come against a recount of all chains, at each ε and at the current
@@ -274,14 +273,14 @@ func (g *game) verify() {
 		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
 	}
 	_, err := g.opened.Verify(g.Context(), r)
-	kit.Must(g, err)
+	Must(g, err)
 }
 
 func (g *game) compareReceipt(d *paperDeal) {
 	g.Helper()
 	r, err := g.ledger.Receipt(g.Context(), d.sale.Number)
-	kit.Must(g, err)
-	kit.WantSound(g, "a receipt", r, g.verifiers)
+	Must(g, err)
+	WantSound(g, "a receipt", r, g.verifiers)
 	q, _ := g.paper.question(d.Question)
 	g.same("the question of a receipt", ledger.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
 	var got, want []evidence.SoldResponse
@@ -301,8 +300,8 @@ func (g *game) compareReceipt(d *paperDeal) {
 func (g *game) compareStatement(name string, p *person) {
 	g.Helper()
 	st, err := g.ledger.Statement(g.Context(), "statement of "+name, name)
-	kit.Must(g, err)
-	kit.WantSound(g, "a statement", st, g.verifiers)
+	Must(g, err)
+	WantSound(g, "a statement", st, g.verifiers)
 	g.same("the account", []any{st.Cap.Nano(), st.Spent.Nano(), st.Earned, st.Forgotten}, []any{p.cap, p.spent, p.earned, p.forgotten})
 	got, want := map[string]string{}, map[string]string{}
 	for _, one := range st.Released {
@@ -359,7 +358,7 @@ func (m *paper) counts(q ledger.Question, e int64, but string) (all []estimate.U
 			}
 		}
 	}
-	for _, at := range kit.SortedKeys(byLevel) {
+	for _, at := range SortedKeys(byLevel) {
 		all = append(all, *byLevel[at])
 	}
 	return all
@@ -398,7 +397,7 @@ func sharesOf(t testing.TB, q ledger.Question, counts []estimate.UnaryCounts) (s
 		shares, err = estimate.Frequencies(o, direct...)
 		p, failed = estimate.Disagreement(direct...)
 	}
-	kit.Must(t, err)
-	kit.Must(t, failed)
+	Must(t, err)
+	Must(t, failed)
 	return shares, p
 }

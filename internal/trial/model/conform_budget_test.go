@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -37,7 +36,7 @@ func race(t testing.TB, n int, call func(i int) error) (failed []error) {
 func wantOverCap(t testing.TB, failed []error) {
 	t.Helper()
 	for _, err := range failed {
-		if r := kit.Refusals(t, err); r[0].Reason != ledger.ObjectCap {
+		if r := Refusals(t, err); r[0].Reason != ledger.ObjectCap {
 			t.Errorf("refused for %v", r)
 		}
 	}
@@ -46,20 +45,20 @@ func wantOverCap(t testing.TB, failed []error) {
 // Of 64 buyers who each want a piece of the last tenth of an object's budget, through another
 // question each, exactly as many get it as fit.
 func TestTheLastBitOfABudgetGoesToNoMoreThanFit(t *testing.T) {
-	kit.Anywhere(t, testTheLastBitOfABudgetGoesToNoMoreThanFit)
+	Anywhere(t, testTheLastBitOfABudgetGoesToNoMoreThanFit)
 }
 
-func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *kit.T) {
+func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	const buyers, fit = 64, 3 // 3 × 0.03 ≤ 0.1 < 4 × 0.03
-	l := kit.Voters(t, kit.NewLedger(t), "1", "ann")
+	l := Voters(t, NewLedger(t), "1", "ann")
 	for i := range buyers {
 		name := fmt.Sprintf("question %d", i)
-		kit.Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
-		kit.Enroll(t, l, name, "1", "ann")
+		Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+		Enroll(t, l, name, "1", "ann")
 	}
-	kit.Release(t, l, kit.ReleaseOf(t, "first", "ann", "0.9"))
+	Release(t, l, ReleaseOf(t, "first", "ann", "0.9"))
 	failed := race(t, buyers, func(i int) error {
-		r := kit.ReleaseOf(t, fmt.Sprint(i), "ann", "0.03")
+		r := ReleaseOf(t, fmt.Sprint(i), "ann", "0.03")
 		r.Question = fmt.Sprintf("question %d", i)
 		_, err := l.Release(t.Context(), r)
 		return err
@@ -68,24 +67,24 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *kit.T) {
 		t.Errorf("%d buyers were refused, want %d", len(failed), buyers-fit)
 	}
 	wantOverCap(t, failed)
-	if o := kit.ObjectOf(t, l, "ann"); o.Spent != kit.Eps(t, "0.99") {
+	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.99") {
 		t.Errorf("spent %s of 1", o.Spent)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
 // they come: within a chain only the highest counts.
 func TestBuyersOfOneQuestionPayForTheHighestOnly(t *testing.T) {
-	kit.Anywhere(t, testBuyersOfOneQuestionPayForTheHighestOnly)
+	Anywhere(t, testBuyersOfOneQuestionPayForTheHighestOnly)
 }
 
-func testBuyersOfOneQuestionPayForTheHighestOnly(t *kit.T) {
+func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	const buyers, fit = 64, 50 // i × 0.02 ≤ 1
-	l := kit.Voters(t, kit.NewLedger(t), "1", "ann")
+	l := Voters(t, NewLedger(t), "1", "ann")
 	failed := race(t, buyers, func(i int) error {
 		_, err := l.Release(t.Context(), ledger.ReleaseRequest{
-			Key: fmt.Sprint(i), Question: "vote", Object: "ann", Epsilon: kit.Nano(t, int64(i+1)*20_000_000), Truth: kit.SameTruth("no"),
+			Key: fmt.Sprint(i), Question: "vote", Object: "ann", Epsilon: Nano(t, int64(i+1)*20_000_000), Truth: SameTruth("no"),
 		})
 		return err
 	})
@@ -93,137 +92,137 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *kit.T) {
 		t.Errorf("%d buyers were refused, want %d", len(failed), buyers-fit)
 	}
 	wantOverCap(t, failed)
-	o := kit.ObjectOf(t, l, "ann")
-	if o.Spent != kit.Eps(t, "1") || len(o.Chains[0].Levels) != fit {
+	o := ObjectOf(t, l, "ann")
+	if o.Spent != Eps(t, "1") || len(o.Chains[0].Levels) != fit {
 		t.Errorf("spent %s on %d levels", o.Spent, len(o.Chains[0].Levels))
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // In floats 0.1 + 0.2 is more than 0.3.
 func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
-	kit.Anywhere(t, testTwoPartsThatMakeTheWholeFitExactly)
+	Anywhere(t, testTwoPartsThatMakeTheWholeFitExactly)
 }
 
-func testTwoPartsThatMakeTheWholeFitExactly(t *kit.T) {
-	l := kit.Voters(t, kit.NewLedger(t), "0.3", "ann")
-	kit.Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
-	kit.Enroll(t, l, "smoker", "0.3", "ann")
-	kit.Release(t, l, kit.ReleaseOf(t, "1", "ann", "0.1"))
-	r := kit.ReleaseOf(t, "2", "ann", "0.200000001")
+func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
+	l := Voters(t, NewLedger(t), "0.3", "ann")
+	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Enroll(t, l, "smoker", "0.3", "ann")
+	Release(t, l, ReleaseOf(t, "1", "ann", "0.1"))
+	r := ReleaseOf(t, "2", "ann", "0.200000001")
 	r.Question = "smoker"
-	kit.Unchanged(t, l, func() {
+	Unchanged(t, l, func() {
 		_, err := l.Release(t.Context(), r)
 		wantOverCap(t, []error{err})
 	})
-	r.Epsilon = kit.Eps(t, "0.2")
-	kit.Release(t, l, r)
-	if o := kit.ObjectOf(t, l, "ann"); o.Spent != o.Cap || !o.Remaining.IsZero() {
+	r.Epsilon = Eps(t, "0.2")
+	Release(t, l, r)
+	if o := ObjectOf(t, l, "ann"); o.Spent != o.Cap || !o.Remaining.IsZero() {
 		t.Errorf("spent %s of %s, %s remains", o.Spent, o.Cap, o.Remaining)
 	}
 }
 
 // A cap, and a ceiling, of every size lets through what it says and not one nano-nat more.
-func TestBoundsBindToTheNanoNat(t *testing.T) { kit.Anywhere(t, testBoundsBindToTheNanoNat) }
+func TestBoundsBindToTheNanoNat(t *testing.T) { Anywhere(t, testBoundsBindToTheNanoNat) }
 
-func testBoundsBindToTheNanoNat(t *kit.T) {
+func testBoundsBindToTheNanoNat(t *T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilonNano - 1, privacy.MaxEpsilonNano} {
 		for kind, request := range map[ledger.Reason]ledger.EnrollRequest{
-			ledger.ObjectCap:    {Cap: kit.Nano(t, bound)},
-			ledger.ChainCeiling: {Policy: policy.Fixed(kit.Nano(t, bound)), Cap: kit.Boundless()},
+			ledger.ObjectCap:    {Cap: Nano(t, bound)},
+			ledger.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: Boundless()},
 		} {
-			t.Run(fmt.Sprint(kind, bound), func(t *kit.T) { testBound(t, kind, request, bound) })
+			t.Run(fmt.Sprint(kind, bound), func(t *T) { testBound(t, kind, request, bound) })
 		}
 	}
 }
 
 func testBound(t testing.TB, kind ledger.Reason, request ledger.EnrollRequest, bound int64) {
-	l := kit.Open(t, ledger.Options{})
-	kit.Define(t, l, kit.Vote())
+	l := Open(t, ledger.Options{})
+	Define(t, l, Vote())
 	request.Key, request.Question, request.Objects = "e", "vote", []string{"ann"}
 	if _, err := l.Enroll(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	r := kit.ReleaseOf(t, "r", "ann", "1")
+	r := ReleaseOf(t, "r", "ann", "1")
 	if bound < privacy.MaxEpsilonNano { // there is no ε above the largest
-		r.Epsilon = kit.Nano(t, bound+1)
+		r.Epsilon = Nano(t, bound+1)
 		_, err := l.Release(t.Context(), r)
-		if refused := kit.Refusals(t, err); refused[0].Reason != kind {
+		if refused := Refusals(t, err); refused[0].Reason != kind {
 			t.Errorf("refused for %v", refused)
 		}
 	}
-	r.Epsilon = kit.Nano(t, bound)
-	kit.Release(t, l, r)
-	if o := kit.ObjectOf(t, l, "ann"); o.Spent.Nano() != bound {
+	r.Epsilon = Nano(t, bound)
+	Release(t, l, r)
+	if o := ObjectOf(t, l, "ann"); o.Spent.Nano() != bound {
 		t.Errorf("spent %d of %d", o.Spent.Nano(), bound)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
 func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
-	kit.Anywhere(t, testSpendingOfManyChainsStopsAtTheLargestCap)
+	Anywhere(t, testSpendingOfManyChainsStopsAtTheLargestCap)
 }
 
-func testSpendingOfManyChainsStopsAtTheLargestCap(t *kit.T) {
-	l := kit.Open(t, ledger.Options{})
+func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
+	l := Open(t, ledger.Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
-		kit.Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
-		if _, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: kit.Boundless()}); err != nil {
+		Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+		if _, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
 			t.Fatal(err)
 		}
-		r := kit.ReleaseOf(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
+		r := ReleaseOf(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
 		r.Question = name
 		_, err := l.Release(t.Context(), r)
 		if i != 1 {
-			kit.Must(t, err)
+			Must(t, err)
 			continue
 		}
-		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "1000"), Spent: kit.Eps(t, "999"), Asked: kit.Eps(t, "2"), Cost: kit.Eps(t, "2"), Remaining: kit.Eps(t, "1"), Remedy: vocabulary.RemedyLess, Largest: kit.Eps(t, "1")}
-		if got := kit.Refusals(t, err)[0]; got != want {
+		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")}
+		if got := Refusals(t, err)[0]; got != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
 	}
-	if o := kit.ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
+	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
 		t.Errorf("%s remains", o.Remaining)
 	}
 }
 
 // A policy that allows nothing allows nothing, and no cap makes up for it.
-func TestACeilingOfZeroAllowsNothing(t *testing.T) { kit.Anywhere(t, testACeilingOfZeroAllowsNothing) }
+func TestACeilingOfZeroAllowsNothing(t *testing.T) { Anywhere(t, testACeilingOfZeroAllowsNothing) }
 
-func testACeilingOfZeroAllowsNothing(t *kit.T) {
-	l := kit.Open(t, ledger.Options{})
-	kit.Define(t, l, kit.Vote())
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: kit.Boundless()})
-	kit.Must(t, err)
-	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: kit.Nano(t, 1), Truth: kit.Never(t)})
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: kit.Nano(t, 1), Cost: kit.Nano(t, 1), Remedy: vocabulary.RemedyNothing}
-	if got := kit.Refusals(t, err)[0]; got != want {
+func testACeilingOfZeroAllowsNothing(t *T) {
+	l := Open(t, ledger.Options{})
+	Define(t, l, Vote())
+	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
+	Must(t, err)
+	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
+	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: vocabulary.RemedyNothing}
+	if got := Refusals(t, err)[0]; got != want {
 		t.Errorf("refused for %+v, want %+v", got, want)
 	}
 }
 
 // An enrolment cannot raise the cap, whoever asks and for whatever question.
 func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
-	kit.Anywhere(t, testEnrollingAgainDoesNotMoveTheCap)
+	Anywhere(t, testEnrollingAgainDoesNotMoveTheCap)
 }
 
-func testEnrollingAgainDoesNotMoveTheCap(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "1", "ann")
-	kit.Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+func testEnrollingAgainDoesNotMoveTheCap(t *T) {
+	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
+	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
 	for _, question := range []string{"vote", "smoker"} {
-		kit.Unchanged(t, l, func() {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: kit.Eps(t, "2")})
-			if got := kit.Refusals(t, err)[0]; got.Reason != ledger.CapDiffers {
+		Unchanged(t, l, func() {
+			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: Eps(t, "2")})
+			if got := Refusals(t, err)[0]; got.Reason != ledger.CapDiffers {
 				t.Errorf("refused for %v", got)
 			}
 		})
 	}
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "smoker", Objects: []string{"ann"}}) // 0: as it is
-	kit.Must(t, err)
-	if o := kit.ObjectOf(t, l, "ann"); o.Cap != kit.Eps(t, "1") || len(o.Chains) != 2 {
+	Must(t, err)
+	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "1") || len(o.Chains) != 2 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -5,41 +5,40 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // An object is part of so many open reservations, and no more, until one of them ends.
 func TestReserve_ManyOfOneObject_AreBounded(t *testing.T) {
-	kit.Anywhere(t, testReservationsAreBounded)
+	Anywhere(t, testReservationsAreBounded)
 }
 
-func testReservationsAreBounded(t *kit.T) {
+func testReservationsAreBounded(t *T) {
 	now := on(1)
-	l := kit.Open(t, ledger.Options{Now: func() time.Time { return now }})
-	kit.Sellers(t, l, "2", "9", "ann", "bob")
+	l := Open(t, ledger.Options{Now: func() time.Time { return now }})
+	Sellers(t, l, "2", "9", "ann", "bob")
 	request := func(key string) ledger.ReserveRequest {
-		return ledger.ReserveRequest{Key: key, Order: kit.Purchase(t, key, "buyer "+key, "1", "ann").Order, For: time.Hour}
+		return ledger.ReserveRequest{Key: key, Order: Purchase(t, key, "buyer "+key, "1", "ann").Order, For: time.Hour}
 	}
 	var last ledger.Reservation
 	for i := range vocabulary.MaxReservations {
-		last = kit.Reserve(t, l, request(fmt.Sprint(i)))
+		last = Reserve(t, l, request(fmt.Sprint(i)))
 	}
 	refused := func(key string) {
 		t.Helper()
 		_, err := l.Reserve(t.Context(), request(key))
-		got := kit.Refusals(t, err)
+		got := Refusals(t, err)
 		if len(got) != 1 || got[0].Reason != ledger.Full || got[0].Remedy != vocabulary.RemedyWaiting {
 			t.Errorf("refused %+v", got)
 		}
 	}
 	refused("over")
-	kit.Sell(t, l, kit.Purchase(t, "sold", "another", "1", "ann"))
-	kit.Commit(t, l, "captured", last.Number)
-	kit.Reserve(t, l, request("in its place"))
+	Sell(t, l, Purchase(t, "sold", "another", "1", "ann"))
+	Commit(t, l, "captured", last.Number)
+	Reserve(t, l, request("in its place"))
 	refused("over again")
 	now = now.Add(time.Hour)
-	kit.Reserve(t, l, request("after they have expired"))
-	kit.AuditAll(t, l)
+	Reserve(t, l, request("after they have expired"))
+	AuditAll(t, l)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/familytest"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -14,10 +13,10 @@ import (
 )
 
 // quoteOf returns the only refusal of an order for ann.
-func quoteOf(t testing.TB, l kit.Book, buyer, question, epsilon string) ledger.Refusal {
+func quoteOf(t testing.TB, l Book, buyer, question, epsilon string) ledger.Refusal {
 	t.Helper()
-	q, err := l.Quote(t.Context(), ledger.Order{Buyer: buyer, Question: question, Epsilon: kit.Eps(t, epsilon), Objects: []string{"ann"}})
-	kit.Must(t, err)
+	q, err := l.Quote(t.Context(), ledger.Order{Buyer: buyer, Question: question, Epsilon: Eps(t, epsilon), Objects: []string{"ann"}})
+	Must(t, err)
 	if len(q.Refused) != 1 {
 		t.Fatalf("%s at ε=%s: %+v, want a refusal", buyer, epsilon, q)
 	}
@@ -25,18 +24,18 @@ func quoteOf(t testing.TB, l kit.Book, buyer, question, epsilon string) ledger.R
 }
 
 // What a refusal calls the largest ε that would do, does; and no level on offer between it and the one asked for.
-func TestTheLargestOnOffer(t *testing.T) { kit.Anywhere(t, testTheLargestOnOffer) }
+func TestTheLargestOnOffer(t *testing.T) { Anywhere(t, testTheLargestOnOffer) }
 
-func testTheLargestOnOffer(t *kit.T) {
+func testTheLargestOnOffer(t *T) {
 	levels := func(m *policy.Market) {
-		m.Levels = []privacy.Epsilon{kit.Eps(t, "0.1"), kit.Eps(t, "0.4"), kit.Eps(t, "0.6")}
+		m.Levels = []privacy.Epsilon{Eps(t, "0.1"), Eps(t, "0.4"), Eps(t, "0.6")}
 	}
-	stride := func(m *policy.Market) { m.Stride = kit.Eps(t, "0.25") }
+	stride := func(m *policy.Market) { m.Stride = Eps(t, "0.25") }
 	few := func(m *policy.Market) { m.Holders = 1 }
 	for _, test := range []struct {
 		name, question, limit string
 		terms                 []func(*policy.Market)
-		before                func(l kit.Book)
+		before                func(l Book)
 		asked                 string
 		reason                ledger.Reason
 		helps                 ledger.Remedy
@@ -50,49 +49,49 @@ func testTheLargestOnOffer(t *kit.T) {
 		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", ledger.NotOnOffer, vocabulary.RemedyLess, "0.5", ""},
 		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", ledger.NotOnOffer, vocabulary.RemedyNothing, "0", ""},
 		{"a level of a mechanism", "party", "0.7", nil, nil, "1", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
-		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l kit.Book) {
-			kit.Sell(t, l, kit.Purchase(t, "1", "other", "0.6", "ann"))
-			kit.Sell(t, l, kit.Purchase(t, "2", "other", "0.4", "ann"))
+		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l Book) {
+			Sell(t, l, Purchase(t, "1", "other", "0.6", "ann"))
+			Sell(t, l, Purchase(t, "2", "other", "0.4", "ann"))
 		}, "0.6", ledger.HoldersFull, vocabulary.RemedyLess, "0.1", "0.4"},
-		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l kit.Book) {
-			kit.Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: kit.Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
+		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l Book) {
+			Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
 		}, "0.6", ledger.HoldersFull, vocabulary.RemedyWaiting, "0.4", ""},
-		{"what a reservation leaves", "vote", "0.7", nil, func(l kit.Book) {
-			kit.Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: kit.Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
+		{"what a reservation leaves", "vote", "0.7", nil, func(l Book) {
+			Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
 		}, "0.9", ledger.ObjectCap, vocabulary.RemedyLess, "0.7", "0.700000001"},
-		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l kit.Book) {
-			kit.Sell(t, l, kit.Purchase(t, "1", "other", "0.5", "ann"))
+		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l Book) {
+			Sell(t, l, Purchase(t, "1", "other", "0.5", "ann"))
 		}, "0.75", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
 	} {
-		t.Run(test.name, func(t *kit.T) {
-			l := kit.Open(t, ledger.Options{Now: ledgertest.Begin})
-			kit.Define(t, l, kit.Vote())
-			kit.Define(t, l, familytest.Party(t))
-			kit.EnrollUnder(t, l, test.question, kit.Market(t, "1", test.terms...), test.limit, "ann")
+		t.Run(test.name, func(t *T) {
+			l := Open(t, ledger.Options{Now: ledgertest.Begin})
+			Define(t, l, Vote())
+			Define(t, l, familytest.Party(t))
+			EnrollUnder(t, l, test.question, Market(t, "1", test.terms...), test.limit, "ann")
 			if test.before != nil {
 				test.before(l)
 			}
 			r := quoteOf(t, l, "buyer", test.question, test.asked)
-			if r.Reason != test.reason || r.Remedy != test.helps || r.Largest != kit.Eps(t, test.largest) {
+			if r.Reason != test.reason || r.Remedy != test.helps || r.Largest != Eps(t, test.largest) {
 				t.Errorf("%v, want %s, %s helps, %s would do", r, test.reason, test.helps, test.largest)
 			}
 			if test.refused != "" {
 				quoteOf(t, l, "buyer", test.question, test.refused)
 			}
 			if !r.Largest.IsZero() {
-				s := ledger.SellRequest{Key: "largest", Order: ledger.Order{Buyer: "buyer", Question: test.question, Epsilon: r.Largest, Objects: []string{"ann"}}, Truth: kit.SameTruth(valueOf(t, l, test.question))}
-				kit.Sell(t, l, s)
+				s := ledger.SellRequest{Key: "largest", Order: ledger.Order{Buyer: "buyer", Question: test.question, Epsilon: r.Largest, Objects: []string{"ann"}}, Truth: SameTruth(valueOf(t, l, test.question))}
+				Sell(t, l, s)
 			}
-			kit.AuditAll(t, l)
+			AuditAll(t, l)
 		})
 	}
 }
 
 // valueOf is the first value of a question.
-func valueOf(t testing.TB, l kit.Book, question string) string {
+func valueOf(t testing.TB, l Book, question string) string {
 	t.Helper()
 	all, err := l.Questions(t.Context())
-	kit.Must(t, err)
+	Must(t, err)
 	for _, q := range all {
 		if q.Name == question {
 			return q.Values[0]
@@ -104,43 +103,43 @@ func valueOf(t testing.TB, l kit.Book, question string) string {
 
 // A refusal that is recorded, and the statement that repeats it, say the same as the result.
 func TestARecordedRefusalSaysTheLargest(t *testing.T) {
-	kit.Anywhere(t, testARecordedRefusalSaysTheLargest)
+	Anywhere(t, testARecordedRefusalSaysTheLargest)
 }
 
-func testARecordedRefusalSaysTheLargest(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
-	kit.Release(t, l, kit.ReleaseOf(t, "first", "ann", "0.5"))
-	r := kit.Order(t, "k", "2", "ann", "bob")
+func testARecordedRefusalSaysTheLargest(t *T) {
+	l := Voters(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
+	Release(t, l, ReleaseOf(t, "first", "ann", "0.5"))
+	r := Order(t, "k", "2", "ann", "bob")
 	r.Partial = true
 	for range 2 { // the second time, as it is recorded
-		got := kit.CarryOut(t, l, r).Refused
-		if len(got) != 2 || got[0].Largest != kit.Eps(t, "1") || got[1].Largest != kit.Eps(t, "1") || got[0].Remedy != vocabulary.RemedyLess {
+		got := CarryOut(t, l, r).Refused
+		if len(got) != 2 || got[0].Largest != Eps(t, "1") || got[1].Largest != Eps(t, "1") || got[0].Remedy != vocabulary.RemedyLess {
 			t.Errorf("%+v", got)
 		}
 	}
-	r = kit.Order(t, "untold", "0.75", "ann")
-	r.Truth = kit.SameTruth("")
+	r = Order(t, "untold", "0.75", "ann")
+	r.Truth = SameTruth("")
 	_, err := l.Raise(t.Context(), r)
-	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Largest != kit.Eps(t, "0.5") || got[0].Remedy != vocabulary.RemedyTruth {
+	if got := Refusals(t, err); len(got) != 1 || got[0].Largest != Eps(t, "0.5") || got[0].Remedy != vocabulary.RemedyTruth {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // An answer in part costs what an answer costs, and what is known of all is there for all.
-func TestTheLargestOfAnAnswer(t *testing.T) { kit.Anywhere(t, testTheLargestOfAnAnswer) }
+func TestTheLargestOfAnAnswer(t *testing.T) { Anywhere(t, testTheLargestOfAnAnswer) }
 
-func testTheLargestOfAnAnswer(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
+func testTheLargestOfAnAnswer(t *T) {
+	l := Voters(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
 	ask := func(epsilon string) error {
-		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: kit.Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: kit.SameTruth("yes")})
+		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: SameTruth("yes")})
 		return err
 	}
-	kit.Must(t, ask("0.75"))
-	kit.Release(t, l, kit.ReleaseOf(t, "bob", "bob", "0.125"))
-	got := kit.Refusals(t, ask("1.5"))
-	if len(got) != 2 || got[0].Largest != kit.Eps(t, "1") || got[1].Largest != kit.Eps(t, "0.875") {
+	Must(t, ask("0.75"))
+	Release(t, l, ReleaseOf(t, "bob", "bob", "0.125"))
+	got := Refusals(t, ask("1.5"))
+	if len(got) != 2 || got[0].Largest != Eps(t, "1") || got[1].Largest != Eps(t, "0.875") {
 		t.Errorf("%+v", got)
 	}
-	kit.Must(t, ask("0.875"))
+	Must(t, ask("0.875"))
 }

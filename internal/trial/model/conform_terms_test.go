@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -26,56 +25,56 @@ func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...str
 	t.Helper()
 	r := ledger.ChangeTermsRequest{Key: key, Question: "vote", Policy: p, Objects: objects}
 	if limit != "" {
-		r.Cap = kit.Eps(t, limit)
+		r.Cap = Eps(t, limit)
 	}
 	return r
 }
 
-func changeTerms(t testing.TB, l kit.Book, r ledger.ChangeTermsRequest) ledger.ChangeTermsResult {
+func changeTerms(t testing.TB, l Book, r ledger.ChangeTermsRequest) ledger.ChangeTermsResult {
 	t.Helper()
 	done, err := l.ChangeTerms(t.Context(), r)
-	kit.Must(t, err)
+	Must(t, err)
 	return done
 }
 
 // priced sells up to ε=2, for so much up to each nat.
 func priced(t testing.TB, amount int64) *policy.Policy {
 	t.Helper()
-	p := kit.Market(t, "2", func(m *policy.Market) {
-		m.Prices = []policy.Price{{Epsilon: kit.Eps(t, "1"), Amount: amount}, {Epsilon: kit.Eps(t, "2"), Amount: 2 * amount}}
+	p := Market(t, "2", func(m *policy.Market) {
+		m.Prices = []policy.Price{{Epsilon: Eps(t, "1"), Amount: amount}, {Epsilon: Eps(t, "2"), Amount: 2 * amount}}
 	})
 	return &p
 }
 
 // A change of terms is one event for each person and question; the rest stays as it is. The same request does nothing twice, and
 // who is under these terms already is left alone.
-func TestTermsChangeByOneEventEach(t *testing.T) { kit.Anywhere(t, testTermsChangeByOneEventEach) }
+func TestTermsChangeByOneEventEach(t *testing.T) { Anywhere(t, testTermsChangeByOneEventEach) }
 
-func testTermsChangeByOneEventEach(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob", "cid")
-	kit.Define(t, l, kit.Smoker())
-	kit.Enroll(t, l, "smoker", "9", "ann")
-	before := uint64(len(kit.Events(t, l)))
+func testTermsChangeByOneEventEach(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
+	Define(t, l, Smoker())
+	Enroll(t, l, "smoker", "9", "ann")
+	before := uint64(len(Events(t, l)))
 	r := to(t, "1", priced(t, 150), "3", "cid", "ann")
 	done := changeTerms(t, l, r)
 	if want := (ledger.ChangeTermsResult{Changed: 2, First: before + 1, Last: before + 4}); !reflect.DeepEqual(done, want) {
 		t.Errorf("it came to %+v, want %+v", done, want)
 	}
 	var kinds []string
-	for _, ev := range kit.Events(t, l)[before:] {
+	for _, ev := range Events(t, l)[before:] {
 		kinds = append(kinds, strings.TrimSpace(ev.Kind()+" "+ev.Object()))
-		if d, is := ev.Says.(history.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != kit.Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
+		if d, is := ev.Says.(history.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
 			t.Errorf("event %d says %+v", ev.Number, d)
 		}
 	}
 	if !slices.Equal(kinds, []string{"policy", "terms ann", "terms cid", "settled"}) {
 		t.Errorf("the log has %q", kinds)
 	}
-	ann := kit.ObjectOf(t, l, "ann")
-	if ann.Cap != kit.Eps(t, "3") || !ann.Chains[0].Policy.Equal(*priced(t, 150)) || ann.Chains[1].Policy != nil {
+	ann := ObjectOf(t, l, "ann")
+	if ann.Cap != Eps(t, "3") || !ann.Chains[0].Policy.Equal(*priced(t, 150)) || ann.Chains[1].Policy != nil {
 		t.Errorf("ann is under %+v", ann)
 	}
-	if bob := kit.ObjectOf(t, l, "bob"); bob.Cap != kit.Eps(t, "9") || !bob.Chains[0].Policy.Equal(kit.Market(t, "2")) {
+	if bob := ObjectOf(t, l, "bob"); bob.Cap != Eps(t, "9") || !bob.Chains[0].Policy.Equal(Market(t, "2")) {
 		t.Errorf("bob is under %+v", bob)
 	}
 	if again := changeTerms(t, l, r); !reflect.DeepEqual(again, done) {
@@ -87,29 +86,29 @@ func testTermsChangeByOneEventEach(t *kit.T) {
 	}
 	r.Key, r.Consent = "1", "they agreed"
 	_, err := l.ChangeTerms(t.Context(), r)
-	kit.WantErr(t, err, ledger.ErrKeyConflict)
+	WantErr(t, err, ledger.ErrKeyConflict)
 	if conflict := new(ledger.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Consent" {
 		t.Errorf("%+v", conflict)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // lowerings are terms that allow less than the market up to ε=2 for 100 a nat, with a cap of 9, in each way there is.
 func lowerings(t testing.TB) map[string]ledger.ChangeTermsRequest {
 	market := func(more func(*policy.Market)) *policy.Policy {
-		p := kit.Market(t, "2", more)
+		p := Market(t, "2", more)
 		return &p
 	}
 	day := ledgertest.Begin().Add(time.Hour)
-	calendar, err := policy.Linear(kit.Eps(t, "0"), kit.Eps(t, "2"), day, day.Add(10*time.Hour), kit.Eps(t, "1"))
-	kit.Must(t, err)
-	slower, err := policy.Min(kit.Market(t, "2"), calendar)
-	kit.Must(t, err)
-	shares, err := policy.Unlock(kit.Eps(t, "2"), 4)
-	kit.Must(t, err)
-	shared, err := policy.Min(kit.Market(t, "2"), shares)
-	kit.Must(t, err)
-	lower := kit.Market(t, "1")
+	calendar, err := policy.Linear(Eps(t, "0"), Eps(t, "2"), day, day.Add(10*time.Hour), Eps(t, "1"))
+	Must(t, err)
+	slower, err := policy.Min(Market(t, "2"), calendar)
+	Must(t, err)
+	shares, err := policy.Unlock(Eps(t, "2"), 4)
+	Must(t, err)
+	shared, err := policy.Min(Market(t, "2"), shares)
+	Must(t, err)
+	lower := Market(t, "1")
 	return map[string]ledger.ChangeTermsRequest{
 		"a lower cap":      to(t, "", nil, "8.999999999"),
 		"a lower ceiling":  to(t, "", &lower, ""),
@@ -117,8 +116,8 @@ func lowerings(t testing.TB) map[string]ledger.ChangeTermsRequest {
 		"a higher floor":   to(t, "", market(func(m *policy.Market) { m.Floor = 1 }), ""),
 		"a barred buyer":   to(t, "", market(func(m *policy.Market) { m.Barred = []string{"acme"} }), ""),
 		"few buyers":       to(t, "", market(func(m *policy.Market) { m.Buyers = []string{"acme"} }), ""),
-		"one holder":       to(t, "", market(func(m *policy.Market) { m.Stride, m.Holders = kit.Eps(t, "0.5"), 1 }), ""),
-		"few levels":       to(t, "", market(func(m *policy.Market) { m.Stride = kit.Eps(t, "0.5") }), ""),
+		"one holder":       to(t, "", market(func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.5"), 1 }), ""),
+		"few levels":       to(t, "", market(func(m *policy.Market) { m.Stride = Eps(t, "0.5") }), ""),
 		"a last day":       to(t, "", market(func(m *policy.Market) { m.Until = day }), ""),
 		"a first day":      to(t, "", market(func(m *policy.Market) { m.From = day }), ""),
 		"by the calendar":  to(t, "", &slower, ""),
@@ -129,35 +128,35 @@ func lowerings(t testing.TB) map[string]ledger.ChangeTermsRequest {
 
 // Less always works, at once. The way back needs consent each time, and the refusal says what is more.
 func TestLessNeedsNoConsentAndMoreDoes(t *testing.T) {
-	kit.Anywhere(t, testLessNeedsNoConsentAndMoreDoes)
+	Anywhere(t, testLessNeedsNoConsentAndMoreDoes)
 }
 
-func testLessNeedsNoConsentAndMoreDoes(t *kit.T) {
+func testLessNeedsNoConsentAndMoreDoes(t *T) {
 	for name, r := range lowerings(t) {
-		t.Run(name, func(t *kit.T) {
-			l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
-			first := kit.Market(t, "2")
+		t.Run(name, func(t *T) {
+			l := Sellers(t, NewLedger(t), "2", "9", "ann")
+			first := Market(t, "2")
 			r.Key, r.Objects = "down", []string{"ann"}
 			if done := changeTerms(t, l, r); done.Changed != 1 {
 				t.Errorf("down: %+v", done)
 			}
 			up := to(t, "up", &first, "9", "ann")
 			var refused []ledger.Refusal
-			kit.Unchanged(t, l, func() {
+			Unchanged(t, l, func() {
 				_, err := l.ChangeTerms(t.Context(), up)
-				refused = kit.Refusals(t, err)
+				refused = Refusals(t, err)
 			})
 			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != ledger.NeedsConsent || refused[0].Remedy != vocabulary.RemedyConsent || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
 			}
-			if capped := !r.Cap.IsZero(); capped != strings.Contains(refused[0].Why, "the cap would be") || capped && (refused[0].Ceiling != r.Cap || refused[0].Asked != kit.Eps(t, "9")) {
+			if capped := !r.Cap.IsZero(); capped != strings.Contains(refused[0].Why, "the cap would be") || capped && (refused[0].Ceiling != r.Cap || refused[0].Asked != Eps(t, "9")) {
 				t.Errorf("the cap is %v: %+v", r.Cap, refused[0])
 			}
 			up.Consent = "ann agreed on the telephone"
 			if done := changeTerms(t, l, up); done.Changed != 1 {
 				t.Errorf("up, with consent: %+v", done)
 			}
-			kit.WantClean(t, l, ledger.VerifyRequest{})
+			WantClean(t, l, ledger.VerifyRequest{})
 		})
 	}
 }
@@ -165,103 +164,103 @@ func testLessNeedsNoConsentAndMoreDoes(t *kit.T) {
 // A policy that releases for nothing what was for sale, none at all, one for other buyers, and one of which nobody can tell need
 // consent, whatever their ceilings.
 func TestWhatIsNotProvenToBeLessNeedsConsent(t *testing.T) {
-	kit.Anywhere(t, testWhatIsNotProvenToBeLessNeedsConsent)
+	Anywhere(t, testWhatIsNotProvenToBeLessNeedsConsent)
 }
 
-func testWhatIsNotProvenToBeLessNeedsConsent(t *kit.T) {
+func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
-		p, err := policy.Unlock(kit.Eps(t, total), orders)
-		kit.Must(t, err)
+		p, err := policy.Unlock(Eps(t, total), orders)
+		Must(t, err)
 		return p
 	}
 	sum := func(of ...policy.Policy) policy.Policy {
 		p, err := policy.Sum(of...)
-		kit.Must(t, err)
+		Must(t, err)
 		return p
 	}
 	steps := func(of ...policy.Step) policy.Policy {
 		p, err := policy.Steps(of...)
-		kit.Must(t, err)
+		Must(t, err)
 		return p
 	}
 	for name, c := range map[string]struct{ now, to policy.Policy }{
-		"the calendar instead":  {kit.Market(t, "2"), steps(policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "0.1")})},
-		"no policy":             {kit.Market(t, "2"), policy.Policy{}},
-		"a market for nothing":  {policy.Policy{}, kit.Market(t, "2")},
-		"another buyer":         {kit.Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), kit.Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
-		"earlier":               {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: kit.Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: kit.Eps(t, "1")})},
+		"the calendar instead":  {Market(t, "2"), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.1")})},
+		"no policy":             {Market(t, "2"), policy.Policy{}},
+		"a market for nothing":  {policy.Policy{}, Market(t, "2")},
+		"another buyer":         {Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
+		"earlier":               {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: Eps(t, "1")})},
 		"nobody knows":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.69", 999_999_937), unlock("0.31", 333_333_001))},
-		"nobody knows, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "0.2")}))},
+		"nobody knows, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")}))},
 	} {
-		t.Run(name, func(t *kit.T) {
-			l := kit.NewLedger(t)
-			kit.Define(t, l, kit.Vote())
-			kit.EnrollUnder(t, l, "vote", c.now, "9", "ann")
+		t.Run(name, func(t *T) {
+			l := NewLedger(t)
+			Define(t, l, Vote())
+			EnrollUnder(t, l, "vote", c.now, "9", "ann")
 			_, err := l.ChangeTerms(t.Context(), to(t, "1", &c.to, "", "ann"))
-			if got := kit.Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
+			if got := Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
 				t.Errorf("%+v", got)
 			}
 			r := to(t, "1", &c.to, "", "ann")
 			r.Consent = "form 17"
 			changeTerms(t, l, r)
-			kit.WantClean(t, l, ledger.VerifyRequest{})
+			WantClean(t, l, ledger.VerifyRequest{})
 		})
 	}
 }
 
 // A cap below what is spent leaves nothing; so does a ceiling. What was released stays released and on sale, it is still told
 // right, and whoever is forgotten so can come back.
-func TestACapMayGoBelowWhatIsSpent(t *testing.T) { kit.Anywhere(t, testACapMayGoBelowWhatIsSpent) }
+func TestACapMayGoBelowWhatIsSpent(t *testing.T) { Anywhere(t, testACapMayGoBelowWhatIsSpent) }
 
-func testACapMayGoBelowWhatIsSpent(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
-	kit.Sell(t, l, kit.Purchase(t, "1", "acme", "1", "ann", "bob"))
+func testACapMayGoBelowWhatIsSpent(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
+	Sell(t, l, Purchase(t, "1", "acme", "1", "ann", "bob"))
 	changeTerms(t, l, to(t, "2", nil, "0.4", "ann"))
-	lower := kit.Market(t, "0.5")
+	lower := Market(t, "0.5")
 	changeTerms(t, l, to(t, "3", &lower, "", "bob"))
 	for object, want := range map[string]ledger.Refusal{
-		"ann": {Object: "ann", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "0.4"), Spent: kit.Eps(t, "1"), Asked: kit.Eps(t, "1.1"), Cost: kit.Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: kit.Eps(t, "1")},
-		"bob": {Object: "bob", Reason: ledger.ChainCeiling, Ceiling: kit.Eps(t, "0.5"), Spent: kit.Eps(t, "1"), Asked: kit.Eps(t, "1.1"), Cost: kit.Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: kit.Eps(t, "1")},
+		"ann": {Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")},
+		"bob": {Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")},
 	} {
-		_, err := l.Release(t.Context(), kit.ReleaseOf(t, "4", object, "1.1"))
-		if got := kit.Refusals(t, err); len(got) != 1 || got[0] != want {
+		_, err := l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))
+		if got := Refusals(t, err); len(got) != 1 || got[0] != want {
 			t.Errorf("more of %s: %+v, want %+v", object, got, want)
 		}
-		kit.Release(t, l, kit.ReleaseOf(t, "below "+object, object, "0.3"))
+		Release(t, l, ReleaseOf(t, "below "+object, object, "0.3"))
 	}
-	if o := kit.ObjectOf(t, l, "ann"); !o.Remaining.IsZero() || o.Spent != kit.Eps(t, "1") {
+	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() || o.Spent != Eps(t, "1") {
 		t.Errorf("%+v", o)
 	}
-	kit.Sell(t, l, kit.Purchase(t, "5", "zeta", "1", "ann")) // it is recorded, and ann's terms still sell it
-	_, err := l.Sell(t.Context(), kit.Purchase(t, "6", "zeta", "1", "bob"))
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.NotOnOffer {
+	Sell(t, l, Purchase(t, "5", "zeta", "1", "ann")) // it is recorded, and ann's terms still sell it
+	_, err := l.Sell(t.Context(), Purchase(t, "6", "zeta", "1", "bob"))
+	if got := Refusals(t, err); got[0].Reason != ledger.NotOnOffer {
 		t.Errorf("bob sells no such level any more: %+v", got)
 	}
-	kit.Must(t, l.Forget(t.Context(), "8", "ann"))
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: kit.Market(t, "2")})
-	kit.Must(t, err)
-	kit.Must(t, l.Forget(t.Context(), "10", "ann"))
-	kit.WantClean(t, l, ledger.VerifyRequest{})
-	kit.AuditAll(t, l)
+	Must(t, l.Forget(t.Context(), "8", "ann"))
+	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
+	Must(t, err)
+	Must(t, l.Forget(t.Context(), "10", "ann"))
+	WantClean(t, l, ledger.VerifyRequest{})
+	AuditAll(t, l)
 }
 
 // An upgrade costs the new price less what that buyer has paid for the person, never less than nothing; and what a buyer holds, or
 // less, costs nothing, however prices have risen.
 func TestWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *testing.T) {
-	kit.Anywhere(t, testWhoUpgradesPaysTheNewPriceLessWhatIsPaid)
+	Anywhere(t, testWhoUpgradesPaysTheNewPriceLessWhatIsPaid)
 }
 
-func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
+func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	n := 0
 	buys := func(buyer, epsilon string, price int64) {
 		t.Helper()
 		n++
-		r := kit.Purchase(t, fmt.Sprint(n), buyer, epsilon, "ann")
+		r := Purchase(t, fmt.Sprint(n), buyer, epsilon, "ann")
 		if q, err := l.Quote(t.Context(), r.Order); err != nil || q.Price != price {
 			t.Errorf("%s is quoted %d for ε=%s, want %d: %v", buyer, q.Price, epsilon, price, err)
 		}
-		if s := kit.Sell(t, l, r); s.Price != price {
+		if s := Sell(t, l, r); s.Price != price {
 			t.Errorf("%s pays %d for ε=%s, want %d", buyer, s.Price, epsilon, price)
 		}
 	}
@@ -290,7 +289,7 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *kit.T) {
 	buys("zeta", "2", 300) // 600 − 300
 	buys("initech", "2", 560)
 	paid := map[string]int64{}
-	for _, at := range kit.ObjectOf(t, l, "ann").Chains[0].Levels {
+	for _, at := range ObjectOf(t, l, "ann").Chains[0].Levels {
 		for i, buyer := range at.Buyers {
 			paid[buyer] += at.Paid[i]
 		}
@@ -298,158 +297,158 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *kit.T) {
 	if want := map[string]int64{"acme": 200, "zeta": 600, "hooli": 100, "initech": 600}; !reflect.DeepEqual(paid, want) {
 		t.Errorf("they paid %v, want %v", paid, want)
 	}
-	kit.Must(t, l.BeginEpoch(t.Context(), "epoch", "vote", "ann")) // about another value, so nothing is paid yet
+	Must(t, l.BeginEpoch(t.Context(), "epoch", "vote", "ann")) // about another value, so nothing is paid yet
 	buys("acme", "1", 300)
-	kit.EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
-	kit.Sell(t, l, kit.Purchase(t, "bob's", "acme", "0.5", "bob"))
-	kit.Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
+	EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
+	Sell(t, l, Purchase(t, "bob's", "acme", "0.5", "bob"))
+	Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})
-	kit.Must(t, err)
-	if s := kit.Sell(t, l, kit.Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
+	Must(t, err)
+	if s := Sell(t, l, Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
 		t.Errorf("%+v", s)
 	}
-	kit.AuditAll(t, l)
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	AuditAll(t, l)
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // hold reserves votes for acme.
-func hold(t testing.TB, l kit.Book, key, epsilon string, objects ...string) ledger.Reservation {
+func hold(t testing.TB, l Book, key, epsilon string, objects ...string) ledger.Reservation {
 	t.Helper()
-	return kit.Reserve(t, l, ledger.ReserveRequest{Key: key, Order: kit.Purchase(t, "", "acme", epsilon, objects...).Order, For: time.Hour})
+	return Reserve(t, l, ledger.ReserveRequest{Key: key, Order: Purchase(t, "", "acme", epsilon, objects...).Order, For: time.Hour})
 }
 
 // A live reservation keeps its price, and whatever else was checked when it was granted.
-func TestAReservationKeepsItsPrice(t *testing.T) { kit.Anywhere(t, testAReservationKeepsItsPrice) }
+func TestAReservationKeepsItsPrice(t *testing.T) { Anywhere(t, testAReservationKeepsItsPrice) }
 
-func testAReservationKeepsItsPrice(t *kit.T) {
+func testAReservationKeepsItsPrice(t *T) {
 	sold := func(more func(*policy.Market)) *policy.Policy {
-		p := kit.Market(t, "2", more)
+		p := Market(t, "2", more)
 		return &p
 	}
 	for name, p := range map[string]*policy.Policy{
 		"dearer": priced(t, 900), "cheaper": priced(t, 1), "barred": sold(func(m *policy.Market) { m.Barred = []string{"acme"} }),
-		"closed": sold(func(m *policy.Market) { m.Until = ledgertest.Begin() }), "not on offer": sold(func(m *policy.Market) { m.Levels = []privacy.Epsilon{kit.Eps(t, "2")} }),
-		"not for sale": new(policy.Fixed(kit.Eps(t, "1"))), "no policy": {},
+		"closed": sold(func(m *policy.Market) { m.Until = ledgertest.Begin() }), "not on offer": sold(func(m *policy.Market) { m.Levels = []privacy.Epsilon{Eps(t, "2")} }),
+		"not for sale": new(policy.Fixed(Eps(t, "1"))), "no policy": {},
 	} {
-		t.Run(name, func(t *kit.T) {
-			l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
-			kit.Sell(t, l, kit.Purchase(t, "1", "acme", "0.25", "ann"))
+		t.Run(name, func(t *T) {
+			l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
+			Sell(t, l, Purchase(t, "1", "acme", "0.25", "ann"))
 			r := hold(t, l, "2", "1", "ann", "bob")
 			change := to(t, "3", p, "", "ann")
 			change.Consent = "agreed"
 			changeTerms(t, l, change)
-			if s := kit.Commit(t, l, "4", r.Number); s.Price != 175 || r.Price != 175 || s.Refund != 0 || s.Objects != 2 {
+			if s := Commit(t, l, "4", r.Number); s.Price != 175 || r.Price != 175 || s.Refund != 0 || s.Objects != 2 {
 				t.Errorf("reserved for %d, captured as %+v", r.Price, s)
 			}
-			kit.AuditAll(t, l)
-			kit.WantClean(t, l, ledger.VerifyRequest{})
+			AuditAll(t, l)
+			WantClean(t, l, ledger.VerifyRequest{})
 		})
 	}
 }
 
 // What is bought in between at other prices counts, and never costs more than was promised.
 func TestAReservationCountsWhatIsPaidMeanwhile(t *testing.T) {
-	kit.Anywhere(t, testAReservationCountsWhatIsPaidMeanwhile)
+	Anywhere(t, testAReservationCountsWhatIsPaidMeanwhile)
 }
 
-func testAReservationCountsWhatIsPaidMeanwhile(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
+func testAReservationCountsWhatIsPaidMeanwhile(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	r := hold(t, l, "1", "1", "ann", "bob") // 100 each
 	changeTerms(t, l, to(t, "2", priced(t, 300), "", "ann", "bob"))
-	if s := kit.Sell(t, l, kit.Purchase(t, "3", "acme", "0.25", "ann")); s.Price != 75 {
+	if s := Sell(t, l, Purchase(t, "3", "acme", "0.25", "ann")); s.Price != 75 {
 		t.Errorf("%+v", s)
 	}
-	if s := kit.Sell(t, l, kit.Purchase(t, "4", "acme", "0.5", "bob")); s.Price != 150 {
+	if s := Sell(t, l, Purchase(t, "4", "acme", "0.5", "bob")); s.Price != 150 {
 		t.Errorf("%+v", s)
 	}
-	s := kit.Commit(t, l, "5", r.Number)
-	if all := kit.Delivered(t, l, s.Number); all["ann"].Price != 25 || all["bob"].Price != 0 || s.Refund != 175 {
+	s := Commit(t, l, "5", r.Number)
+	if all := Delivered(t, l, s.Number); all["ann"].Price != 25 || all["bob"].Price != 0 || s.Refund != 175 {
 		t.Errorf("%+v, delivered %+v", s, all)
 	}
-	kit.AuditAll(t, l)
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	AuditAll(t, l)
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Budget that was taken back is not held any more: at capture such people are refused, or left out with a refund, as those who have
 // withdrawn are. For everybody else it counts as held as long as it is there.
 func TestAReservationDoesNotKeepBudgetThatWasTakenBack(t *testing.T) {
-	kit.Anywhere(t, testAReservationDoesNotKeepBudgetThatWasTakenBack)
+	Anywhere(t, testAReservationDoesNotKeepBudgetThatWasTakenBack)
 }
 
-func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob", "cid", "dan", "eve")
-	kit.Sell(t, l, kit.Purchase(t, "0", "zeta", "1", "eve"))
+func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid", "dan", "eve")
+	Sell(t, l, Purchase(t, "0", "zeta", "1", "eve"))
 	r := hold(t, l, "1", "1", "ann", "bob", "cid", "dan", "eve")
-	lower := kit.Market(t, "0.5")
+	lower := Market(t, "0.5")
 	changeTerms(t, l, to(t, "2", nil, "0.999999999", "ann"))
 	changeTerms(t, l, to(t, "3", &lower, "", "bob", "eve")) // eve's level is recorded, and needs no budget
-	kit.Must(t, l.Withdraw(t.Context(), "4", "cid"))
-	if o := kit.ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
+	Must(t, l.Withdraw(t.Context(), "4", "cid"))
+	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
 		t.Errorf("%s of ann's cap is free for others", o.Remaining)
 	}
-	whole := ledger.CaptureRequest{Key: "5", Reservation: r.Number, Truth: kit.SameTruth("yes")}
+	whole := ledger.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
 	_, err := l.Capture(t.Context(), whole)
 	want := []ledger.Refusal{
-		{Object: "ann", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "0.999999999"), Asked: kit.Eps(t, "1"), Cost: kit.Eps(t, "1"), Remaining: kit.Eps(t, "0.999999999"), Remedy: vocabulary.RemedyNothing},
-		{Object: "bob", Reason: ledger.ChainCeiling, Ceiling: kit.Eps(t, "0.5"), Asked: kit.Eps(t, "1"), Cost: kit.Eps(t, "1"), Remaining: kit.Eps(t, "0.5"), Remedy: vocabulary.RemedyNothing},
-		{Object: "cid", Reason: ledger.Withdrawn, Asked: kit.Eps(t, "1"), Remedy: vocabulary.RemedyEnrolling},
+		{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: vocabulary.RemedyNothing},
+		{Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: vocabulary.RemedyNothing},
+		{Object: "cid", Reason: ledger.Withdrawn, Asked: Eps(t, "1"), Remedy: vocabulary.RemedyEnrolling},
 	}
-	if got := kit.Refusals(t, err); !slices.Equal(got, want) {
+	if got := Refusals(t, err); !slices.Equal(got, want) {
 		t.Errorf("refused %+v, want %+v", got, want)
 	}
 	whole.Partial = true
 	s, err := l.Capture(t.Context(), whole)
-	if kit.Must(t, err); s.Objects != 2 || s.Price != 200 || s.Refund != 300 || !slices.Equal(s.Refused, want) {
+	if Must(t, err); s.Objects != 2 || s.Price != 200 || s.Refund != 300 || !slices.Equal(s.Refused, want) {
 		t.Errorf("%+v", s)
 	}
-	kit.AuditAll(t, l)
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	AuditAll(t, l)
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Fewer holders than reserved before do not undo a reservation; more let others in beside it, and it still has its place.
 func TestAReservationKeepsItsPlaceAmongHolders(t *testing.T) {
-	kit.Anywhere(t, testAReservationKeepsItsPlaceAmongHolders)
+	Anywhere(t, testAReservationKeepsItsPlaceAmongHolders)
 }
 
-func testAReservationKeepsItsPlaceAmongHolders(t *kit.T) {
+func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 	few := func(holders int) *policy.Policy {
-		p := kit.Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = kit.Eps(t, "0.5"), holders })
+		p := Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.5"), holders })
 		return &p
 	}
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	kit.EnrollUnder(t, l, "vote", *few(1), "9", "ann")
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	EnrollUnder(t, l, "vote", *few(1), "9", "ann")
 	r := hold(t, l, "1", "1", "ann")
-	_, err := l.Sell(t.Context(), kit.Purchase(t, "2", "zeta", "1", "ann"))
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.HoldersFull || got[0].Remedy != vocabulary.RemedyWaiting {
+	_, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "1", "ann"))
+	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull || got[0].Remedy != vocabulary.RemedyWaiting {
 		t.Errorf("%+v", got)
 	}
 	more := to(t, "3", few(3), "", "ann")
 	more.Consent = "agreed"
 	changeTerms(t, l, more)
-	kit.Sell(t, l, kit.Purchase(t, "4", "zeta", "1", "ann"))
-	kit.Sell(t, l, kit.Purchase(t, "5", "hooli", "1", "ann"))
-	_, err = l.Sell(t.Context(), kit.Purchase(t, "6", "initech", "1", "ann"))
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.HoldersFull {
+	Sell(t, l, Purchase(t, "4", "zeta", "1", "ann"))
+	Sell(t, l, Purchase(t, "5", "hooli", "1", "ann"))
+	_, err = l.Sell(t.Context(), Purchase(t, "6", "initech", "1", "ann"))
+	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull {
 		t.Errorf("%+v", got)
 	}
 	changeTerms(t, l, to(t, "7", few(1), "", "ann"))
-	kit.Commit(t, l, "8", r.Number)
-	kit.AuditAll(t, l)
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	Commit(t, l, "8", r.Number)
+	AuditAll(t, l)
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // A quote that was made under other terms says so, if it is not what the order is any more; a sale that comes to the same is made.
 func TestAQuoteTellsThatTermsHaveChanged(t *testing.T) {
-	kit.Anywhere(t, testAQuoteTellsThatTermsHaveChanged)
+	Anywhere(t, testAQuoteTellsThatTermsHaveChanged)
 }
 
-func testAQuoteTellsThatTermsHaveChanged(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
-	r := kit.Purchase(t, "1", "acme", "1")
+func testAQuoteTellsThatTermsHaveChanged(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
+	r := Purchase(t, "1", "acme", "1")
 	quote := func() ledger.Quote {
 		q, err := l.Quote(t.Context(), r.Order)
-		kit.Must(t, err)
+		Must(t, err)
 		return q
 	}
 	first := quote()
@@ -468,72 +467,72 @@ func testAQuoteTellsThatTermsHaveChanged(t *kit.T) {
 	r.MaxPrice = &limit
 	held(true, 210) // too dear, because of that
 	r.MaxPrice = nil
-	kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "cid")
+	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid")
 	held(false, 310) // others take part, so nobody can tell
 	r.All, r.Objects = false, []string{"ann", "bob"}
 	held(true, 210)
 	r.QuoteID = "no quote"
 	held(false, 210)
 	r.QuoteID = quote().ID
-	kit.Sell(t, l, kit.Purchase(t, "3", "acme", "0.5", "ann"))
+	Sell(t, l, Purchase(t, "3", "acme", "0.5", "ann"))
 	held(false, 160) // the price has changed, and no terms
 	r.QuoteID = quote().ID
 	changeTerms(t, l, to(t, "4", nil, "8", "ann", "bob"))
-	dearerAbove := kit.Market(t, "2", func(m *policy.Market) {
-		m.Prices = []policy.Price{{Epsilon: kit.Eps(t, "1"), Amount: 110}, {Epsilon: kit.Eps(t, "2"), Amount: 900}}
+	dearerAbove := Market(t, "2", func(m *policy.Market) {
+		m.Prices = []policy.Price{{Epsilon: Eps(t, "1"), Amount: 110}, {Epsilon: Eps(t, "2"), Amount: 900}}
 	})
 	changeTerms(t, l, to(t, "5", &dearerAbove, "", "bob"))
 	if now := quote(); now.ID == r.QuoteID || now.Price != 160 {
 		t.Errorf("under other terms the quote %s is %+v", r.QuoteID, now)
 	}
-	if s := kit.Sell(t, l, r); s.Price != 160 {
+	if s := Sell(t, l, r); s.Price != 160 {
 		t.Errorf("%+v: what is bought, and what it costs, is as quoted", s)
 	}
-	kit.AuditAll(t, l)
+	AuditAll(t, l)
 }
 
 // Enrolling again under other terms says what does help. Then it does, for those too who have withdrawn: they never take part under the
 // former terms in between.
 func TestEnrollingUnderOtherTermsSaysWhatToDo(t *testing.T) {
-	kit.Anywhere(t, testEnrollingUnderOtherTermsSaysWhatToDo)
+	Anywhere(t, testEnrollingUnderOtherTermsSaysWhatToDo)
 }
 
-func testEnrollingUnderOtherTermsSaysWhatToDo(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
-	kit.Must(t, l.Withdraw(t.Context(), "1", "ann"))
-	back := ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: kit.Eps(t, "9")}
+func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
+	Must(t, l.Withdraw(t.Context(), "1", "ann"))
+	back := ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
 	_, err := l.Enroll(t.Context(), back)
-	if got := kit.Refusals(t, err); len(got) != 2 || got[0].Reason != ledger.PolicyDiffers || got[0].Remedy != vocabulary.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != ledger.PolicyDiffers || got[0].Remedy != vocabulary.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
-	back.Cap = kit.Eps(t, "8")
+	back.Cap = Eps(t, "8")
 	_, err = l.Enroll(t.Context(), back)
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.CapDiffers || got[0].Remedy != vocabulary.RemedyTerms || got[0].Asked != kit.Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); got[0].Reason != ledger.CapDiffers || got[0].Remedy != vocabulary.RemedyTerms || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
 	changeTerms(t, l, to(t, "3", priced(t, 150), "8", "ann", "bob"))
-	if o := kit.ObjectOf(t, l, "ann"); !o.Chains[0].Withdrawn {
+	if o := ObjectOf(t, l, "ann"); !o.Chains[0].Withdrawn {
 		t.Errorf("other terms bring nobody back: %+v", o)
 	}
 	done, err := l.Enroll(t.Context(), back)
-	if kit.Must(t, err); done.Enrolled != 1 || done.Already != 1 {
+	if Must(t, err); done.Enrolled != 1 || done.Already != 1 {
 		t.Errorf("%+v", done)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Partial: who would be refused is left out, with the reason, and the same key tells the same again, also when it is true no more.
 func TestPartialChangesLeaveOutWhoIsRefused(t *testing.T) {
-	kit.Anywhere(t, testPartialChangesLeaveOutWhoIsRefused)
+	Anywhere(t, testPartialChangesLeaveOutWhoIsRefused)
 }
 
-func testPartialChangesLeaveOutWhoIsRefused(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "5", "ann", "bob")
-	kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "cid", "dan")
-	kit.Must(t, l.Withdraw(t.Context(), "0", "dan"))
+func testPartialChangesLeaveOutWhoIsRefused(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
+	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid", "dan")
+	Must(t, l.Withdraw(t.Context(), "0", "dan"))
 	r := to(t, "1", nil, "7", "zoe", "dan", "cid", "bob", "ann")
 	_, err := l.ChangeTerms(t.Context(), r)
-	if got := kit.Refusals(t, err); len(got) != 3 {
+	if got := Refusals(t, err); len(got) != 3 {
 		t.Errorf("%+v", got)
 	}
 	r.Partial = true
@@ -548,17 +547,17 @@ func testPartialChangesLeaveOutWhoIsRefused(t *kit.T) {
 	}
 	var listed []ledger.Refusal
 	for ev, err := range l.Refusals(t.Context(), "1", 0) {
-		kit.Must(t, err)
+		Must(t, err)
 		listed = append(listed, ev.Says.(history.ObjectRefused).Refusal)
 	}
 	if !slices.Equal(listed, done.Refused) {
 		t.Errorf("the log refuses %+v", listed)
 	}
 	enrol := ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"new", "ann", "bob", "cid"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
-		return map[string]policy.Policy{"ann": *priced(t, 150)}[object], kit.Eps(t, map[string]string{"ann": "5", "bob": "6", "cid": "7", "new": "1"}[object])
+		return map[string]policy.Policy{"ann": *priced(t, 150)}[object], Eps(t, map[string]string{"ann": "5", "bob": "6", "cid": "7", "new": "1"}[object])
 	}}
 	first, err := l.Enroll(t.Context(), enrol)
-	kit.Must(t, err)
+	Must(t, err)
 	reasons = nil
 	for _, one := range first.Refused {
 		reasons = append(reasons, one.Object+" "+string(one.Reason))
@@ -566,48 +565,48 @@ func testPartialChangesLeaveOutWhoIsRefused(t *kit.T) {
 	if first.Enrolled != 1 || !slices.Equal(reasons, []string{"ann policy-differs", "bob cap-differs", "cid policy-differs"}) {
 		t.Errorf("%+v", first)
 	}
-	kit.Must(t, l.Withdraw(t.Context(), "3", "new"))
+	Must(t, l.Withdraw(t.Context(), "3", "new"))
 	if again, err := l.Enroll(t.Context(), enrol); err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("again it came to %+v, %v, before to %+v", again, err, first)
 	}
 	if again := changeTerms(t, l, r); !reflect.DeepEqual(again, done) {
 		t.Errorf("again it came to %+v, before to %+v", again, done)
 	}
-	kit.Must(t, l.Forget(t.Context(), "4", "ann"))
+	Must(t, l.Forget(t.Context(), "4", "ann"))
 	if again := changeTerms(t, l, r); len(again.Refused) != 2 || again.Unlisted != 1 || again.Changed != 2 {
 		t.Errorf("without ann it came to %+v", again)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Each person may be enrolled on terms of its own; the function is asked once about each, in order, and another answer is another request.
 func TestEveryoneIsEnrolledOnTermsOfTheirOwn(t *testing.T) {
-	kit.Anywhere(t, testEveryoneIsEnrolledOnTermsOfTheirOwn)
+	Anywhere(t, testEveryoneIsEnrolledOnTermsOfTheirOwn)
 }
 
-func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *kit.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	names, dearest, asked := kit.Crowd(partSize+1), 7, []string(nil)
+func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	names, dearest, asked := Crowd(partSize+1), 7, []string(nil)
 	at := func(object string) int { return slices.Index(names, object) }
 	r := ledger.EnrollRequest{Key: "1", Question: "vote", Objects: slices.Clone(names), Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 		asked = append(asked, object)
 		switch i := at(object) % dearest; i {
 		case 0:
-			return policy.Policy{}, kit.Eps(t, "1")
+			return policy.Policy{}, Eps(t, "1")
 		default:
-			return *priced(t, int64(i)), kit.Nano(t, int64(i))
+			return *priced(t, int64(i)), Nano(t, int64(i))
 		}
 	}}
 	slices.Reverse(r.Objects)
 	done, err := l.Enroll(t.Context(), r)
-	kit.Must(t, err)
+	Must(t, err)
 	if done.Enrolled != len(names) || !slices.Equal(asked, names) {
 		t.Errorf("%+v, asked about %d people", done, len(asked))
 	}
 	for _, object := range []string{names[0], names[1], names[6], names[partSize]} {
-		o, i := kit.ObjectOf(t, l, object), at(object)%dearest
-		if i == 0 && (o.Chains[0].Policy != nil || o.Cap != kit.Eps(t, "1")) || i > 0 && (!o.Chains[0].Policy.Equal(*priced(t, int64(i))) || o.Cap.Nano() != int64(i)) {
+		o, i := ObjectOf(t, l, object), at(object)%dearest
+		if i == 0 && (o.Chains[0].Policy != nil || o.Cap != Eps(t, "1")) || i > 0 && (!o.Chains[0].Policy.Equal(*priced(t, int64(i))) || o.Cap.Nano() != int64(i)) {
 			t.Errorf("%s is under %+v", object, o)
 		}
 	}
@@ -619,24 +618,24 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *kit.T) {
 	if conflict := new(ledger.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Terms" {
 		t.Errorf("on other terms: %v", err)
 	}
-	r.Key, r.Cap = "2", kit.Eps(t, "1")
+	r.Key, r.Cap = "2", Eps(t, "1")
 	_, err = l.Enroll(t.Context(), r)
-	kit.WantErr(t, err, ledger.ErrInvalid)
+	WantErr(t, err, ledger.ErrInvalid)
 	r.Cap, r.Terms = privacy.Epsilon{}, func(string) (policy.Policy, privacy.Epsilon) { return policy.Policy{}, privacy.Epsilon{} }
 	r.Objects = []string{"new"}
 	_, err = l.Enroll(t.Context(), r)
-	kit.WantErr(t, err, ledger.ErrNoCap)
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantErr(t, err, ledger.ErrNoCap)
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // A change that cannot be is a typed error, and changes nothing.
-func TestTermsThatCannotBe(t *testing.T) { kit.Anywhere(t, testTermsThatCannotBe) }
+func TestTermsThatCannotBe(t *testing.T) { Anywhere(t, testTermsThatCannotBe) }
 
-func testTermsThatCannotBe(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
-	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: kit.Eps(t, "0.5")})
-	kit.WantErr(t, err, policy.ErrInvalid) // one that is not monotone is none
-	invisible := kit.Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
+func testTermsThatCannotBe(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann")
+	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
+	WantErr(t, err, policy.ErrInvalid) // one that is not monotone is none
+	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
 		change func(*ledger.ChangeTermsRequest)
 		want   error
@@ -654,62 +653,62 @@ func testTermsThatCannotBe(t *kit.T) {
 		"no such question":           {func(r *ledger.ChangeTermsRequest) { r.Question = "void" }, ledger.ErrUnknown},
 		"an invisible buyer":         {func(r *ledger.ChangeTermsRequest) { r.Policy = &invisible }, ledger.ErrInvalid},
 	} {
-		t.Run(name, func(t *kit.T) {
+		t.Run(name, func(t *T) {
 			r := to(t, "1", nil, "3", "ann")
 			c.change(&r)
-			kit.Unchanged(t, l, func() {
+			Unchanged(t, l, func() {
 				_, err := l.ChangeTerms(t.Context(), r)
-				kit.WantErr(t, err, c.want)
+				WantErr(t, err, c.want)
 			})
 		})
 	}
-	kit.Unchanged(t, l, func() {
+	Unchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
-		if got := kit.Refusals(t, err); len(got) != 1 || got[0] != (ledger.Refusal{Object: "zoe", Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}) {
+		if got := Refusals(t, err); len(got) != 1 || got[0] != (ledger.Refusal{Object: "zoe", Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}) {
 			t.Errorf("a stranger: %+v", got)
 		}
 	})
 	longest := to(t, "2", nil, "3", "ann")
 	longest.Consent = strings.Repeat("y", 1024)
 	changeTerms(t, l, longest)
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Ceilings are those of the clock. If it has gone back behind the log, what a calendar had come to allow counts for nothing: so no
 // clock that was wrong makes more of less.
-func TestTermsAreComparedByTheClock(t *testing.T) { kit.Anywhere(t, testTermsAreComparedByTheClock) }
+func TestTermsAreComparedByTheClock(t *testing.T) { Anywhere(t, testTermsAreComparedByTheClock) }
 
-func testTermsAreComparedByTheClock(t *kit.T) {
+func testTermsAreComparedByTheClock(t *T) {
 	now := ledgertest.Begin().Add(10 * time.Hour)
-	l := kit.Open(t, ledger.Options{Now: func() time.Time { return now }})
-	kit.Define(t, l, kit.Vote())
-	steps, err := policy.Steps(policy.Step{At: now.Add(-time.Hour), Ceiling: kit.Eps(t, "0.5")}, policy.Step{At: now.Add(time.Hour), Ceiling: kit.Eps(t, "1")})
-	kit.Must(t, err)
-	kit.EnrollUnder(t, l, "vote", steps, "9", "ann", "bob")
-	half := policy.Fixed(kit.Eps(t, "0.5"))
+	l := Open(t, ledger.Options{Now: func() time.Time { return now }})
+	Define(t, l, Vote())
+	steps, err := policy.Steps(policy.Step{At: now.Add(-time.Hour), Ceiling: Eps(t, "0.5")}, policy.Step{At: now.Add(time.Hour), Ceiling: Eps(t, "1")})
+	Must(t, err)
+	EnrollUnder(t, l, "vote", steps, "9", "ann", "bob")
+	half := policy.Fixed(Eps(t, "0.5"))
 	now = now.Add(-5 * time.Hour)
 	_, err = l.ChangeTerms(t.Context(), to(t, "1", &half, "", "ann"))
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
+	if got := Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
 		t.Errorf("by a clock gone back: %+v", got)
 	}
 	now = now.Add(5 * time.Hour)
 	changeTerms(t, l, to(t, "1", &half, "", "ann"))
 	now = now.Add(-5 * time.Hour) // what was proven for ann is not proven from then on
 	_, err = l.ChangeTerms(t.Context(), to(t, "2", &half, "", "bob"))
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
+	if got := Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
 		t.Errorf("by a clock gone back again: %+v", got)
 	}
 	now = now.Add(5 * time.Hour)
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // The events are streamed like all others.
-func TestTermsAreWatched(t *testing.T) { kit.Both(t, testTermsAreWatched) }
+func TestTermsAreWatched(t *testing.T) { Both(t, testTermsAreWatched) }
 
-func testTermsAreWatched(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
+func testTermsAreWatched(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	seen := make(chan history.TermsChanged, 1)
-	from := uint64(len(kit.Events(t, l))) + 1
+	from := uint64(len(Events(t, l))) + 1
 	go func() {
 		for ev, err := range l.Watch(t.Context(), from) {
 			if d, is := ev.Says.(history.TermsChanged); err != nil || is {
@@ -721,18 +720,18 @@ func testTermsAreWatched(t *kit.T) {
 	r := to(t, "1", priced(t, 20), "10", "ann")
 	r.Consent = "form 17"
 	changeTerms(t, l, r)
-	if d := <-seen; d.Object != "ann" || d.Consent != "form 17" || d.Cap != kit.Eps(t, "10") || !d.Policy.Equal(*priced(t, 20)) {
+	if d := <-seen; d.Object != "ann" || d.Consent != "form 17" || d.Cap != Eps(t, "10") || !d.Policy.Equal(*priced(t, 20)) {
 		t.Errorf("%+v", d)
 	}
 }
 
 // Many are dealt with in parts; what is cut off goes on under its key. A cap that was lowered meanwhile by another request is then more,
 // and is not raised.
-func TestTermsOfManyChangeInParts(t *testing.T) { kit.Both(t, testTermsOfManyChangeInParts) }
+func TestTermsOfManyChangeInParts(t *testing.T) { Both(t, testTermsOfManyChangeInParts) }
 
-func testTermsOfManyChangeInParts(t *kit.T) {
-	names := kit.Crowd(2*partSize + 10)
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", names...)
+func testTermsOfManyChangeInParts(t *T) {
+	names := Crowd(2*partSize + 10)
+	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := to(t, "1", priced(t, 120), "5", names...)
@@ -742,32 +741,32 @@ func testTermsOfManyChangeInParts(t *kit.T) {
 			cancel()
 		}
 	}
-	before := len(kit.Events(t, l))
+	before := len(Events(t, l))
 	_, err := l.ChangeTerms(ctx, r)
-	if err == nil || len(kit.Events(t, l)) != before+1+partSize+1 {
-		t.Errorf("%v: cut off with %d events more", err, len(kit.Events(t, l))-before)
+	if err == nil || len(Events(t, l)) != before+1+partSize+1 {
+		t.Errorf("%v: cut off with %d events more", err, len(Events(t, l))-before)
 	}
 	last := names[len(names)-1]
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)
-	kit.WantErr(t, err, ledger.ErrPartlyDone)
-	if got := kit.Refusals(t, err); len(got) != 1 || got[0].Object != last || got[0].Reason != ledger.NeedsConsent {
+	WantErr(t, err, ledger.ErrPartlyDone)
+	if got := Refusals(t, err); len(got) != 1 || got[0].Object != last || got[0].Reason != ledger.NeedsConsent {
 		t.Errorf("%+v", got)
 	}
 	back := to(t, "3", nil, "9", last)
 	back.Consent = "agreed"
 	changeTerms(t, l, back)
 	done, err := l.ChangeTerms(t.Context(), r)
-	if kit.Must(t, err); done.Changed != len(names) || done.Unchanged != 0 {
+	if Must(t, err); done.Changed != len(names) || done.Unchanged != 0 {
 		t.Errorf("%+v", done)
 	}
 	if !slices.Equal(told[:2], []int{partSize, len(names)}) {
 		t.Errorf("told %v", told)
 	}
 	for _, object := range []string{names[0], names[partSize], last} {
-		if o := kit.ObjectOf(t, l, object); o.Cap != kit.Eps(t, "5") || !o.Chains[0].Policy.Equal(*priced(t, 120)) {
+		if o := ObjectOf(t, l, object); o.Cap != Eps(t, "5") || !o.Chains[0].Policy.Equal(*priced(t, 120)) {
 			t.Errorf("%s is under %+v", object, o)
 		}
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }

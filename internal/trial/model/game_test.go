@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -24,7 +23,7 @@ type game struct {
 	table  *table
 	paper  *paper
 	shelf  shelf
-	ledger kit.Book       // as the host calls it: open, or over HTTP
+	ledger Book           // as the host calls it: open, or over HTTP
 	opened *ledger.Ledger // the one that is open
 	served bool           // it is called over HTTP
 	moves  int

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
@@ -80,7 +79,7 @@ func TestGamesOfNote(t *testing.T) {
 		strangers = append(strangers, fmt.Sprintf("a stranger %03d", i))
 	}
 	// As many reservations as one object may have, and two more; one is captured, and one cancelled.
-	many := []move{moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: kit.Boundless().Nano()}}
+	many := []move{moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket, Cap: Boundless().Nano()}}
 	for i := range 130 {
 		many = append(many, moveReserve{votes(fmt.Sprint("buyer ", i%7), milli(int64(100+100*(i%3)))), 24 * time.Hour, false, unquoted, anything})
 	}
@@ -91,7 +90,7 @@ func TestGamesOfNote(t *testing.T) {
 		"as many reservations as can be": many,
 		// Each in the queue is served before the other, also when the clock has gone back.
 		"a queue and a clock": {
-			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()}, wait(8 * time.Hour),
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: Boundless().Nano()}, wait(8 * time.Hour),
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), 24 * time.Hour, false, unquoted, anything},
 			wait(-3 * time.Hour), moveCommit{1, false, host{}}, moveCommit{0, false, host{}},
@@ -108,7 +107,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// What is reserved is sold after the market has closed.
 		"a late payment": {
-			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 7, Cap: kit.Boundless().Nano()},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 7, Cap: Boundless().Nano()},
 			moveReserve{votes("acme", milli(300)), 24 * time.Hour, false, unquoted, anything},
 			wait(2 * time.Hour), moveQuote{votes("acme", milli(300))}, moveCommit{0, false, host{}}, moveQuote{votes("acme", milli(300))},
 		},
@@ -120,7 +119,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Of the shares that reserved orders will unlock, one can be relied on.
 		"an order that does not come": {
-			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: kit.Boundless().Nano()},
+			moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 8, Cap: Boundless().Nano()},
 			moveSell{votes("cryo", milli(100)), false, unquoted, anything, host{}},
 			moveReserve{votes("acme", milli(200)), time.Hour, false, unquoted, anything},
 			moveReserve{votes("bolt", milli(500)), time.Hour, false, unquoted, anything},
@@ -227,9 +226,9 @@ func TestGamesOfNote(t *testing.T) {
 		// Chains whose noise key is lost resell what they have released, and advance no further. Whoever comes back keeps the
 		// key, unless forgotten.
 		"a lost key": {
-			moveReopen{opening{Noise: "2025"}}, moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()},
+			moveReopen{opening{Noise: "2025"}}, moveEnroll{Question: "vote", Objects: []string{"ann", "bob"}, Rule: firstMarket + 9, Cap: Boundless().Nano()},
 			moveSell{votes("acme", milli(300)), false, unquoted, anything, host{}},
-			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()},
+			moveReopen{opening{Noise: "2026", Lost: "2025", Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"cid"}, Rule: firstMarket + 9, Cap: Boundless().Nano()},
 			moveReserve{moveOrder{"bolt", "vote", nil, milli(500)}, time.Hour, true, freshQuote, exactly}, moveCommit{0, true, host{}},
 			moveSell{votes("bolt", milli(300)), false, freshQuote, exactly, host{}}, moveSell{votes("bolt", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveWithdraw{"ann"}, moveForget{"bob"}, moveReturn{"vote", "ann"}, moveReturn{"vote", "bob"},
@@ -238,7 +237,7 @@ func TestGamesOfNote(t *testing.T) {
 		},
 		// Without the truth key nothing is drawn from the truth of who began with it.
 		"a truth key kept back": {
-			moveReopen{opening{Truth: truthGiven}}, moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: kit.Boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
+			moveReopen{opening{Truth: truthGiven}}, moveEnroll{Question: "vote", Objects: []string{"ann"}, Rule: firstMarket + 9, Cap: Boundless().Nano()}, moveRelease{"vote", "ann", milli(300), host{}},
 			moveReopen{opening{Truth: truthKept, Wrong: true}}, moveEnroll{Question: "vote", Objects: []string{"bob"}, Rule: 0, Cap: 0}, moveRelease{"vote", "bob", milli(100), host{}},
 			moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveSell{votes("acme", milli(100)), false, unquoted, anything, host{}},
 			wait(24 * time.Hour), moveAdvance{"", host{}}, moveAnswer{"vote", "majority:yes", nil, milli(100), true, host{}, true},
@@ -289,7 +288,7 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 		moveRelease{"vote", "ann", milli(300), host{}}, moveSell{moveOrder{"acme", "vote", []string{"ann", "bob"}, milli(500)}, false, freshQuote, exactly, host{}},
 		moveRelease{"smoker", "bob", milli(100), host{}}, moveSell{moveOrder{"bolt", "vote", nil, milli(100)}, true, unquoted, anything, host{}},
 	}
-	moves := []move{moveReopen{keyed}, moveEnroll{Question: "vote", Objects: people(), Rule: firstMarket, Cap: kit.Boundless().Nano()}, moveEnroll{Question: "smoker", Objects: people(), Rule: 0, Cap: 0}, moveCopy{}}
+	moves := []move{moveReopen{keyed}, moveEnroll{Question: "vote", Objects: people(), Rule: firstMarket, Cap: Boundless().Nano()}, moveEnroll{Question: "smoker", Objects: people(), Rule: 0, Cap: 0}, moveCopy{}}
 	moves = append(append(moves, lost...), moveRestore{0, keyed, true})
 	slices.Reverse(lost)
 	moves = append(moves, lost...)

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -82,7 +81,7 @@ func (o opening) noiseKeys(kind string) ledger.NoiseKeys {
 		if !o.has(name) {
 			return nil, nil
 		}
-		return kit.TheNoiseKey(kind + name), nil
+		return TheNoiseKey(kind + name), nil
 	}}
 }
 
@@ -230,7 +229,7 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 		copyTo = g.opened.CompactTo
 	}
 	done, err := copyTo(g.Context(), string(other), nil)
-	kit.Must(g, err)
+	Must(g, err)
 	if done.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a copy has %d events of %d", done.Events, len(g.paper.log))
 	}
@@ -240,8 +239,8 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 func (s fileShelf) again(g *game) shelf {
 	other := s.next(g)
 	content, err := os.ReadFile(string(s))
-	kit.Must(g, err)
-	kit.Must(g, os.WriteFile(string(other), content, 0o600))
+	Must(g, err)
+	Must(g, os.WriteFile(string(other), content, 0o600))
 	return other
 }
 
@@ -256,11 +255,11 @@ func newShelf(g *game, onDisk bool, public string) shelf {
 	origin := ledgertest.Origin{Currency: "EUR", LogKey: public}
 	if onDisk {
 		path := filepath.Join(pace.Scratch(g), "ledger.db")
-		kit.Must(g, ledgertest.NewFile(path, origin))
+		Must(g, ledgertest.NewFile(path, origin))
 		return fileShelf(path)
 	}
 	memory, err := ledgertest.NewMemory(origin)
-	kit.Must(g, err)
+	Must(g, err)
 	return memoryShelf{memory}
 }
 
@@ -332,10 +331,10 @@ func (g *game) open(o opening) {
 		options.ClockAhead = g.paper.confirmed
 	}
 	l, err := g.shelf.open(g, options)
-	kit.Must(g, err)
+	Must(g, err)
 	g.opened, g.ledger = l, l
 	if g.served {
-		g.ledger = kit.Served(g, l)
+		g.ledger = Served(g, l)
 	}
 	g.paper.open(o, g.keyed(o))
 }
@@ -351,7 +350,7 @@ func (g *game) tryFar(o opening, options ledger.Options) {
 	}
 	l, err := g.shelf.open(g, options)
 	if err == nil {
-		kit.Must(g, l.Close())
+		Must(g, l.Close())
 	}
 	g.wantError(err, want)
 	g.paper.confirmed = g.paper.clock
@@ -362,7 +361,7 @@ func (g *game) wantRollback(options ledger.Options) {
 	g.Helper()
 	l, err := g.shelf.open(g, options)
 	if err == nil {
-		kit.Must(g, l.Close())
+		Must(g, l.Close())
 	}
 	var rollback *evidence.RollbackError
 	if !errors.As(err, &rollback) {
@@ -380,7 +379,7 @@ func (g *game) tryWrongKeys() {
 		options.Now = g.now
 		l, err := g.shelf.open(g, options)
 		if err == nil {
-			kit.Must(g, l.Close())
+			Must(g, l.Close())
 		}
 		g.wantError(err, want)
 	}
@@ -395,7 +394,7 @@ func (g *game) tryWrongKeys() {
 // close closes the ledger. The host has the last checkpoint then, if any are published.
 func (g *game) close() {
 	g.Helper()
-	kit.Must(g, g.opened.Close())
+	Must(g, g.opened.Close())
 	if o := g.paper.opened; o.Signing == publishing && !o.ReadOnly {
 		g.trust(g.mail.newest())
 	}
@@ -405,7 +404,7 @@ func (g *game) close() {
 func (g *game) trust(note []byte) {
 	g.Helper()
 	head, err := evidence.OpenCheckpoint(note, g.verifiers)
-	kit.Must(g, err)
+	Must(g, err)
 	if head.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
 	}
@@ -414,7 +413,7 @@ func (g *game) trust(note []byte) {
 
 // signs gives a game the key of its log.
 func (g *game) signs() (public string) {
-	signer, verifier, public := kit.LogKey(g, "example.com/games", 1)
+	signer, verifier, public := LogKey(g, "example.com/games", 1)
 	g.signer, g.verifiers = signer, note.VerifierList(verifier)
 	return public
 }
@@ -430,7 +429,7 @@ func (moveCheckpoint) play(g *game) {
 		g.wantError(err, ledger.ErrNoSigner)
 		return
 	}
-	kit.Must(g, err)
+	Must(g, err)
 	g.trust(note)
 }
 
@@ -446,7 +445,7 @@ func (moveCompact) play(g *game) {
 	case g.paper.opened.ReadOnly:
 		g.wantError(err, ledger.ErrReadOnly)
 	case onDisk:
-		kit.Must(g, err)
+		Must(g, err)
 	default:
 		g.wantError(err, errors.ErrUnsupported)
 	}
@@ -462,7 +461,7 @@ func (one moveRestore) play(g *game) {
 	if _, onDisk := restored.(fileShelf); onDisk && one.Beside && !g.paper.opened.ReadOnly {
 		l, err := restored.open(g, ledger.Options{Now: g.now})
 		if err == nil {
-			kit.Must(g, l.Close())
+			Must(g, l.Close())
 		}
 		g.wantError(err, ledger.ErrInUse)
 	}

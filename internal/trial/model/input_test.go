@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -26,11 +25,11 @@ func badNames() []string {
 }
 
 // nameFields are the fields that take a name, each as a call that uses it.
-func nameFields(t testing.TB, l kit.Book) map[string]func(name string) error {
+func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: kit.Boundless()})
+		_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
 		return err
 	}
 	define := func(key, name, value string) error {
@@ -42,17 +41,17 @@ func nameFields(t testing.TB, l kit.Book) map[string]func(name string) error {
 		"define key": func(name string) error { return define(name, fresh(), "a") },
 		"object":     func(name string) error { return enroll(fresh(), name) },
 		"enroll key": func(name string) error { return enroll(name, fresh()) },
-		"raise key":  func(name string) error { _, err := l.Raise(ctx, kit.Order(t, name, "0.5", "ann")); return err },
+		"raise key":  func(name string) error { _, err := l.Raise(ctx, Order(t, name, "0.5", "ann")); return err },
 	}
 }
 
-func TestNames(t *testing.T) { kit.Anywhere(t, testNames) }
+func TestNames(t *testing.T) { Anywhere(t, testNames) }
 
-func testNames(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "9", "ann")
+func testNames(t *T) {
+	l := Voters(t, Open(t, ledger.Options{}), "9", "ann")
 	for field, use := range nameFields(t, l) {
 		for _, name := range badNames() {
-			kit.Unchanged(t, l, func() {
+			Unchanged(t, l, func() {
 				if err := use(name); !errors.Is(err, ledger.ErrInvalid) {
 					t.Errorf("%s %.20q (%d bytes): got the error %v", field, name, len(name), err)
 				} else if len(err.Error()) > 4096 {
@@ -67,88 +66,88 @@ func testNames(t *kit.T) {
 			}
 		}
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Good names work all the way, next to each other.
 func TestObjectsWithOddNamesAreToldApart(t *testing.T) {
-	kit.Anywhere(t, testObjectsWithOddNamesAreToldApart)
+	Anywhere(t, testObjectsWithOddNamesAreToldApart)
 }
 
-func testObjectsWithOddNamesAreToldApart(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "9", goodNames()...)
+func testObjectsWithOddNamesAreToldApart(t *T) {
+	l := Voters(t, Open(t, ledger.Options{}), "9", goodNames()...)
 	for i, name := range goodNames() {
-		r := kit.Release(t, l, kit.ReleaseOf(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
-		if o := kit.ObjectOf(t, l, name); r.Object != name || len(o.Chains) != 1 || o.Spent != r.Epsilon {
+		r := Release(t, l, ReleaseOf(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
+		if o := ObjectOf(t, l, name); r.Object != name || len(o.Chains) != 1 || o.Spent != r.Epsilon {
 			t.Errorf("%.20q: %+v, %+v", name, r, o)
 		}
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
-	kit.Anywhere(t, testQuestionsNeedTwoDifferentValues)
+	Anywhere(t, testQuestionsNeedTwoDifferentValues)
 }
 
-func testQuestionsNeedTwoDifferentValues(t *kit.T) {
-	l := kit.Open(t, ledger.Options{})
+func testQuestionsNeedTwoDifferentValues(t *T) {
+	l := Open(t, ledger.Options{})
 	for name, values := range map[string][]string{
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, rrchain.MaxValues+1),
 	} {
-		kit.Unchanged(t, l, func() {
+		Unchanged(t, l, func() {
 			if err := l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: values}); !errors.Is(err, ledger.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
 	}
-	kit.Must(t, l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: []string{"a", "A"}, Encoding: ledger.Direct}))
+	Must(t, l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: []string{"a", "A"}, Encoding: ledger.Direct}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
 // response.
-func TestAQuestionOfManyValues(t *testing.T) { kit.Anywhere(t, testAQuestionOfManyValues) }
+func TestAQuestionOfManyValues(t *testing.T) { Anywhere(t, testAQuestionOfManyValues) }
 
-func testAQuestionOfManyValues(t *kit.T) {
+func testAQuestionOfManyValues(t *T) {
 	const many = 70_000
 	values := make([]string, many)
 	for i := range values {
 		values[i] = fmt.Sprintf("postcode %d", i)
 	}
-	house := kit.NewHouse(t)
+	house := NewHouse(t)
 	l := house.Open(t, ledger.Options{})
 	q := ledger.Question{Name: "home", Values: values}
-	kit.Define(t, l, q)
-	kit.Enroll(t, l, "home", "1000", "ann")
-	kit.Must(t, l.Close())
+	Define(t, l, q)
+	Enroll(t, l, "home", "1000", "ann")
+	Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
 	all, err := l.Questions(t.Context())
-	kit.Must(t, err)
+	Must(t, err)
 	if len(all) != 1 || !slices.Equal(all[0].Values, values) {
 		t.Error("the question came back changed")
 	}
-	r := ledger.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: kit.Eps(t, "1000"), Truth: kit.SameTruth(values[many-1])}
-	if got := kit.Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
+	r := ledger.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
+	if got := Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // What the caller does with its list afterwards does not change a question.
 func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
-	kit.Anywhere(t, testAQuestionIsTheLedgersOwnCopy)
+	Anywhere(t, testAQuestionIsTheLedgersOwnCopy)
 }
 
-func testAQuestionIsTheLedgersOwnCopy(t *kit.T) {
-	l := kit.Open(t, ledger.Options{})
+func testAQuestionIsTheLedgersOwnCopy(t *T) {
+	l := Open(t, ledger.Options{})
 	values := []string{"yes", "no"}
-	kit.Define(t, l, ledger.Question{Name: "q", Values: values})
+	Define(t, l, ledger.Question{Name: "q", Values: values})
 	values[0] = "maybe"
 	all, err := l.Questions(t.Context())
-	kit.Must(t, err)
+	Must(t, err)
 	all[0].Values[1] = "never"
-	kit.Enroll(t, l, "q", "1000", "ann")
-	r := ledger.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: kit.Eps(t, "1000"), Truth: kit.SameTruth("yes")}
-	if got := kit.Release(t, l, r); got.Value != "yes" {
+	Enroll(t, l, "q", "1000", "ann")
+	r := ledger.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}
+	if got := Release(t, l, r); got.Value != "yes" {
 		t.Errorf("got %q", got.Value)
 	}
 }

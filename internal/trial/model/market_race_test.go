@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -20,13 +19,13 @@ import (
 
 // fair is a market day on which everybody comes at once.
 type fair struct {
-	*kit.T
-	ledger  kit.Book
+	*T
+	ledger  Book
 	clock   *ledgertest.Clock
 	objects []string
-	told    sync.Map  // (question, object, ε) to the response that somebody was told
-	truths  kit.Asked // by question and object
-	sales   sync.Map  // number to Sale, as its buyer was told
+	told    sync.Map // (question, object, ε) to the response that somebody was told
+	truths  Asked    // by question and object
+	sales   sync.Map // number to Sale, as its buyer was told
 	refused atomic.Int64
 }
 
@@ -34,21 +33,21 @@ type fair struct {
 // leaves something to trade in.
 const fairCap = "5"
 
-func newFair(t *kit.T) *fair {
-	f := &fair{T: t, clock: ledgertest.NewClock(ledgertest.Begin()), objects: kit.Crowd(40)}
-	f.ledger = kit.Open(t, ledger.Options{Now: f.clock.Now})
+func newFair(t *T) *fair {
+	f := &fair{T: t, clock: ledgertest.NewClock(ledgertest.Begin()), objects: Crowd(40)}
+	f.ledger = Open(t, ledger.Options{Now: f.clock.Now})
 	timed, err := policy.Steps(
-		policy.Step{At: ledgertest.Begin(), Ceiling: kit.Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(30 * time.Minute), Ceiling: kit.Eps(t, "0.5")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: kit.Eps(t, "1")},
-		policy.Step{At: ledgertest.Begin().Add(3 * time.Hour), Ceiling: kit.Eps(t, "1.3")}, policy.Step{At: ledgertest.Begin().Add(5 * time.Hour), Ceiling: kit.Eps(t, "2")})
-	kit.Must(t, err)
-	growing, err := policy.Min(timed, kit.Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = kit.Eps(t, "0.1"), 4 }))
-	kit.Must(t, err)
-	kit.Define(t, f.ledger, kit.Vote())
-	kit.Define(t, f.ledger, kit.Smoker())
-	kit.EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
-	kit.EnrollUnder(t, f.ledger, "smoker", kit.Market(t, "2"), fairCap, f.objects...)
-	kit.Define(t, f.ledger, ledger.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
-	kit.EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
+		policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(30 * time.Minute), Ceiling: Eps(t, "0.5")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: Eps(t, "1")},
+		policy.Step{At: ledgertest.Begin().Add(3 * time.Hour), Ceiling: Eps(t, "1.3")}, policy.Step{At: ledgertest.Begin().Add(5 * time.Hour), Ceiling: Eps(t, "2")})
+	Must(t, err)
+	growing, err := policy.Min(timed, Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.1"), 4 }))
+	Must(t, err)
+	Define(t, f.ledger, Vote())
+	Define(t, f.ledger, Smoker())
+	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
+	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
+	Define(t, f.ledger, ledger.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
 	return f
 }
 
@@ -89,7 +88,7 @@ func (f *fair) visit(i int) error {
 		}
 		return f.pardon(err)
 	default:
-		_, err := f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 10_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
+		_, err := f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 10_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
 		return f.pardon(err)
 	}
 }
@@ -98,7 +97,7 @@ func (f *fair) visit(i int) error {
 func (f *fair) order(random *rand.Rand) ledger.Order {
 	o := ledger.Order{
 		Buyer: []string{"acme", "zeta", "initech", "umbrella", "hooli"}[random.IntN(5)], Question: []string{"vote", "smoker"}[random.IntN(2)],
-		Epsilon: kit.Nano(f, int64(1+min(random.IntN(20), random.IntN(20)))*100_000_000),
+		Epsilon: Nano(f, int64(1+min(random.IntN(20), random.IntN(20)))*100_000_000),
 	}
 	for _, n := range random.Perm(len(f.objects))[:1+random.IntN(4)] {
 		o.Objects = append(o.Objects, f.objects[n])
@@ -197,16 +196,16 @@ func (f *fair) pardon(err error) error {
 }
 
 func TestTwoThousandAtTheFair(t *testing.T) {
-	kit.Anywhere(t, testTwoThousandAtTheFair)
+	Anywhere(t, testTwoThousandAtTheFair)
 }
 
-func testTwoThousandAtTheFair(t *kit.T) {
+func testTwoThousandAtTheFair(t *T) {
 	f := newFair(t)
 	for _, err := range race(t, 2000, f.visit) {
 		t.Error(err)
 	}
 	f.clock.Set(ledgertest.Begin().AddDate(0, 0, 1))
-	kit.AuditAll(t, f.ledger)
+	AuditAll(t, f.ledger)
 	f.clock.Set(ledgertest.Begin()) // the log has gone on, so that the ledger takes no notice
 	f.wantWhatWasTold()
 	f.wantCeilings()
@@ -221,17 +220,17 @@ func (f *fair) wantWhatWasTold() {
 		told := value.(ledger.Sale)
 		sum, n = sum+told.Price, n+1
 		recorded, err := f.ledger.Sale(f.Context(), told.Number)
-		kit.Must(f, err)
+		Must(f, err)
 		if fmt.Sprint(recorded) != fmt.Sprint(told) {
 			f.Errorf("the buyer was told %+v, recorded is %+v", told, recorded)
 		}
 		return true
 	})
-	if s := kit.Stats(f, f.ledger); s.Sales != n || s.Revenue != sum {
+	if s := Stats(f, f.ledger); s.Sales != n || s.Revenue != sum {
 		f.Errorf("buyers were told of %d sales for %d, recorded are %+v", n, sum, s)
 	}
 	for _, name := range f.objects {
-		for _, c := range kit.ObjectOf(f, f.ledger, name).Chains {
+		for _, c := range ObjectOf(f, f.ledger, name).Chains {
 			for _, at := range c.Levels {
 				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(ledger.Response).Value != at.Response {
 					f.Errorf("somebody was told %+v, recorded is %+v", told, at)
@@ -245,23 +244,23 @@ func (f *fair) wantWhatWasTold() {
 // and no draw without a truth that was asked for. At the end what is held fits under the cap, too.
 func (f *fair) wantCeilings() {
 	f.Helper()
-	limit, spent, level := kit.Eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
+	limit, spent, level := Eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
 	draws, request, latest := map[string]int{}, 1, map[string]int{} // a sweep may draw several levels from one truth
 	policies := map[string]policy.Policy{}
-	for _, c := range kit.ObjectOf(f, f.ledger, f.objects[0]).Chains {
+	for _, c := range ObjectOf(f, f.ledger, f.objects[0]).Chains {
 		policies[c.Question] = *c.Policy
 	}
 	last := time.Time{}
-	for _, ev := range kit.Events(f, f.ledger) {
+	for _, ev := range Events(f, f.ledger) {
 		if ev.Time.Before(last) {
 			f.Errorf("event %d goes back in time", ev.Number)
 		}
 		last = ev.Time
-		r, _ := kit.RecordedBy(ev)
+		r, _ := RecordedBy(ev)
 		chain := r.Question + "/" + r.Object
 		charged, _ := ev.Says.(history.Charged)
 		switch {
-		case kit.MethodOf(ev) == "raise":
+		case MethodOf(ev) == "raise":
 			if ceiling := policies[r.Question].Ceiling(ev.Time, 0); ceiling.Less(r.Epsilon) {
 				f.Errorf("event %d raises %q to ε=%s under the ceiling %s", ev.Number, chain, r.Epsilon, ceiling)
 			}
@@ -287,8 +286,8 @@ func (f *fair) wantCeilings() {
 		}
 	}
 	for _, name := range f.objects {
-		o := kit.ObjectOf(f, f.ledger, name)
-		if o.Spent != kit.Nano(f, spent[name]) {
+		o := ObjectOf(f, f.ledger, name)
+		if o.Spent != Nano(f, spent[name]) {
 			f.Errorf("%q has spent %s, by the log %d", name, o.Spent, spent[name])
 		}
 		if all, err := o.Spent.Add(o.Held); err != nil || o.Cap.Less(all) {
@@ -300,12 +299,12 @@ func (f *fair) wantCeilings() {
 // wantEnoughHappened fails if the fair was too quiet to show anything.
 func (f *fair) wantEnoughHappened() {
 	f.Helper()
-	log := kit.Events(f, f.ledger)
+	log := Events(f, f.ledger)
 	methods, kinds := map[string]int{}, map[string]int{}
 	for _, ev := range log {
 		kinds[ev.Kind()]++
 		if ev.Kind() == "sold" {
-			methods[kit.MethodOf(ev)]++
+			methods[MethodOf(ev)]++
 		}
 	}
 	for _, method := range []string{"raise", "degrade", "insert", "resale"} {
@@ -324,7 +323,7 @@ func (f *fair) wantEnoughHappened() {
 	}
 	draws := 0
 	for _, ev := range log {
-		if kit.MethodOf(ev) == "raise" {
+		if MethodOf(ev) == "raise" {
 			draws++
 		}
 	}
@@ -334,47 +333,47 @@ func (f *fair) wantEnoughHappened() {
 // Buyers who all want the same one object at all levels at once: each level is drawn or derived once, and
 // whoever is first pays the same as whoever is last.
 func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
-	kit.Anywhere(t, testBuyersOfOneObjectGetOneResponse)
+	Anywhere(t, testBuyersOfOneObjectGetOneResponse)
 }
 
-func testBuyersOfOneObjectGetOneResponse(t *kit.T) {
+func testBuyersOfOneObjectGetOneResponse(t *T) {
 	const buyers, levels = 25, 20
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "2", "ann")
+	l := Sellers(t, NewLedger(t), "2", "2", "ann")
 	failed := race(t, buyers*levels, func(i int) error {
-		r := kit.Purchase(t, fmt.Sprint(i), fmt.Sprint("buyer ", i%buyers), fmt.Sprintf("%d.%d", (i/buyers+1)/10, (i/buyers+1)%10), "ann")
+		r := Purchase(t, fmt.Sprint(i), fmt.Sprint("buyer ", i%buyers), fmt.Sprintf("%d.%d", (i/buyers+1)/10, (i/buyers+1)%10), "ann")
 		_, err := l.Sell(t.Context(), r)
 		return err
 	})
 	for _, err := range failed {
 		t.Error(err)
 	}
-	o := kit.ObjectOf(t, l, "ann")
-	if c := o.Chains[0]; len(c.Levels) != levels || o.Spent != kit.Eps(t, "2") {
+	o := ObjectOf(t, l, "ann")
+	if c := o.Chains[0]; len(c.Levels) != levels || o.Spent != Eps(t, "2") {
 		t.Errorf("%d levels are recorded, for ε=%s", len(c.Levels), o.Spent)
 	}
 	recorded := 0
-	for _, ev := range kit.Events(t, l) {
-		if ev.Kind() == "sold" && kit.MethodOf(ev) != "resale" {
+	for _, ev := range Events(t, l) {
+		if ev.Kind() == "sold" && MethodOf(ev) != "resale" {
 			recorded++
 		}
 	}
-	most := kit.BuyersOf(t, l)["buyer 0"].Paid
+	most := BuyersOf(t, l)["buyer 0"].Paid
 	if recorded != levels || o.Earned != buyers*most {
 		t.Errorf("%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
 	}
-	kit.AuditAll(t, l)
+	AuditAll(t, l)
 }
 
 // Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
 // more than the cap, and no response outlives its object's levels.
-func TestForgettingAtTheFair(t *testing.T) { kit.Anywhere(t, testForgettingAtTheFair) }
+func TestForgettingAtTheFair(t *testing.T) { Anywhere(t, testForgettingAtTheFair) }
 
-func testForgettingAtTheFair(t *kit.T) {
+func testForgettingAtTheFair(t *T) {
 	f := newFair(t)
 	names := f.objects[:6]
 	for _, name := range names { // whatever comes first then, there is something to erase
-		_, err := f.ledger.Release(t.Context(), ledger.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: kit.Eps(t, "0.1"), Truth: f.truth})
-		kit.Must(t, err)
+		_, err := f.ledger.Release(t.Context(), ledger.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth})
+		Must(t, err)
 	}
 	for _, err := range race(t, 600, func(i int) error {
 		random := rand.New(rand.NewPCG(uint64(i), 11))
@@ -401,7 +400,7 @@ func testForgettingAtTheFair(t *kit.T) {
 				_, err = f.ledger.Capture(f.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 			}
 		case n < 80:
-			_, err = f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: kit.Nano(f, 1_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
+			_, err = f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 1_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
 		case n < 85:
 			_, err = f.ledger.Advance(f.Context(), ledger.AdvanceRequest{Key: key, Truth: f.truth})
 		default:
@@ -414,13 +413,13 @@ func testForgettingAtTheFair(t *kit.T) {
 	}) {
 		t.Error(err)
 	}
-	kit.AuditAll(t, f.ledger)
+	AuditAll(t, f.ledger)
 	for _, name := range names[:3] {
-		kit.Must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
+		Must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
 	}
-	kit.AuditAll(t, f.ledger)
+	AuditAll(t, f.ledger)
 	kinds := map[string]int{}
-	for _, ev := range kit.Events(t, f.ledger) {
+	for _, ev := range Events(t, f.ledger) {
 		if kinds[ev.Kind()]++; ev.Erased {
 			kinds["erased "+ev.Kind()]++
 			if ev.Kind() == "sold" || ev.Kind() == "held" || ev.Kind() == "released" {
@@ -433,7 +432,7 @@ func testForgettingAtTheFair(t *kit.T) {
 			t.Errorf("there is no event that is %s", kind)
 		}
 	}
-	for number := uint64(1); number <= kit.Stats(t, f.ledger).Sales; number++ {
+	for number := uint64(1); number <= Stats(t, f.ledger).Sales; number++ {
 		for _, err := range f.ledger.Deliveries(f.Context(), number) {
 			if err != nil && !errors.Is(err, ledger.ErrUnknown) { // of a reservation
 				t.Errorf("sale %d: %v", number, err)
@@ -445,7 +444,7 @@ func testForgettingAtTheFair(t *kit.T) {
 
 // terms returns the policy of a question.
 func (f *fair) terms(question string) policy.Policy {
-	for _, c := range kit.ObjectOf(f, f.ledger, f.objects[20]).Chains {
+	for _, c := range ObjectOf(f, f.ledger, f.objects[20]).Chains {
 		if c.Question == question {
 			return *c.Policy
 		}
@@ -457,28 +456,28 @@ func (f *fair) terms(question string) policy.Policy {
 // Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
 // reserved can be paid for.
 func TestWhatIsReservedCanBePaidFor(t *testing.T) {
-	kit.Anywhere(t, testWhatIsReservedCanBePaidFor)
+	Anywhere(t, testWhatIsReservedCanBePaidFor)
 }
 
-func testWhatIsReservedCanBePaidFor(t *kit.T) {
+func testWhatIsReservedCanBePaidFor(t *T) {
 	const rounds = 20
 	for round := range rounds {
-		l := kit.Sellers(t, kit.Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "1", "ann")
-		kit.Define(t, l, kit.Smoker())
-		kit.EnrollUnder(t, l, "smoker", kit.Market(t, "2"), "1", "ann")
+		l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "1", "ann")
+		Define(t, l, Smoker())
+		EnrollUnder(t, l, "smoker", Market(t, "2"), "1", "ann")
 		granted := make([]privacy.Epsilon, 8)
 		failed := race(t, len(granted), func(i int) error {
-			o := ledger.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: kit.Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
+			o := ledger.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
 			key := fmt.Sprint(i)
 			if (i/2+round)%2 == 0 {
-				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: key, Order: o, Truth: kit.SameTruth("yes")})
+				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")})
 				return err
 			}
 			r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Hour})
 			if err != nil {
 				return err
 			}
-			s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: kit.SameTruth("yes")})
+			s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: SameTruth("yes")})
 			if err != nil {
 				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
 			}
@@ -489,6 +488,6 @@ func testWhatIsReservedCanBePaidFor(t *kit.T) {
 		if len(failed) == len(granted) {
 			t.Error("nobody got anything")
 		}
-		kit.AuditAll(t, l)
+		AuditAll(t, l)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -18,28 +17,28 @@ func on(day int) time.Time { return ledgertest.Begin().Add(time.Duration(day) * 
 
 // However late ctx ends, an error means that nothing was sold.
 func TestASaleIsToldWhenItIsMade(t *testing.T) {
-	kit.Both(t, testASaleIsToldWhenItIsMade)
+	Both(t, testASaleIsToldWhenItIsMade)
 }
 
-func testASaleIsToldWhenItIsMade(t *kit.T) {
+func testASaleIsToldWhenItIsMade(t *T) {
 	calls, end, cancel := 0, 0, func() {}
-	l := kit.Open(t, ledger.Options{Now: func() time.Time {
+	l := Open(t, ledger.Options{Now: func() time.Time {
 		if calls++; calls == end {
 			cancel()
 		}
 		return ledgertest.Begin()
 	}})
-	kit.Define(t, l, kit.Vote())
-	kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "ann")
+	Define(t, l, Vote())
+	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann")
 	for end = 1; end < 8; end++ {
 		var ctx context.Context
 		ctx, cancel = context.WithCancel(t.Context())
-		before := kit.Stats(t, l).Sales
+		before := Stats(t, l).Sales
 		calls = 0
-		r := kit.Purchase(t, fmt.Sprint(end), "acme", fmt.Sprint("0.", end), "ann")
+		r := Purchase(t, fmt.Sprint(end), "acme", fmt.Sprint("0.", end), "ann")
 		s, err := l.Sell(ctx, r)
 		calls = 100
-		if made := kit.Stats(t, l).Sales - before; (err == nil) != (made == 1) || err == nil && s.Objects != 1 {
+		if made := Stats(t, l).Sales - before; (err == nil) != (made == 1) || err == nil && s.Objects != 1 {
 			t.Errorf("ctx ended at look %d at the clock: %d sales made, and %+v, %v", end, made, s, err)
 		}
 		cancel()
@@ -48,107 +47,107 @@ func testASaleIsToldWhenItIsMade(t *kit.T) {
 
 // A reservation brings the share that its order unlocks, and takes nothing that others have without it.
 func TestAReservationBringsItsShare(t *testing.T) {
-	kit.Anywhere(t, testAReservationBringsItsShare)
+	Anywhere(t, testAReservationBringsItsShare)
 }
 
-func testAReservationBringsItsShare(t *kit.T) {
-	shares, err := policy.Unlock(kit.Eps(t, "0.5"), 5)
-	kit.Must(t, err)
-	both, err := policy.Sum(shares, policy.Fixed(kit.Eps(t, "0.5")))
-	kit.Must(t, err)
-	p, err := policy.Min(both, kit.Market(t, "2"))
-	kit.Must(t, err)
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	kit.EnrollUnder(t, l, "vote", p, "9", "ann")
-	r := kit.Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: kit.Eps(t, "0.6"), Objects: []string{"ann"}}, For: time.Hour})
-	kit.Release(t, l, kit.ReleaseOf(t, "host", "ann", "0.5"))
-	if _, err := l.Release(t.Context(), kit.ReleaseOf(t, "more", "ann", "0.500000001")); kit.Refusals(t, err)[0].Reason != ledger.ChainCeiling {
+func testAReservationBringsItsShare(t *T) {
+	shares, err := policy.Unlock(Eps(t, "0.5"), 5)
+	Must(t, err)
+	both, err := policy.Sum(shares, policy.Fixed(Eps(t, "0.5")))
+	Must(t, err)
+	p, err := policy.Min(both, Market(t, "2"))
+	Must(t, err)
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	EnrollUnder(t, l, "vote", p, "9", "ann")
+	r := Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.6"), Objects: []string{"ann"}}, For: time.Hour})
+	Release(t, l, ReleaseOf(t, "host", "ann", "0.5"))
+	if _, err := l.Release(t.Context(), ReleaseOf(t, "more", "ann", "0.500000001")); Refusals(t, err)[0].Reason != ledger.ChainCeiling {
 		t.Errorf("got the error %v", err)
 	}
-	if s := kit.Commit(t, l, "c", r.Number); s.Draws != 1 {
+	if s := Commit(t, l, "c", r.Number); s.Draws != 1 {
 		t.Errorf("%+v", s)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Who withdraws takes back what was reserved of it, also by coming back.
 func TestAReservationEndsWithAWithdrawal(t *testing.T) {
-	kit.Anywhere(t, testAReservationEndsWithAWithdrawal)
+	Anywhere(t, testAReservationEndsWithAWithdrawal)
 }
 
-func testAReservationEndsWithAWithdrawal(t *kit.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	kit.Define(t, l, kit.Smoker())
-	back := func(question string) { kit.EnrollUnder(t, l, question, kit.Market(t, "2"), "1", "ann") }
+func testAReservationEndsWithAWithdrawal(t *T) {
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	Define(t, l, Smoker())
+	back := func(question string) { EnrollUnder(t, l, question, Market(t, "2"), "1", "ann") }
 	back("vote")
 	back("smoker")
-	r := kit.Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: kit.Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
-	kit.Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	r := Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
+	Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	enroll := func(key, question string) {
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: kit.Market(t, "2")})
-		kit.Must(t, err)
+		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")})
+		Must(t, err)
 	}
 	enroll("back", "smoker")
-	if o := kit.ObjectOf(t, l, "ann"); !o.Held.IsZero() {
+	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() {
 		t.Errorf("%s is held of who has withdrawn", o.Held)
 	}
-	kit.Sell(t, l, ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "zeta", Question: "smoker", Epsilon: kit.Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: kit.SameTruth("yes")})
+	Sell(t, l, ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "zeta", Question: "smoker", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: SameTruth("yes")})
 	enroll("again", "vote")
-	_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: kit.Never(t)})
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyNothing {
+	_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
+	if got := Refusals(t, err); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
 func TestLimitsAreThoseOfWhatIsSold(t *testing.T) {
-	kit.Anywhere(t, testLimitsAreThoseOfWhatIsSold)
+	Anywhere(t, testLimitsAreThoseOfWhatIsSold)
 }
 
-func testLimitsAreThoseOfWhatIsSold(t *kit.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "ann", "bob")
-	r := kit.Purchase(t, "1", "acme", "0.5", "ann", "bob")
-	one, err := l.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "vote", Epsilon: kit.Eps(t, "0.5"), Objects: []string{"ann"}})
-	kit.Must(t, err)
+func testLimitsAreThoseOfWhatIsSold(t *T) {
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
+	r := Purchase(t, "1", "acme", "0.5", "ann", "bob")
+	one, err := l.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}})
+	Must(t, err)
 	less := one.Price - 1
-	r.Partial, r.MaxPrice, r.Truth = true, &less, kit.ListOf("yes", "")
+	r.Partial, r.MaxPrice, r.Truth = true, &less, ListOf("yes", "")
 	_, err = l.Sell(t.Context(), r)
 	if dearer, is := errors.AsType[*ledger.QuoteError](err); !is || dearer.Quote.Price != one.Price {
 		t.Errorf("for one less than it costs: %v", err)
 	}
 	r.MaxPrice = &one.Price
-	if s := kit.Sell(t, l, r); s.Price != one.Price || len(s.Refused) != 1 {
+	if s := Sell(t, l, r); s.Price != one.Price || len(s.Refused) != 1 {
 		t.Errorf("%+v", s)
 	}
 	clock := ledgertest.NewClock(ledgertest.Begin())
-	late := kit.Open(t, ledger.Options{Now: clock.Now})
-	kit.Define(t, late, kit.Vote())
-	kit.EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
-	_, err = late.Release(t.Context(), kit.ReleaseOf(t, "k", "ann", "0.9"))
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.ChainCeiling || got[0].Remedy != vocabulary.RemedyNothing {
+	late := Open(t, ledger.Options{Now: clock.Now})
+	Define(t, late, Vote())
+	EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
+	_, err = late.Release(t.Context(), ReleaseOf(t, "k", "ann", "0.9"))
+	if got := Refusals(t, err); got[0].Reason != ledger.ChainCeiling || got[0].Remedy != vocabulary.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 }
 
 // Whether there is anybody may change; a request for all who take part is not wrong for ever.
-func TestNobodyYet(t *testing.T) { kit.Anywhere(t, testNobodyYet) }
+func TestNobodyYet(t *testing.T) { Anywhere(t, testNobodyYet) }
 
-func testNobodyYet(t *kit.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	r := kit.Purchase(t, "1", "acme", "0.5")
+func testNobodyYet(t *T) {
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	r := Purchase(t, "1", "acme", "0.5")
 	if _, err := l.Sell(t.Context(), r); !errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("got the error %v", err)
 	}
-	kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "ann")
-	kit.Sell(t, l, r)
+	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann")
+	Sell(t, l, r)
 	for _, broken := range []string{"a\uFFFDb"} {
-		if _, err := l.Sell(t.Context(), kit.Purchase(t, "2", broken, "0.5", "ann")); !errors.Is(err, ledger.ErrInvalid) {
+		if _, err := l.Sell(t.Context(), Purchase(t, "2", broken, "0.5", "ann")); !errors.Is(err, ledger.ErrInvalid) {
 			t.Errorf("the buyer %q is served: %v", broken, err)
 		}
 	}
@@ -156,60 +155,60 @@ func testNobodyYet(t *kit.T) {
 
 // Who withdraws and comes back finds everything spent that was spent.
 func TestComingBackRestoresNoBudget(t *testing.T) {
-	kit.Anywhere(t, testComingBackRestoresNoBudget)
+	Anywhere(t, testComingBackRestoresNoBudget)
 }
 
-func testComingBackRestoresNoBudget(t *kit.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "1", "ann")
-	kit.Sell(t, l, kit.Purchase(t, "1", "acme", "0.75", "ann"))
-	kit.Must(t, l.Withdraw(t.Context(), "w", "ann"))
+func testComingBackRestoresNoBudget(t *T) {
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	EnrollUnder(t, l, "vote", Market(t, "2"), "1", "ann")
+	Sell(t, l, Purchase(t, "1", "acme", "0.75", "ann"))
+	Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	for name, call := range map[string]func() error{
-		"a resale": func() error { _, err := l.Sell(t.Context(), kit.Purchase(t, "2", "zeta", "0.75", "ann")); return err },
-		"a draw":   func() error { _, err := l.Release(t.Context(), kit.ReleaseOf(t, "3", "ann", "1")); return err },
+		"a resale": func() error { _, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "0.75", "ann")); return err },
+		"a draw":   func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "3", "ann", "1")); return err },
 		"an answer": func() error {
-			_, err := l.Answer(t.Context(), kit.Inquire(t, "4", "majority:yes", "0.1", kit.Never(t), "ann"))
+			_, err := l.Answer(t.Context(), Inquire(t, "4", "majority:yes", "0.1", Never(t), "ann"))
 			return err
 		},
 	} {
-		if got := kit.Refusals(t, call()); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyEnrolling {
+		if got := Refusals(t, call()); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyEnrolling {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: kit.Market(t, "2"), Cap: kit.Eps(t, "1")})
-	kit.Must(t, err)
-	if o := kit.ObjectOf(t, l, "ann"); o.Spent != kit.Eps(t, "0.75") || len(o.Chains[0].Levels) != 1 {
+	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
+	Must(t, err)
+	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.75") || len(o.Chains[0].Levels) != 1 {
 		t.Errorf("%+v", o)
 	}
-	_, err = l.Sell(t.Context(), kit.Purchase(t, "5", "zeta", "1.000000001", "ann"))
-	if got := kit.Refusals(t, err); got[0].Reason != ledger.ObjectCap || got[0].Remaining != kit.Eps(t, "0.25") {
+	_, err = l.Sell(t.Context(), Purchase(t, "5", "zeta", "1.000000001", "ann"))
+	if got := Refusals(t, err); got[0].Reason != ledger.ObjectCap || got[0].Remaining != Eps(t, "0.25") {
 		t.Errorf("got %+v", got)
 	}
 }
 
 // A policy is what its JSON says, whoever wrote it: an object comes back under the same terms only.
 func TestComingBackKeepsTheTerms(t *testing.T) {
-	kit.Anywhere(t, testComingBackKeepsTheTerms)
+	Anywhere(t, testComingBackKeepsTheTerms)
 }
 
-func testComingBackKeepsTheTerms(t *kit.T) {
-	l := kit.Sellers(t, kit.Open(t, ledger.Options{}), "2", "2", "ann")
-	kit.Sell(t, l, kit.Purchase(t, "1", "acme", "1", "ann"))
-	kit.Must(t, l.Withdraw(t.Context(), "w", "ann"))
-	for name, p := range map[string]policy.Policy{"cheaper": kit.Market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
+func testComingBackKeepsTheTerms(t *T) {
+	l := Sellers(t, Open(t, ledger.Options{}), "2", "2", "ann")
+	Sell(t, l, Purchase(t, "1", "acme", "1", "ann"))
+	Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	for name, p := range map[string]policy.Policy{"cheaper": Market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
 		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
-		if got := kit.Refusals(t, err); got[0].Reason != ledger.PolicyDiffers {
+		if got := Refusals(t, err); got[0].Reason != ledger.PolicyDiffers {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: kit.Market(t, "2")})
-	kit.Must(t, err)
-	if s := kit.Sell(t, l, kit.Purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
+	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
+	Must(t, err)
+	if s := Sell(t, l, Purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
 		t.Errorf("what acme has paid for costs %+v", s)
 	}
-	if o := kit.ObjectOf(t, l, "ann"); o.Spent != kit.Eps(t, "1") || o.Earned != 100 {
+	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1") || o.Earned != 100 {
 		t.Errorf("ann came back as %+v", o)
 	}
-	kit.AuditAll(t, l)
+	AuditAll(t, l)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -23,29 +22,29 @@ import (
 
 // month is a month of a few objects under policies that release something by themselves.
 type month struct {
-	*kit.T
-	ledger kit.Book
+	*T
+	ledger Book
 	clock  *ledgertest.Clock
 }
 
 const days = 30
 
-func newMonth(t *kit.T, limit string) *month {
+func newMonth(t *T, limit string) *month {
 	m := &month{T: t, clock: ledgertest.NewClock(ledgertest.Begin())}
-	m.ledger = kit.Open(t, ledger.Options{Now: m.clock.Now})
+	m.ledger = Open(t, ledger.Options{Now: m.clock.Now})
 	l, end := m.ledger, ledgertest.Begin().Add(days*24*time.Hour)
-	slow, err := policy.Linear(kit.Eps(t, "0"), kit.Eps(t, "1.5"), ledgertest.Begin(), end, kit.Eps(t, "0.05"))
-	kit.Must(t, err)
-	halving, err := policy.Halving(kit.Eps(t, "0.1"), kit.Eps(t, "2"), ledgertest.Begin().Add(24*time.Hour), 5*24*time.Hour, kit.Eps(t, "0.125"))
-	kit.Must(t, err)
-	both, err := policy.Sum(halving, policy.Fixed(kit.Eps(t, "0.25")))
-	kit.Must(t, err)
-	kit.Define(t, l, kit.Vote())
-	kit.Define(t, l, kit.Smoker())
-	kit.Define(t, l, ledger.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
-	kit.EnrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
-	kit.EnrollUnder(t, l, "smoker", both, limit, "ann", "bob")
-	kit.EnrollUnder(t, l, "still", kit.Market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself
+	slow, err := policy.Linear(Eps(t, "0"), Eps(t, "1.5"), ledgertest.Begin(), end, Eps(t, "0.05"))
+	Must(t, err)
+	halving, err := policy.Halving(Eps(t, "0.1"), Eps(t, "2"), ledgertest.Begin().Add(24*time.Hour), 5*24*time.Hour, Eps(t, "0.125"))
+	Must(t, err)
+	both, err := policy.Sum(halving, policy.Fixed(Eps(t, "0.25")))
+	Must(t, err)
+	Define(t, l, Vote())
+	Define(t, l, Smoker())
+	Define(t, l, ledger.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	EnrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
+	EnrollUnder(t, l, "smoker", both, limit, "ann", "bob")
+	EnrollUnder(t, l, "still", Market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself
 	return m
 }
 
@@ -59,17 +58,17 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 		if sales {
 			switch day {
 			case 10: // 0.5 has been released; this level is none of those that come by themselves
-				kit.CarryOut(m, l, kit.Order(m, "a", "0.33", "ann", "bob"))
+				CarryOut(m, l, Order(m, "a", "0.33", "ann", "bob"))
 				m.sell("still", "0.33", "bob")
 			case 15:
-				kit.CarryOut(m, l, kit.Order(m, "b", "0.7", "bob"))
-				kit.CarryOut(m, l, kit.Order(m, "c", "0.725", "bob"))
+				CarryOut(m, l, Order(m, "b", "0.7", "bob"))
+				CarryOut(m, l, Order(m, "c", "0.725", "bob"))
 				m.sell("still", "0.7", "bob", "dot")
 			case 20:
-				kit.Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
+				Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
 			case 21:
-				r := ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: kit.Eps(m, "0.6"), Truth: kit.SameTruth("yes")}
-				kit.Release(m, l, r)
+				r := ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: Eps(m, "0.6"), Truth: SameTruth("yes")}
+				Release(m, l, r)
 			case 22:
 				m.sell("still", "0.01", "dot")
 			}
@@ -84,15 +83,15 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 // sell sells to acme.
 func (m *month) sell(question, epsilon string, objects ...string) ledger.Sale {
 	m.Helper()
-	r := kit.Purchase(m, fmt.Sprint("sold ", question, epsilon), "acme", epsilon, objects...)
+	r := Purchase(m, fmt.Sprint("sold ", question, epsilon), "acme", epsilon, objects...)
 	r.Question = question
-	return kit.Sell(m, m.ledger, r)
+	return Sell(m, m.ledger, r)
 }
 
 func (m *month) sweep(key string) ledger.AdvanceResult {
 	m.Helper()
-	result, err := m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: kit.SameTruth("yes")})
-	kit.Must(m, err)
+	result, err := m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")})
+	Must(m, err)
 	return result
 }
 
@@ -101,8 +100,8 @@ func (m *month) levels() map[string][]privacy.Epsilon {
 	m.Helper()
 	all := map[string][]privacy.Epsilon{}
 	for _, name := range []string{"ann", "bob", "cid", "dot"} {
-		o := kit.ObjectOf(m, m.ledger, name)
-		all[name] = []privacy.Epsilon{o.Spent, kit.Nano(m, o.Earned)}
+		o := ObjectOf(m, m.ledger, name)
+		all[name] = []privacy.Epsilon{o.Spent, Nano(m, o.Earned)}
 		for _, c := range o.Chains {
 			for _, at := range c.Levels {
 				all[name+"/"+c.Question] = append(all[name+"/"+c.Question], at.Epsilon)
@@ -113,17 +112,17 @@ func (m *month) levels() map[string][]privacy.Epsilon {
 }
 
 func TestOneSweepAfterAMonthIsAsGoodAsThirty(t *testing.T) {
-	kit.Anywhere(t, testOneSweepAfterAMonthIsAsGoodAsThirty)
+	Anywhere(t, testOneSweepAfterAMonthIsAsGoodAsThirty)
 }
 
-func testOneSweepAfterAMonthIsAsGoodAsThirty(t *kit.T) {
+func testOneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
 	for name, limit := range map[string]string{"wide": "9", "tight": "2.4"} {
-		t.Run(name, func(t *kit.T) {
+		t.Run(name, func(t *T) {
 			want := newMonth(t, limit).live(false, func(int) bool { return true }).levels()
 			if name == "wide" && (len(want["ann/vote"]) != 30 || len(want["ann/smoker"]) != 17) || want["bob/still"] != nil {
 				t.Errorf("what was released is %v", want)
 			}
-			if o := want["ann"][0]; name == "tight" && kit.Eps(t, "2.4").Less(o) {
+			if o := want["ann"][0]; name == "tight" && Eps(t, "2.4").Less(o) {
 				t.Errorf("ann has spent %s", o)
 			}
 			for how, sweeps := range map[string]func(int) bool{
@@ -140,21 +139,21 @@ func testOneSweepAfterAMonthIsAsGoodAsThirty(t *kit.T) {
 
 // With sales in between: what a sale has overtaken is derived for nothing, and the levels are the same.
 func TestSweepsAndSalesComeToTheSameLevels(t *testing.T) {
-	kit.Anywhere(t, testSweepsAndSalesComeToTheSameLevels)
+	Anywhere(t, testSweepsAndSalesComeToTheSameLevels)
 }
 
-func testSweepsAndSalesComeToTheSameLevels(t *kit.T) {
+func testSweepsAndSalesComeToTheSameLevels(t *T) {
 	want := newMonth(t, "9").live(true, func(int) bool { return true })
-	kit.AuditAll(t, want.ledger)
+	AuditAll(t, want.ledger)
 	levels := want.levels()
-	if !slices.Contains(levels["bob/vote"], kit.Eps(t, "0.725")) || len(levels["ann/vote"]) != 31 || len(levels["cid/vote"]) != 19 || len(levels["dot/still"]) != 2 {
+	if !slices.Contains(levels["bob/vote"], Eps(t, "0.725")) || len(levels["ann/vote"]) != 31 || len(levels["cid/vote"]) != 19 || len(levels["dot/still"]) != 2 {
 		t.Errorf("the month came to %v", levels)
 	}
 	for how, sweeps := range map[string]func(int) bool{
 		"once": func(day int) bool { return day == days }, "seldom": func(day int) bool { return day%4 == 1 || day == 19 || day == days },
 	} {
 		m := newMonth(t, "9").live(true, sweeps)
-		kit.AuditAll(t, m.ledger)
+		AuditAll(t, m.ledger)
 		got := m.levels()
 		// cid left on day 20, with what had been released at the sweep before.
 		for _, gone := range []string{"cid", "cid/vote"} {
@@ -169,42 +168,42 @@ func testSweepsAndSalesComeToTheSameLevels(t *kit.T) {
 
 // A sweep costs what the highest level costs, and asks for no truth below it.
 func TestASweepBelowTheTopIsFree(t *testing.T) {
-	kit.Anywhere(t, testASweepBelowTheTopIsFree)
+	Anywhere(t, testASweepBelowTheTopIsFree)
 }
 
-func testASweepBelowTheTopIsFree(t *kit.T) {
+func testASweepBelowTheTopIsFree(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(15 * 24 * time.Hour)) // 0.75 is released
-	kit.CarryOut(t, m.ledger, kit.Order(t, "top", "0.75", "ann", "bob", "cid"))
-	before := []ledger.ObjectState{kit.ObjectOf(t, m.ledger, "ann"), kit.ObjectOf(t, m.ledger, "cid")}
-	result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "free", Question: "vote", Truth: kit.Never(t)})
-	kit.Must(t, err)
+	CarryOut(t, m.ledger, Order(t, "top", "0.75", "ann", "bob", "cid"))
+	before := []ledger.ObjectState{ObjectOf(t, m.ledger, "ann"), ObjectOf(t, m.ledger, "cid")}
+	result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
+	Must(t, err)
 	if want := []ledger.Advanced{{Question: "vote", Raised: 3}}; !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("the sweep came to %+v", result)
 	}
 	for _, was := range before {
-		if is := kit.ObjectOf(t, m.ledger, was.Object); is.Spent != was.Spent || len(is.Chains[0].Levels) != 15 {
+		if is := ObjectOf(t, m.ledger, was.Object); is.Spent != was.Spent || len(is.Chains[0].Levels) != 15 {
 			t.Errorf("%+v became %+v", was, is)
 		}
 	}
-	kit.WantClean(t, m.ledger, ledger.VerifyRequest{})
+	WantClean(t, m.ledger, ledger.VerifyRequest{})
 }
 
 // A clock that goes back releases nothing, and one that comes back releases nothing twice.
 func TestAClockThatGoesBackReleasesNothing(t *testing.T) {
-	kit.Anywhere(t, testAClockThatGoesBackReleasesNothing)
+	Anywhere(t, testAClockThatGoesBackReleasesNothing)
 }
 
-func testAClockThatGoesBackReleasesNothing(t *kit.T) {
+func testAClockThatGoesBackReleasesNothing(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 	m.sweep("day 10")
 	want := m.levels()
-	released := kit.CountKind(kit.Events(t, m.ledger), "released")
+	released := CountKind(Events(t, m.ledger), "released")
 	for i, jump := range []int{0, 5, -3650, 9, 10} {
 		m.clock.Set(ledgertest.Begin().Add(time.Duration(jump) * 24 * time.Hour))
-		result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: kit.Never(t)})
-		kit.Must(t, err)
+		result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: Never(t)})
+		Must(t, err)
 		for _, one := range result.Questions {
 			if one.Raised != 0 || len(one.Refused) != 0 {
 				t.Errorf("day %d: %+v", jump, one)
@@ -214,22 +213,22 @@ func testAClockThatGoesBackReleasesNothing(t *kit.T) {
 			t.Errorf("day %d: %v\nwant %v", jump, got, want)
 		}
 	}
-	if n := kit.CountKind(kit.Events(t, m.ledger), "released"); n != released {
+	if n := CountKind(Events(t, m.ledger), "released"); n != released {
 		t.Errorf("%d responses were released by going back", n-released)
 	}
 }
 
 // Before the beginning of everything only what has no date is released.
 func TestNothingIsReleasedBeforeItsTime(t *testing.T) {
-	kit.Anywhere(t, testNothingIsReleasedBeforeItsTime)
+	Anywhere(t, testNothingIsReleasedBeforeItsTime)
 }
 
-func testNothingIsReleasedBeforeItsTime(t *kit.T) {
+func testNothingIsReleasedBeforeItsTime(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(-24 * time.Hour))
 	m.sweep("early")
-	for _, ev := range kit.Events(t, m.ledger) {
-		if d, is := ev.Says.(history.Released); is && (d.Question != "smoker" || d.Epsilon != kit.Eps(t, "0.25")) {
+	for _, ev := range Events(t, m.ledger) {
+		if d, is := ev.Says.(history.Released); is && (d.Question != "smoker" || d.Epsilon != Eps(t, "0.25")) {
 			t.Errorf("%+v", ev)
 		}
 	}
@@ -237,25 +236,25 @@ func testNothingIsReleasedBeforeItsTime(t *kit.T) {
 
 // An object that cannot follow its policy holds nobody up, and says why.
 func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
-	kit.Anywhere(t, testASweepLeavesOutWhoCannotFollow)
+	Anywhere(t, testASweepLeavesOutWhoCannotFollow)
 }
 
-func testASweepLeavesOutWhoCannotFollow(t *kit.T) {
+func testASweepLeavesOutWhoCannotFollow(t *T) {
 	m := newMonth(t, "1")
 	m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour)) // 0.5 is released
 	l := m.ledger
-	hold := kit.Reserve(t, l, ledger.ReserveRequest{Key: "h", Order: ledger.Order{Buyer: "acme", Question: "still", Epsilon: kit.Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
-	kit.Release(t, l, ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: kit.Eps(t, "0.25"), Truth: kit.SameTruth("yes")})
-	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: kit.ListOf("yes", "yes", "")})
-	kit.Must(t, err)
+	hold := Reserve(t, l, ledger.ReserveRequest{Key: "h", Order: ledger.Order{Buyer: "acme", Question: "still", Epsilon: Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
+	Release(t, l, ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: Eps(t, "0.25"), Truth: SameTruth("yes")})
+	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")})
+	Must(t, err)
 	want := []ledger.Advanced{{Question: "vote", Raised: 1, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "1"), Spent: kit.Eps(t, "0.5"), Asked: kit.Eps(t, "0.3"), Cost: kit.Eps(t, "0.05"), Remaining: kit.Eps(t, "0"), Remedy: vocabulary.RemedyWaiting, Largest: kit.Eps(t, "0.25")},
-		{Object: "cid", Reason: ledger.NoTruth, Asked: kit.Eps(t, "0.05"), Remedy: vocabulary.RemedyTruth},
+		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: vocabulary.RemedyWaiting, Largest: Eps(t, "0.25")},
+		{Object: "cid", Reason: ledger.NoTruth, Asked: Eps(t, "0.05"), Remedy: vocabulary.RemedyTruth},
 	}}}
 	if !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("got %+v", result.Questions)
 	}
-	if s := kit.Commit(t, l, "c", hold.Number); s.Draws != 1 || kit.ObjectOf(t, l, "bob").Spent != kit.Eps(t, "1") {
+	if s := Commit(t, l, "c", hold.Number); s.Draws != 1 || ObjectOf(t, l, "bob").Spent != Eps(t, "1") {
 		t.Errorf("%+v", s)
 	}
 	tight := newMonth(t, "0.5")
@@ -269,26 +268,26 @@ func testASweepLeavesOutWhoCannotFollow(t *kit.T) {
 	}
 	for _, name := range []string{"ann", "bob", "cid"} {
 		// What remains is less than the next step of any of its chains.
-		if o := kit.ObjectOf(t, tight.ledger, name); kit.Eps(t, "0.5").Less(o.Spent) || !o.Remaining.Less(kit.Eps(t, "0.05")) {
+		if o := ObjectOf(t, tight.ledger, name); Eps(t, "0.5").Less(o.Spent) || !o.Remaining.Less(Eps(t, "0.05")) {
 			t.Errorf("%s has spent %s", name, o.Spent)
 		}
 	}
-	kit.AuditAll(t, l)
-	kit.WantClean(t, tight.ledger, ledger.VerifyRequest{})
+	AuditAll(t, l)
+	WantClean(t, tight.ledger, ledger.VerifyRequest{})
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
 func TestTheProgressOfASweepEnds(t *testing.T) {
-	kit.Both(t, testTheProgressOfASweepEnds)
+	Both(t, testTheProgressOfASweepEnds)
 }
 
-func testTheProgressOfASweepEnds(t *kit.T) {
+func testTheProgressOfASweepEnds(t *T) {
 	for _, question := range []string{"", "vote", "still"} {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 		done, total := 0, -1
-		_, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: kit.SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})
-		kit.Must(t, err)
+		_, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})
+		Must(t, err)
 		if want := map[string]int{"": 4, "vote": 3, "still": 2}[question]; done != want || total != want {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
 		}
@@ -297,29 +296,29 @@ func testTheProgressOfASweepEnds(t *kit.T) {
 
 // A sweep does not depend on how often it runs, also where a part of the policy waits for orders.
 func TestSweepsBesideAPolicyThatWaitsForOrders(t *testing.T) {
-	kit.Anywhere(t, testSweepsBesideAPolicyThatWaitsForOrders)
+	Anywhere(t, testSweepsBesideAPolicyThatWaitsForOrders)
 }
 
-func testSweepsBesideAPolicyThatWaitsForOrders(t *kit.T) {
+func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
 	run := func(days ...int) []string {
 		clock := ledgertest.NewClock(ledgertest.Begin())
-		l := kit.Open(t, ledger.Options{Now: clock.Now})
-		shares, err := policy.Unlock(kit.Eps(t, "1"), 10)
-		kit.Must(t, err)
+		l := Open(t, ledger.Options{Now: clock.Now})
+		shares, err := policy.Unlock(Eps(t, "1"), 10)
+		Must(t, err)
 		both, err := policy.Sum(shares, straight(t, "0.1"))
-		kit.Must(t, err)
-		kit.Define(t, l, kit.Vote())
-		kit.Define(t, l, kit.Smoker())
-		kit.EnrollUnder(t, l, "vote", both, "1", "ann", "bob")
-		kit.EnrollUnder(t, l, "smoker", straight(t, "0.1"), "1", "ann")
+		Must(t, err)
+		Define(t, l, Vote())
+		Define(t, l, Smoker())
+		EnrollUnder(t, l, "vote", both, "1", "ann", "bob")
+		EnrollUnder(t, l, "smoker", straight(t, "0.1"), "1", "ann")
 		for _, day := range days {
 			clock.Set(on(day))
-			_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: kit.SameTruth("yes")})
-			kit.Must(t, err)
+			_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: SameTruth("yes")})
+			Must(t, err)
 		}
 		var out []string
 		for _, name := range []string{"ann", "bob"} {
-			for _, c := range kit.ObjectOf(t, l, name).Chains {
+			for _, c := range ObjectOf(t, l, name).Chains {
 				out = append(out, c.Epsilon.String())
 			}
 		}
@@ -332,49 +331,49 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *kit.T) {
 }
 
 // However many levels there are to catch up with, each truth is asked for once.
-func TestASweepAsksOnce(t *testing.T) { kit.Anywhere(t, testASweepAsksOnce) }
+func TestASweepAsksOnce(t *testing.T) { Anywhere(t, testASweepAsksOnce) }
 
-func testASweepAsksOnce(t *kit.T) {
+func testASweepAsksOnce(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
-	l := kit.Open(t, ledger.Options{Now: clock.Now})
-	kit.Define(t, l, kit.Vote())
-	names := kit.Crowd(1500)
-	kit.EnrollUnder(t, l, "vote", straight(t, "0.05"), "9", names...)
+	l := Open(t, ledger.Options{Now: clock.Now})
+	Define(t, l, Vote())
+	names := Crowd(1500)
+	EnrollUnder(t, l, "vote", straight(t, "0.05"), "9", names...)
 	clock.Set(on(20))
 	asked := 0
 	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked += len(objects)
-		return kit.SameTruth("yes")(ctx, q, objects)
+		return SameTruth("yes")(ctx, q, objects)
 	}})
-	kit.Must(t, err)
+	Must(t, err)
 	if asked != len(names) || result.Questions[0].Raised != len(names) {
 		t.Errorf("%d truths asked for %d objects: %+v", asked, len(names), result)
 	}
-	if n := len(kit.Responses(t, l, "vote", kit.Eps(t, "0.95"))); n != len(names) {
+	if n := len(Responses(t, l, "vote", Eps(t, "0.95"))); n != len(names) {
 		t.Errorf("%d of %d have the last level but one", n, len(names))
 	}
 }
 
 // Whoever has another truth than before is left out of a sweep and holds nobody up.
 func TestASweepLeavesOutWhoHasChanged(t *testing.T) {
-	kit.Anywhere(t, testASweepLeavesOutWhoHasChanged)
+	Anywhere(t, testASweepLeavesOutWhoHasChanged)
 }
 
-func testASweepLeavesOutWhoHasChanged(t *kit.T) {
+func testASweepLeavesOutWhoHasChanged(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
-	l := kit.Open(t, ledger.Options{Now: clock.Now, TruthKey: kit.TruthKey()})
-	kit.Define(t, l, kit.Vote())
-	kit.EnrollUnder(t, l, "vote", straight(t, "0.1"), "9", "ann", "bob")
-	for day, truth := range []ledger.TruthFunc{nil, kit.ListOf("yes", "yes"), kit.ListOf("no", "yes")} {
+	l := Open(t, ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
+	Define(t, l, Vote())
+	EnrollUnder(t, l, "vote", straight(t, "0.1"), "9", "ann", "bob")
+	for day, truth := range []ledger.TruthFunc{nil, ListOf("yes", "yes"), ListOf("no", "yes")} {
 		clock.Set(on(day))
 		result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
-		kit.Must(t, err)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (ledger.Refusal{Object: "ann", Reason: ledger.NoTruth, Asked: kit.Eps(t, "0.2"), Remedy: vocabulary.RemedyTruth, Largest: kit.Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		Must(t, err)
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (ledger.Refusal{Object: "ann", Reason: ledger.NoTruth, Asked: Eps(t, "0.2"), Remedy: vocabulary.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}
-	if o := kit.ObjectOf(t, l, "ann"); o.Spent != kit.Eps(t, "0.1") {
+	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.1") {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }

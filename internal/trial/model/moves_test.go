@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -159,7 +158,7 @@ const mechanical = 80
 // questions are those that the game of a seed begins with. Their encodings are told, or left to the ledger.
 func questions(seed uint64) []ledger.Question {
 	r := rand.New(rand.NewPCG(seed, 2))
-	first, second := kit.Vote(), kit.Smoker()
+	first, second := Vote(), Smoker()
 	switch {
 	case seed%mechanical == 3:
 		first.Mechanism = mechanisms()[len(first.Values)]
@@ -167,7 +166,7 @@ func questions(seed uint64) []ledger.Question {
 		first.Encoding = ledger.Unary
 	}
 	if seed%3 != 0 && first.Mechanism == nil {
-		first.Values = append(first.Values, kit.Crowd(r.IntN(28))...)
+		first.Values = append(first.Values, Crowd(r.IntN(28))...)
 	}
 	second.Encoding = pick(r, ledger.Direct, ledger.Unary)
 	return []ledger.Question{first, second}
@@ -181,7 +180,7 @@ func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
 		p.rules = append(p.rules, p.IntN(len(allRules())), firstMarket+p.IntN(len(allRules())-firstMarket))
-		p.caps = append(p.caps, pick(p.Rand, kit.Boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
+		p.caps = append(p.caps, pick(p.Rand, Boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
 	}
 	p.truth = pick(p.Rand, truthAsAtFirst, truthAsAtFirst, truthGiven)
 	p.noises = pick(p.Rand, []noiseUse{noNoise}, []noiseUse{"2025"}, []noiseUse{"2025", "2026"}, []noiseUse{"2025", "2026", "2026", pastNoise})

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -15,34 +14,34 @@ import (
 // exactly whom it left out and why.
 
 func TestAnOrderSellsToAllOrToNone(t *testing.T) {
-	kit.Anywhere(t, testAnOrderSellsToAllOrToNone)
+	Anywhere(t, testAnOrderSellsToAllOrToNone)
 }
 
-func testAnOrderSellsToAllOrToNone(t *kit.T) {
-	for name, spoil := range map[string]func(*kit.T, kit.Book, *ledger.RaiseRequest){
-		"one not enrolled": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
-		"one over the cap": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) {
-			s := kit.ReleaseOf(t, "s", "dot", "0.5")
+func testAnOrderSellsToAllOrToNone(t *T) {
+	for name, spoil := range map[string]func(*T, Book, *ledger.RaiseRequest){
+		"one not enrolled": func(t *T, l Book, r *ledger.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
+		"one over the cap": func(t *T, l Book, r *ledger.RaiseRequest) {
+			s := ReleaseOf(t, "s", "dot", "0.5")
 			s.Question = "smoker"
-			kit.Release(t, l, s)
+			Release(t, l, s)
 		},
-		"one without truth": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) { r.Truth = kit.ListOf("yes", "no", "", "yes") },
-		"one unknown truth": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) {
-			r.Truth = kit.ListOf("yes", "no", "?", "yes")
+		"one without truth": func(t *T, l Book, r *ledger.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
+		"one unknown truth": func(t *T, l Book, r *ledger.RaiseRequest) {
+			r.Truth = ListOf("yes", "no", "?", "yes")
 		},
-		"truths fail": func(t *kit.T, l kit.Book, r *ledger.RaiseRequest) {
+		"truths fail": func(t *T, l Book, r *ledger.RaiseRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) {
 				return nil, errors.New("the disk is on fire")
 			}
 		},
 	} {
-		t.Run(name, func(t *kit.T) {
-			l := kit.Voters(t, kit.Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
-			kit.Define(t, l, kit.Smoker())
-			kit.Enroll(t, l, "smoker", "1", "dot")
-			r := kit.Order(t, "k", "0.75", "ann", "bob", "cid", "dot")
+		t.Run(name, func(t *T) {
+			l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
+			Define(t, l, Smoker())
+			Enroll(t, l, "smoker", "1", "dot")
+			r := Order(t, "k", "0.75", "ann", "bob", "cid", "dot")
 			spoil(t, l, &r)
-			kit.Unchanged(t, l, func() {
+			Unchanged(t, l, func() {
 				if _, err := l.Raise(t.Context(), r); err == nil {
 					t.Error("it was carried out")
 				}
@@ -52,48 +51,48 @@ func testAnOrderSellsToAllOrToNone(t *kit.T) {
 }
 
 func TestAPartialOrderLeavesOutExactlyTheRefused(t *testing.T) {
-	kit.Anywhere(t, testAPartialOrderLeavesOutExactlyTheRefused)
+	Anywhere(t, testAPartialOrderLeavesOutExactlyTheRefused)
 }
 
-func testAPartialOrderLeavesOutExactlyTheRefused(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
-	kit.Define(t, l, kit.Smoker())
-	kit.Enroll(t, l, "smoker", "1", "bob")
-	s := kit.ReleaseOf(t, "s", "bob", "0.5")
+func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
+	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
+	Define(t, l, Smoker())
+	Enroll(t, l, "smoker", "1", "bob")
+	s := ReleaseOf(t, "s", "bob", "0.5")
 	s.Question = "smoker"
-	kit.Release(t, l, s)
-	kit.Release(t, l, kit.ReleaseOf(t, "0", "ann", "0.75"))
-	r := kit.Order(t, "k", "0.75", "ann", "bob", "cid", "dot", "zoe")
-	r.Partial, r.Truth = true, kit.ListOf("yes", "") // of cid and dot, who alone can need theirs
-	before := kit.Stats(t, l).Events
-	got := kit.CarryOut(t, l, r)
+	Release(t, l, s)
+	Release(t, l, ReleaseOf(t, "0", "ann", "0.75"))
+	r := Order(t, "k", "0.75", "ann", "bob", "cid", "dot", "zoe")
+	r.Partial, r.Truth = true, ListOf("yes", "") // of cid and dot, who alone can need theirs
+	before := Stats(t, l).Events
+	got := CarryOut(t, l, r)
 	want := ledger.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: kit.Eps(t, "1"), Spent: kit.Eps(t, "0.5"), Asked: kit.Eps(t, "0.75"), Cost: kit.Eps(t, "0.75"), Remaining: kit.Eps(t, "0.5"), Remedy: vocabulary.RemedyLess, Largest: kit.Eps(t, "0.5")},
-		{Object: "dot", Reason: ledger.NoTruth, Asked: kit.Eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
-		{Object: "zoe", Reason: ledger.NotEnrolled, Asked: kit.Eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
+		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.5")},
+		{Object: "dot", Reason: ledger.NoTruth, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
+		{Object: "zoe", Reason: ledger.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	r.Truth = kit.Never(t)
-	if again := kit.CarryOut(t, l, r); !reflect.DeepEqual(again, want) {
+	r.Truth = Never(t)
+	if again := CarryOut(t, l, r); !reflect.DeepEqual(again, want) {
 		t.Errorf("got %+v the second time", again)
 	}
-	if found := kit.Responses(t, l, "vote", kit.Eps(t, "0.75")); len(found) != 2 || found["cid"].Value == "" || found["ann"].Value == "" {
+	if found := Responses(t, l, "vote", Eps(t, "0.75")); len(found) != 2 || found["cid"].Value == "" || found["ann"].Value == "" {
 		t.Errorf("sold to %v", found)
 	}
 }
 
 func TestWhomARequestIsForMustBeClear(t *testing.T) {
-	kit.Anywhere(t, testWhomARequestIsForMustBeClear)
+	Anywhere(t, testWhomARequestIsForMustBeClear)
 }
 
-func testWhomARequestIsForMustBeClear(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "1", "ann")
+func testWhomARequestIsForMustBeClear(t *T) {
+	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	raise := func(change func(*ledger.RaiseRequest)) func() error {
 		return func() error {
-			r := kit.Order(t, "k", "0.5", "ann")
-			r.Truth = kit.Never(t)
+			r := Order(t, "k", "0.5", "ann")
+			r.Truth = Never(t)
 			change(&r)
 			_, err := l.Raise(t.Context(), r)
 			return err
@@ -101,7 +100,7 @@ func testWhomARequestIsForMustBeClear(t *kit.T) {
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: kit.Boundless()})
+			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
 			return err
 		}
 	}
@@ -114,9 +113,9 @@ func testWhomARequestIsForMustBeClear(t *kit.T) {
 		"enrol nobody":      enrol(),
 		"enrol twice":       enrol("bob", "ann", "bob"),
 		"enrol a non-name":  enrol("bob", ""),
-		"release of nobody": func() error { _, err := l.Release(t.Context(), kit.ReleaseOf(t, "k", "", "0.5")); return err },
+		"release of nobody": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
 	} {
-		kit.Unchanged(t, l, func() {
+		Unchanged(t, l, func() {
 			if err := call(); !errors.Is(err, ledger.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -126,42 +125,42 @@ func testWhomARequestIsForMustBeClear(t *kit.T) {
 
 // An order for all of nobody is carried out, and sells to nobody.
 func TestAnOrderForNobodyYetEnrolled(t *testing.T) {
-	kit.Anywhere(t, testAnOrderForNobodyYetEnrolled)
+	Anywhere(t, testAnOrderForNobodyYetEnrolled)
 }
 
-func testAnOrderForNobodyYetEnrolled(t *kit.T) {
-	l := kit.Open(t, ledger.Options{})
-	kit.Define(t, l, kit.Vote())
-	r := kit.Order(t, "k", "0.5")
-	r.Truth = kit.Never(t)
-	first := kit.CarryOut(t, l, r)
-	kit.Enroll(t, l, "vote", "1", "ann")
-	if again := kit.CarryOut(t, l, r); !reflect.DeepEqual(first, again) || first.Drawn != 0 {
+func testAnOrderForNobodyYetEnrolled(t *T) {
+	l := Open(t, ledger.Options{})
+	Define(t, l, Vote())
+	r := Order(t, "k", "0.5")
+	r.Truth = Never(t)
+	first := CarryOut(t, l, r)
+	Enroll(t, l, "vote", "1", "ann")
+	if again := CarryOut(t, l, r); !reflect.DeepEqual(first, again) || first.Drawn != 0 {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 }
 
 // A context that has ended stops a call before it does anything.
 func TestAnEndedContextStopsEveryCall(t *testing.T) {
-	kit.Anywhere(t, testAnEndedContextStopsEveryCall)
+	Anywhere(t, testAnEndedContextStopsEveryCall)
 }
 
-func testAnEndedContextStopsEveryCall(t *kit.T) {
-	l := kit.Voters(t, kit.Open(t, ledger.Options{}), "1", "ann")
+func testAnEndedContextStopsEveryCall(t *T) {
+	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	kit.Unchanged(t, l, func() {
-		_, err := l.Release(ctx, kit.ReleaseOf(t, "k", "ann", "0.5"))
-		kit.WantErr(t, err, context.Canceled)
-		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: kit.Boundless()})
-		kit.WantErr(t, err, context.Canceled)
-		kit.WantErr(t, l.DefineQuestion(ctx, "k", kit.Smoker()), context.Canceled)
+	Unchanged(t, l, func() {
+		_, err := l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))
+		WantErr(t, err, context.Canceled)
+		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
+		WantErr(t, err, context.Canceled)
+		WantErr(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
 		_, err = l.Object(ctx, "ann")
-		kit.WantErr(t, err, context.Canceled)
+		WantErr(t, err, context.Canceled)
 		_, err = l.Questions(ctx)
-		kit.WantErr(t, err, context.Canceled)
-		kit.WantErr(t, firstError(l.Events(ctx, 1)), context.Canceled)
-		kit.WantErr(t, firstError(l.Responses(ctx, "vote", kit.Eps(t, "1"))), context.Canceled)
+		WantErr(t, err, context.Canceled)
+		WantErr(t, firstError(l.Events(ctx, 1)), context.Canceled)
+		WantErr(t, firstError(l.Responses(ctx, "vote", Eps(t, "1"))), context.Canceled)
 	})
 }
 

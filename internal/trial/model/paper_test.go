@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -219,7 +218,7 @@ func (c *paperChain) during(event uint64) (then *paperChain) {
 // take adds a level: what it costs is what it raises the highest by. One below others comes from the next above it, and
 // so from what was the truth then.
 func (p *person) take(c *paperChain, e int64, event int, truth string) {
-	for _, above := range slices.Backward(kit.SortedKeys(c.levels)) {
+	for _, above := range slices.Backward(SortedKeys(c.levels)) {
 		if above > e {
 			truth = c.levels[above].truth
 		}
@@ -442,7 +441,7 @@ func sumsOf(refused []ledger.Refusal) (sums []ledger.RefusalSum) {
 	for _, r := range refused {
 		byReason[string(r.Reason)] = append(byReason[string(r.Reason)], r.Largest.Nano())
 	}
-	for _, reason := range kit.SortedKeys(byReason) {
+	for _, reason := range SortedKeys(byReason) {
 		all := byReason[reason]
 		sums = append(sums, ledger.RefusalSum{Reason: ledger.Reason(reason), Count: uint64(len(all)), Largest: epsilonOf(slices.Min(all))})
 	}
@@ -701,7 +700,7 @@ func (m *paper) advance(only string, h host) (out ledger.AdvanceResult, err erro
 		return out, err
 	}
 	out.First = m.next()
-	for _, name := range kit.SortedKeys(m.people) {
+	for _, name := range SortedKeys(m.people) {
 		for _, s := range plans[name].steps {
 			p, c := m.people[name], m.chain(s.question.Name, name)
 			if s.e > c.current() {
@@ -749,7 +748,7 @@ func (m *paper) planAll(questions []ledger.Question, h host) (all paperPlans, er
 		more := false
 		for _, q := range questions {
 			var needy []string
-			for _, name := range kit.SortedKeys(plans) {
+			for _, name := range SortedKeys(plans) {
 				if id := [2]string{q.Name, name}; plans[name].needs[q.Name] && !asked[id] {
 					needy, asked[id], more = append(needy, name), true, true
 				}
@@ -842,7 +841,7 @@ func (p *person) copy() *person {
 // about is what the plans come to in one question.
 func (all paperPlans) about(q ledger.Question) ledger.Advanced {
 	out := ledger.Advanced{Question: q.Name}
-	for _, name := range kit.SortedKeys(all) {
+	for _, name := range SortedKeys(all) {
 		plan := all[name]
 		switch {
 		case !plan.parts[q.Name]:

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/policy"
@@ -34,17 +33,17 @@ func rows(all ...ledger.Member) iter.Seq2[ledger.Member, error] {
 // member is a row about the vote.
 func member(t testing.TB, object string, p *policy.Policy, limit string) ledger.Member {
 	t.Helper()
-	m := ledger.Member{Object: object, Question: "vote", Cap: kit.Eps(t, limit)}
+	m := ledger.Member{Object: object, Question: "vote", Cap: Eps(t, limit)}
 	if p != nil {
 		m.Policy = *p
 	}
 	return m
 }
 
-func reconcile(t testing.TB, l kit.Book, r ledger.ReconcileRequest) ledger.ReconcileResult {
+func reconcile(t testing.TB, l Book, r ledger.ReconcileRequest) ledger.ReconcileResult {
 	t.Helper()
 	done, err := l.Reconcile(t.Context(), r)
-	kit.Must(t, err)
+	Must(t, err)
 	return done
 }
 
@@ -78,14 +77,14 @@ func wantTold(t testing.TB, r ledger.ReconcileResult, want ...string) {
 
 // Who is new is enrolled, who has other terms is put under these, whoever would have to agree is refused, and nobody comes back who has left.
 // A second time there is nothing to do, and nothing is written.
-func TestAStartBringsTheLedgerInLine(t *testing.T) { kit.Anywhere(t, testAStartBringsTheLedgerInLine) }
+func TestAStartBringsTheLedgerInLine(t *testing.T) { Anywhere(t, testAStartBringsTheLedgerInLine) }
 
-func testAStartBringsTheLedgerInLine(t *kit.T) {
-	l := kit.NewLedger(t)
-	kit.Define(t, l, kit.Vote())
-	kit.Define(t, l, kit.Smoker())
+func testAStartBringsTheLedgerInLine(t *T) {
+	l := NewLedger(t)
+	Define(t, l, Vote())
+	Define(t, l, Smoker())
 	smokes := func(object string) ledger.Member {
-		return ledger.Member{Object: object, Question: "smoker", Cap: kit.Eps(t, "9")}
+		return ledger.Member{Object: object, Question: "smoker", Cap: Eps(t, "9")}
 	}
 	table := []ledger.Member{
 		member(t, "dan", priced(t, 100), "9"), member(t, "ann", priced(t, 100), "9"), smokes("ann"), member(t, "cid", priced(t, 70), "3"), smokes("eve"), member(t, "bob", priced(t, 100), "9"),
@@ -93,9 +92,9 @@ func testAStartBringsTheLedgerInLine(t *kit.T) {
 	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 0 new 4 ann,bob,cid,dan", "smoker: same 0 new 2 ann,eve")
 	again := func(want ...string) {
 		t.Helper()
-		before := len(kit.Events(t, l))
+		before := len(Events(t, l))
 		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...), Withdraw: true}), want...)
-		if now := len(kit.Events(t, l)); now != before {
+		if now := len(Events(t, l)); now != before {
 			t.Errorf("to do nothing takes %d events", now-before)
 		}
 	}
@@ -106,14 +105,14 @@ func testAStartBringsTheLedgerInLine(t *kit.T) {
 	table = append(table, member(t, "fay", nil, "0.5"))
 	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1 new 1 fay changed 2 cid,dan refused ann needs-consent", "smoker: same 2")
 	again("vote: same 4 refused ann needs-consent", "smoker: same 2")
-	if o := kit.ObjectOf(t, l, "dan"); o.Cap != kit.Eps(t, "8") || !o.Chains[0].Policy.Equal(*priced(t, 130)) {
+	if o := ObjectOf(t, l, "dan"); o.Cap != Eps(t, "8") || !o.Chains[0].Policy.Equal(*priced(t, 130)) {
 		t.Errorf("dan is under %+v", o)
 	}
-	if o := kit.ObjectOf(t, l, "ann"); !o.Chains[0].Policy.Equal(*priced(t, 100)) {
+	if o := ObjectOf(t, l, "ann"); !o.Chains[0].Policy.Equal(*priced(t, 100)) {
 		t.Errorf("ann is under %+v", o)
 	}
 	var agreed []string
-	for _, ev := range kit.Events(t, l) {
+	for _, ev := range Events(t, l) {
 		if d, is := ev.Says.(history.TermsChanged); is {
 			agreed = append(agreed, d.Object+": "+d.Consent)
 		}
@@ -121,78 +120,78 @@ func testAStartBringsTheLedgerInLine(t *kit.T) {
 	if !slices.Equal(agreed, []string{"cid: cid agreed on 3 March", "dan: "}) {
 		t.Errorf("the log has %q", agreed)
 	}
-	kit.Must(t, l.Withdraw(t.Context(), "1", "bob"))
-	kit.Must(t, l.Forget(t.Context(), "2", "eve"))
+	Must(t, l.Withdraw(t.Context(), "1", "bob"))
+	Must(t, l.Forget(t.Context(), "2", "eve"))
 	again("vote: same 3 left 1 bob refused ann needs-consent", "smoker: same 1 left 1 eve")
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Who has withdrawn from everything, or was forgotten, does not come back by a question that is new to them either. Who has come back since takes
 // part in what is new.
-func TestAStartBringsNobodyBack(t *testing.T) { kit.Anywhere(t, testAStartBringsNobodyBack) }
+func TestAStartBringsNobodyBack(t *testing.T) { Anywhere(t, testAStartBringsNobodyBack) }
 
-func testAStartBringsNobodyBack(t *kit.T) {
-	l := kit.Voters(t, kit.NewLedger(t), "9", "ann", "bob", "cid")
-	kit.Define(t, l, kit.Smoker())
-	kit.Must(t, l.Withdraw(t.Context(), "1", "ann"))
-	kit.Must(t, l.Forget(t.Context(), "2", "bob"))
+func testAStartBringsNobodyBack(t *T) {
+	l := Voters(t, NewLedger(t), "9", "ann", "bob", "cid")
+	Define(t, l, Smoker())
+	Must(t, l.Withdraw(t.Context(), "1", "ann"))
+	Must(t, l.Forget(t.Context(), "2", "bob"))
 	var table []ledger.Member
 	for _, object := range []string{"ann", "bob"} {
-		table = append(table, member(t, object, nil, "8"), ledger.Member{Object: object, Question: "smoker", Cap: kit.Eps(t, "8")})
+		table = append(table, member(t, object, nil, "8"), ledger.Member{Object: object, Question: "smoker", Cap: Eps(t, "8")})
 	}
 	r := ledger.ReconcileRequest{Members: rows(table...)}
-	kit.Unchanged(t, l, func() {
+	Unchanged(t, l, func() {
 		wantTold(t, reconcile(t, l, r), "vote: same 0 left 2 ann,bob", "smoker: same 0 left 2 ann,bob", "gone 1 cid, withdrawn 0")
 	})
-	kit.EnrollUnder(t, l, "vote", policy.Policy{}, "9", "ann")
+	EnrollUnder(t, l, "vote", policy.Policy{}, "9", "ann")
 	wantTold(t, reconcile(t, l, r), "vote: same 0 changed 1 ann left 1 bob", "smoker: same 0 new 1 ann left 1 bob", "gone 1 cid, withdrawn 0")
 }
 
 // Nor does who withdraws in the course of it.
 func TestAStartBringsBackNobodyWhoLeavesMeanwhile(t *testing.T) {
-	kit.Both(t, testAStartBringsBackNobodyWhoLeavesMeanwhile)
+	Both(t, testAStartBringsBackNobodyWhoLeavesMeanwhile)
 }
 
-func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *kit.T) {
-	l := kit.Voters(t, kit.NewLedger(t), "9", "cid", "dan")
-	kit.Define(t, l, kit.Smoker())
+func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
+	l := Voters(t, NewLedger(t), "9", "cid", "dan")
+	Define(t, l, Smoker())
 	r := ledger.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), ledger.Member{Object: "dan", Question: "smoker"})}
 	r.Progress = func(done, _ int) {
 		if done == 1 { // cid's cap is changed, dan is not enrolled yet
-			kit.Must(t, l.Withdraw(t.Context(), "dan leaves", "dan"))
+			Must(t, l.Withdraw(t.Context(), "dan leaves", "dan"))
 		}
 	}
 	reconcile(t, l, r)
-	if o := kit.ObjectOf(t, l, "dan"); len(o.Chains) != 1 || !o.Chains[0].Withdrawn {
+	if o := ObjectOf(t, l, "dan"); len(o.Chains) != 1 || !o.Chains[0].Withdrawn {
 		t.Errorf("dan is back: %+v", o)
 	}
 }
 
 // What would be done is told first, by a dry run, or before anything is done; and who is told can stop it.
-func TestAStartTellsWhatItWouldDo(t *testing.T) { kit.Both(t, testAStartTellsWhatItWouldDo) }
+func TestAStartTellsWhatItWouldDo(t *testing.T) { Both(t, testAStartTellsWhatItWouldDo) }
 
-func testAStartTellsWhatItWouldDo(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", kit.Crowd(100)...)
-	kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "ann", "bob")
+func testAStartTellsWhatItWouldDo(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", Crowd(100)...)
+	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
 	var table []ledger.Member
-	for _, object := range append(kit.Crowd(100), "ann", "new") {
-		table = append(table, member(t, object, new(kit.Market(t, "2")), map[bool]string{true: "7", false: "9"}[object == "ann"]))
+	for _, object := range append(Crowd(100), "ann", "new") {
+		table = append(table, member(t, object, new(Market(t, "2")), map[bool]string{true: "7", false: "9"}[object == "ann"]))
 	}
 	r := ledger.ReconcileRequest{Members: rows(table...), Withdraw: true, DryRun: true}
 	want := []string{"vote: same 100 new 1 new changed 1 ann", "gone 1 bob, withdrawn 1"}
-	kit.Unchanged(t, l, func() { wantTold(t, reconcile(t, l, r), want...) })
+	Unchanged(t, l, func() { wantTold(t, reconcile(t, l, r), want...) })
 	r.DryRun = false
 	mind := errors.New("not today")
-	kit.Unchanged(t, l, func() {
+	Unchanged(t, l, func() {
 		r.Confirm = func(plan ledger.ReconcileResult) error { wantTold(t, plan, want...); return mind }
 		_, err := l.Reconcile(t.Context(), r)
-		kit.WantErr(t, err, mind)
+		WantErr(t, err, mind)
 	})
 	asked, done := 0, []int(nil)
 	r.Confirm = func(plan ledger.ReconcileResult) error {
 		asked++
 		wantTold(t, plan, want...)
-		if o := kit.ObjectOf(t, l, "ann"); o.Cap != kit.Eps(t, "9") {
+		if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "9") {
 			t.Error("it was done before it was told")
 		}
 		return nil
@@ -202,33 +201,33 @@ func testAStartTellsWhatItWouldDo(t *kit.T) {
 	if asked != 1 || !slices.Equal(done, []int{1, 3, 2, 3, 3, 3}) {
 		t.Errorf("told %d times, progress %v", asked, done)
 	}
-	if bob := kit.ObjectOf(t, l, "bob"); !bob.Chains[0].Withdrawn {
+	if bob := ObjectOf(t, l, "bob"); !bob.Chains[0].Withdrawn {
 		t.Errorf("%+v", bob)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is asked for, and above one in a hundred only
 // with the number that is expected.
 func TestATruncatedTableWithdrawsNobody(t *testing.T) {
-	kit.Anywhere(t, testATruncatedTableWithdrawsNobody)
+	Anywhere(t, testATruncatedTableWithdrawsNobody)
 }
 
-func testATruncatedTableWithdrawsNobody(t *kit.T) {
-	names := kit.Crowd(300)
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", names...)
-	kit.Define(t, l, kit.Smoker())
-	kit.Enroll(t, l, "smoker", "9", names[299])
+func testATruncatedTableWithdrawsNobody(t *T) {
+	names := Crowd(300)
+	l := Sellers(t, NewLedger(t), "2", "9", names...)
+	Define(t, l, Smoker())
+	Enroll(t, l, "smoker", "9", names[299])
 	table := func(n int) []ledger.Member {
 		var all []ledger.Member
 		for _, object := range names[:n] {
-			all = append(all, member(t, object, new(kit.Market(t, "2")), "9"))
+			all = append(all, member(t, object, new(Market(t, "2")), "9"))
 		}
 		return all
 	}
 	gone := func(r ledger.ReconcileRequest, n int) {
 		t.Helper()
-		kit.Unchanged(t, l, func() {
+		Unchanged(t, l, func() {
 			_, err := l.Reconcile(t.Context(), r)
 			var e *ledger.GoneError
 			if !errors.As(err, &e) || *e != (ledger.GoneError{Gone: n, Of: 300, Expected: r.Gone}) {
@@ -236,7 +235,7 @@ func testATruncatedTableWithdrawsNobody(t *kit.T) {
 			}
 		})
 	}
-	kit.Unchanged(t, l, func() {
+	Unchanged(t, l, func() {
 		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(298)...)}), "vote: same 298", "gone 2 person-00298,person-00299, withdrawn 0")
 		if r := reconcile(t, l, ledger.ReconcileRequest{Members: rows()}); r.Gone.Count != 300 || r.Withdrawn != 0 || len(r.Questions) != 0 {
 			t.Errorf("%+v", r)
@@ -248,7 +247,7 @@ func testATruncatedTableWithdrawsNobody(t *kit.T) {
 	gone(ledger.ReconcileRequest{Members: rows(append(table(100), member(t, "new", nil, "1"))...), Withdraw: true}, 200)
 	gone(ledger.ReconcileRequest{Members: rows(), Withdraw: true, Gone: 4}, 300)
 	cut := errors.New("the connection is gone")
-	kit.Unchanged(t, l, func() {
+	Unchanged(t, l, func() {
 		_, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Withdraw: true, Gone: 150, Members: func(yield func(ledger.Member, error) bool) {
 			for _, m := range table(150) {
 				if !yield(m, nil) {
@@ -259,10 +258,10 @@ func testATruncatedTableWithdrawsNobody(t *kit.T) {
 				t.Error("it goes on behind an error")
 			}
 		}})
-		kit.WantErr(t, err, cut)
+		WantErr(t, err, cut)
 	})
 	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(297)...), Withdraw: true}), "vote: same 297", "gone 3 person-00297,person-00298,person-00299, withdrawn 3") // one in a hundred
-	if o := kit.ObjectOf(t, l, names[299]); !o.Chains[0].Withdrawn || !o.Chains[1].Withdrawn {
+	if o := ObjectOf(t, l, names[299]); !o.Chains[0].Withdrawn || !o.Chains[1].Withdrawn {
 		t.Errorf("%+v", o)
 	}
 	r := reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(97)...), Withdraw: true, Gone: 200})
@@ -272,36 +271,36 @@ func testATruncatedTableWithdrawsNobody(t *kit.T) {
 	if r := reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(97)...), Withdraw: true}); r.Gone.Count != 0 {
 		t.Errorf("who is withdrawn is gone again: %+v", r)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Who has rows of some questions only is not withdrawn from all; what it takes part in besides is reported.
-func TestWhoHasOtherRowsStays(t *testing.T) { kit.Anywhere(t, testWhoHasOtherRowsStays) }
+func TestWhoHasOtherRowsStays(t *testing.T) { Anywhere(t, testWhoHasOtherRowsStays) }
 
-func testWhoHasOtherRowsStays(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob")
-	kit.Define(t, l, kit.Smoker())
-	kit.Enroll(t, l, "smoker", "9", "ann", "bob")
-	r := ledger.ReconcileRequest{Members: rows(member(t, "ann", new(kit.Market(t, "2")), "9"), ledger.Member{Object: "bob", Question: "smoker"}), Withdraw: true}
-	kit.Unchanged(t, l, func() {
+func testWhoHasOtherRowsStays(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
+	Define(t, l, Smoker())
+	Enroll(t, l, "smoker", "9", "ann", "bob")
+	r := ledger.ReconcileRequest{Members: rows(member(t, "ann", new(Market(t, "2")), "9"), ledger.Member{Object: "bob", Question: "smoker"}), Withdraw: true}
+	Unchanged(t, l, func() {
 		wantTold(t, reconcile(t, l, r), "vote: same 1 dropped 1 bob", "smoker: same 1 dropped 1 ann")
 	})
 }
 
 // A cap is over all questions. Consent to a higher one in one row is enough; it is changed also for who is enrolled in a question of its own
 // for the first time.
-func TestACapIsOverAllQuestions(t *testing.T) { kit.Anywhere(t, testACapIsOverAllQuestions) }
+func TestACapIsOverAllQuestions(t *testing.T) { Anywhere(t, testACapIsOverAllQuestions) }
 
-func testACapIsOverAllQuestions(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "5", "ann", "bob", "cid")
-	kit.Define(t, l, kit.Smoker())
+func testACapIsOverAllQuestions(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob", "cid")
+	Define(t, l, Smoker())
 	row := func(object, question, limit, consent string) ledger.Member {
 		m := ledger.Member{Object: object, Question: question, Consent: consent}
 		if question == "vote" {
-			m.Policy = kit.Market(t, "2")
+			m.Policy = Market(t, "2")
 		}
 		if limit != "" {
-			m.Cap = kit.Eps(t, limit)
+			m.Cap = Eps(t, limit)
 		}
 		return m
 	}
@@ -312,37 +311,37 @@ func testACapIsOverAllQuestions(t *kit.T) {
 	}
 	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 0 new 2 ann,bob refused cid needs-consent")
 	for object, limit := range map[string]string{"ann": "6", "bob": "4", "cid": "5"} {
-		if o := kit.ObjectOf(t, l, object); o.Cap != kit.Eps(t, limit) {
+		if o := ObjectOf(t, l, object); o.Cap != Eps(t, limit) {
 			t.Errorf("%s has the cap %s, want %s", object, o.Cap, limit)
 		}
 	}
 	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 2 refused cid needs-consent")
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // Who is new to several questions, on another cap than before, is enrolled in all of them at once.
 func TestACapChangesForSeveralNewQuestions(t *testing.T) {
-	kit.Anywhere(t, testACapChangesForSeveralNewQuestions)
+	Anywhere(t, testACapChangesForSeveralNewQuestions)
 }
 
-func testACapChangesForSeveralNewQuestions(t *kit.T) {
-	l := kit.NewLedger(t)
+func testACapChangesForSeveralNewQuestions(t *T) {
+	l := NewLedger(t)
 	var table []ledger.Member
 	for i, name := range []string{"vote", "smoker", "driver"} {
-		q := kit.Smoker()
+		q := Smoker()
 		q.Name = name
-		kit.Define(t, l, q)
-		table = append(table, ledger.Member{Object: "ann", Question: name, Cap: kit.Eps(t, "8")})
+		Define(t, l, q)
+		table = append(table, ledger.Member{Object: "ann", Question: name, Cap: Eps(t, "8")})
 		if i == 0 {
-			reconcile(t, l, ledger.ReconcileRequest{Members: rows(ledger.Member{Object: "ann", Question: name, Cap: kit.Eps(t, "9")})})
+			reconcile(t, l, ledger.ReconcileRequest{Members: rows(ledger.Member{Object: "ann", Question: name, Cap: Eps(t, "9")})})
 		}
 	}
 	table[0].Cap = privacy.Epsilon{} // so that it is changed behind the first of the new ones
 	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 0 new 1 ann", "driver: same 0 new 1 ann")
-	kit.Unchanged(t, l, func() {
+	Unchanged(t, l, func() {
 		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
 	})
-	if o := kit.ObjectOf(t, l, "ann"); o.Cap != kit.Eps(t, "8") {
+	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "8") {
 		t.Errorf("the cap is %s", o.Cap)
 	}
 }
@@ -350,13 +349,13 @@ func testACapChangesForSeveralNewQuestions(t *kit.T) {
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
 func TestALongStartIsCutOffAndFinished(t *testing.T) {
-	kit.Both(t, testALongStartIsCutOffAndFinished)
+	Both(t, testALongStartIsCutOffAndFinished)
 }
 
-func testALongStartIsCutOffAndFinished(t *kit.T) {
-	names := kit.Crowd(3 * partSize)
+func testALongStartIsCutOffAndFinished(t *T) {
+	names := Crowd(3 * partSize)
 	there, random := names[:2*partSize], rand.New(rand.NewPCG(1, 2))
-	begin := func() kit.Book { return kit.Sellers(t, kit.NewLedger(t), "2", "9", there...) }
+	begin := func() Book { return Sellers(t, NewLedger(t), "2", "9", there...) }
 	var table []ledger.Member
 	for i, object := range names {
 		if i%50 == 0 && i < len(there) { // two in a hundred are gone
@@ -388,7 +387,7 @@ func testALongStartIsCutOffAndFinished(t *kit.T) {
 			}
 		}
 		plan, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Members: rows(table...), DryRun: true})
-		kit.Must(t, err)
+		Must(t, err)
 		r.Gone = plan.Gone.Count
 		_, err = l.Reconcile(ctx, r)
 		if cancel(); err == nil {
@@ -397,38 +396,38 @@ func testALongStartIsCutOffAndFinished(t *kit.T) {
 			}
 			break
 		}
-		kit.WantErr(t, err, context.Canceled)
+		WantErr(t, err, context.Canceled)
 	}
 	for _, object := range []string{names[0], names[1], names[2], names[50], names[2*partSize-1], names[2*partSize], names[len(names)-1]} {
-		if got, want := kit.ObjectOf(t, l, object), kit.ObjectOf(t, quiet, object); !reflect.DeepEqual(got, want) {
+		if got, want := ObjectOf(t, l, object), ObjectOf(t, quiet, object); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s came to %+v, undisturbed to %+v", object, got, want)
 		}
 	}
-	if got, want := kit.Stats(t, l), kit.Stats(t, quiet); got.Objects != want.Objects || got.Chains != want.Chains {
+	if got, want := Stats(t, l), Stats(t, quiet); got.Objects != want.Objects || got.Chains != want.Chains {
 		t.Errorf("%+v, undisturbed %+v", got, want)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
 func TestWhatIsNewerThanTheTableStays(t *testing.T) {
-	kit.Both(t, testWhatIsNewerThanTheTableStays)
+	Both(t, testWhatIsNewerThanTheTableStays)
 }
 
-func testWhatIsNewerThanTheTableStays(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann", "bob", "cid")
-	kit.Define(t, l, kit.Smoker())
-	kit.Enroll(t, l, "smoker", "9", "bob", "dan", "eve")
+func testWhatIsNewerThanTheTableStays(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
+	Define(t, l, Smoker())
+	Enroll(t, l, "smoker", "9", "bob", "dan", "eve")
 	table := []ledger.Member{
-		member(t, "ann", new(kit.Market(t, "2")), "8"), member(t, "bob", priced(t, 120), "9.5"), {Object: "bob", Question: "smoker", Policy: kit.Market(t, "1"), Consent: "for money"},
-		{Object: "dan", Question: "smoker", Cap: kit.Eps(t, "9.5"), Consent: "more"}, member(t, "eve", priced(t, 100), "9.5"), {Object: "eve", Question: "smoker"},
+		member(t, "ann", new(Market(t, "2")), "8"), member(t, "bob", priced(t, 120), "9.5"), {Object: "bob", Question: "smoker", Policy: Market(t, "1"), Consent: "for money"},
+		{Object: "dan", Question: "smoker", Cap: Eps(t, "9.5"), Consent: "more"}, member(t, "eve", priced(t, 100), "9.5"), {Object: "eve", Question: "smoker"},
 	}
 	table[4].Consent = "on both"
 	r := ledger.ReconcileRequest{Withdraw: true, Gone: 1, Members: func(yield func(ledger.Member, error) bool) {
 		if !yield(table[0], nil) {
 			return
 		}
-		kit.EnrollUnder(t, l, "vote", kit.Market(t, "2"), "9", "late") // by the very next event
+		EnrollUnder(t, l, "vote", Market(t, "2"), "9", "late") // by the very next event
 		changeTerms(t, l, to(t, "1", nil, "2", "ann"))
 		lower := to(t, "lower", nil, "3", "bob") // a cap is over all questions
 		lower.Question = "smoker"
@@ -448,34 +447,34 @@ func testWhatIsNewerThanTheTableStays(t *kit.T) {
 	if done.Gone.Count != 1 || done.Gone.First[0] != "cid" || done.Withdrawn != 1 {
 		t.Errorf("%q", told(done))
 	}
-	if o := kit.ObjectOf(t, l, "ann"); o.Cap != kit.Eps(t, "2") {
+	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "2") {
 		t.Errorf("ann has the cap %s", o.Cap)
 	}
 	for object, limit := range map[string]string{"bob": "3", "dan": "4", "eve": "4"} {
-		if o := kit.ObjectOf(t, l, object); o.Cap != kit.Eps(t, limit) {
+		if o := ObjectOf(t, l, object); o.Cap != Eps(t, limit) {
 			t.Errorf("%s has the cap %s, want %s", object, o.Cap, limit)
 		}
 	}
-	if o := kit.ObjectOf(t, l, "bob"); !o.Chains[0].Policy.Equal(*priced(t, 120)) || o.Chains[1].Policy != nil {
+	if o := ObjectOf(t, l, "bob"); !o.Chains[0].Policy.Equal(*priced(t, 120)) || o.Chains[1].Policy != nil {
 		t.Errorf("bob is under %+v", o)
 	}
-	if o := kit.ObjectOf(t, l, "late"); o.Chains[0].Withdrawn {
+	if o := ObjectOf(t, l, "late"); o.Chains[0].Withdrawn {
 		t.Errorf("%+v", o)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
 func TestWhatChangesBetweenTwoPartsStays(t *testing.T) {
-	kit.Both(t, testWhatChangesBetweenTwoPartsStays)
+	Both(t, testWhatChangesBetweenTwoPartsStays)
 }
 
-func testWhatChangesBetweenTwoPartsStays(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "5", "ann", "bob")
-	kit.Define(t, l, kit.Smoker())
-	kit.Enroll(t, l, "smoker", "5", "ann", "bob")
+func testWhatChangesBetweenTwoPartsStays(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
+	Define(t, l, Smoker())
+	Enroll(t, l, "smoker", "5", "ann", "bob")
 	row := func(object, question string) ledger.Member {
-		return ledger.Member{Object: object, Question: question, Policy: *priced(t, 120), Cap: kit.Eps(t, "6"), Consent: "on both"}
+		return ledger.Member{Object: object, Question: question, Policy: *priced(t, 120), Cap: Eps(t, "6"), Consent: "on both"}
 	}
 	r := ledger.ReconcileRequest{Members: rows(row("ann", "vote"), row("ann", "smoker"), row("bob", "vote"), row("bob", "smoker"))}
 	parts := 0
@@ -488,34 +487,34 @@ func testWhatChangesBetweenTwoPartsStays(t *kit.T) {
 		}
 	}
 	reconcile(t, l, r)
-	ann, bob := kit.ObjectOf(t, l, "ann"), kit.ObjectOf(t, l, "bob")
-	if parts != 2 || ann.Cap != kit.Eps(t, "4") || !ann.Chains[0].Policy.Equal(*priced(t, 120)) || !ann.Chains[1].Policy.Equal(*priced(t, 120)) {
+	ann, bob := ObjectOf(t, l, "ann"), ObjectOf(t, l, "bob")
+	if parts != 2 || ann.Cap != Eps(t, "4") || !ann.Chains[0].Policy.Equal(*priced(t, 120)) || !ann.Chains[1].Policy.Equal(*priced(t, 120)) {
 		t.Errorf("%d parts: ann is under %+v", parts, ann)
 	}
-	if bob.Cap != kit.Eps(t, "6") || !bob.Chains[1].Policy.Equal(*priced(t, 500)) {
+	if bob.Cap != Eps(t, "6") || !bob.Chains[1].Policy.Equal(*priced(t, 500)) {
 		t.Errorf("bob is under %+v", bob)
 	}
-	kit.WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, ledger.VerifyRequest{})
 }
 
 // A table with a row that cannot be changes nothing.
-func TestATableThatCannotBe(t *testing.T) { kit.Anywhere(t, testATableThatCannotBe) }
+func TestATableThatCannotBe(t *testing.T) { Anywhere(t, testATableThatCannotBe) }
 
-func testATableThatCannotBe(t *kit.T) {
-	l := kit.Sellers(t, kit.NewLedger(t), "2", "9", "ann")
+func testATableThatCannotBe(t *T) {
+	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	ok := member(t, "ok", nil, "1")
 	odd := func(change func(*ledger.Member)) []ledger.Member {
 		m := member(t, "odd", nil, "1")
 		change(&m)
 		return []ledger.Member{ok, m}
 	}
-	invisible := kit.Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
+	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
 		table []ledger.Member
 		want  error
 	}{
 		"somebody twice":          {[]ledger.Member{ok, ok}, ledger.ErrInvalid},
-		"two caps of somebody":    {[]ledger.Member{ok, {Object: "ok", Question: "smoker", Cap: kit.Eps(t, "2")}}, ledger.ErrInvalid},
+		"two caps of somebody":    {[]ledger.Member{ok, {Object: "ok", Question: "smoker", Cap: Eps(t, "2")}}, ledger.ErrInvalid},
 		"no name":                 {odd(func(m *ledger.Member) { m.Object = "" }), ledger.ErrInvalid},
 		"an invisible name":       {odd(func(m *ledger.Member) { m.Object = "an\u200bn" }), ledger.ErrInvalid},
 		"an invisible buyer":      {odd(func(m *ledger.Member) { m.Policy = invisible }), ledger.ErrInvalid},
@@ -524,19 +523,19 @@ func testATableThatCannotBe(t *kit.T) {
 		"no such question":        {odd(func(m *ledger.Member) { m.Question = "void" }), ledger.ErrUnknown},
 		"no cap of somebody new":  {odd(func(m *ledger.Member) { m.Cap = privacy.Epsilon{} }), ledger.ErrNoCap},
 	} {
-		t.Run(name, func(t *kit.T) {
+		t.Run(name, func(t *T) {
 			if name == "two caps of somebody" {
-				kit.Define(t, l, kit.Smoker())
+				Define(t, l, Smoker())
 			}
-			kit.Unchanged(t, l, func() {
+			Unchanged(t, l, func() {
 				_, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Members: rows(c.table...)})
-				kit.WantErr(t, err, c.want)
+				WantErr(t, err, c.want)
 			})
 		})
 	}
 	for _, r := range []ledger.ReconcileRequest{{}, {Members: rows(ok), Gone: -1}} {
 		_, err := l.Reconcile(t.Context(), r)
-		kit.WantErr(t, err, ledger.ErrInvalid)
+		WantErr(t, err, ledger.ErrInvalid)
 	}
 	_, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Members: rows(ok, member(t, "an\u200bn", nil, "1"))})
 	var fault *ledger.NameError
@@ -547,15 +546,15 @@ func testATableThatCannotBe(t *kit.T) {
 
 // Who only reads may find out, and changes nothing.
 func TestAReaderFindsOutWhatIsDifferent(t *testing.T) {
-	kit.Anywhere(t, testAReaderFindsOutWhatIsDifferent)
+	Anywhere(t, testAReaderFindsOutWhatIsDifferent)
 }
 
-func testAReaderFindsOutWhatIsDifferent(t *kit.T) {
-	h := kit.VotersHouse(t, "9", "ann", "bob")
+func testAReaderFindsOutWhatIsDifferent(t *T) {
+	h := VotersHouse(t, "9", "ann", "bob")
 	l := h.Open(t, ledger.Options{ReadOnly: true})
 	r := ledger.ReconcileRequest{Members: rows(member(t, "ann", nil, "8"), member(t, "new", nil, "8")), DryRun: true}
 	wantTold(t, reconcile(t, l, r), "vote: same 0 new 1 new changed 1 ann", "gone 1 bob, withdrawn 0")
 	r.DryRun = false
 	_, err := l.Reconcile(t.Context(), r)
-	kit.WantErr(t, err, ledger.ErrReadOnly)
+	WantErr(t, err, ledger.ErrReadOnly)
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
@@ -14,21 +13,21 @@ import (
 // Each reading of a reservation reports the same state at the same instant: the result of Reserve, the reading by number, the
 // lists, and the errors of requests that need an open one. Reserve repeated with its key succeeds only while the reservation is open.
 func TestReservation_EachReadingReportsTheSameState(t *testing.T) {
-	kit.Both(t, func(t *kit.T) {
+	Both(t, func(t *T) {
 		clock := ledgertest.NewClock(ledgertest.Begin())
-		l := kit.Open(t, ledger.Options{Now: clock.Now})
-		t.Run("called", func(t *kit.T) { testReservationStates(t, l, clock, "called") })
-		t.Run("served", func(t *kit.T) { testReservationStates(t, kit.Served(t, l.(*ledger.Ledger)), clock, "served") })
-		kit.WantClean(t, l, ledger.VerifyRequest{})
+		l := Open(t, ledger.Options{Now: clock.Now})
+		t.Run("called", func(t *T) { testReservationStates(t, l, clock, "called") })
+		t.Run("served", func(t *T) { testReservationStates(t, Served(t, l.(*ledger.Ledger)), clock, "served") })
+		WantClean(t, l, ledger.VerifyRequest{})
 	})
 }
 
-func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer string) {
+func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) {
 	if buyer == "called" {
-		kit.Sellers(t, l, "9", "9", "ann")
+		Sellers(t, l, "9", "9", "ann")
 	}
 	request := func(key string) ledger.ReserveRequest {
-		return ledger.ReserveRequest{Key: buyer + key, Order: kit.Purchase(t, "", buyer, "0.1", "ann").Order, For: time.Hour}
+		return ledger.ReserveRequest{Key: buyer + key, Order: Purchase(t, "", buyer, "0.1", "ann").Order, For: time.Hour}
 	}
 	open, captured, cancelled, expired := request("open"), request("captured"), request("cancelled"), request("expired")
 	expired.For = time.Minute
@@ -36,13 +35,13 @@ func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer 
 	for state, r := range map[ledger.ReservationState]ledger.ReserveRequest{
 		ledger.ReservationOpen: open, ledger.ReservationCaptured: captured, ledger.ReservationCancelled: cancelled, ledger.ReservationExpired: expired,
 	} {
-		made := kit.Reserve(t, l, r)
+		made := Reserve(t, l, r)
 		if number[state] = made.Number; made.State != ledger.ReservationOpen {
 			t.Errorf("a new reservation is %s", made.State)
 		}
 	}
-	sale := kit.Commit(t, l, buyer+"paid", number[ledger.ReservationCaptured])
-	kit.Must(t, l.Cancel(t.Context(), buyer+"cancel", number[ledger.ReservationCancelled]))
+	sale := Commit(t, l, buyer+"paid", number[ledger.ReservationCaptured])
+	Must(t, l.Cancel(t.Context(), buyer+"cancel", number[ledger.ReservationCancelled]))
 
 	end := clock.Now().Add(time.Minute)
 	clock.Set(end.Add(-1)) // the last instant at which the short one is open
@@ -76,7 +75,7 @@ func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer 
 		if again.Number != 0 {
 			t.Errorf("%s: the error comes with %+v", state, again)
 		}
-		_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: kit.SameTruth("yes")})
+		_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
 		wantClosed(t, "capture", want, err)
 		if state != ledger.ReservationExpired {
 			wantClosed(t, "cancel", want, l.Cancel(t.Context(), buyer+"cancel"+string(state), n))
@@ -93,7 +92,7 @@ func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer 
 			}
 		}
 		for r, err := range l.Reservations(t.Context(), buyer, states...) {
-			kit.Must(t, err)
+			Must(t, err)
 			if got = append(got, r.Number); number[r.State] != r.Number {
 				t.Errorf("reservation %d is listed as %s", r.Number, r.State)
 			}
@@ -109,14 +108,14 @@ func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer 
 	}
 
 	// One that has expired can be cancelled, and then no clock that is put right opens it again.
-	kit.Must(t, l.Cancel(t.Context(), buyer+"settle", number[ledger.ReservationExpired]))
+	Must(t, l.Cancel(t.Context(), buyer+"settle", number[ledger.ReservationExpired]))
 	_, err := l.Reserve(t.Context(), expired)
 	wantClosed(t, "after it was settled", ledger.ReservationError{Number: number[ledger.ReservationExpired], State: ledger.ReservationCancelled}, err)
 
 	// A sale that was never reserved is no reservation, whatever is asked of it.
-	direct := kit.Sell(t, l, kit.Purchase(t, buyer+"direct", buyer, "0.1", "ann"))
+	direct := Sell(t, l, Purchase(t, buyer+"direct", buyer, "0.1", "ann"))
 	_, read := l.Reservation(t.Context(), direct.Number)
-	_, capture := l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: kit.SameTruth("yes")})
+	_, capture := l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: SameTruth("yes")})
 	for _, err := range []error{read, capture, l.Cancel(t.Context(), buyer+"direct cancel", direct.Number)} {
 		if !errors.Is(err, ledger.ErrUnknown) {
 			t.Errorf("a sale that was never reserved: %v", err)
@@ -125,7 +124,7 @@ func testReservationStates(t *kit.T, l kit.Book, clock *ledgertest.Clock, buyer 
 }
 
 // wantClosed checks that an error reports a reservation that is not open.
-func wantClosed(t *kit.T, what string, want ledger.ReservationError, err error) {
+func wantClosed(t *T, what string, want ledger.ReservationError, err error) {
 	t.Helper()
 	var got *ledger.ReservationError
 	if !errors.As(err, &got) || !errors.Is(err, ledger.ErrNotReserved) || !got.Expires.Equal(want.Expires) {
@@ -139,22 +138,22 @@ func wantClosed(t *kit.T, what string, want ledger.ReservationError, err error) 
 
 // A reservation that expired by a clock which was ahead, and by which nothing was written, is open again when the clock is put right.
 func TestReservation_ClockPutRight_IsOpenAgain(t *testing.T) {
-	kit.Both(t, func(t *kit.T) {
+	Both(t, func(t *T) {
 		clock := ledgertest.NewClock(ledgertest.Begin())
-		l := kit.Open(t, ledger.Options{Now: clock.Now})
-		kit.Sellers(t, l, "9", "9", "ann")
-		r := ledger.ReserveRequest{Key: "r", Order: kit.Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
-		made := kit.Reserve(t, l, r)
+		l := Open(t, ledger.Options{Now: clock.Now})
+		Sellers(t, l, "9", "9", "ann")
+		r := ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
+		made := Reserve(t, l, r)
 		clock.Advance(time.Hour)
 		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ledger.ErrNotReserved) {
 			t.Errorf("by the clock that is ahead: %v", err)
 		}
 		clock.Advance(-time.Minute)
-		if again := kit.Reserve(t, l, r); again.Number != made.Number || again.State != ledger.ReservationOpen {
+		if again := Reserve(t, l, r); again.Number != made.Number || again.State != ledger.ReservationOpen {
 			t.Errorf("by the clock put right: %+v", again)
 		}
 		clock.Advance(time.Minute)
-		kit.Release(t, l, kit.ReleaseOf(t, "an event", "ann", "0.1")) // which moves the log's time on
+		Release(t, l, ReleaseOf(t, "an event", "ann", "0.1")) // which moves the log's time on
 		clock.Advance(-time.Minute)
 		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ledger.ErrNotReserved) {
 			t.Errorf("after the log has passed the expiry: %v", err)
@@ -164,41 +163,41 @@ func TestReservation_ClockPutRight_IsOpenAgain(t *testing.T) {
 
 // The objects of an order that are left out are in one place, whichever request left them out, and whenever it is read.
 func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
-	kit.Both(t, func(t *kit.T) {
-		l := kit.Open(t, ledger.Options{})
-		kit.Sellers(t, l, "9", "9", "ann", "bob", "cyd")
-		r := ledger.ReserveRequest{Key: "r", Order: kit.Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
-		made := kit.Reserve(t, l, r)
+	Both(t, func(t *T) {
+		l := Open(t, ledger.Options{})
+		Sellers(t, l, "9", "9", "ann", "bob", "cyd")
+		r := ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
+		made := Reserve(t, l, r)
 		wantLeftOut(t, "reserved", made.Refused, "zoe")
-		kit.Must(t, l.Withdraw(t.Context(), "w", "bob"))
-		wantLeftOut(t, "reserved again", kit.Reserve(t, l, r).Refused, "zoe")
-		capture := ledger.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: kit.SameTruth("yes")}
+		Must(t, l.Withdraw(t.Context(), "w", "bob"))
+		wantLeftOut(t, "reserved again", Reserve(t, l, r).Refused, "zoe")
+		capture := ledger.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
 		for range 2 {
 			sold, err := l.Capture(t.Context(), capture)
-			kit.Must(t, err)
+			Must(t, err)
 			wantLeftOut(t, "captured", sold.Refused, "bob", "zoe")
 		}
 		read, err := l.Reservation(t.Context(), made.Number)
-		kit.Must(t, err)
+		Must(t, err)
 		wantLeftOut(t, "the reservation", read.Refused, "bob", "zoe")
 		if read.Objects != 3 || read.First != made.First || read.Last != made.Last {
 			t.Errorf("it was granted as %+v, and is read as %+v", made, read)
 		}
 		sale, err := l.Sale(t.Context(), made.Number)
-		kit.Must(t, err)
+		Must(t, err)
 		wantLeftOut(t, "the sale", sale.Refused, "bob", "zoe")
 		for s, err := range l.Sales(t.Context(), "acme") {
-			kit.Must(t, err)
+			Must(t, err)
 			wantLeftOut(t, "the list of sales", s.Refused, "bob", "zoe")
 		}
-		kit.Must(t, l.Forget(t.Context(), "f", "bob"))
+		Must(t, l.Forget(t.Context(), "f", "bob"))
 		read, err = l.Reservation(t.Context(), made.Number)
-		kit.Must(t, err)
+		Must(t, err)
 		wantLeftOut(t, "after one was forgotten", read.Refused, "zoe")
 	})
 }
 
-func wantLeftOut(t *kit.T, what string, refused []ledger.Refusal, want ...string) {
+func wantLeftOut(t *T, what string, refused []ledger.Refusal, want ...string) {
 	t.Helper()
 	var got []string
 	for _, r := range refused {

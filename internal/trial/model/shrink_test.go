@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sluicedp/sluice/internal/trial/kit"
 )
 
 // A game that fails is made short and simple, and printed as a test.
@@ -222,7 +220,7 @@ func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 	text := inGo(seed, short, failure)
 	t.Log(text)
 	file, err := parser.ParseFile(token.NewFileSet(), "", "package model\n\nimport \"testing\"\n\n"+text, parser.SkipObjectResolution)
-	kit.Must(t, err)
+	Must(t, err)
 	if want := fmt.Sprint("TestTheGameOfSeed", seed); len(file.Decls) != 2 || file.Decls[1].(*ast.FuncDecl).Name.Name != want {
 		t.Errorf("what is printed is not a test of the name %s", want)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -20,9 +19,9 @@ const minds, things = 64, 20
 
 // Sellers change their minds while everybody reserves, buys, raises, and is forgotten. The log adds up, event by event, with the terms of
 // each instant; and nothing is lost: who asks again under the same key is told the same.
-func TestMindsChangeAtTheFair(t *testing.T) { kit.Anywhere(t, testMindsChangeAtTheFair) }
+func TestMindsChangeAtTheFair(t *testing.T) { Anywhere(t, testMindsChangeAtTheFair) }
 
-func testMindsChangeAtTheFair(t *kit.T) {
+func testMindsChangeAtTheFair(t *T) {
 	f := newFair(t)
 	f.objects = f.objects[:12]
 	var told sync.Map // keys of changes, to what they came to
@@ -36,14 +35,14 @@ func testMindsChangeAtTheFair(t *kit.T) {
 	}) {
 		t.Error(err)
 	}
-	kit.AuditAll(t, f.ledger)
+	AuditAll(t, f.ledger)
 	told.Range(func(key, before any) bool {
 		r := before.(changedMind)
 		again, err := f.ledger.ChangeTerms(t.Context(), r.asked)
 		if errors.Is(err, ledger.ErrForgotten) {
 			return true
 		}
-		if kit.Must(t, err); len(r.done.Refused)+r.done.Unlisted == 0 && !reflect.DeepEqual(again, r.done) {
+		if Must(t, err); len(r.done.Refused)+r.done.Unlisted == 0 && !reflect.DeepEqual(again, r.done) {
 			t.Errorf("%v came to %+v, and again to %+v", key, r.done, again)
 		}
 		if again.Changed != r.done.Changed || again.Unchanged != r.done.Unchanged || len(again.Refused)+again.Unlisted != len(r.done.Refused)+r.done.Unlisted {
@@ -52,7 +51,7 @@ func testMindsChangeAtTheFair(t *kit.T) {
 		return true
 	})
 	kinds := map[string]int{}
-	for _, ev := range kit.Events(t, f.ledger) {
+	for _, ev := range Events(t, f.ledger) {
 		kinds[ev.Kind()]++
 	}
 	for _, kind := range []string{"terms", "held", "sold", "forgotten", "refused", "withdrawn", "released"} {
@@ -60,7 +59,7 @@ func testMindsChangeAtTheFair(t *kit.T) {
 			t.Errorf("there is no event of the kind %s", kind)
 		}
 	}
-	kit.WantClean(t, f.ledger, ledger.VerifyRequest{})
+	WantClean(t, f.ledger, ledger.VerifyRequest{})
 	t.Log(kinds, f.refused.Load())
 }
 
@@ -107,10 +106,10 @@ func (f *fair) minds(told *sync.Map, key string, random *rand.Rand) error {
 
 // changesMind puts some under other terms, twice at the same time.
 func (f *fair) changesMind(told *sync.Map, key string, o ledger.Order, random *rand.Rand) error {
-	p := kit.Market(f, []string{"0.5", "2", "2"}[random.IntN(3)], func(m *policy.Market) { m.Floor = int64(random.IntN(2) * 70) })
+	p := Market(f, []string{"0.5", "2", "2"}[random.IntN(3)], func(m *policy.Market) { m.Floor = int64(random.IntN(2) * 70) })
 	r := ledger.ChangeTermsRequest{Key: key, Question: o.Question, Objects: o.Objects, Policy: &p, Partial: random.IntN(3) > 0}
 	if random.IntN(2) == 0 {
-		r.Cap = kit.Eps(f, []string{"0.7", "5", "5"}[random.IntN(3)])
+		r.Cap = Eps(f, []string{"0.7", "5", "5"}[random.IntN(3)])
 	}
 	if random.IntN(3) > 0 {
 		r.Consent = "agreed: " + key
@@ -137,7 +136,7 @@ func (f *fair) changesMind(told *sync.Map, key string, o ledger.Order, random *r
 
 // agreed returns the terms that an object is under, until it agrees to others.
 func (f *fair) agreed(object, question string) (policy.Policy, privacy.Epsilon) {
-	o := kit.ObjectOf(f, f.ledger, object)
+	o := ObjectOf(f, f.ledger, object)
 	for _, c := range o.Chains {
 		if c.Question == question {
 			return *c.Policy, o.Cap

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -309,7 +308,7 @@ func (one moveReconcile) play(g *game) {
 	}
 	g.same("the reconciliation", got, want)
 	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
-	kit.Must(g, err)
+	Must(g, err)
 	for _, q := range again.Questions {
 		if q.New.Count+q.Changed.Count+again.Withdrawn > 0 {
 			g.Fatalf("a second time there is still to do: %s", asJSON(again))
@@ -352,7 +351,7 @@ func (p *person) takesPart() bool {
 
 // missing returns who takes part in something and has no row, in order.
 func (m *paper) missing(one moveReconcile) (names []string) {
-	for _, name := range kit.SortedKeys(m.people) {
+	for _, name := range SortedKeys(m.people) {
 		if m.people[name].takesPart() && len(one.rowsAbout(m, name)) == 0 {
 			names = append(names, name)
 		}
@@ -385,7 +384,7 @@ func (m *paper) reconcile(one moveReconcile, expected int) (out ledger.Reconcile
 	for _, r := range one.Rows {
 		everybody[r.Object] = true
 	}
-	for _, name := range kit.SortedKeys(everybody) {
+	for _, name := range SortedKeys(everybody) {
 		if err := m.compareRows(name, one.rowsAbout(m, name), in, todo); err != nil {
 			return out, err
 		}

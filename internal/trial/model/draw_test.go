@@ -1,6 +1,6 @@
 //go:build !race
 
-package laws
+package model
 
 import (
 	"math/rand/v2"
@@ -36,8 +36,8 @@ func timed(call func()) time.Duration {
 	return time.Since(begin)
 }
 
-// row is how many bits and values the longer responses have.
-const row = 64
+// rowOfWords is how many bits and values the longer responses have.
+const rowOfWords = 64
 
 // million is how many draws are timed; for draws that take a millisecond there are fewer.
 const million, slowDraws = 1_000_000, 30_000
@@ -77,16 +77,16 @@ func firstOf(values int) func(testing.TB, *exact.Bits) drawing {
 // raiseOf begins with a response that is the first truth.
 func raiseOf(values int) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		return chainFrom(t, bits, values, rrchain.Level{Epsilon: epsilonOf(t, "0.5"), Response: 0})
+		return chainFrom(t, bits, values, rrchain.Level{Epsilon: Eps(t, "0.5"), Response: 0})
 	}
 }
 
 // middling returns an ε at which about half of the responses are true, or three quarters.
 func middling(t testing.TB, values int) privacy.Epsilon {
 	if values == 2 {
-		return epsilonOf(t, "1")
+		return Eps(t, "1")
 	}
-	return epsilonOf(t, "7")
+	return Eps(t, "7")
 }
 
 func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.Level) drawing {
@@ -104,14 +104,14 @@ func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.L
 
 func unaryFrom(last rrchain.BitLevel) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at, recorded := rrchain.ReplaySampler(bits), epsilonOf(t, "1"), []rrchain.BitLevel(nil)
+		s, at, recorded := rrchain.ReplaySampler(bits), Eps(t, "1"), []rrchain.BitLevel(nil)
 		if !last.Epsilon.IsZero() {
 			recorded = append(recorded, last)
 		}
 		return func(truth int) (bool, time.Duration) {
-			c, err := rrchain.NewUnaryChain(row, recorded...)
+			c, err := rrchain.NewUnaryChain(rowOfWords, recorded...)
 			must(t, err)
-			number := places(row)[truth]
+			number := places(rowOfWords)[truth]
 			var level rrchain.BitLevel
 			took := timed(func() { level, err = c.Raise(s, at, number) })
 			must(t, err)
@@ -122,25 +122,25 @@ func unaryFrom(last rrchain.BitLevel) func(testing.TB, *exact.Bits) drawing {
 
 // raiseOfUnary begins with a response that has the bit of the first truth, and not that of the second.
 func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
-	last, err := rrchain.NewBits(row, 0, 9, 33)
+	last, err := rrchain.NewBits(rowOfWords, 0, 9, 33)
 	must(t, err)
-	return unaryFrom(rrchain.BitLevel{Epsilon: epsilonOf(t, "0.5"), Response: last})(t, bits)
+	return unaryFrom(rrchain.BitLevel{Epsilon: Eps(t, "0.5"), Response: last})(t, bits)
 }
 
 // raiseOfBits has no bit set, or each. Its first bit stands for all.
 func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
 	var all []int
-	for i := range row {
+	for i := range rowOfWords {
 		all = append(all, i)
 	}
-	none, err := rrchain.NewBits(row)
+	none, err := rrchain.NewBits(rowOfWords)
 	must(t, err)
-	each, err := rrchain.NewBits(row, all...)
+	each, err := rrchain.NewBits(rowOfWords, all...)
 	must(t, err)
-	s, at := rrchain.ReplaySampler(bits), epsilonOf(t, "1")
-	recorded := rrchain.BitLevel{Epsilon: epsilonOf(t, "0.5"), Response: none}
+	s, at := rrchain.ReplaySampler(bits), Eps(t, "1")
+	recorded := rrchain.BitLevel{Epsilon: Eps(t, "0.5"), Response: none}
 	return func(truth int) (bool, time.Duration) {
-		c, err := rrchain.NewBitChain(row, recorded)
+		c, err := rrchain.NewBitChain(rowOfWords, recorded)
 		must(t, err)
 		row := [2]rrchain.Bits{none, each}[truth]
 		var level rrchain.BitLevel
@@ -172,12 +172,12 @@ func staircaseOf(values int) func(testing.TB, *exact.Bits) drawing {
 }
 
 func unaryStaircase(t testing.TB, _ *exact.Bits) drawing {
-	key, at, object := newKey(t), epsilonOf(t, "1"), 0
+	key, at, object := newKey(t), Eps(t, "1"), 0
 	return func(truth int) (bool, time.Duration) {
 		object++
-		stairs, err := key.UnaryStaircase(question, objectName(object), row)
+		stairs, err := key.UnaryStaircase(question, objectName(object), rowOfWords)
 		must(t, err)
-		number := places(row)[truth]
+		number := places(rowOfWords)[truth]
 		var response rrchain.Bits
 		took := timed(func() { response, err = stairs.Response(at, number) })
 		must(t, err)
@@ -188,16 +188,16 @@ func unaryStaircase(t testing.TB, _ *exact.Bits) drawing {
 func ownFirst(t testing.TB, bits *exact.Bits) drawing { return ownFrom(t, bits, rrchain.Level{}) }
 
 func ownRaise(t testing.TB, bits *exact.Bits) drawing {
-	return ownFrom(t, bits, rrchain.Level{Epsilon: epsilonOf(t, "0.5"), Response: 0})
+	return ownFrom(t, bits, rrchain.Level{Epsilon: Eps(t, "0.5"), Response: 0})
 }
 
 // ownFrom draws a subset of two values of four. Right is the one that has the truth and the value next to it.
 func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level) drawing {
 	design, err := finite.SubsetSelection(4, 2)
 	must(t, err)
-	family, err := design.Family(epsilonOf(t, "0.5"), epsilonOf(t, "1"))
+	family, err := design.Family(Eps(t, "0.5"), Eps(t, "1"))
 	must(t, err)
-	s, at := finite.ReplaySampler(bits), epsilonOf(t, "1")
+	s, at := finite.ReplaySampler(bits), Eps(t, "1")
 	return func(truth int) (bool, time.Duration) {
 		var level rrchain.Level
 		var err error
@@ -214,7 +214,7 @@ const far = 100_000
 // answerOf has the same true answer at the boundary and at a distance from it.
 func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at := mechanism.ReplaySampler(bits), epsilonOf(t, "0.5")
+		s, at := mechanism.ReplaySampler(bits), Eps(t, "0.5")
 		var ranking []int
 		for o := range outputs {
 			ranking = append(ranking, o)
@@ -233,7 +233,7 @@ func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing
 // scoreFrom draws scores of two positions, 0 and another.
 func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at := mechanism.ReplaySampler(bits), epsilonOf(t, "1")
+		s, at := mechanism.ReplaySampler(bits), Eps(t, "1")
 		return func(truth int) (bool, time.Duration) {
 			var score mechanism.Score
 			var err error
@@ -249,7 +249,7 @@ func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) 
 // raiseOfScore begins with a score that is near the first position.
 func raiseOfScore(other int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		return scoreFrom(mechanism.Score{Epsilon: epsilonOf(t, "0.5"), Value: 1}, other)(t, bits)
+		return scoreFrom(mechanism.Score{Epsilon: Eps(t, "0.5"), Value: 1}, other)(t, bits)
 	}
 }
 

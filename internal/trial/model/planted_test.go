@@ -1,6 +1,6 @@
 //go:build !race
 
-package laws
+package model
 
 import (
 	"math"
@@ -64,7 +64,7 @@ func (s *stall) fill(o order) []string {
 		if o.buyer == seller && s.fault == redrawsUnderTerms {
 			s.chains[i] = newChain(s)
 		}
-		if o.buyer == seller || o.key == refused {
+		if o.buyer == seller || o.key == refusedOutcome {
 			continue
 		}
 		if repeated {
@@ -96,7 +96,7 @@ func (s *stall) crash(o order, when moment) []string {
 
 // respond returns what an order gets of an object.
 func (s *stall) respond(i int, o order) string {
-	at, c := epsilonOf(s, o.at), s.chains[i]
+	at, c := Eps(s, o.at), s.chains[i]
 	switch {
 	case s.fault == redrawsLevels:
 		return s.kept(o.at, i, o)
@@ -129,7 +129,7 @@ func (s *stall) draw(c *rrchain.Chain, at privacy.Epsilon, truth int) (level rrc
 
 // anew draws a response from the truth alone.
 func (s *stall) anew(i int, o order) string {
-	return strconv.Itoa(s.draw(newChain(s), epsilonOf(s, o.at), s.truths[i]).Response)
+	return strconv.Itoa(s.draw(newChain(s), Eps(s, o.at), s.truths[i]).Response)
 }
 
 // kept draws a response from the truth alone, once for a name.
@@ -157,7 +157,7 @@ func TestPlantedFaultsAreNoticed(t *testing.T) {
 	both := func(e1, e2 float64) (p, q float64) {
 		return truthful(e1) * truthful(e2), (1 - truthful(e1)) * (1 - truthful(e2))
 	}
-	raise, err := rrchain.NewKernel(2, epsilonOf(t, "1"), epsilonOf(t, "1.5"))
+	raise, err := rrchain.NewKernel(2, Eps(t, "1"), Eps(t, "1.5"))
 	must(t, err)
 	after := func() (p, q float64) { // twice raised from 1, of half of the objects
 		p = truthful(1)*raise.PAA*raise.PAA + (1-truthful(1))*raise.PBA*raise.PBA
@@ -236,7 +236,7 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 	const off = 1.03
 	step := pace.Tries(3, 1, 1)
 	turn := rand.IntN(step)
-	k, err := rrchain.NewKernel(2, epsilonOf(t, "0.1"), epsilonOf(t, "0.2"))
+	k, err := rrchain.NewKernel(2, Eps(t, "0.1"), Eps(t, "0.2"))
 	must(t, err)
 	raise := attack{{order{"1", "zeta", "0.1"}, never}, {order{"2", "acme", "0.2"}, never}}
 	once := attack{{order{"1", "zeta", "1"}, never}}

@@ -1,4 +1,4 @@
-package laws
+package model
 
 import (
 	"encoding/binary"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
@@ -57,7 +56,7 @@ type outcomeLaw struct {
 type node struct {
 	responses []int
 	given     []float64
-	place     place
+	place     levelPlace
 }
 
 // thresholdBits is to how many bits a threshold is located.
@@ -67,7 +66,7 @@ func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *
 	t.Helper()
 	tr := &tree{T: t, outcomeLaw: k, m: m, onFile: onFile, found: map[string][]float64{}}
 	for _, text := range levels {
-		tr.levels = append(tr.levels, kit.Eps(t, text))
+		tr.levels = append(tr.levels, Eps(t, text))
 	}
 	return tr
 }
@@ -83,7 +82,7 @@ func (tr *tree) plant() (node, *ledger.Ledger) {
 func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 	t.Helper()
 	tr := seedling(t, m, onFile, levels, outcomeLaw{
-		m, kit.ValueName,
+		m, ValueName,
 		func(epsilon privacy.Epsilon, truth, o int) float64 {
 			return firstResponse(m, epsilon.Float64(), truth, o)
 		},
@@ -96,41 +95,41 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 	root, l := tr.plant()
 	q := ledger.Question{Name: "q"}
 	for v := range m {
-		q.Values = append(q.Values, kit.ValueName(v))
+		q.Values = append(q.Values, ValueName(v))
 	}
-	kit.Define(t, l, q)
-	kit.EnrollUnder(t, l, "q", kit.Market(t, "3", func(m *policy.Market) { m.Stride = kit.Eps(t, "0.1") }), "3", "ann")
+	Define(t, l, q)
+	EnrollUnder(t, l, "q", Market(t, "3", func(m *policy.Market) { m.Stride = Eps(t, "0.1") }), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)
 	return tr
 }
 
-// place is where the ledger of a node is.
-type place interface {
+// levelPlace is where the ledger of a node is.
+type levelPlace interface {
 	open(ledgertest.Draws) (*ledger.Ledger, error)
-	copied(t testing.TB, name string) place
+	copied(t testing.TB, name string) levelPlace
 	removed(testing.TB)
 }
 
 // newPlace returns a place with a new ledger.
-func newPlace(t testing.TB, onFile bool) place {
+func newPlace(t testing.TB, onFile bool) levelPlace {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if onFile {
 		path := filepath.Join(pace.Scratch(t), "ledger.db")
-		kit.Must(t, ledgertest.NewFile(path, origin))
+		Must(t, ledgertest.NewFile(path, origin))
 		return file(path)
 	}
 	memory, err := ledgertest.NewMemory(origin)
-	kit.Must(t, err)
+	Must(t, err)
 	return inMemory{memory}
 }
 
 // opened opens the ledger at a place, with samplers of its own.
-func opened(t testing.TB, at place) *ledger.Ledger {
+func opened(t testing.TB, at levelPlace) *ledger.Ledger {
 	t.Helper()
 	l, err := at.open(ledgertest.Draws{})
-	kit.Must(t, err)
+	Must(t, err)
 	return l
 }
 
@@ -142,8 +141,8 @@ func (p inMemory) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 	return p.memory.Open(ledger.Options{Now: ledgertest.Begin})
 }
 
-func (p inMemory) copied(testing.TB, string) place { return inMemory{p.memory.Copy()} }
-func (inMemory) removed(testing.TB)                {}
+func (p inMemory) copied(testing.TB, string) levelPlace { return inMemory{p.memory.Copy()} }
+func (inMemory) removed(testing.TB)                     {}
 
 // file is a place on disk.
 type file string
@@ -152,43 +151,43 @@ func (p file) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 	return ledgertest.OpenFile(string(p), d, ledger.Options{})
 }
 
-func (p file) copied(t testing.TB, name string) place {
+func (p file) copied(t testing.TB, name string) levelPlace {
 	t.Helper()
 	content, err := os.ReadFile(string(p))
-	kit.Must(t, err)
+	Must(t, err)
 	path := filepath.Join(filepath.Dir(string(p)), "ledger"+name+".db")
-	kit.Must(t, os.WriteFile(path, content, 0o600))
+	Must(t, os.WriteFile(path, content, 0o600))
 	return file(path)
 }
 
 func (p file) removed(t testing.TB) {
 	t.Helper()
-	kit.Must(t, os.Remove(string(p)))
+	Must(t, os.Remove(string(p)))
 }
 
 // open opens the ledger at a place, with samplers of its own or of the test.
-func (tr *tree) open(at place, d ledgertest.Draws) *ledger.Ledger {
+func (tr *tree) open(at levelPlace, d ledgertest.Draws) *ledger.Ledger {
 	tr.Helper()
 	l, err := at.open(d)
-	kit.Must(tr, err)
+	Must(tr, err)
 	return l
 }
 
 // shut closes a ledger.
 func (tr *tree) shut(l *ledger.Ledger) {
 	tr.Helper()
-	kit.Must(tr, l.Close())
+	Must(tr, l.Close())
 }
 
 // would sells the next level in a copy of a place, and returns the response.
-func (tr *tree) would(at place, n int, truth ledger.TruthFunc, d ledgertest.Draws) string {
+func (tr *tree) would(at levelPlace, n int, truth ledger.TruthFunc, d ledgertest.Draws) string {
 	tr.Helper()
 	tr.probes++
 	probed := at.copied(tr, "probe")
 	l := tr.open(probed, d)
-	sold := kit.Sell(tr, l, tr.order(n, truth))
-	got := kit.Delivered(tr, l, sold.Number)["ann"]
-	kit.Must(tr, l.Close())
+	sold := Sell(tr, l, tr.order(n, truth))
+	got := Delivered(tr, l, sold.Number)["ann"]
+	Must(tr, l.Close())
 	probed.removed(tr)
 	return got.Value
 }
@@ -219,7 +218,7 @@ func drawWord(m int, u, choice uint64) uint64 {
 }
 
 // probe returns the response that the next sale would record.
-func (tr *tree) probe(at place, n int, truth ledger.TruthFunc, word, choice uint64) (response int) {
+func (tr *tree) probe(at levelPlace, n int, truth ledger.TruthFunc, word, choice uint64) (response int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, seeing(tr.m, word, choice))
 	for response := range tr.m {
@@ -256,7 +255,7 @@ func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) u
 }
 
 // measure returns the probability of each response to the next sale, and words that lead to it.
-func (tr *tree) measure(where place, n int, truth ledger.TruthFunc) (p []float64, lead [][2]uint64) {
+func (tr *tree) measure(where levelPlace, n int, truth ledger.TruthFunc) (p []float64, lead [][2]uint64) {
 	p, lead = make([]float64, tr.m), make([][2]uint64, tr.m)
 	for _, choice := range tr.choices {
 		at := func(word uint64) int { return tr.probe(where, n, truth, word, choice) }
@@ -314,9 +313,9 @@ func (tr *tree) grow(at node) {
 // truth is the source of truths of a sale: one that must not be asked if the sale is free.
 func (tr *tree) truth(free bool, v int) ledger.TruthFunc {
 	if free {
-		return kit.Never(tr)
+		return Never(tr)
 	}
-	return kit.SameTruth(kit.ValueName(v))
+	return SameTruth(ValueName(v))
 }
 
 // sell makes the sale that leads to a node, for good.
@@ -326,9 +325,9 @@ func (tr *tree) sell(child node, free bool, draws ledgertest.Draws) {
 	n := len(child.responses) - 1
 	l := tr.open(child.place, draws)
 	defer tr.shut(l)
-	before := kit.ObjectOf(tr, l, "ann")
-	sold := kit.Sell(tr, l, tr.order(n, tr.truth(free, 0)))
-	after, got := kit.ObjectOf(tr, l, "ann"), kit.Delivered(tr, l, sold.Number)["ann"]
+	before := ObjectOf(tr, l, "ann")
+	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
+	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
@@ -349,18 +348,18 @@ func (tr *tree) leaf(at node) {
 	}
 	tr.found[fmt.Sprint(rising)] = at.given
 	for n := range tr.levels {
-		r := tr.order(n, kit.Never(tr))
+		r := tr.order(n, Never(tr))
 		r.Key, r.Buyer = "again "+r.Key, []string{"zeta", "acme", "initech"}[n%3]
-		again := kit.Sell(tr, l, r)
-		if got := kit.Delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
+		again := Sell(tr, l, r)
+		if got := Delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
 			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
 		}
 	}
 	top := slices.MaxFunc(tr.levels, privacy.Epsilon.Compare)
-	if o := kit.ObjectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
+	if o := ObjectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
 		tr.Errorf("after %v, %s is spent", at.responses, o.Spent)
 	}
-	kit.AuditAll(tr, l)
+	AuditAll(tr, l)
 }
 
 func (tr *tree) rising() []privacy.Epsilon {
@@ -511,8 +510,8 @@ func TestTheJointLawDoesNotDependOnTheOrder(t *testing.T) {
 // The comparison notices a law that is wrong by little: of an ε that is 0.001 off, and of levels drawn
 // independently of each other.
 func TestTheComparisonOfLawsNotices(t *testing.T) {
-	levels := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1")}
-	off := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1.001")}
+	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
+	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
 	histories(2, 2, func(o []int) {
 		right := jointLaw(2, levels, 0, o)
 		if near(right, jointLaw(2, off, 0, o)) || near(right, firstResponse(2, 0.5, 0, o[0])*firstResponse(2, 1, 0, o[1])) {

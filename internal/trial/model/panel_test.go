@@ -1,6 +1,6 @@
 //go:build !race
 
-package laws
+package model
 
 import (
 	"fmt"
@@ -75,7 +75,7 @@ func (p *panels) answer(o order, panel int) (string, error) {
 		names = append(names, objectName(panel*membersOfPanel+i))
 	}
 	r, err := p.ledger.Answer(p.Context(), ledger.AnswerRequest{
-		Key: fmt.Sprint(o.key, " of ", panel), Question: question, Query: "majority:v1", Epsilon: epsilonOf(p, o.at),
+		Key: fmt.Sprint(o.key, " of ", panel), Question: question, Query: "majority:v1", Epsilon: Eps(p, o.at),
 		Objects: names, AcceptLoss: true, Truth: p.truth,
 	})
 	return r.Answer, err
@@ -128,7 +128,7 @@ func (f *freshAnswers) fill(o order) []string {
 	}
 	var words []string
 	for _, truth := range f.truths {
-		answer, err := f.sampler.Draw(mechanism.Place{Order: []int{truth, 1 - truth}}, epsilonOf(f, o.at))
+		answer, err := f.sampler.Draw(mechanism.Place{Order: []int{truth, 1 - truth}}, Eps(f, o.at))
 		must(f, err)
 		words = append(words, fmt.Sprint(answer))
 	}

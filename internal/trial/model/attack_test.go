@@ -1,6 +1,6 @@
 //go:build !race
 
-package laws
+package model
 
 import (
 	"fmt"
@@ -29,8 +29,8 @@ type order struct {
 // seller makes orders by which terms change. Nobody sees these, but for what they do to others.
 const seller = "the sellers"
 
-// refused is the key of the order that terms do not allow.
-const refused = "refused"
+// refusedOutcome is the key of the order that terms do not allow.
+const refusedOutcome = "refused"
 
 // moment is when a host dies.
 type moment int
@@ -61,7 +61,7 @@ var oddOrders = attack{
 	{order{"3", "", "1.5"}, between},
 	{order{"3", "", "1.5"}, never},
 	{order{"lower", seller, "0.75"}, never},
-	{order{refused, "acme", "1.5"}, never},
+	{order{refusedOutcome, "acme", "1.5"}, never},
 	{order{"4", "acme", "0.5"}, never},
 	{order{"higher", seller, "2"}, never},
 	{order{"5", "hooli", "1"}, never},
@@ -91,7 +91,7 @@ func (a attack) sees(t testing.TB, c coalition) (steps []int, highest privacy.Ep
 				continue
 			}
 			steps = append(steps, i)
-			if e := epsilonOf(t, s.at); highest.Less(e) {
+			if e := Eps(t, s.at); highest.Less(e) {
 				highest = e
 			}
 		}

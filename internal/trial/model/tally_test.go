@@ -1,6 +1,6 @@
 //go:build !race
 
-package laws
+package model
 
 import (
 	"cmp"
@@ -9,10 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/privacy"
 )
 
 // The statistics. The truth of each object is drawn by lot, every value as likely as the others. So of the objects whose
@@ -162,8 +160,8 @@ func (t *tally) learned(name string, s suspicion, x, y int, share float64) event
 	return e
 }
 
-// verdict is the most incriminating of all events that were tested.
-type verdict struct {
+// attackVerdict is the most incriminating of all events that were tested.
+type attackVerdict struct {
 	event
 	x, y   int // the pair of truths
 	in, of int // how many of the objects with one of them have the first
@@ -173,19 +171,19 @@ type verdict struct {
 	claim  float64 // what it may be: ε
 }
 
-func (v verdict) guilty() bool { return v.chance < alarm }
+func (v attackVerdict) guilty() bool { return v.chance < alarm }
 
-func (v verdict) String() string {
+func (v attackVerdict) String() string {
 	return fmt.Sprintf("%s: %d of %d have truth %d and not %d: ε ≥ %.3f, where %.3f is claimed (by chance: %.2g)",
 		v.name, v.in, v.of, v.x, v.y, v.bound, v.claim, v.chance)
 }
 
 // judge tests the claim that all transcripts together are ε-differentially private.
-func (t *tally) judge(claim float64) verdict {
+func (t *tally) judge(claim float64) attackVerdict {
 	share := shareOf(claim)
 	named := t.named()
 	tests := float64(t.values * (t.values - 1) * (len(named) + 2))
-	worst := verdict{chance: math.Inf(1), claim: claim}
+	worst := attackVerdict{chance: math.Inf(1), claim: claim}
 	for x := range t.values {
 		for y := range t.values {
 			if x == y {
@@ -198,7 +196,7 @@ func (t *tally) judge(claim float64) verdict {
 			for _, e := range events {
 				in, of := e.counts[x], e.counts[x]+e.counts[y]
 				if chance := stattest.AtLeast(in, of, share) * tests; chance < worst.chance {
-					worst = verdict{e, x, y, in, of, chance, 0, claim}
+					worst = attackVerdict{e, x, y, in, of, chance, 0, claim}
 				}
 			}
 		}
@@ -269,13 +267,4 @@ func noticeable(objects int, claim float64, tests int) float64 {
 		return math.Inf(1)
 	}
 	return float64(excess) / grain
-}
-
-func epsilonOf(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
 }

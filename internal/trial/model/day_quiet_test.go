@@ -1,4 +1,4 @@
-package trial
+package model
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 )
@@ -15,7 +14,7 @@ import (
 func wantSameAsQuiet(t *testing.T, rough *ledger.Ledger, told map[int]dayReply) {
 	t.Helper()
 	d, err := newDay(newFile(t))
-	kit.Must(t, err)
+	Must(t, err)
 	defer d.ledger.Close()
 	d.live(nil, func(quiet dayReply) {
 		if got := told[quiet.N]; withoutResponses(t, got.Result) != withoutResponses(t, quiet.Result) || got.Err != quiet.Err {
@@ -29,19 +28,19 @@ func wantSameAsQuiet(t *testing.T, rough *ledger.Ledger, told map[int]dayReply) 
 			t.Fatalf("event %d is\n%+v\nwithout a crash\n%+v", i+2, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
 		}
 	}
-	for _, name := range kit.Crowd(12) {
-		a, err := json.Marshal(kit.ObjectOf(t, rough, name))
-		kit.Must(t, err)
-		b, err := json.Marshal(kit.ObjectOf(t, d.ledger, name))
-		kit.Must(t, err)
+	for _, name := range Crowd(12) {
+		a, err := json.Marshal(ObjectOf(t, rough, name))
+		Must(t, err)
+		b, err := json.Marshal(ObjectOf(t, d.ledger, name))
+		Must(t, err)
 		if withoutResponses(t, a) != withoutResponses(t, b) {
 			t.Errorf("an object is\n%s\nwithout a crash\n%s", a, b)
 		}
 	}
-	if a, b := kit.BuyersOf(t, rough), kit.BuyersOf(t, d.ledger); !reflect.DeepEqual(a, b) {
+	if a, b := BuyersOf(t, rough), BuyersOf(t, d.ledger); !reflect.DeepEqual(a, b) {
 		t.Errorf("the buyers are %+v, without a crash %+v", a, b)
 	}
-	a, b := kit.Stats(t, rough), kit.Stats(t, d.ledger)
+	a, b := Stats(t, rough), Stats(t, d.ledger)
 	if a.Bytes = b.Bytes; a != b {
 		t.Errorf("%+v, without a crash %+v", a, b)
 	}
@@ -50,7 +49,7 @@ func wantSameAsQuiet(t *testing.T, rough *ledger.Ledger, told map[int]dayReply) 
 // withoutTheirBirth returns the log behind its first event, which names the ledger, without responses.
 func withoutTheirBirth(t *testing.T, l *ledger.Ledger) []ledger.Event {
 	t.Helper()
-	log := kit.Events(t, l)[1:]
+	log := Events(t, l)[1:]
 	for i := range log {
 		log[i].Says = withoutChance(log[i].Says)
 	}
@@ -85,7 +84,7 @@ func withoutResponses(t *testing.T, text []byte) string {
 		return ""
 	}
 	var all any
-	kit.Must(t, json.Unmarshal(text, &all))
+	Must(t, json.Unmarshal(text, &all))
 	var blank func(any)
 	blank = func(v any) {
 		switch v := v.(type) {
@@ -104,6 +103,6 @@ func withoutResponses(t *testing.T, text []byte) string {
 	}
 	blank(all)
 	out, err := json.Marshal(all)
-	kit.Must(t, err)
+	Must(t, err)
 	return string(out)
 }

@@ -1,4 +1,4 @@
-package laws
+package model
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/familytest"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -46,7 +45,7 @@ type familyLaw struct {
 func lawOf(t testing.TB, f *finite.Family) familyLaw {
 	t.Helper()
 	var all struct{ Levels, Channels []*finite.Matrix }
-	kit.Must(t, json.Unmarshal(kit.Text(t, f), &all))
+	Must(t, json.Unmarshal(Text(t, f), &all))
 	return familyLaw{all.Levels[0].Inputs(), all.Levels, all.Channels}
 }
 
@@ -103,9 +102,9 @@ func enumerateFinite(t *testing.T, onFile bool, q ledger.Question, levels ...str
 	law := lawOf(t, q.Mechanism.Family)
 	tr := &finiteTree{seedling(t, law.inputs, onFile, levels, outcomeLaw{text: strconv.Itoa}), law}
 	root, l := tr.plant()
-	q.Name, q.Values, q.Mechanism = "q", kit.ValuesOf(law.inputs), &ledger.Mechanism{Family: q.Mechanism.Family}
-	kit.Define(t, l, q)
-	kit.EnrollUnder(t, l, "q", kit.Market(t, "3"), "3", "ann")
+	q.Name, q.Values, q.Mechanism = "q", ValuesOf(law.inputs), &ledger.Mechanism{Family: q.Mechanism.Family}
+	Define(t, l, q)
+	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root, nil)
 	tr.wantPrice()
@@ -121,7 +120,7 @@ func seeingWords(word uint64) ledgertest.Draws {
 }
 
 // probe returns the output that the next sale would record.
-func (tr *finiteTree) probe(at place, n int, truth ledger.TruthFunc, word uint64) (output int) {
+func (tr *finiteTree) probe(at levelPlace, n int, truth ledger.TruthFunc, word uint64) (output int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, seeingWords(word))
 	output, err := strconv.Atoi(text)
@@ -132,7 +131,7 @@ func (tr *finiteTree) probe(at place, n int, truth ledger.TruthFunc, word uint64
 }
 
 // wantLawOf fails unless the next sale has the probabilities given: each output has its stretch of words.
-func (tr *finiteTree) wantLawOf(where place, n int, truth ledger.TruthFunc, law []*rational.Rat) (leads []uint64) {
+func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth ledger.TruthFunc, law []*rational.Rat) (leads []uint64) {
 	tr.Helper()
 	leads = make([]uint64, len(law))
 	from, below := new(rational.Int), new(rational.Rat) // the first word that is surely in the stretch
@@ -210,19 +209,19 @@ func (tr *finiteTree) leaf(at node) {
 	l := tr.open(at.place, ledgertest.Draws{})
 	defer tr.shut(l)
 	for n := range tr.levels {
-		r := tr.order(n, kit.Never(tr))
+		r := tr.order(n, Never(tr))
 		r.Key, r.Buyer = "again "+r.Key, "initech"
-		again := kit.Sell(tr, l, r)
-		if got := kit.Delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
+		again := Sell(tr, l, r)
+		if got := Delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
 			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
 		}
 	}
 	top := slices.MaxFunc(tr.levels, privacy.Epsilon.Compare)
-	if o := kit.ObjectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
+	if o := ObjectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
 		tr.Errorf("after %v, %s is spent", at.responses, o.Spent)
 	}
 	if tr.found[fmt.Sprint(at.responses)] = at.given; len(tr.found)%16 == 1 {
-		kit.AuditAll(tr, l)
+		AuditAll(tr, l)
 	}
 }
 
@@ -233,9 +232,9 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	n := len(child.responses) - 1
 	l := tr.open(child.place, seeingWords(word))
 	defer tr.shut(l)
-	before := kit.ObjectOf(tr, l, "ann")
-	sold := kit.Sell(tr, l, tr.order(n, tr.truth(free, 0)))
-	after, got := kit.ObjectOf(tr, l, "ann"), kit.Delivered(tr, l, sold.Number)["ann"]
+	before := ObjectOf(tr, l, "ann")
+	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
+	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
 	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
 		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
 	}
@@ -355,22 +354,22 @@ func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
 func TestTheFirstChannelsCount(t *testing.T) {
 	one, other := familytest.Skewed(t), familytest.OtherChannels(t, familytest.Skewed(t))
 	for _, f := range []*finite.Family{one, other} {
-		q := ledger.Question{Name: "q", Values: kit.ValuesOf(2), Mechanism: &ledger.Mechanism{Family: f}}
+		q := ledger.Question{Name: "q", Values: ValuesOf(2), Mechanism: &ledger.Mechanism{Family: f}}
 		enumerateFinite(t, false, q, "1.609437913", "1.098612289")
 	}
-	for _, at := range []place{newPlace(t, false), newPlace(t, true)} {
+	for _, at := range []levelPlace{newPlace(t, false), newPlace(t, true)} {
 		l := opened(t, at)
-		q := ledger.Question{Name: "q", Values: kit.ValuesOf(2), Mechanism: &ledger.Mechanism{Family: one}}
-		kit.Define(t, l, q)
+		q := ledger.Question{Name: "q", Values: ValuesOf(2), Mechanism: &ledger.Mechanism{Family: one}}
+		Define(t, l, q)
 		q.Mechanism = &ledger.Mechanism{Family: other}
-		kit.Must(t, l.DefineQuestion(t.Context(), "again", q))
-		kit.Must(t, l.Close())
+		Must(t, l.DefineQuestion(t.Context(), "again", q))
+		Must(t, l.Close())
 		l = opened(t, at)
 		known, err := l.Questions(t.Context())
-		if kit.Must(t, err); !bytes.Equal(kit.Text(t, known[0].Mechanism.Family), kit.Text(t, one)) {
+		if Must(t, err); !bytes.Equal(Text(t, known[0].Mechanism.Family), Text(t, one)) {
 			t.Error("the channels are not the first")
 		}
-		kit.Must(t, l.Close())
+		Must(t, l.Close())
 	}
 }
 

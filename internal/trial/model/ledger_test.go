@@ -1,6 +1,6 @@
 //go:build !race
 
-package laws
+package model
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func valueNames(n int) (names []string) {
 func kinds(t testing.TB) []kind {
 	design, err := finite.HadamardResponse(2)
 	must(t, err)
-	family, err := design.Family(epsilonOf(t, "0.25"), epsilonOf(t, "0.5"), epsilonOf(t, "1"), epsilonOf(t, "1.5"))
+	family, err := design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5"))
 	must(t, err)
 	two := ledger.Question{Name: question, Values: valueNames(2)}
 	three := ledger.Question{Name: question, Values: valueNames(3)}
@@ -102,7 +102,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 // upTo sells levels up to an ε.
 func upTo(t testing.TB, epsilon string) policy.Policy {
 	t.Helper()
-	terms, err := policy.Sell(policy.Market{Max: epsilonOf(t, epsilon), Prices: []policy.Price{{Epsilon: epsilonOf(t, "2"), Amount: 200}}})
+	terms, err := policy.Sell(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}})
 	must(t, err)
 	return terms
 }
@@ -183,14 +183,14 @@ func (h *house) fill(o order) []string {
 	if o.buyer == "" {
 		_, err := h.ledger.Raise(h.Context(), h.raise(o, nil))
 		must(h, err)
-		return h.seen(epsilonOf(h, o.at))
+		return h.seen(Eps(h, o.at))
 	}
 	if o.buyer == seller {
 		return h.changeTerms(o)
 	}
 	words := make([]string, len(h.truths))
 	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
-	if all := new(ledger.RefusedError); o.key == refused && errors.As(err, &all) {
+	if all := new(ledger.RefusedError); o.key == refusedOutcome && errors.As(err, &all) {
 		if len(all.Refused)+all.Unlisted != len(words) {
 			h.Errorf("%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
 		}
@@ -215,12 +215,12 @@ func (h *house) fill(o order) []string {
 func (h *house) sale(o order) ledger.SellRequest {
 	return ledger.SellRequest{
 		Key: o.key, Truth: h.truth,
-		Order: ledger.Order{Buyer: o.buyer, Question: question, Epsilon: epsilonOf(h, o.at), All: true},
+		Order: ledger.Order{Buyer: o.buyer, Question: question, Epsilon: Eps(h, o.at), All: true},
 	}
 }
 
 func (h *house) raise(o order, progress ledger.Progress) ledger.RaiseRequest {
-	return ledger.RaiseRequest{Key: o.key, Question: question, Epsilon: epsilonOf(h, o.at), All: true, Truth: h.truth, Progress: progress}
+	return ledger.RaiseRequest{Key: o.key, Question: question, Epsilon: Eps(h, o.at), All: true, Truth: h.truth, Progress: progress}
 }
 
 // seen are the responses at an ε that anybody can read by now.
@@ -265,7 +265,7 @@ func (h *house) crashBetween(o order) (words []string) {
 	defer die()
 	_, err := h.ledger.Raise(ctx, h.raise(o, func(done, total int) {
 		if words == nil && 0 < done && done < total {
-			words = h.seen(epsilonOf(h, o.at))
+			words = h.seen(Eps(h, o.at))
 			h.leave()
 			die()
 		}

@@ -1,4 +1,4 @@
-package laws
+package model
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
@@ -110,8 +109,8 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	together, wrong := map[int]map[string]int{}, map[[2]int]map[string]int{}
 	for panel := range panels {
 		l, names := ledgertest.With(t, ledgertest.Settings{Draws: random}).Ledger, []string{"ann", "bob", "cy"}
-		kit.Define(t, l, q)
-		kit.Enroll(t, l, q.Name, "1000", names...)
+		Define(t, l, q)
+		Enroll(t, l, q.Name, "1000", names...)
 		for value := 1; value < values; value++ {
 			threshold := 1 + value%3 // nobody has the value, so that it lies d = threshold − 1 steps below
 			query := fmt.Sprintf("threshold:v%d:%d", value, threshold)
@@ -121,8 +120,8 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 				order = []int{0, 2, 1}
 			}
 			for _, i := range order {
-				r := kit.Inquire(t, fmt.Sprint(query, i), query, levels[i], kit.SameTruth("v0"), names...)
-				cell[levels[i]] = kit.AnswerTo(t, l, r).Answer
+				r := Inquire(t, fmt.Sprint(query, i), query, levels[i], SameTruth("v0"), names...)
+				cell[levels[i]] = AnswerTo(t, l, r).Answer
 				if level := [2]int{threshold, i}; wrong[level] == nil {
 					wrong[level] = map[string]int{}
 				}
@@ -133,7 +132,7 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 			}
 			together[threshold][cell["0.4"]+" "+cell["0.7"]+" "+cell["1.1"]+" "]++
 		}
-		kit.WantSpent(t, l, "97.9", names...) // 1.1 for each query
+		WantSpent(t, l, "97.9", names...) // 1.1 for each query
 	}
 	for threshold, counts := range together {
 		law := answersLaw(-threshold, at)
@@ -165,7 +164,7 @@ func chainLaw(t *testing.T, q ledger.Question, truth int, levels [3]string) map[
 	t.Helper()
 	m := len(q.Values)
 	keep := func(epsilon string) float64 {
-		grown := math.Exp(kit.Eps(t, epsilon).Float64())
+		grown := math.Exp(Eps(t, epsilon).Float64())
 		return (grown - 1) / (grown + float64(m) - 1)
 	}
 	move := func(stays float64, from, to int) float64 {
@@ -189,15 +188,15 @@ func chainLaw(t *testing.T, q ledger.Question, truth int, levels [3]string) map[
 
 // The responses of many objects under one key follow the law of a chain, in whatever order they are given.
 func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
-	names, q, levels := kit.Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000)), kit.Vote(), [3]string{"0.5", "1.25", "2"}
+	names, q, levels := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000)), Vote(), [3]string{"0.5", "1.25", "2"}
 	for truth, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
-		l := kit.Open(t, ledger.Options{NoiseKey: kit.NoiseKeys(fmt.Sprint("law ", truth))})
-		kit.Define(t, l, q)
-		kit.Enroll(t, l, q.Name, "9", names...)
+		l := Open(t, ledger.Options{NoiseKey: NoiseKeys(fmt.Sprint("law ", truth))})
+		Define(t, l, q)
+		Enroll(t, l, q.Name, "9", names...)
 		var at [3]map[string]ledger.Response
 		for _, i := range order {
-			kit.CarryOut(t, l, ledger.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: kit.Eps(t, levels[i]), All: true, Truth: kit.SameTruth(q.Values[truth])})
-			at[i] = kit.Responses(t, l, q.Name, kit.Eps(t, levels[i]))
+			CarryOut(t, l, ledger.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
+			at[i] = Responses(t, l, q.Name, Eps(t, levels[i]))
 		}
 		counts := map[string]int{}
 		for _, name := range names {
@@ -210,14 +209,14 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // So do those in unary encoding: at each level the bit of the truth is set with probability 1/2, and every other
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
-	names := kit.Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
+	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
 	q := ledger.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: ledger.Unary}
-	l := kit.Open(t, ledger.Options{NoiseKey: kit.NoiseKeys("law")})
-	kit.Define(t, l, q)
-	kit.Enroll(t, l, q.Name, "9", names...)
+	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
+	Define(t, l, q)
+	Enroll(t, l, q.Name, "9", names...)
 	for _, epsilon := range []string{"2", "0.5", "1"} {
-		r := ledger.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: kit.Eps(t, epsilon), All: true, Truth: kit.SameTruth("b")}
-		kit.CarryOut(t, l, r)
+		r := ledger.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: Eps(t, epsilon), All: true, Truth: SameTruth("b")}
+		CarryOut(t, l, r)
 		law, counts := map[string]float64{}, map[string]int{}
 		set := 1 / (1 + math.Exp(r.Epsilon.Float64()))
 		for pattern := range 8 {
@@ -232,7 +231,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 			}
 			law[strings.Join(on, ",")] = p
 		}
-		for _, response := range kit.Responses(t, l, q.Name, r.Epsilon) {
+		for _, response := range Responses(t, l, q.Name, r.Epsilon) {
 			counts[setBits(response.Value, q)]++
 		}
 		stattest.Cells(counts, law).Holds(t, "at ε=%s", epsilon)

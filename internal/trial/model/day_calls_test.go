@@ -1,4 +1,4 @@
-package trial
+package model
 
 import (
 	"context"
@@ -8,11 +8,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
 )
 
 const (
@@ -73,21 +71,21 @@ func (d *day) call(n int) (result any, err error) {
 		return nil, err
 	}
 	question := []string{"vote", "smoker"}[random.IntN(2)]
-	names := kit.Crowd(12)
+	names := Crowd(12)
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:1+random.IntN(5)]
 	o := ledger.Order{Buyer: []string{"acme", "zeta", "hooli"}[random.IntN(3)], Question: question, Epsilon: epsilonOf(int64(1+min(random.IntN(20), random.IntN(20))) * 100_000_000), Objects: names}
 	some := random.IntN(3) > 0
 	switch {
 	case n == 0:
-		return nil, d.ledger.DefineQuestion(ctx, key, kit.Vote())
+		return nil, d.ledger.DefineQuestion(ctx, key, Vote())
 	case n == 1:
 		return nil, d.ledger.DefineQuestion(ctx, key, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
 	case n == 2:
 		return nil, d.ledger.DefineQuestion(ctx, key, ledger.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
 	case n < 6:
 		q := []string{"vote", "smoker", "diary"}[n%3]
-		return d.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: q, Objects: kit.Crowd(12), Policy: terms[q], Cap: epsilonOf(5_000_000_000)})
+		return d.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: q, Objects: Crowd(12), Policy: terms[q], Cap: epsilonOf(5_000_000_000)})
 	}
 	switch pick := random.IntN(100); {
 	case pick < 34:
@@ -121,7 +119,7 @@ func (d *day) call(n int) (result any, err error) {
 	case pick < 82:
 		return nil, d.ledger.Withdraw(ctx, key, names[0])
 	case pick < 88:
-		return d.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: question, Objects: kit.Crowd(12), Policy: terms[question], Cap: epsilonOf(5_000_000_000)})
+		return d.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: question, Objects: Crowd(12), Policy: terms[question], Cap: epsilonOf(5_000_000_000)})
 	case pick < 94:
 		return d.ledger.Advance(ctx, ledger.AdvanceRequest{Key: key, Truth: d.truth})
 	default:
@@ -199,14 +197,6 @@ func (d *day) live(before map[int]dayReply, tell func(dayReply)) {
 		}
 		tell(one)
 	}
-}
-
-func epsilonOf(n int64) privacy.Epsilon {
-	e, err := privacy.EpsilonFromNano(n)
-	if err != nil {
-		panic(err)
-	}
-	return e
 }
 
 func collectPart[T any](all func(func(T, error) bool)) (items []T, err error) {

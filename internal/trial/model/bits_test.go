@@ -1,4 +1,4 @@
-package laws
+package model
 
 import (
 	"encoding/binary"
@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -53,8 +52,8 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
 	root, l := tr.plant()
-	kit.Define(t, l, ledger.Question{Name: "q", Values: kit.ValuesOf(m), Encoding: ledger.Unary})
-	kit.EnrollUnder(t, l, "q", kit.Market(t, "3"), "3", "ann")
+	Define(t, l, ledger.Question{Name: "q", Values: ValuesOf(m), Encoding: ledger.Unary})
+	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)
 	return tr
@@ -67,7 +66,7 @@ type coinWords []uint64
 type bitWords [][2]uint64
 
 // probe returns the outcome that the next sale would record.
-func (tr *unaryTree) probe(at place, n int, truth ledger.TruthFunc, coin coinWords, row bitWords) (outcome int) {
+func (tr *unaryTree) probe(at levelPlace, n int, truth ledger.TruthFunc, coin coinWords, row bitWords) (outcome int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, fedWith(coin, row))
 	if len(text) != tr.m || strings.Trim(text, "01") != "" {
@@ -111,10 +110,10 @@ type stretch struct {
 	bit int
 }
 
-// rows are, for each bit and each choice, the stretches of its first word.
-type rows [][2][]stretch
+// stretchRows are, for each bit and each choice, the stretches of its first word.
+type stretchRows [][2][]stretch
 
-func (r rows) bit(v int, words [2]uint64) int {
+func (r stretchRows) bit(v int, words [2]uint64) int {
 	for _, s := range r[v][words[1]>>63] {
 		if words[0] <= s.end {
 			return s.bit
@@ -124,7 +123,7 @@ func (r rows) bit(v int, words [2]uint64) int {
 }
 
 // probability returns the probability that a bit is set.
-func (r rows) probability(v int) (p float64) {
+func (r stretchRows) probability(v int) (p float64) {
 	for choice := range 2 {
 		from := uint64(0)
 		for _, s := range r[v][choice] {
@@ -136,9 +135,9 @@ func (r rows) probability(v int) (p float64) {
 }
 
 // measureRows finds the stretches of all bits, given what the coin reads.
-func (tr *unaryTree) measureRows(where place, n int, truth ledger.TruthFunc, coin coinWords) rows {
+func (tr *unaryTree) measureRows(where levelPlace, n int, truth ledger.TruthFunc, coin coinWords) stretchRows {
 	tr.Helper()
-	r := make(rows, tr.m)
+	r := make(stretchRows, tr.m)
 	for c, choice := range bitChoices() {
 		known := map[uint64]int{}
 		at := func(word uint64) int {
@@ -190,11 +189,11 @@ func (tr *tree) stretches(at func(word uint64) int) (all []stretch) {
 type way struct {
 	p    float64
 	coin coinWords
-	rows rows
+	rows stretchRows
 }
 
 // measure returns the ways in which the next sale may come about.
-func (tr *unaryTree) measure(where place, n int, free bool, v int) []way {
+func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
 	tr.Helper()
 	truth := tr.truth(free, v)
 	look := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(where, n, truth, coin)} }
@@ -236,7 +235,7 @@ func (tr *unaryTree) measure(where place, n int, free bool, v int) []way {
 
 // telling returns the words of a bit for which the two faces of the coin give different responses, as far from any
 // threshold as can be.
-func (tr *unaryTree) telling(one, two rows, v int) (best [2]uint64, found bool) {
+func (tr *unaryTree) telling(one, two stretchRows, v int) (best [2]uint64, found bool) {
 	width := uint64(0)
 	for _, choice := range bitChoices() {
 		var ends []uint64
@@ -362,8 +361,8 @@ func TestTheJointLawOfThreeBits(t *testing.T) {
 // The comparison notices a law that is wrong by little: an ε that is 0.001 off; a coin that is drawn anew, and not from
 // the last response; and bits that are drawn independently at each level.
 func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
-	levels := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1")}
-	off := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1.001")}
+	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
+	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
 	coin := func(o []int) (p float64) { // of one value, the true one: a raise for a fair coin from whatever was
 		for was := range 2 {
 			for is := range 2 {
@@ -385,17 +384,17 @@ func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 func TestTheLawOfManyRowsOfBits(t *testing.T) {
 	const objects, values, levels = 3000, 30, 4
 	l := ledgertest.New(t)
-	kit.Define(t, l.Ledger, kit.Home(values))
-	kit.Enroll(t, l.Ledger, "home", "9", kit.Crowd(objects)...)
+	Define(t, l.Ledger, Home(values))
+	Enroll(t, l.Ledger, "home", "9", Crowd(objects)...)
 	for i, epsilon := range []string{"1", "2", "0.5", "1.5"} { // drawn, raised, degraded, inserted
-		kit.CarryOut(t, l.Ledger, kit.HomesOf(t, fmt.Sprint(i), epsilon))
+		CarryOut(t, l.Ledger, HomesOf(t, fmt.Sprint(i), epsilon))
 		l.Reopen()
 	}
-	rising := []privacy.Epsilon{kit.Eps(t, "0.5"), kit.Eps(t, "1"), kit.Eps(t, "1.5"), kit.Eps(t, "2")}
+	rising := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5"), Eps(t, "2")}
 	ofTruth, ofOthers := map[int]int{}, map[int]int{} // by the bits at all levels
 	seen := make(map[string][]string, objects)
 	for _, epsilon := range rising {
-		for name, r := range kit.Responses(t, l.Ledger, "home", epsilon) {
+		for name, r := range Responses(t, l.Ledger, "home", epsilon) {
 			seen[name] = append(seen[name], r.Value)
 		}
 	}

@@ -1,4 +1,4 @@
-package trial
+package model
 
 import (
 	"bufio"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/trial/kit"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -31,9 +30,9 @@ func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
 		through = liveDay(t, path, rounds, told)
 	}
 	rough, err := ledger.Open(path, ledger.Options{Now: func() time.Time { return dawn().Add(dayCalls * time.Minute) }})
-	kit.Must(t, err)
+	Must(t, err)
 	defer rough.Close()
-	kit.AuditAll(t, rough)
+	AuditAll(t, rough)
 	wantSameAsQuiet(t, rough, told)
 	failed := 0
 	for _, one := range told {
@@ -41,7 +40,7 @@ func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
 			failed++
 		}
 	}
-	t.Logf("%d calls, %d of them refused, in %d lives: %+v", len(told), failed, rounds, kit.Stats(t, rough))
+	t.Logf("%d calls, %d of them refused, in %d lives: %+v", len(told), failed, rounds, Stats(t, rough))
 }
 
 // liveDay starts a host, lets it repeat what was told and go on, and kills it after a few calls. It adds
@@ -49,15 +48,15 @@ func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
 func liveDay(t *testing.T, path string, round int, told map[int]dayReply) (through bool) {
 	t.Helper()
 	before, err := json.Marshal(told)
-	kit.Must(t, err)
+	Must(t, err)
 	file := filepath.Join(t.TempDir(), "told.json")
-	kit.Must(t, os.WriteFile(file, before, 0o600))
+	Must(t, os.WriteFile(file, before, 0o600))
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDayChild$")
 	child.Env = append(os.Environ(), dayPath+"="+path, dayTold+"="+file, dayRound+"="+strconv.Itoa(round))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
-	kit.Must(t, err)
-	kit.Must(t, child.Start())
+	Must(t, err)
+	Must(t, child.Start())
 	kill := func() { _ = child.Process.Kill() }
 	fresh, most := 0, rand.IntN(9)
 	if most == 0 { // while it opens the file, or repeats what was told before
@@ -112,20 +111,20 @@ func TestDayChild(t *testing.T) {
 	}
 	before := map[int]dayReply{}
 	text, err := os.ReadFile(os.Getenv(dayTold))
-	kit.Must(t, err)
-	kit.Must(t, json.Unmarshal(text, &before))
+	Must(t, err)
+	Must(t, json.Unmarshal(text, &before))
 	d, err := newDay(path)
-	kit.Must(t, err)
+	Must(t, err)
 	d.live(before, func(one dayReply) {
 		line, _ := json.Marshal(one)
 		_, _ = os.Stdout.Write(append(line, '\n'))
 	})
-	kit.Must(t, d.ledger.Close())
+	Must(t, d.ledger.Close())
 }
 
 func newFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(pace.Scratch(t), "ledger.db")
-	kit.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
+	Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
 	return path
 }
