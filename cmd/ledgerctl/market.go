@@ -190,20 +190,30 @@ func (f *deliveryFlags) check(a *app, read ...string) error {
 	return nil
 }
 
-// deliver makes a sale by a request, writes its files, and prints its result with what more there is to say.
-func (a *app) deliver(cmd *cobra.Command, f *deliveryFlags, partial bool, make func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error), more func(out *output.Fields, s ledger.Sale)) (err error) {
+// delivering is a sale that is about to be made.
+type delivering struct {
+	*deliveryFlags
+	partial, captured bool
+	quote             string // the ID of the quote that was asked for, or ""
+	skipped           int    // rows without a value
+	// sell makes the sale.
+	sell func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error)
+}
+
+// deliver makes a sale, writes its files, which are open before anything is sold, and prints its result.
+func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	ctx := cmd.Context()
-	if f.receipt != "" {
+	if d.receipt != "" {
 		if err := a.loadSigner(ctx); err != nil {
 			return err
 		}
 	}
-	responses, err := a.NewOutput("--out", f.out)
+	responses, err := a.NewOutput("--out", d.out)
 	if err != nil {
 		return err
 	}
 	defer responses.Discard()
-	receipt, err := a.NewOutput("--receipt", f.receipt)
+	receipt, err := a.NewOutput("--receipt", d.receipt)
 	if err != nil {
 		return err
 	}
@@ -212,14 +222,14 @@ func (a *app) deliver(cmd *cobra.Command, f *deliveryFlags, partial bool, make f
 	erased := 0
 	err = a.with(ctx, writing, func(l book) error {
 		shown, progress := a.progress("selling")
-		sale, err = make(ctx, l, f.Source(a.Files, l, partial).Ask, progress)
+		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, progress)
 		shown.Clear()
 		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
 		if err == nil {
-			erased, err = writeSale(ctx, l, sale.Number, responses, f.Columns.Raw, receipt)
+			erased, err = writeSale(ctx, l, sale.Number, responses, d.Columns.Raw, receipt)
 			err = fault.Unfinished(saleDone(sale)+", but not all of its files are", sale.Number, err)
 		}
-		return fault.WithKey(a.key, fault.Refusal(err, partial))
+		return fault.WithKey(a.key, fault.Refusal(err, d.partial))
 	})
 	if err != nil {
 		return err
@@ -227,26 +237,38 @@ func (a *app) deliver(cmd *cobra.Command, f *deliveryFlags, partial bool, make f
 	if erased > 0 {
 		a.Warn(words.Counted(erased, "object") + " left out: what this sale delivered of them has been destroyed since, because they were forgotten")
 	}
-	out := a.sold(sale, f, erased, more)
+	out := a.sold(sale, d, erased)
 	return fault.WithKey(a.key, fault.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number, a.Print(out)))
 }
 
 func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
 
-// sold is the result of a sale, with what more there is to say.
-func (a *app) sold(s ledger.Sale, f *deliveryFlags, erased int, more func(out *output.Fields, s ledger.Sale)) (out output.Fields) {
+// sold is the result of a sale.
+func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) {
+	out.AddNonZero("id", "", d.quote)
 	out.Add("sale", "sale", s.Number)
 	out.Inline(s.Offer)
-	out.Add("time", "time", s.Time)
+	out.Add("", "time", s.Time)
 	out.Section(func(w io.Writer) { tableOffer(w, s.Offer) })
 	out.Add("refused", "", s.Refused)
 	out.AddNonZero("sums", "", vocabulary.SumRefusals(s.Refused))
-	more(&out, s)
+	out.Add("skipped", "", d.skipped)
+	if d.captured {
+		out.Add("", "to be refunded", words.Money(s.Refund, s.Currency))
+	}
+	out.Add("", "refused, and left out", len(s.Refused))
+	if !d.captured {
+		out.Add("", "skipped, without a value", d.skipped)
+	}
+	out.Add("time", "", s.Time)
 	out.Add("events", "events", span{s.First, s.Last})
 	out.Add("key", "key", a.key)
-	out.AddNonZero("out", "responses and prices", f.out)
+	out.AddNonZero("out", "responses and prices", d.out)
 	out.AddNonZero("forgotten", "", erased)
-	out.AddNonZero("receipt", "receipt", f.receipt)
+	out.AddNonZero("receipt", "receipt", d.receipt)
+	if d.captured {
+		out.Add("refund", "", s.Refund)
+	}
 	out.Section(func(w io.Writer) { tableRefusals(w, s.Refused) })
 	return out
 }
@@ -333,18 +355,15 @@ func (a *app) sell(cmd *cobra.Command, f *orderFlags, d *deliveryFlags, limits *
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
-	return a.deliver(cmd, d, r.Partial, func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
 		if err := c.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
 			return ledger.Sale{}, err
 		}
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Sell(ctx, r)
 		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
-	}, func(out *output.Fields, s ledger.Sale) {
-		out.AddNonZero("id", "", limits.quote)
-		out.Add("", "refused, and left out", len(s.Refused))
-		out.Add("skipped", "skipped, without a value", f.skipped)
-	})
+	}
+	return a.deliver(cmd, delivering{deliveryFlags: d, partial: r.Partial, quote: r.QuoteID, skipped: f.skipped, sell: sell})
 }
 
 func (a *app) reserveCommand() *cobra.Command {
@@ -472,16 +491,12 @@ func (a *app) capture(cmd *cobra.Command, number string, f *deliveryFlags, parti
 	if err := f.check(a, f.Truth); err != nil {
 		return err
 	}
-	return a.deliver(cmd, f, partial, func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Capture(ctx, r)
 		return sale, reservationFault(err)
-	}, func(out *output.Fields, s ledger.Sale) {
-		out.Add("refund", "", s.Refund)
-		out.Add("", "to be refunded", words.Money(s.Refund, s.Currency))
-		out.Add("", "refused, and left out", len(s.Refused))
-		out.Add("skipped", "", 0)
-	})
+	}
+	return a.deliver(cmd, delivering{deliveryFlags: f, partial: partial, captured: true, sell: sell})
 }
 
 // reservationsHint says where the numbers of reservations are.

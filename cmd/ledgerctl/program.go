@@ -67,9 +67,9 @@ func (a *app) init(cmd *cobra.Command, currency, signer string) error {
 	}
 	var out output.Fields
 	out.Add("db", "ledger", a.db)
-	out.Add("signer", "", signer)
 	out.Add("", "signing key", signer+" (secret: keep it apart from the ledger)")
 	out.Add("log_key", "", public)
+	out.Add("signer", "", signer)
 	out.Add("", "log key", public+" (public: buyers and auditors verify by it)")
 	return a.PrintDone("the ledger is made", "", out)
 }
