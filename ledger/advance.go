@@ -18,11 +18,11 @@ import (
 
 // AdvanceRequest asks for everything that policies have released by now.
 type AdvanceRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes: the day, say
-	Question string // "" for all
+	Key      string `json:"-"`                  // idempotency key, 1 to 256 bytes: the day, say
+	Question string `json:"question,omitempty"` // "" for all
 	// Truth is asked for the objects that rise, up to 4,096 at a time.
-	Truth    TruthFunc
-	Progress Progress // optional
+	Truth    TruthFunc `json:"-"`
+	Progress Progress  `json:"-"` // optional
 }
 
 // AdvanceResult tells what a sweep did.

@@ -16,19 +16,21 @@ import (
 
 // AnswerRequest asks a query about the true values of a panel of objects.
 type AnswerRequest struct {
-	Key      string // idempotency key, 1 to 256 bytes
-	Question string // by its name
+	Key      string `json:"-"`        // idempotency key, 1 to 256 bytes
+	Question string `json:"question"` // by its name
 	// Query is "majority:VALUE", "threshold:VALUE:N", "plurality" or "winner"; see
 	// [mechanism.ParseQuery].
-	Query   string
-	Epsilon privacy.Epsilon // above 0
-	Objects []string        // the panel, at most MaxPanel objects, or
-	All     bool            // everyone enrolled in the question by now
-	Partial bool            // leave refused objects out of the panel, rather than refuse the request
+	Query   string          `json:"query"`
+	Epsilon privacy.Epsilon `json:"epsilon"`          // above 0
+	Objects []string        `json:"objects,omitzero"` // the panel, at most MaxPanel objects, or
+	All     bool            `json:"all,omitempty"`    // everyone enrolled in the question by now
+	// Partial: leave refused objects out of the panel, rather than refuse the request
+	Partial bool `json:"partial,omitempty"`
 	// AcceptLoss answers even if the charge takes levels on offer off the market ([Displaced]).
 	// It is no part of what the key stands for.
-	AcceptLoss bool
-	Truth      TruthFunc // asked for all objects of the panel, unless the answer is recorded
+	AcceptLoss bool `json:"accept_loss,omitempty"`
+	// Truth: asked for all objects of the panel, unless the answer is recorded
+	Truth TruthFunc `json:"-"`
 }
 
 // AnswerResult is the answer to a query.

@@ -20,7 +20,7 @@ import (
 )
 
 // The benchmarks of bulk requests compare the ledger with bare bbolt that writes the records which they come to, in as many
-// transactions, to a copy of the same file, and does nothing else; those of single requests, with a [bareJournal]. "go run ./internal/bench" prints them as a table.
+// transactions, to a copy of the same file, and does nothing else; those of single requests, with a [bareJournal]. "go run ./bench" prints them as a table.
 
 // bareWrite is one record put, or deleted if the value is nil.
 type bareWrite struct {

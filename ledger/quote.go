@@ -19,14 +19,16 @@ import (
 
 // Order is what a buyer asks for: the responses of objects to a question at one ε.
 type Order struct {
-	Buyer    string          // 1 to 256 bytes; the ledger does not know who it is; see [NameError]
-	Question string          // by its name
-	Epsilon  privacy.Epsilon // above 0
-	Objects  []string        // the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
-	All      bool            // everyone enrolled in the question by now, who has not withdrawn
+	// Buyer: 1 to 256 bytes; the ledger does not know who it is; see [NameError]
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"` // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // above 0
+	// Objects: the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
+	Objects []string `json:"objects,omitzero"`
+	All     bool     `json:"all,omitempty"` // everyone enrolled in the question by now, who has not withdrawn
 	// StopAtRefusal ends the order at the first object that is refused, unless it is sold in part: nothing is computed about
 	// the others, nor what would be possible instead. It is for buyers who may not see refusals, and no part of what a key stands for.
-	StopAtRefusal bool
+	StopAtRefusal bool `json:"stop_at_refusal,omitempty"`
 }
 
 // Offer is what a buyer gets and pays.

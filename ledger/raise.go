@@ -30,25 +30,25 @@ type Response struct {
 
 // RaiseRequest asks for the responses of many objects at one ε.
 type RaiseRequest struct {
-	Key      string          // idempotency key, 1 to 256 bytes
-	Question string          // by its name
-	Epsilon  privacy.Epsilon // above 0
-	Objects  []string        // the objects, or
-	All      bool            // everyone enrolled in the question, who has not withdrawn
-	Partial  bool            // leave refused objects out, rather than refuse the request
-	Truth    TruthFunc       // asked for the objects whose current level lies below ε
-	Progress Progress        // optional
+	Key      string          `json:"-"`                 // idempotency key, 1 to 256 bytes
+	Question string          `json:"question"`          // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`           // above 0
+	Objects  []string        `json:"objects,omitzero"`  // the objects, or
+	All      bool            `json:"all,omitempty"`     // everyone enrolled in the question, who has not withdrawn
+	Partial  bool            `json:"partial,omitempty"` // leave refused objects out, rather than refuse the request
+	Truth    TruthFunc       `json:"-"`                 // asked for the objects whose current level lies below ε
+	Progress Progress        `json:"-"`                 // optional
 }
 
 // RaiseResult tells what a raise did. Drawn, Reused and Derived add up to the objects answered; with Refused and Unlisted,
 // to all.
 type RaiseResult struct {
-	Drawn   int // drawn above the current level, charged to the object
-	Reused  int // recorded before at this ε, and free
-	Derived int // drawn below the current level without the truth, and free
+	Drawn   int `json:"drawn"`   // drawn above the current level, charged to the object
+	Reused  int `json:"reused"`  // recorded before at this ε, and free
+	Derived int `json:"derived"` // drawn below the current level without the truth, and free
 	// Refused were left out, only if the request was partial: the first [MaxPanel] of them. [Ledger.Refusals] yields all.
-	Refused  []Refusal
-	Unlisted int // how many more were left out, or were and are forgotten since
+	Refused  []Refusal `json:"refused"`
+	Unlisted int       `json:"unlisted,omitempty"` // how many more were left out, or were and are forgotten since
 	// TruthChanged are those of Refused whose true value is another than the one that their chain began with (see
 	// [Options.TruthKey]). Who learns that somebody's value has changed learns something about the values: this is for the
 	// host alone, and nobody else is told, nor is it told again for the same key. Parts of the request that were carried
@@ -56,8 +56,8 @@ type RaiseResult struct {
 	TruthChanged []string `json:"-"`
 	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, like TruthChanged.
 	TruthInvalid []string `json:"-"`
-	First        uint64   // first and last event; other requests' events may lie between
-	Last         uint64   // as First
+	First        uint64   `json:"first"` // first and last event; other requests' events may lie between
+	Last         uint64   `json:"last"`  // as First
 }
 
 // Raise brings many objects to ε as [Ledger.Release] does one. It is whole or nothing, unless the

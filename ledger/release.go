@@ -17,14 +17,14 @@ import (
 
 // ReleaseRequest asks for the response of one object at one ε.
 type ReleaseRequest struct {
-	Key      string          // idempotency key, 1 to 256 bytes: your order's id, say
-	Question string          // by its name
-	Object   string          // by its name
-	Epsilon  privacy.Epsilon // above 0
-	Truth    TruthFunc       // asked only if ε lies above the current level
+	Key      string          `json:"-"`        // idempotency key, 1 to 256 bytes: your order's id, say
+	Question string          `json:"question"` // by its name
+	Object   string          `json:"object"`   // by its name
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // above 0
+	Truth    TruthFunc       `json:"-"`        // asked only if ε lies above the current level
 	// TrueValue is what Truth would say, if it is at hand: faster, as nobody looks first whether it is needed (but with [Options.TruthKey]). It is
 	// used only if ε lies above the current level, and is that of the epoch then: begin none meanwhile. "" is none.
-	TrueValue string
+	TrueValue string `json:"-"`
 }
 
 // Release returns the response of an object at ε. Above the chain's current level it draws it by the

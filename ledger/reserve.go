@@ -17,13 +17,15 @@ import (
 
 // ReserveRequest asks to hold an order for some time.
 type ReserveRequest struct {
-	Key string // idempotency key, 1 to 256 bytes
+	Key string `json:"-"` // idempotency key, 1 to 256 bytes
 	Order
-	For      time.Duration // from when it is granted; above 0; or
-	Until    time.Time     // until when, by the log's time, after the instant at which it is granted. The same order until the same time is the same request
-	Partial  bool          // as in SellRequest
-	QuoteID  string        // of the quote that the buyer saw, as in SellRequest
-	MaxPrice *int64        // as in SellRequest
+	For time.Duration `json:"-"` // from when it is granted; above 0; or
+	// Until: until when, by the log's time, after the instant at which it is granted. The same order
+	// until the same time is the same request
+	Until    time.Time `json:"until,omitzero"`
+	Partial  bool      `json:"partial,omitempty"`   // as in SellRequest
+	QuoteID  string    `json:"quote_id,omitempty"`  // of the quote that the buyer saw, as in SellRequest
+	MaxPrice *int64    `json:"max_price,omitempty"` // as in SellRequest
 }
 
 // Reservation is an order held: until it expires, the budget it needs counts as spent for everybody else,
@@ -180,13 +182,13 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 
 // CaptureRequest asks to carry a reservation out.
 type CaptureRequest struct {
-	Key         string // idempotency key, 1 to 256 bytes; not that of the reservation
-	Reservation uint64 // its number
+	Key         string `json:"-"` // idempotency key, 1 to 256 bytes; not that of the reservation
+	Reservation uint64 `json:"-"` // its number
 	// Partial leaves out objects that cannot answer any more, because they have withdrawn, their terms allow less than when they
 	// were reserved, their noise key is lost or the host has no truth of them. Their price is refunded.
-	Partial  bool
-	Truth    TruthFunc // as of a [SellRequest]
-	Progress Progress  // as of a [SellRequest]; optional
+	Partial  bool      `json:"partial,omitempty"`
+	Truth    TruthFunc `json:"-"` // as of a [SellRequest]
+	Progress Progress  `json:"-"` // as of a [SellRequest]; optional
 }
 
 // Capture carries a reservation out, as [Ledger.Sell] does an order. For each object the price is the

@@ -21,18 +21,19 @@ import (
 
 // SellRequest asks to carry an order out.
 type SellRequest struct {
-	Key string // idempotency key, 1 to 256 bytes: your order's id, say
+	Key string `json:"-"` // idempotency key, 1 to 256 bytes: your order's id, say
 	Order
-	Partial bool // leave refused objects out, rather than refuse the order
+	Partial bool `json:"partial,omitempty"` // leave refused objects out, rather than refuse the order
 	// QuoteID, if set, sells exactly what was quoted under this ID, or nothing. A quote asks for no truths: if
 	// the host turns out to have none of somebody quoted, the order is refused for want of it.
-	QuoteID  string
-	MaxPrice *int64 // if set, the most to be paid in all, in minor units of the currency
+	QuoteID string `json:"quote_id,omitempty"`
+	// MaxPrice: if set, the most to be paid in all, in minor units of the currency
+	MaxPrice *int64 `json:"max_price,omitempty"`
 	// Truth is asked for the objects whose current level lies below ε.
-	Truth TruthFunc
+	Truth TruthFunc `json:"-"`
 	// Progress, if set, is told how many objects are dealt with, of how many in all: each counts twice, once when it is
 	// looked at and drawn, and once when that is recorded.
-	Progress Progress
+	Progress Progress `json:"-"`
 }
 
 // Sale is an order carried out.

@@ -25,8 +25,8 @@ import (
 // Options say how a server is spoken to. The zero value is ready for use.
 type Options struct {
 	Token string // is sent as a bearer; "" sends none
-	// HTTP does the requests, such as one that has a client certificate; nil is one of its own. Of an address of a Unix socket its
-	// transport is not used.
+	// HTTP does the requests, such as one that has a client certificate; nil is one of its own. Of
+	// an address of a Unix socket its transport is not used.
 	HTTP *http.Client
 }
 
@@ -38,11 +38,13 @@ type Client struct {
 	about ledger.About
 }
 
-// Dial returns a client of the server at an address: https://…, http://… on this machine, or unix:PATH. It asks what ledger that is, so that an
-// address or a token that is wrong is known at once.
+// Dial returns a client of the server at an address: https://…, http://… on this machine, or
+// unix:PATH. It asks what ledger that is, so that an address or a token that is wrong is known at
+// once.
 //
-// On Linux, nothing is sent to a server at a Unix socket that may be another user's trap: it must run as root or as this user, or listen at a path
-// whose directories only its user, root and this one can write to. Else the error is [ledger.ErrInvalid].
+// On Linux, nothing is sent to a server at a Unix socket that may be another user's trap: it must
+// run as root or as this user, or listen at a path whose directories only its user, root and this
+// one can write to. Else the error is [ledger.ErrInvalid].
 func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	c := &Client{token: o.Token, http: &http.Client{}}
 	if o.HTTP != nil {
@@ -54,11 +56,11 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	if err := c.locate(address); err != nil {
 		return nil, err
 	}
-	err := c.get(ctx, "/v1/about", nil, &c.about)
+	about, err := get[ledger.About](ctx, c, "/v1/about", nil)
 	if err == nil {
-		err = checkAbout(c.about)
+		err = checkAbout(about)
 	}
-	if err != nil {
+	if c.about = about; err != nil {
 		_ = c.Close() // the caller gets no client to close
 		return nil, err
 	}
@@ -91,7 +93,9 @@ func (c *Client) locate(address string) error {
 	}
 	if isSocket {
 		c.base = "http://localhost"
-		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, path) }}
+		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialSocket(ctx, path)
+		}}
 		return nil
 	}
 	u, err := url.Parse(address)
@@ -122,16 +126,16 @@ func (c *Client) Close() error {
 // About returns what the ledger was created with, as [ledger.Ledger.About] does.
 func (c *Client) About() ledger.About { return c.about }
 
-// message is a request to the server.
+// message is a request to the server: a POST if it has a body, or else a GET.
 type message struct {
-	method, path string
-	query        url.Values
-	keyed        bool
-	key          string
-	body         any // nil for none
-	accept       string
-	most         int64 // bytes of the answer, or of the problem
-	isStream     bool  // the answer is read in pieces, each of which is bounded
+	path     string
+	query    url.Values
+	keyed    bool
+	key      string
+	body     any // nil for none
+	accept   string
+	most     int64 // bytes of the answer, or of the problem
+	isStream bool  // the answer is read in pieces, each of which is bounded
 }
 
 // do sends a request, and returns what is answered if that is no problem. The caller closes it.
@@ -161,14 +165,16 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 		at += "?" + m.query.Encode()
 	}
 	var body io.Reader
+	method := http.MethodGet
 	if m.body != nil {
+		method = http.MethodPost
 		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true)) // which refuses what is no UTF-8, rather than to change it
 		if err != nil {
 			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", ledger.ErrInvalid)
 		}
 		body = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, m.method, at, body)
+	request, err := http.NewRequestWithContext(ctx, method, at, body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
 	}
@@ -237,20 +243,30 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 	case err != nil:
 		return unreachable(ctx, fmt.Errorf("the answer is broken: %w", err))
 	}
+	api.WithoutEmptyLists(out)
 	return nil
 }
 
-func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
-	return c.call(ctx, message{method: http.MethodGet, path: path, query: query}, out)
+func get[Out any](ctx context.Context, c *Client, path string, query url.Values) (out Out, err error) {
+	err = c.call(ctx, message{path: path, query: query}, &out)
+	return out, err
 }
 
-func (c *Client) post(ctx context.Context, path string, in, out any) error {
-	return c.call(ctx, message{method: http.MethodPost, path: path, body: in}, out)
+func post[Out any](ctx context.Context, c *Client, path string, in any) (out Out, err error) {
+	err = c.call(ctx, message{path: path, body: in}, &out)
+	return out, err
 }
 
 // change sends a request with an idempotency key.
-func (c *Client) change(ctx context.Context, path, key string, in, out any) error {
-	return c.call(ctx, message{method: http.MethodPost, path: path, keyed: true, key: key, body: in}, out)
+func change[Out any](ctx context.Context, c *Client, path, key string, in any) (out Out, err error) {
+	err = c.call(ctx, message{path: path, keyed: true, key: key, body: in}, &out)
+	return out, err
+}
+
+// changeOnly is change for a request without a result.
+func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error {
+	_, err := change[api.Done](ctx, c, path, key, in)
+	return err
 }
 
 // whole reads an answer that is a document of so many bytes at most.

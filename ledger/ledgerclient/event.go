@@ -10,9 +10,10 @@ import (
 
 type eventKey struct{}
 
-// WithEvent returns a context by whose calls a caller learns as of which event a standby answers. The
-// answer has that event, and all before it. note is called with the number of the event when an answer
-// begins to arrive, from the goroutine of the call, and not for answers of the host that has the ledger.
+// WithEvent returns a context by whose calls a caller learns as of which event a standby answers.
+// The answer has that event, and all before it. note is called with the number of the event when an
+// answer begins to arrive, from the goroutine of the call, and not for answers of the host that has
+// the ledger.
 func WithEvent(ctx context.Context, note func(event uint64)) context.Context {
 	return context.WithValue(ctx, eventKey{}, note)
 }

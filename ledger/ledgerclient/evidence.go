@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,7 +26,7 @@ import (
 
 // Receipt is [ledger.Ledger.Receipt].
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
-	text, err := c.whole(ctx, message{method: http.MethodGet, path: numbered("sales", sale, "/receipt")}, evidence.MaxDocument)
+	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt")}, evidence.MaxDocument)
 	if err != nil {
 		return evidence.Receipt{}, err
 	}
@@ -36,7 +35,8 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 
 // Statement is [ledger.Ledger.Statement].
 func (c *Client) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
-	text, err := c.whole(ctx, message{method: http.MethodPost, path: "/v1/statements", keyed: true, key: key, body: api.Object{Object: object}}, evidence.MaxDocument)
+	m := message{path: "/v1/statements", keyed: true, key: key, body: &api.Object{Object: object}}
+	text, err := c.whole(ctx, m, evidence.MaxDocument)
 	if err != nil {
 		return evidence.Statement{}, err
 	}
@@ -48,19 +48,21 @@ const maxCheckpoint = 1 << 20
 
 // Checkpoint is [ledger.Ledger.Checkpoint].
 func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
-	return c.whole(ctx, message{method: http.MethodGet, path: "/v1/checkpoint"}, maxCheckpoint)
+	return c.whole(ctx, message{path: "/v1/checkpoint"}, maxCheckpoint)
 }
 
 // Head is [ledger.Ledger.Head].
-func (c *Client) Head(ctx context.Context, events uint64) (h evidence.Head, err error) {
-	err = c.get(ctx, "/v1/head", url.Values{"events": {strconv.FormatUint(events, 10)}}, &h)
-	return h, err
+func (c *Client) Head(ctx context.Context, events uint64) (evidence.Head, error) {
+	return get[evidence.Head](ctx, c, "/v1/head", url.Values{"events": {strconv.FormatUint(events, 10)}})
 }
 
-// Consistency is [ledger.Ledger.Consistency]; with a buyer's token it is [ledger.Ledger.ConsistencyOf].
+// Consistency is [ledger.Ledger.Consistency]; with a buyer's token it is
+// [ledger.Ledger.ConsistencyOf].
 func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
-	var out api.Consistency
-	if err := c.get(ctx, "/v1/consistency", url.Values{"from": {strconv.FormatUint(from, 10)}, "to": {strconv.FormatUint(to, 10)}}, &out); err != nil {
+	query := since(from)
+	query.Set("to", strconv.FormatUint(to, 10))
+	out, err := get[api.Consistency](ctx, c, "/v1/consistency", query)
+	if err != nil {
 		return nil, err
 	}
 	proof := make(tlog.TreeProof, len(out.Proof))
@@ -74,8 +76,9 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 	return proof, nil
 }
 
-// Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. It is fetched to a file beside path, and copied from there, which needs
-// room for two. progress is told of that copy alone. What a crash leaves of one, .sluice-fetched-*, can be removed.
+// Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. It is fetched
+// to a file beside path, and copied from there, which needs room for two. progress is told of that
+// copy alone. What a crash leaves of one, .sluice-fetched-*, can be removed.
 func (c *Client) Backup(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error) {
 	return c.copyTo(ctx, path, nil, progress)
 }
@@ -120,50 +123,31 @@ func (c *Client) fetch(ctx context.Context, path string, query url.Values) error
 }
 
 // fetchInto is fetch of an open file, which it closes.
-func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) error {
-	response, err := c.do(ctx, message{method: http.MethodGet, path: "/v1/backup", query: query, most: few, isStream: true})
+func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) (err error) {
+	defer func() { err = errors.Join(err, file.Close()) }()
+	response, err := c.do(ctx, message{path: "/v1/backup", query: query, most: few, isStream: true})
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.ContentLength < 0 {
-		err := problem.New(problem.Unreachable, "the server does not say how many bytes the copy has")
-		return errors.Join(err, file.Close())
+		return problem.New(problem.Unreachable, "the server does not say how many bytes the copy has")
 	}
 	n, err := io.Copy(file, response.Body)
 	if err == nil && n != response.ContentLength {
 		err = io.ErrUnexpectedEOF
 	}
-	if local := new(fs.PathError); err != nil && !errors.As(err, &local) { // else this disk has failed, not the server
-		err = unreachable(ctx, err)
+	switch {
+	case errors.As(err, new(*fs.PathError)): // this disk has failed, not the server
+		return err
+	case err != nil:
+		return unreachable(ctx, err)
 	}
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	return errors.Join(file.Sync(), file.Close())
+	return file.Sync()
 }
 
-// verified verifies a fetched file here. Events of the future are no fault of a copy.
-func verified(ctx context.Context, path string, r ledger.VerifyRequest) (found ledger.Verification, problems []ledger.Problem, err error) {
-	l, err := ledger.Open(path, ledger.Options{ReadOnly: true})
-	if err != nil {
-		return found, nil, err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	report := r.Report
-	r.Report = func(p ledger.Problem) {
-		if p.Kind != "clock" {
-			problems = append(problems, p)
-		}
-		if report != nil {
-			report(p)
-		}
-	}
-	found, err = l.Verify(ctx, r)
-	return found, problems, err
-}
-
-// Verify is [ledger.Ledger.Verify]. It fetches the whole ledger, and verifies that here: the server's word proves nothing.
+// Verify is [ledger.Ledger.Verify]. It fetches the whole ledger, and verifies that here: the
+// server's word proves nothing.
 func (c *Client) Verify(ctx context.Context, r ledger.VerifyRequest) (found ledger.Verification, err error) {
 	const what = "the fetched ledger" // its file has a temporary name, and is gone when the error is read
 	dir, err := os.MkdirTemp("", "sluice-verify-")
@@ -175,6 +159,10 @@ func (c *Client) Verify(ctx context.Context, r ledger.VerifyRequest) (found ledg
 	if err := c.fetch(ctx, at, nil); err != nil {
 		return found, err
 	}
-	found, _, err = verified(ctx, at, r)
-	return found, err
+	l, err := ledger.Open(at, ledger.Options{ReadOnly: true})
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	return l.Verify(ctx, r)
 }

@@ -15,46 +15,34 @@ import (
 // What the host asks.
 
 // Stats is [ledger.Ledger.Stats].
-func (c *Client) Stats(ctx context.Context) (s ledger.Stats, err error) {
-	err = c.get(ctx, "/v1/stats", nil, &s)
-	return s, err
+func (c *Client) Stats(ctx context.Context) (ledger.Stats, error) {
+	return get[ledger.Stats](ctx, c, "/v1/stats", nil)
 }
 
 // Health is [ledger.Ledger.Health], of the server's ledger.
 func (c *Client) Health(ctx context.Context) (observe.Health, error) {
-	var out api.Health
-	if err := c.get(ctx, "/v1/health", nil, &out); err != nil {
-		return observe.Health{}, err
+	out, err := get[api.Health](ctx, c, "/v1/health", nil)
+	if err == nil && out.Stopped != nil {
+		err = out.Stopped
 	}
-	if out.Stopped != nil {
-		return out.Health, out.Stopped
-	}
-	return out.Health, nil
+	return out.Health, err
 }
 
 // Questions is [ledger.Ledger.Questions].
 func (c *Client) Questions(ctx context.Context) ([]ledger.Question, error) {
-	var out api.Questions
-	err := c.get(ctx, "/v1/questions", nil, &out)
-	return listed(out.Questions), err
-}
-
-// listed returns a list as the ledger does: nil if it is empty.
-func listed[T any](all []T) []T {
-	if len(all) == 0 {
-		return nil
-	}
-	return all
+	out, err := get[api.Questions](ctx, c, "/v1/questions", nil)
+	return out.Questions, err
 }
 
 // DefineQuestion is [ledger.Ledger.DefineQuestion].
 func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Question) error {
-	return c.change(ctx, "/v1/questions", key, api.NewQuestion(q), &api.Done{})
+	in := api.NewQuestion(q)
+	return c.changeOnly(ctx, "/v1/questions", key, &in)
 }
 
 // Enroll is [ledger.Ledger.Enroll].
 func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
-	in := api.Enrolment{Question: r.Question, Objects: r.Objects, Policy: r.Policy, Cap: r.Cap, Partial: r.Partial, New: r.New, DryRun: r.DryRun}
+	in := api.Enrolment{EnrollRequest: r}
 	if r.Terms != nil {
 		in.Terms = map[string]api.Terms{}
 		for _, object := range slices.Sorted(slices.Values(r.Objects)) {
@@ -64,31 +52,26 @@ func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.Enr
 			}
 		}
 	}
-	var out api.Enrolled
-	err := c.change(ctx, "/v1/enrolments", r.Key, in, &out)
-	out.Refused = listed(out.Refused)
-	return ledger.EnrollResult(out), err
+	return change[ledger.EnrollResult](ctx, c, "/v1/enrolments", r.Key, &in)
 }
 
 // ChangeTerms is [ledger.Ledger.ChangeTerms], but for its progress.
 func (c *Client) ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
-	in := api.NewTerms{Question: r.Question, Objects: r.Objects, Cap: r.Cap, Consent: r.Consent, Partial: r.Partial}
+	in := api.NewTerms{ChangeTermsRequest: r}
 	if r.Policy != nil {
 		in.Policy, in.NoPolicy = *r.Policy, r.Policy.IsZero()
 	}
-	var out api.TermsChanged
-	err := c.change(ctx, "/v1/terms", r.Key, in, &out)
-	out.Refused = listed(out.Refused)
-	return ledger.ChangeTermsResult(out), err
+	return change[ledger.ChangeTermsResult](ctx, c, "/v1/terms", r.Key, &in)
 }
 
-// Reconcile is [ledger.Ledger.Reconcile], but for its progress. The table goes to the server in one request, and must fit into it. Confirm is told
-// what a dry run says; if anything else is to be done by then, nothing is, and the error is a [problem.Changed].
+// Reconcile is [ledger.Ledger.Reconcile], but for its progress. The table goes to the server in one
+// request, and must fit into it. Confirm is told what a dry run says; if anything else is to be
+// done by then, nothing is, and the error is a [problem.Changed].
 func (c *Client) Reconcile(ctx context.Context, r ledger.ReconcileRequest) (out ledger.ReconcileResult, err error) {
 	if r.Members == nil {
 		return out, fmt.Errorf("%w: no table is given", ledger.ErrInvalid)
 	}
-	in := api.Reconcile{AsOf: r.AsOf, DryRun: r.DryRun, Withdraw: r.Withdraw, Gone: r.Gone, Members: []api.Member{}}
+	in := api.Reconcile{ReconcileRequest: r, Members: []ledger.Member{}}
 	if in.AsOf == 0 { // the table is read now, and not when it arrives
 		now, err := c.Stats(ctx)
 		if err != nil {
@@ -100,7 +83,7 @@ func (c *Client) Reconcile(ctx context.Context, r ledger.ReconcileRequest) (out 
 		if err != nil {
 			return out, err
 		}
-		in.Members = append(in.Members, api.Member(row))
+		in.Members = append(in.Members, row)
 	}
 	if r.Confirm != nil {
 		plan, err := c.reconcile(ctx, in, true)
@@ -115,24 +98,17 @@ func (c *Client) Reconcile(ctx context.Context, r ledger.ReconcileRequest) (out 
 	return c.reconcile(ctx, in, r.DryRun)
 }
 
-func (c *Client) reconcile(ctx context.Context, in api.Reconcile, dry bool) (out ledger.ReconcileResult, err error) {
+func (c *Client) reconcile(ctx context.Context, in api.Reconcile, dry bool) (ledger.ReconcileResult, error) {
 	in.DryRun = dry
-	err = c.post(ctx, "/v1/reconciliations", in, &out)
-	out.Gone.First = listed(out.Gone.First)
-	for i := range out.Questions {
-		q := &out.Questions[i]
-		q.Refused = listed(q.Refused)
-		for _, list := range []*ledger.NameList{&q.New, &q.Changed, &q.Left, &q.Dropped} {
-			list.First = listed(list.First)
-		}
-	}
-	return out, err
+	return post[ledger.ReconcileResult](ctx, c, "/v1/reconciliations", &in)
 }
 
-// Release is [ledger.Ledger.Release]. A true value goes along with the request, whether it is needed or not.
+// Release is [ledger.Ledger.Release]. A true value goes along with the request, whether it is
+// needed or not.
 func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledger.Response, err error) {
-	send := func(truths map[string]api.Truths) error {
-		return c.change(ctx, "/v1/releases", r.Key, api.Release{Question: r.Question, Object: r.Object, Epsilon: r.Epsilon, Truths: one(truths)}, &out)
+	send := func(truths map[string]api.Truths) (err error) {
+		out, err = change[ledger.Response](ctx, c, "/v1/releases", r.Key, &api.Release{ReleaseRequest: r, Truths: one(truths)})
+		return err
 	}
 	switch {
 	case r.TrueValue == "":
@@ -147,16 +123,12 @@ func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledg
 
 // Raise is [ledger.Ledger.Raise], but for its progress.
 func (c *Client) Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error) {
-	var out api.Raised
-	err := telling{truth: r.Truth, send: func(truths map[string]api.Truths) error {
-		return c.change(ctx, "/v1/raises", r.Key, api.Raise{
-			Question: r.Question, Epsilon: r.Epsilon, Panel: api.Panel{Objects: r.Objects, All: r.All, Partial: r.Partial}, Truths: one(truths),
-		}, &out)
-	}}.run(ctx)
-	return ledger.RaiseResult{
-		Drawn: out.Drawn, Reused: out.Reused, Derived: out.Derived, Refused: listed(out.Refused), Unlisted: out.Unlisted,
-		TruthChanged: out.TruthChanged, TruthInvalid: out.TruthInvalid, First: out.First, Last: out.Last,
-	}, err
+	out, err := draw[api.Raised](ctx, c, "/v1/raises", r.Key, r.Truth, func(truths api.Truths) any {
+		return &api.Raise{RaiseRequest: r, Truths: truths}
+	})
+	done := out.RaiseResult
+	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
+	return done, err
 }
 
 // Advance is [ledger.Ledger.Advance], but for its progress.
@@ -166,41 +138,37 @@ func (c *Client) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.A
 		return ledger.AdvanceResult{}, err
 	}
 	var out api.Advanced
-	// A sweep goes on part by part, and asks about each at most once for each question: what is older is carried out, and not sent again.
-	err = telling{truth: r.Truth, keep: len(all) + 1, send: func(truths map[string]api.Truths) error {
-		return c.change(ctx, "/v1/advances", r.Key, api.Advance{Question: r.Question, Truths: truths}, &out)
-	}}.run(ctx)
+	// A sweep goes on part by part, and asks about each object at most once for each question.
+	// Older values are of parts that are done, and are not sent again.
+	send := func(truths map[string]api.Truths) (err error) {
+		in := api.Advance{AdvanceRequest: r, Truths: truths}
+		out, err = change[api.Advanced](ctx, c, "/v1/advances", r.Key, &in)
+		return err
+	}
+	err = telling{truth: r.Truth, keep: len(all) + 1, send: send}.run(ctx)
 	done := ledger.AdvanceResult{First: out.First, Last: out.Last}
 	for _, one := range out.Questions {
-		one.Advanced.Refused, one.Advanced.TruthChanged, one.Advanced.TruthInvalid = listed(one.Advanced.Refused), one.TruthChanged, one.TruthInvalid
+		one.Advanced.TruthChanged, one.Advanced.TruthInvalid = one.Aside.Changed, one.Aside.Invalid
 		done.Questions = append(done.Questions, one.Advanced)
 	}
 	return done, err
 }
 
-func inquiry(r ledger.AnswerRequest) api.Inquiry {
-	return api.Inquiry{Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: api.Panel{Objects: r.Objects, All: r.All, Partial: r.Partial}, AcceptLoss: r.AcceptLoss}
-}
-
 // Answer is [ledger.Ledger.Answer].
 func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error) {
-	var out api.Answered
-	err := telling{truth: r.Truth, send: func(truths map[string]api.Truths) error {
-		in := inquiry(r)
-		in.Truths = one(truths)
-		return c.change(ctx, "/v1/answers", r.Key, in, &out)
-	}}.run(ctx)
-	out.AnswerResult.Refused, out.AnswerResult.TruthChanged, out.AnswerResult.TruthInvalid = listed(out.Refused), out.TruthChanged, out.TruthInvalid
-	return out.AnswerResult, err
+	out, err := draw[api.Answered](ctx, c, "/v1/answers", r.Key, r.Truth, func(truths api.Truths) any {
+		return &api.Inquiry{AnswerRequest: r, Truths: truths}
+	})
+	done := out.AnswerResult
+	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
+	return done, err
 }
 
-// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is a [*problem.Problem], which wraps what the ledger says.
+// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is a [*problem.Problem],
+// which wraps what the ledger says.
 func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
-	var out api.AnswerQuote
-	err := c.post(ctx, "/v1/answers/quotes", inquiry(r), &out)
-	q := ledger.AnswerQuote{
-		Objects: out.Objects, Charge: out.Charge, Held: out.Held, Anew: out.Anew, Displaced: listed(out.Displaced), Refused: listed(out.Refused), Unlisted: out.Unlisted, Sums: out.Sums, Event: out.Event,
-	}
+	out, err := post[api.AnswerQuote](ctx, c, "/v1/answers/quotes", &api.Inquiry{AnswerRequest: r})
+	q := out.AnswerQuote
 	if out.NotRaised != nil {
 		q.NotRaised = out.NotRaised
 	}
@@ -209,28 +177,28 @@ func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledge
 
 // BeginEpoch is [ledger.Ledger.BeginEpoch].
 func (c *Client) BeginEpoch(ctx context.Context, key, question, object string) error {
-	return c.change(ctx, "/v1/epochs", key, api.Epoch{Object: object, Question: question}, &api.Done{})
+	return c.changeOnly(ctx, "/v1/epochs", key, &api.Epoch{Object: object, Question: question})
 }
 
 // Withdraw is [ledger.Ledger.Withdraw].
 func (c *Client) Withdraw(ctx context.Context, key, object string) error {
-	return c.change(ctx, "/v1/withdrawals", key, api.Object{Object: object}, &api.Done{})
+	return c.changeOnly(ctx, "/v1/withdrawals", key, &api.Object{Object: object})
 }
 
 // Forget is [ledger.Ledger.Forget].
 func (c *Client) Forget(ctx context.Context, key, object string) error {
-	return c.change(ctx, "/v1/forgettings", key, api.Object{Object: object}, &api.Done{})
+	return c.changeOnly(ctx, "/v1/forgettings", key, &api.Object{Object: object})
 }
 
 // Compact is [ledger.Ledger.Compact], but for its progress.
 func (c *Client) Compact(ctx context.Context, _ ledger.Progress) error {
-	return c.post(ctx, "/v1/compactions", api.Done{}, &api.Compacted{})
+	_, err := post[api.Compacted](ctx, c, "/v1/compactions", &api.Done{})
+	return err
 }
 
 // Object is [ledger.Ledger.Object].
-func (c *Client) Object(ctx context.Context, name string) (o ledger.ObjectState, err error) {
-	err = c.get(ctx, "/v1/object", url.Values{"object": {name}}, &o)
-	return o, err
+func (c *Client) Object(ctx context.Context, name string) (ledger.ObjectState, error) {
+	return get[ledger.ObjectState](ctx, c, "/v1/object", url.Values{"object": {name}})
 }
 
 // Estimate is [ledger.Ledger.Estimate]. Include is not possible.
@@ -251,21 +219,18 @@ func (c *Client) Estimate(ctx context.Context, r ledger.EstimateRequest) (e ledg
 	if r.Population {
 		query.Set("population", "true")
 	}
-	err = c.get(ctx, "/v1/estimate", query, &e)
-	return e, err
+	return get[ledger.Estimate](ctx, c, "/v1/estimate", query)
 }
 
 // Levels is [ledger.Ledger.Levels].
 func (c *Client) Levels(ctx context.Context, question string) ([]ledger.LevelCount, error) {
-	var out api.Levels
-	err := c.get(ctx, "/v1/levels", url.Values{"question": {question}}, &out)
-	return listed(out.Levels), err
+	out, err := get[api.Levels](ctx, c, "/v1/levels", url.Values{"question": {question}})
+	return out.Levels, err
 }
 
-// TakeOver has the standby at the address take over: [ledger.Ledger.TakeOver]. From then on the client is one of the ledger that goes on, whose last event
-// is returned.
+// TakeOver has the standby at the address take over: [ledger.Ledger.TakeOver]. From then on the
+// client is one of the ledger that goes on, whose last event is returned.
 func (c *Client) TakeOver(ctx context.Context) (events uint64, err error) {
-	var out api.TakenOver
-	err = c.post(ctx, "/v1/takeovers", api.Done{}, &out)
+	out, err := post[api.TakenOver](ctx, c, "/v1/takeovers", &api.Done{})
 	return out.Events, err
 }

@@ -22,40 +22,24 @@ const (
 	many = 512 << 20
 )
 
-// listing is the limit for an answer that may list each of some objects, or of all.
-func listing(objects int, all bool) int64 {
-	if all {
-		return many
-	}
-	return min(few+int64(objects)*perObject, many)
-}
-
-// limitOf returns the limit for the answer to a request, or for the problem that it ends with.
+// limitOf returns the limit for the answer to a request, or for the problem that it ends with. An
+// answer may list each object of the request.
 func limitOf(in, out any) int64 {
-	switch r := in.(type) {
-	case api.Enrolment:
-		return listing(len(r.Objects), false)
-	case api.NewTerms:
-		return listing(len(r.Objects), false)
-	case api.Raise:
-		return listing(len(r.Objects), r.All)
-	case api.Inquiry:
-		return listing(len(r.Objects), r.All)
-	case api.Order:
-		return listing(len(r.Objects), r.All)
-	case api.Sell:
-		return listing(len(r.Objects), r.All)
-	case api.Reserve:
-		return listing(len(r.Objects), r.All)
-	case api.Advance, api.Capture, api.Reconcile:
-		return many // they are about objects that the request does not name
-	}
 	switch out.(type) {
-	case *api.Questions, *api.Buyers, *api.Levels, *ledger.ObjectState, *ledger.Estimate,
-		*ledger.Sale, *ledger.Reservation:
+	case *ledger.Budget:
+		return few
+	case *api.Questions, *api.Buyers, *api.Levels, *ledger.ObjectState, *ledger.Estimate:
+		return many
+	case *ledger.Sale, *ledger.Reservation:
+		if in == nil {
+			return many
+		}
+	}
+	named, others := api.Panel(in)
+	if others {
 		return many
 	}
-	return few
+	return min(few+int64(named)*perObject, many)
 }
 
 // bounded is a body of which so many bytes at most are read. More of them are a

@@ -103,14 +103,14 @@ func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
 		in, out any
 		most    int64
 	}{
-		"one result":         {api.Object{}, &api.Done{}, few},
+		"one result":         {&api.Object{}, &api.Done{}, few},
 		"statistics":         {nil, &ledger.Stats{}, few},
-		"a budget":           {api.BudgetOf{All: true}, &ledger.Budget{}, few},
-		"ten objects":        {api.Raise{Panel: api.Panel{Objects: objects(10)}}, &api.Raised{}, few + 10*perObject},
-		"an enrolment":       {api.Enrolment{Objects: objects(3)}, &api.Enrolled{}, few + 3*perObject},
-		"all":                {api.Sell{Order: api.Order{All: true}}, &api.Sold{}, many},
-		"the largest":        {api.Order{Objects: objects(ledger.MaxPanel)}, &ledger.Quote{}, many},
-		"a reservation":      {api.Capture{}, &api.Sold{}, many},
+		"a budget":           {&ledger.BudgetRequest{All: true}, &ledger.Budget{}, few},
+		"ten objects":        {&api.Raise{RaiseRequest: ledger.RaiseRequest{Objects: objects(10)}}, &api.Raised{}, few + 10*perObject},
+		"an enrolment":       {&api.Enrolment{EnrollRequest: ledger.EnrollRequest{Objects: objects(3)}}, &ledger.EnrollResult{}, few + 3*perObject},
+		"all":                {&api.Sell{SellRequest: ledger.SellRequest{Order: ledger.Order{All: true}}}, &api.Sold{}, many},
+		"the largest":        {&ledger.Order{Objects: objects(ledger.MaxPanel)}, &ledger.Quote{}, many},
+		"a reservation":      {&api.Capture{}, &api.Sold{}, many},
 		"questions":          {nil, &api.Questions{}, many},
 		"a person's account": {nil, &ledger.ObjectState{}, many},
 	} {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -23,7 +22,7 @@ import (
 // list yields the items of a list, each of at most so many bytes. Each range over it asks anew.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values, most int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		response, err := c.do(ctx, message{method: http.MethodGet, path: path, query: query, accept: api.Lines, most: few, isStream: true})
+		response, err := c.do(ctx, message{path: path, query: query, accept: api.Lines, most: few, isStream: true})
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
 			err = items(bufio.NewReader(response.Body), most, func(item T) bool { return yield(item, nil) })
@@ -68,7 +67,7 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 		if err := json.Unmarshal(line, &item); err != nil {
 			return err
 		}
-		if !each(item) {
+		if api.WithoutEmptyLists(&item); !each(item) {
 			return errBroken
 		}
 	}
@@ -88,15 +87,18 @@ func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 	return list[ledger.Event](ctx, c, "/v1/refusals", query, few)
 }
 
-// silence is how long a server may say nothing in a stream before it is taken for dead: it gives a sign of life more often.
+// silence is how long a server may say nothing in a stream before it is taken for dead: it gives a
+// sign of life more often.
 const silence = time.Minute
 
-// Watch is [ledger.Ledger.Watch]. If the connection breaks it ends with a [problem.Unreachable]: watch again from the next number.
+// Watch is [ledger.Ledger.Watch]. If the connection breaks it ends with a [problem.Unreachable]:
+// watch again from the next number.
 func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error] {
 	return func(yield func(ledger.Event, error) bool) {
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
-		response, err := c.do(within, message{method: http.MethodGet, path: "/v1/events", query: since(from), accept: api.Stream, most: few, isStream: true})
+		m := message{path: "/v1/events", query: since(from), accept: api.Stream, most: few, isStream: true}
+		response, err := c.do(within, m)
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
 			alarm := time.AfterFunc(silence, cancel)
@@ -162,8 +164,7 @@ func part[T any](
 	if after != "" {
 		query.Set("after", after)
 	}
-	var out api.Page[T]
-	err = c.get(ctx, path, query, &out)
+	out, err := get[api.Page[T]](ctx, c, path, query)
 	return out.Items, out.Next, err
 }
 
@@ -210,24 +211,20 @@ func queryOf(p vocabulary.Page) url.Values {
 // SalesPage is [ledger.Ledger.SalesPage].
 func (c *Client) SalesPage(ctx context.Context, p vocabulary.Page) (found []ledger.Sale, next uint64, err error) {
 	p.States = nil // sales have none
-	found, next, err = numberedPart[ledger.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
-	for i := range found {
-		found[i].Refused = listed(found[i].Refused)
-	}
-	return found, next, err
+	return numberedPart[ledger.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
 }
 
 // ReservationsPage is [ledger.Ledger.ReservationsPage].
-func (c *Client) ReservationsPage(ctx context.Context, p vocabulary.Page) (found []ledger.Reservation, next uint64, err error) {
-	found, next, err = numberedPart[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(p), p.After, p.Limit)
-	for i := range found {
-		found[i].Refused = listed(found[i].Refused)
-	}
-	return found, next, err
+func (c *Client) ReservationsPage(
+	ctx context.Context, p vocabulary.Page,
+) (found []ledger.Reservation, next uint64, err error) {
+	return numberedPart[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(p), p.After, p.Limit)
 }
 
 // DeliveriesPage is [ledger.Ledger.DeliveriesPage].
-func (c *Client) DeliveriesPage(ctx context.Context, sale, after uint64, limit int) (found []ledger.Delivery, next uint64, err error) {
+func (c *Client) DeliveriesPage(
+	ctx context.Context, sale, after uint64, limit int,
+) (found []ledger.Delivery, next uint64, err error) {
 	return numberedPart[ledger.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, after, limit)
 }
 

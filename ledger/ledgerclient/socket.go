@@ -9,9 +9,10 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// SocketPath returns the path of an address unix:PATH; isSocket is false for an address of another form. Servers and clients use
-// it, so that an address means the same to both. It returns [ledger.ErrInvalid] for a path that is empty or begins with @, which
-// package net takes for the name of an abstract socket: abstract sockets have no owner, and any local user can bind one.
+// SocketPath returns the path of an address unix:PATH; isSocket is false for an address of another
+// form. Servers and clients use it, so that an address means the same to both. It returns
+// [ledger.ErrInvalid] for a path that is empty or begins with @, which package net takes for the
+// name of an abstract socket: abstract sockets have no owner, and any local user can bind one.
 func SocketPath(address string) (path string, isSocket bool, err error) {
 	path, isSocket = strings.CutPrefix(address, "unix:")
 	switch {
@@ -28,7 +29,8 @@ func SocketPath(address string) (path string, isSocket bool, err error) {
 	return path, true, nil
 }
 
-// dialSocket connects to the server at the path of a Unix socket, unless that may be another user's trap (see [Dial]).
+// dialSocket connects to the server at the path of a Unix socket, unless that may be another user's
+// trap (see [Dial]).
 func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// telling is a request whose draws may need true values. It is sent again with what the server asks for, until it asks for no more.
+// telling is a request whose draws may need true values. It is sent again with what the server asks
+// for, until it asks for no more.
 type telling struct {
 	truth ledger.TruthFunc
 	send  func(truths map[string]api.Truths) error // by question
@@ -98,7 +99,8 @@ func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string
 	return told, nil
 }
 
-// sendable returns a true value as JSON can hold it. No question has a value with a zero byte, as none has one that is not UTF-8.
+// sendable returns a true value as JSON can hold it. No question has a value with a zero byte, as
+// none has one that is not UTF-8.
 func sendable(value string) string {
 	if utf8.ValidString(value) {
 		return value
@@ -106,7 +108,19 @@ func sendable(value string) string {
 	return "\x00"
 }
 
-// telling of one question sends its values alone.
+// draw sends a request with an idempotency key about one question, together with the true values
+// that it turns out to need.
+func draw[Out any](
+	ctx context.Context, c *Client, path, key string, truth ledger.TruthFunc, in func(api.Truths) any,
+) (out Out, err error) {
+	err = telling{truth: truth, send: func(truths map[string]api.Truths) (err error) {
+		out, err = change[Out](ctx, c, path, key, in(one(truths)))
+		return err
+	}}.run(ctx)
+	return out, err
+}
+
+// one returns the true values of a request about one question.
 func one(truths map[string]api.Truths) api.Truths {
 	for _, only := range truths {
 		return only

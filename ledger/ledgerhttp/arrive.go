@@ -79,7 +79,8 @@ func (w *writer) receive(in io.Reader, into []byte, left *allowance) (n int, err
 	return n, err
 }
 
-// lingering is how long the rest of a body is awaited that nobody reads, so that the client reads why.
+// lingering is how long the rest of a body is awaited that nobody reads, so that the client reads
+// why.
 const lingering = time.Second
 
 // dismiss has the connection of a request closed whose body is not read.

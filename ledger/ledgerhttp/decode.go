@@ -15,8 +15,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// decode reads the body of a request into a struct. The body is one JSON object in UTF-8, with no key twice, none in other letters,
-// none that the struct does not have, and all those that it needs. No error says what a value is: it may be a true one.
+// decode reads the body of a request into a struct. The body is one JSON object in UTF-8, with no
+// key twice, none in other letters, none that the struct does not have, and all those that it
+// needs. No error says what a value is: it may be a true one.
 func decode(body io.Reader, into any) *problem.Problem {
 	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true)); err != nil {
 		return undecoded(err)
@@ -95,6 +96,9 @@ func missing(of reflect.Value) string {
 			continue
 		}
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		if options == "" && of.Field(i).IsZero() {
 			return name
 		}

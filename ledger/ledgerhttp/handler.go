@@ -26,26 +26,32 @@ import (
 type Options struct {
 	// Gate tells who asks. It must be set: nothing is open without a choice.
 	Gate Gate
-	// Truth is asked for the true values that draws need and requests do not bring; see [TruthAt]. nil asks nobody: such requests are
-	// answered with whose values they need. If it is set, only an operator may bring values: whoever does can find out by trying which is the true one, if
-	// the ledger has a truth key. If it is nil, desks bring those that their sales need, and are trusted with all.
+	// Truth is asked for the true values that draws need and requests do not bring; see [TruthAt].
+	// nil asks nobody: such requests are answered with whose values they need. If it is set, only
+	// an operator may bring values: whoever does can find out by trying which is the true one, if
+	// the ledger has a truth key. If it is nil, desks bring those that their sales need, and are
+	// trusted with all.
 	Truth ledger.TruthFunc
-	// Leader, of a standby, tells the name of the host that has the ledger, for those who want to change something. nil, or an error, tells nothing.
+	// Leader, of a standby, tells the name of the host that has the ledger, for those who want to
+	// change something. nil, or an error, tells nothing.
 	Leader func(ctx context.Context) (string, error)
 	// Limits bound what requests may take. The zero value of each has a default.
 	Limits Limits
-	// Scratch is a directory for copies of the file that are being sent; "" is that of [os.TempDir]. They are readable to their owner only,
-	// and have no name while they are sent.
+	// Scratch is a directory for copies of the file that are being sent; "" is that of
+	// [os.TempDir]. They are readable to their owner only, and have no name while they are sent.
 	Scratch string
-	// Meter counts requests, and is read at /metrics; package metrics, below this one, has one for Prometheus. nil: there is nothing at /metrics.
+	// Meter counts requests, and is read at /metrics; package metrics, below this one, has one for
+	// Prometheus. nil: there is nothing at /metrics.
 	Meter Meter
-	// Logger gets a line for each request: who asked, by name and role, for which route, and how it ended. No such line has a name of a person, a
-	// query or a body. What fails for a reason of the server's own has a line with its error, which may name somebody. No line has a true
-	// value. The zero value is silent.
+	// Logger gets a line for each request: who asked, by name and role, for which route, and how it
+	// ended. No such line has a name of a person, a query or a body. What fails for a reason of the
+	// server's own has a line with its error, which may name somebody. No line has a true value.
+	// The zero value is silent.
 	Logger zerolog.Logger
 }
 
-// Handler serves a ledger. It is an [http.Handler] that a host mounts beside its own, with [http.StripPrefix] where it is not to be at the root.
+// Handler serves a ledger. It is an [http.Handler] that a host mounts beside its own, with
+// [http.StripPrefix] where it is not to be at the root.
 type Handler struct {
 	ledger   atomic.Pointer[ledger.Ledger]
 	follows  atomic.Bool // it is a standby, and has not taken over
@@ -61,7 +67,8 @@ type Handler struct {
 	endStreams context.CancelFunc
 }
 
-// New returns the handler of a ledger, which stays the caller's to close, after the server. Of a standby that is [Handler.Ledger].
+// New returns the handler of a ledger, which stays the caller's to close, after the server. Of a
+// standby that is [Handler.Ledger].
 func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	if o.Gate == nil {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
@@ -95,8 +102,9 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 // Ledger is what is served now: what New was given, or what a takeover has made of it.
 func (h *Handler) Ledger() *ledger.Ledger { return h.ledger.Load() }
 
-// TakeOver has the ledger that is served, a standby, take over ([ledger.Ledger.TakeOver]), and serves what comes of it. Requests that are under way end
-// with [ledger.ErrClosed]. If it fails, the standby is served as before.
+// TakeOver has the ledger that is served, a standby, take over ([ledger.Ledger.TakeOver]), and
+// serves what comes of it. Requests that are under way end with [ledger.ErrClosed]. If it fails,
+// the standby is served as before.
 func (h *Handler) TakeOver(ctx context.Context) error {
 	next, err := h.Ledger().TakeOver(ctx)
 	if err != nil {
@@ -107,8 +115,8 @@ func (h *Handler) TakeOver(ctx context.Context) error {
 	return nil
 }
 
-// EndStreams ends all streams of events and lists, now and from now on, so that a server can be shut down: call it before
-// [http.Server.Shutdown].
+// EndStreams ends all streams of events and lists, now and from now on, so that a server can be
+// shut down: call it before [http.Server.Shutdown].
 func (h *Handler) EndStreams() { h.endStreams() }
 
 // healthy answers whoever asks: it says that there is a server, and nothing else.
@@ -132,7 +140,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// Also of what is refused unread: the server reads on to find the next request after it.
 		out.expect(lingering)
 	}
-	// No path of this API has anything to be cleaned or escaped. Whoever sends one means to be mistaken for another.
+	// No path of this API has anything to be cleaned or escaped. Whoever sends one means to be
+	// mistaken for another.
 	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) {
 		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.NoRoute, "there is nothing at this path"))
 		return
@@ -144,7 +153,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// guarded returns the handler of a route: who asks, whether they may, whether there is room, and then the call.
+// guarded returns the handler of a route: who asks, whether they may, whether there is room, and
+// then the call.
 func (h *Handler) guarded(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		begun, r := time.Now(), r.of(request)
@@ -202,7 +212,8 @@ func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, e
 func (h *Handler) safely(c *call) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			// What a panic says may be anything, a true value among it: only where it happened is told.
+			// What a panic says may be anything, a true value among it: only where it happened is
+			// told.
 			h.options.Logger.Error().Str("route", c.route.id).Type("panic", reason).Bytes("stack", debug.Stack()).Msg("a request panicked")
 			err = problem.New(problem.Unexpected, "this request failed for a reason that only the server's log has")
 		}
@@ -265,7 +276,8 @@ func (c *call) reached(events uint64) error {
 	return err
 }
 
-// bounded returns the context in which a call runs: a stream until streams are to end, and any other for its time.
+// bounded returns the context in which a call runs: a stream until streams are to end, and any
+// other for its time.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	if !c.route.long {
 		return context.WithTimeout(c.ctx(), c.handler.limits.Time)
@@ -354,8 +366,9 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 	out.problem(p)
 }
 
-// told returns the problem of an error as a role is told it, wherever it stands. What fails for a reason of the server's own has a line in the log, unless whoever
-// asked has left: only an operator is told the reason.
+// told returns the problem of an error as a role is told it, wherever it stands. What fails for a
+// reason of the server's own has a line in the log, unless whoever asked has left: only an operator
+// is told the reason.
 func (h *Handler) told(role Role, err error) *problem.Problem {
 	p := *problem.Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {

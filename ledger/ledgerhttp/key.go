@@ -12,8 +12,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// keyOf returns the idempotency key of a request. The header holds a string of RFC 9651, "…", with \" and \\ for what is quoted; a
-// display string, %"…", in which %c3%bc stands for ü; or the key as it is, if it begins with neither.
+// keyOf returns the idempotency key of a request. The header holds a string of RFC 9651, "…", with
+// \" and \\ for what is quoted; a display string, %"…", in which %c3%bc stands for ü; or the key as
+// it is, if it begins with neither.
 func keyOf(h http.Header) (string, *problem.Problem) {
 	bad := func(why string) (string, *problem.Problem) {
 		return "", problem.New(problem.Invalid, "%s", why).At(api.KeyHeader)

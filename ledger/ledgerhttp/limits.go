@@ -15,9 +15,9 @@ import (
 // Limits bound what requests may take. A 0 is the default that is given with each.
 //
 // Limits count by principal: a buyer or an object, with all of its tokens, and of other roles a
-// token. Of what may be at a time a principal may have no more than is free then: alone at most half,
-// a second one half of the rest, so that none keeps others out. Operators have as many places again
-// for themselves, without that bound, and metrics a sixteenth as many: they always get in.
+// token. Of what may be at a time a principal may have no more than is free then: alone at most
+// half, a second one half of the rest, so that none keeps others out. Operators have as many places
+// again for themselves, without that bound, and metrics a sixteenth as many: they always get in.
 type Limits struct {
 	Body    int64         // bytes of a body: 64 MiB
 	Memory  int64         // bytes of bodies, and of answers that are being sent, at a time: 256 MiB
@@ -32,12 +32,13 @@ type Limits struct {
 	Each    int           // streams of one principal at a time: 64, if that is less than half
 	Rate    float64       // requests of one principal each second, in the long run: 1,000; of a person at most one in ten seconds
 	Burst   int           // requests of one principal at once, before the rate counts: 2,000; of a person at most 20
-	// Work is counted in records that are read: a person is two or three, an entry of the log is one.
-	// Requests that read at most 4,096 are counted by Rate alone. An operator reads any number.
+	// Work is counted in records that are read: a person is two or three, an entry of the log is
+	// one. Requests that read at most 4,096 are counted by Rate alone. An operator reads any
+	// number.
 	Records     float64 // records that the large requests of one principal read each second, in the long run: 500,000
 	RecordBurst int     // records at once, before that counts: 4,000,000
-	// Panels is how many large requests compute at a time, while others wait for their turn: half as
-	// many as processors, and at least 2.
+	// Panels is how many large requests compute at a time, while others wait for their turn: half
+	// as many as processors, and at least 2.
 	Panels int
 }
 
@@ -64,7 +65,8 @@ func (h Holder) principal() principal { return principal{h.Role, cmp.Or(h.Whom, 
 // counts from the beginning.
 const mostPrincipals = 1 << 14
 
-// personRate and personBurst bound the requests of a person instead, if they are less: each statement is an event of the log, for good.
+// personRate and personBurst bound the requests of a person instead, if they are less: each
+// statement is an event of the log, for good.
 const (
 	personRate  = 0.1 // each second
 	personBurst = 20
@@ -101,7 +103,8 @@ func (g *gates) pace(by Holder) error {
 	return nil
 }
 
-// enter lets a request in that has arrived, if there is a place for it, and returns what it calls when it leaves.
+// enter lets a request in that has arrived, if there is a place for it, and returns what it calls
+// when it leaves.
 func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	switch {
 	case r.copies:
@@ -225,9 +228,9 @@ func (h *hold) release() {
 	h.room.add(h, -h.n)
 }
 
-// allowance is the time that a caller may still take, to send or to read. What it sends or reads gives
-// it time back, by the slowest rate, so that it is bounded however much there is, and a caller that is
-// fast enough is never cut off.
+// allowance is the time that a caller may still take, to send or to read. What it sends or reads
+// gives it time back, by the slowest rate, so that it is bounded however much there is, and a
+// caller that is fast enough is never cut off.
 type allowance struct {
 	left, most time.Duration
 	rate       int // bytes each second

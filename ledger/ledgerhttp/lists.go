@@ -74,7 +74,7 @@ func list[Item any](id, path, summary string, roles []Role, params []param, read
 				return lines{c, everything(c, p, read)}, nil
 			}
 			items, next, err := read(c, p)
-			return api.Page[Item]{Items: orNone(items), Next: next}, err
+			return api.Page[Item]{Items: items, Next: next}, err
 		},
 	}
 }

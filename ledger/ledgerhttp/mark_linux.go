@@ -5,16 +5,18 @@ import (
 	"syscall"
 )
 
-// mark is what the system tells of a file, of which something is different once the file is replaced or written to.
+// mark is what the system tells of a file, of which something is different once the file is
+// replaced or written to.
 type mark struct {
 	device, inode   uint64
 	size            int64
 	written, change int64 // in ns; the time of change cannot be set back, as that of writing can
 }
 
-// markOf opens a file and returns its mark, and false if there is none that can be relied on. It opens it, and does not only ask about the name: whoever
-// may not read it any more must see that, and some file systems that lie elsewhere look for news only then. Package os would
-// do the same, and take several times as long; this is done for each request.
+// markOf opens a file and returns its mark, and false if there is none that can be relied on. It
+// opens it, and does not only ask about the name: whoever may not read it any more must see that,
+// and some file systems that lie elsewhere look for news only then. Package os would do the same,
+// and take several times as long; this is done for each request.
 func markOf(path string) (mark, bool) {
 	var file int
 	var err error

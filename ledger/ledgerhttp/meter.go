@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// Meter counts what a handler does, and shows it. Its methods are called from any number of goroutines, and must not panic.
+// Meter counts what a handler does, and shows it. Its methods are called from any number of
+// goroutines, and must not panic.
 type Meter interface {
 	// Answered is told of each request to a route when it has been answered.
 	Answered(Answer)

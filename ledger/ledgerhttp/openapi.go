@@ -13,8 +13,8 @@ import (
 // documentPath is where the document of the API is served.
 const documentPath = "/openapi.json"
 
-// documentText is the document of the API. A test makes it from the table of routes and the types that are
-// read and written, and fails if this file has anything else.
+// documentText is the document of the API. A test makes it from the table of routes and the types
+// that are read and written, and fails if this file has anything else.
 //
 //go:embed openapi.json
 var documentText []byte
@@ -39,8 +39,8 @@ func (d description) isKnown(h http.Header) bool {
 	return slices.Contains(tags, d.tag)
 }
 
-// describe sends the document of the API. It has little time beyond what the slowest reader takes, and the
-// connection ends with it: whoever reads it need not have a token.
+// describe sends the document of the API. It has little time beyond what the slowest reader takes,
+// and the connection ends with it: whoever reads it need not have a token.
 func (h *Handler) describe(w http.ResponseWriter, r *http.Request) {
 	out := newWriter(w, h.limits)
 	out.hurry()

@@ -2,7 +2,9 @@ package ledgerhttp
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -65,10 +67,36 @@ func openAPI(all []route) ([]byte, error) {
 	}
 	out.AddOperation(describes())
 	open(types.Map(), out.Paths)
+	if err := describeKeys(types.Map()); err != nil {
+		return nil, err
+	}
 	for _, schema := range types.Map() {
 		neverNull(schema)
 	}
 	return json.Marshal(out)
+}
+
+// descriptionsFile has what the document says of the keys of schemas, by schema and key.
+const descriptionsFile = "testdata/descriptions.json"
+
+func describeKeys(all map[string]*huma.Schema) error {
+	text, err := os.ReadFile(descriptionsFile)
+	if err != nil {
+		return err
+	}
+	var descriptions map[string]map[string]string
+	if err := json.Unmarshal(text, &descriptions); err != nil {
+		return err
+	}
+	for name, keys := range descriptions {
+		for key, description := range keys {
+			if all[name] == nil || all[name].Properties[key] == nil {
+				return fmt.Errorf("%s describes %s.%s, which there is not", descriptionsFile, name, key)
+			}
+			all[name].Properties[key].Description = description
+		}
+	}
+	return nil
 }
 
 // describes is the operation that returns the document. It needs no token.

@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -31,10 +32,11 @@ func schemas() huma.Registry {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
+		name := huma.DefaultSchemaNamer(t, hint)
 		if t == reflect.TypeFor[ledger.Problem]() {
-			return "Difference"
+			name = "ledger.Problem"
 		}
-		return huma.DefaultSchemaNamer(t, hint)
+		return cmp.Or(schemaNames()[name], name)
 	})
 	for t, alias := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[policy.Policy]():           reflect.TypeFor[policySchema](),
@@ -52,6 +54,14 @@ func schemas() huma.Registry {
 		types.RegisterTypeAlias(t, alias)
 	}
 	return types
+}
+
+// schemaNames returns the names of schemas whose Go types have other names.
+func schemaNames() map[string]string {
+	return map[string]string{
+		"ledger.Problem": "Difference", "EnrollResult": "Enrolled", "ChangeTermsResult": "TermsChanged", "BudgetRequest": "BudgetOf",
+		"NameError": "Name", "ClockError": "Clock", "GoneError": "Gone", "ReservationError": "ClosedReservation",
+	}
 }
 
 // The schemas of closed lists of words, which are those of the Go packages.

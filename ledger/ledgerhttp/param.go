@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// param is a parameter of a query. Names of people, buyers and questions are parameters, never parts of a path: who cleans a path on the
-// way could make another name of one.
+// param is a parameter of a query. Names of people, buyers and questions are parameters, never
+// parts of a path: who cleans a path on the way could make another name of one.
 type param struct {
 	name, doc string
 	kind      string   // "text", "number", "limit", "epsilon", "share", "flag", "time", "word" or "words"

@@ -13,7 +13,8 @@ const (
 	quietBurst = 20
 )
 
-// quiet bounds lines of the log that callers without a token cause, and counts those that are left out.
+// quiet bounds lines of the log that callers without a token cause, and counts those that are left
+// out.
 type quiet struct {
 	mu    sync.Mutex
 	rate  *rate.Limiter

@@ -10,8 +10,8 @@ import (
 )
 
 // recheckEvery is how often the gate is asked again about answers that take long. They also ask it
-// themselves as they go on, so that nothing is sent after a token was removed: this is for those that
-// wait for events, or for their readers.
+// themselves as they go on, so that nothing is sent after a token was removed: this is for those
+// that wait for events, or for their readers.
 const recheckEvery = time.Second
 
 // recheckItems is after how many items of a list, or events, the gate is asked again.
@@ -50,7 +50,8 @@ func newUnended() *unended {
 	}}
 }
 
-// add has an answer ended, at most once, when its caller may not read on. The caller must call remove.
+// add has an answer ended, at most once, when its caller may not read on. The caller must call
+// remove.
 func (u *unended) add(c *call, end func(error)) (remove func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -35,15 +35,15 @@ func (h Holder) valid() bool {
 	return slices.Contains(Roles(), h.Role) && (h.Whom != "") == h.Role.named()
 }
 
-// Gate tells who asks. It is called for each request, and while an answer takes long each second and
-// before more of it is sent, from any number of goroutines.
+// Gate tells who asks. It is called for each request, and while an answer takes long each second
+// and before more of it is sent, from any number of goroutines.
 type Gate interface {
 	// Admit returns who asks, and false if nobody knows them.
 	Admit(r *http.Request) (Holder, bool)
 }
 
-// Everybody is a gate that takes whoever comes for the same holder. It is for where something else says who may come, such as a
-// Unix socket that only its owner may connect to.
+// Everybody is a gate that takes whoever comes for the same holder. It is for where something else
+// says who may come, such as a Unix socket that only its owner may connect to.
 type Everybody Holder
 
 // Admit implements [Gate].

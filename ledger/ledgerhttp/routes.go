@@ -94,11 +94,3 @@ func (r route) as(media string) route {
 	r.media = []string{media}
 	return r
 }
-
-// orNone returns a list that is never null.
-func orNone[T any](all []T) []T {
-	if all == nil {
-		return []T{}
-	}
-	return all
-}

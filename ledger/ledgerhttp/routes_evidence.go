@@ -32,7 +32,8 @@ func proof(d any, err error) (document, error) {
 	return document{"application/json", text}, err
 }
 
-// describing returns a route whose result is JSON that is written as it is, and looks as a type does.
+// describing returns a route whose result is JSON that is written as it is, and looks as a type
+// does.
 func describing[T any](r route) route {
 	r.out = reflect.TypeFor[T]()
 	return r
@@ -72,7 +73,7 @@ func consistency(c *call) (api.Consistency, error) {
 		return api.Consistency{}, err
 	}
 	hashes, err := c.consistency(c.number("from"), c.number("to"))
-	out := api.Consistency{Proof: []string{}}
+	out := api.Consistency{}
 	for _, h := range hashes {
 		out.Proof = append(out.Proof, base64.StdEncoding.EncodeToString(h[:]))
 	}
@@ -96,7 +97,7 @@ func verify(c *call, in api.Verify) (api.Verified, error) {
 	for _, signed := range in.Checkpoints {
 		request.Checkpoints = append(request.Checkpoints, []byte(signed))
 	}
-	out := api.Verified{Problems: []ledger.Problem{}}
+	out := api.Verified{}
 	request.Report = func(p ledger.Problem) {
 		if len(out.Problems) < mostProblems {
 			out.Problems = append(out.Problems, p)
@@ -130,7 +131,8 @@ func backup(c *call) (sent *copied, err error) {
 	return &copied{c, file}, nil
 }
 
-// slowestCopy is how fast a copy must be read, in bytes each second: there are few places for copies.
+// slowestCopy is how fast a copy must be read, in bytes each second: there are few places for
+// copies.
 const slowestCopy = 64 << 10
 
 // copied is a file that is sent, and closed.
@@ -156,7 +158,8 @@ func (f *copied) sendTo(_ context.Context, w *writer) error {
 	return out.Flush()
 }
 
-// takeOver has a standby take over. Whoever asks may be gone before it is done: what has begun is ended all the same, or nobody would have the ledger.
+// takeOver has a standby take over. Whoever asks may be gone before it is done: what has begun is
+// ended all the same, or nobody would have the ledger.
 func takeOver(c *call, _ api.Done) (api.TakenOver, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), c.handler.limits.Time)
 	defer cancel()

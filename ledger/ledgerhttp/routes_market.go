@@ -10,31 +10,29 @@ import (
 
 // What buyers ask, and those who sell to them.
 
-func quote(c *call, in api.Order) (ledger.Quote, error) {
+func quote(c *call, in ledger.Order) (ledger.Quote, error) {
 	if err := c.own(in.Buyer); err != nil {
 		return ledger.Quote{}, err
 	}
-	return c.quoted(in.Ledger())
+	return c.quoted(in)
 }
 
-func budget(c *call, in api.BudgetOf) (ledger.Budget, error) {
-	b, err := c.ledger().Budget(c.ctx(), ledger.BudgetRequest(in))
-	b.Levels, b.Refused = orNone(b.Levels), orNone(b.Refused)
-	return b, err
+func budget(c *call, in ledger.BudgetRequest) (ledger.Budget, error) {
+	return c.ledger().Budget(c.ctx(), in)
 }
 
 func sell(c *call, in api.Sell) (api.Sold, error) {
 	if err := c.mayBring(in.Truths); err != nil {
 		return api.Sold{}, err
 	}
-	s, err := c.ledger().Sell(c.ctx(), ledger.SellRequest{
-		Key: c.key, Order: in.Order.Ledger(), Partial: in.Partial, QuoteID: in.QuoteID, MaxPrice: in.MaxPrice, Truth: c.truths(in.Truths).tell,
-	})
+	r := in.SellRequest
+	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
+	s, err := c.ledger().Sell(c.ctx(), r)
 	return c.sold(s), err
 }
 
 func (c *call) sold(s ledger.Sale) api.Sold {
-	return api.Sold{Sale: c.seenSale(s), TruthChanged: c.aside(s.TruthChanged), TruthInvalid: c.aside(s.TruthInvalid)}
+	return api.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path, by the number that the holder knows it by.
@@ -62,12 +60,10 @@ func (c *call) buyerOf() (string, error) {
 // parted returns which sales or reservations are requested.
 func (c *call) parted(p page) (vocabulary.Page, error) {
 	buyer, err := c.buyerOf()
-	if err != nil {
-		return vocabulary.Page{}, err
-	}
 	return vocabulary.Page{
-		Buyer: buyer, Question: c.text("question"), Since: c.time("since"), Until: c.time("until"), After: p.number(), Newest: p.newest, Limit: p.limit,
-	}, nil
+		Buyer: buyer, Question: c.text("question"), Since: c.time("since"), Until: c.time("until"),
+		After: p.number(), Newest: p.newest, Limit: p.limit,
+	}, err
 }
 
 func sales(c *call, p page) ([]ledger.Sale, string, error) {
@@ -104,10 +100,10 @@ func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
 }
 
 func reserve(c *call, in api.Reserve) (ledger.Reservation, error) {
-	r, err := c.ledger().Reserve(c.ctx(), ledger.ReserveRequest{
-		Key: c.key, Order: in.Order.Ledger(), For: time.Duration(in.For), Until: in.Until, Partial: in.Partial, QuoteID: in.QuoteID, MaxPrice: in.MaxPrice,
-	})
-	return c.seenReservation(r), err
+	r := in.ReserveRequest
+	r.Key, r.For = c.key, time.Duration(in.For)
+	done, err := c.ledger().Reserve(c.ctx(), r)
+	return c.seenReservation(done), err
 }
 
 func reservations(c *call, p page) ([]ledger.Reservation, string, error) {
@@ -129,7 +125,7 @@ func buyers(c *call) (api.Buyers, error) {
 		return api.Buyers{}, err
 	}
 	all, next, err := c.ledger().BuyersPage(c.ctx(), p.number(), p.limit)
-	return api.Buyers{Buyers: orNone(all), Next: cursor(next)}, err
+	return api.Buyers{Buyers: all, Next: cursor(next)}, err
 }
 
 func reservation(c *call) (r ledger.Reservation, err error) {
@@ -152,7 +148,9 @@ func capture(c *call, in api.Capture) (api.Sold, error) {
 	if err != nil {
 		return api.Sold{}, err
 	}
-	s, err := c.ledger().Capture(c.ctx(), ledger.CaptureRequest{Key: c.key, Reservation: number, Partial: in.Partial, Truth: c.truths(in.Truths).tell})
+	r := in.CaptureRequest
+	r.Key, r.Reservation, r.Truth = c.key, number, c.truths(in.Truths).tell
+	s, err := c.ledger().Capture(c.ctx(), r)
 	return c.sold(s), err
 }
 

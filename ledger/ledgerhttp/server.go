@@ -11,9 +11,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/internal/conns"
 )
 
-// Server returns a server of a handler whose connections are bounded in time: one on which nothing is
-// sent, or half of a header, is closed. Its caller sets what it listens on, which [Connections] bound
-// in number, and how it is encrypted.
+// Server returns a server of a handler whose connections are bounded in time: one on which nothing
+// is sent, or half of a header, is closed. Its caller sets what it listens on, which [Connections]
+// bound in number, and how it is encrypted.
 func Server(h http.Handler) *http.Server {
 	s := &http.Server{
 		Handler:           h,
@@ -29,8 +29,8 @@ func Server(h http.Handler) *http.Server {
 	return s
 }
 
-// errorLog writes what a server says of connections, such as that TLS failed, to the log of a handler.
-// Any client can cause such lines.
+// errorLog writes what a server says of connections, such as that TLS failed, to the log of a
+// handler. Any client can cause such lines.
 type errorLog struct {
 	logger zerolog.Logger
 	bound  *quiet

@@ -11,15 +11,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/api"
 )
 
-// feed sends events as they happen, as server-sent events: the id of each is its number, so that whoever comes back with the header
-// Last-Event-ID goes on behind it.
+// feed sends events as they happen, as server-sent events: the id of each is its number, so that
+// whoever comes back with the header Last-Event-ID goes on behind it.
 type feed struct {
 	call      *call
 	next      uint64
 	unchecked int // events since the gate was asked
 }
 
-// sendTo implements [body]. It goes on until the reader leaves, does not read, or may not any more, or the ledger is closed.
+// sendTo implements [body]. It goes on until the reader leaves, does not read, or may not any more,
+// or the ledger is closed.
 func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", api.Stream)
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -42,7 +43,8 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	}
 }
 
-// beat sends the events of some seconds and, if there are none, a sign of life. An error of a caller that may not read on comes behind a whole event.
+// beat sends the events of some seconds and, if there are none, a sign of life. An error of a
+// caller that may not read on comes behind a whole event.
 func (f *feed) beat(ctx context.Context, w *writer) error {
 	if err := f.call.permitted(); err != nil {
 		return err

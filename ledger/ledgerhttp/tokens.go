@@ -27,15 +27,16 @@ const tokenPrefix = "sluice_"
 // maxTokens is more than any file of tokens has, in bytes.
 const maxTokens = 4 << 20
 
-// NewToken returns a new token: 256 random bits in text. Files hold its hash ([HashToken]); itself it is told once.
+// NewToken returns a new token: 256 random bits in text. Files hold its hash ([HashToken]); itself
+// it is told once.
 func NewToken() string {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// HashToken returns what a file of tokens holds of a token. A token has 256 random bits, so nobody finds one by its hash, and no salt or
-// slow hash is needed.
+// HashToken returns what a file of tokens holds of a token. A token has 256 random bits, so nobody
+// finds one by its hash, and no salt or slow hash is needed.
 func HashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
@@ -54,8 +55,8 @@ type TokenFile struct {
 	Tokens []Token `json:"tokens"` // in any order
 }
 
-// ReadTokens reads a file of tokens. What is none, or could let in somebody by mistake, is an error: unknown roles, a
-// role of somebody without a name, a name twice, a hash that is none.
+// ReadTokens reads a file of tokens. What is none, or could let in somebody by mistake, is an
+// error: unknown roles, a role of somebody without a name, a name twice, a hash that is none.
 func ReadTokens(text []byte) (TokenFile, error) {
 	var file TokenFile
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
@@ -87,8 +88,9 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	return file, nil
 }
 
-// Tokens is a [Gate] that knows tokens by a file. The file is opened again for each request, and read unless it is certainly as it was, so
-// that what is added or taken away counts at once. While it cannot be read, nobody is admitted.
+// Tokens is a [Gate] that knows tokens by a file. The file is opened again for each request, and
+// read unless it is certainly as it was, so that what is added or taken away counts at once. While
+// it cannot be read, nobody is admitted.
 type Tokens struct {
 	path  string
 	fault func(error)      // is told once of each state in which the file cannot be read
@@ -103,12 +105,13 @@ type Tokens struct {
 	settled bool      // whatever happens to the file changes its mark
 }
 
-// settling is how long a file has the same mark before that is believed. A file that changes twice within one tick of the clock of its disk has
-// the same mark both times. No disk's clock ticks as rarely as that.
+// settling is how long a file has the same mark before that is believed. A file that changes twice
+// within one tick of the clock of its disk has the same mark both times. No disk's clock ticks as
+// rarely as that.
 const settling = 10 * time.Second
 
-// OpenTokens returns the gate of a file, which must be readable now. fault is called when it is not any more, from any goroutine; it
-// may be nil.
+// OpenTokens returns the gate of a file, which must be readable now. fault is called when it is not
+// any more, from any goroutine; it may be nil.
 func OpenTokens(path string, fault func(error)) (*Tokens, error) {
 	if fault == nil {
 		fault = func(error) {}
@@ -146,7 +149,8 @@ func (t *Tokens) refresh(is mark, told bool) error {
 	if !told || is != t.mark {
 		t.mark, t.first = is, now
 	}
-	// The mark is older than what is read now: if the file has changed in between, the next mark is another one.
+	// The mark is older than what is read now: if the file has changed in between, the next mark is
+	// another one.
 	t.settled = told && now.Sub(t.first) >= settling
 	return t.read()
 }
@@ -172,7 +176,8 @@ func (t *Tokens) read() error {
 	return nil
 }
 
-// readAtMost reads a regular file that is not larger than it may be. Another one is not even opened: a named pipe would wait.
+// readAtMost reads a regular file that is not larger than it may be. Another one is not even
+// opened: a named pipe would wait.
 func readAtMost(path string, most int64) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, err

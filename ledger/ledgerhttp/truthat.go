@@ -15,12 +15,15 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// maxTold is how much a source of true values may answer for each value, in bytes: a value has at most 256.
+// maxTold is how much a source of true values may answer for each value, in bytes: a value has at
+// most 256.
 const maxTold = 2 << 10
 
-// TruthAt returns a source of true values at a URL of the host's, which is fixed here and never comes in a request: https, or http on this
-// machine. It is posted {"question":"vote","objects":["17","18"]}, up to 4,096 of them, and answers with {"values":["yes",""]}, in the same order,
-// "" for whom it has none. A token, unless "", is sent as a bearer. Redirections are not followed. No error says what was answered.
+// TruthAt returns a source of true values at a URL of the host's, which is fixed here and never
+// comes in a request: https, or http on this machine. It is posted
+// {"question":"vote","objects":["17","18"]}, up to 4,096 of them, and answers with
+// {"values":["yes",""]}, in the same order, "" for whom it has none. A token, unless "", is sent as
+// a bearer. Redirections are not followed. No error says what was answered.
 func TruthAt(at, token string, client *http.Client) (ledger.TruthFunc, error) {
 	u, err := url.Parse(at)
 	switch {

@@ -10,8 +10,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// bearer tells the true values that a request brings, and asks the host's source about others if there is one. Otherwise it notes
-// whom it was asked about, so that the request can be repeated with their values. It is a [ledger.TruthFunc] by its method tell.
+// bearer tells the true values that a request brings, and asks the host's source about others if
+// there is one. Otherwise it notes whom it was asked about, so that the request can be repeated
+// with their values. It is a [ledger.TruthFunc] by its method tell.
 type bearer struct {
 	brought map[string]api.Truths // by question; "" for whatever question the request is about
 	source  ledger.TruthFunc      // nil if there is none
@@ -31,8 +32,9 @@ func (c *call) truthsOf(brought map[string]api.Truths) *bearer {
 	return c.bearer
 }
 
-// mayBring refuses true values of whoever is not the host's own, where the host has a source of them. A ledger with a truth key refuses another value than
-// the one that was drawn from before: whoever names values can find out the true one by trying.
+// mayBring refuses true values of whoever is not the host's own, where the host has a source of
+// them. A ledger with a truth key refuses another value than the one that was drawn from before:
+// whoever names values can find out the true one by trying.
 func (c *call) mayBring(truths api.Truths) error {
 	if len(truths) == 0 || c.holder.Role == Operator || c.handler.options.Truth == nil {
 		return nil

@@ -12,11 +12,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// This file decides what each role sees of what it asks for. No other file does: routes pass what the ledger returns through these
-// functions.
+// This file decides what each role sees of what it asks for. No other file does: routes pass what
+// the ledger returns through these functions.
 //
-// A buyer learns prices, levels on offer, what it holds, and yes or no for an order at a level on offer. It does not learn what others
-// bought, what a person has spent or has left, or how many sales there are. So to a buyer
+// A buyer learns prices, levels on offer, what it holds, and yes or no for an order at a level on
+// offer. It does not learn what others bought, what a person has spent or has left, or how many
+// sales there are. So to a buyer
 //
 //   - quotes are [ledger.Ledger.QuoteBuyer], and every refusal is [vocabulary.NotAvailable];
 //   - sales and reservations have its own numbers, 1, 2, 3, …, in place of those of the ledger;
@@ -43,17 +44,11 @@ func (c *call) quoted(o ledger.Order) (ledger.Quote, error) {
 	if c.isBuyer() {
 		ask = c.ledger().QuoteBuyer
 	}
-	q, err := ask(c.ctx(), o)
-	q.Refused = orNone(q.Refused)
-	if q.Instead != nil {
-		instead := *q.Instead
-		instead.Levels, instead.Refused = orNone(instead.Levels), orNone(instead.Refused)
-		q.Instead = &instead
-	}
-	return q, err
+	return ask(c.ctx(), o)
 }
 
-// numberOf returns the ledger's number of a sale or reservation by the number that the holder knows it by.
+// numberOf returns the ledger's number of a sale or reservation by the number that the holder knows
+// it by.
 func (c *call) numberOf(number uint64) (uint64, error) {
 	if !c.isBuyer() {
 		return number, nil
@@ -61,8 +56,9 @@ func (c *call) numberOf(number uint64) (uint64, error) {
 	return c.ledger().OrderOf(c.ctx(), c.holder.Whom, number)
 }
 
-// unknown returns the error of what is found under no number. Errors of the ledger, which may have its own number of it, are replaced: a
-// buyer reads the same whether it is another's, a reservation, or not there.
+// unknown returns the error of what is found under no number. Errors of the ledger, which may have
+// its own number of it, are replaced: a buyer reads the same whether it is another's, a
+// reservation, or not there.
 func unknown(kind string, number uint64, err error) error {
 	if errors.Is(err, ledger.ErrUnknown) {
 		return fmt.Errorf("%s %d: %w", kind, number, ledger.ErrUnknown)
@@ -72,7 +68,7 @@ func unknown(kind string, number uint64, err error) error {
 
 // seenSale returns a sale as the holder sees it.
 func (c *call) seenSale(s ledger.Sale) ledger.Sale {
-	s.Refused, s.Key = orNone(s.Refused), c.shownKey(s.Key)
+	s.Key = c.shownKey(s.Key)
 	if !c.isBuyer() {
 		return s
 	}
@@ -84,7 +80,7 @@ func (c *call) seenSale(s ledger.Sale) ledger.Sale {
 
 // seenReservation returns a reservation as the holder sees it.
 func (c *call) seenReservation(r ledger.Reservation) ledger.Reservation {
-	r.Refused, r.Key = orNone(r.Refused), c.shownKey(r.Key)
+	r.Key = c.shownKey(r.Key)
 	if !c.isBuyer() {
 		return r
 	}
@@ -102,7 +98,8 @@ func (c *call) seenDelivery(sale uint64, d ledger.Delivery) ledger.Delivery {
 	return d
 }
 
-// consistency proves that the log at one size begins that at another, of sizes that the holder may know.
+// consistency proves that the log at one size begins that at another, of sizes that the holder may
+// know.
 func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
 	if c.isBuyer() {
 		return c.ledger().ConsistencyOf(c.ctx(), c.holder.Whom, from, to)
@@ -129,7 +126,8 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 	return &p
 }
 
-// plainProblem returns a problem as a buyer sees it. Only what is wrong with the request itself has words of its own.
+// plainProblem returns a problem as a buyer sees it. Only what is wrong with the request itself has
+// words of its own.
 func plainProblem(p problem.Problem) problem.Problem {
 	out := problem.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
 	switch p.Kind {

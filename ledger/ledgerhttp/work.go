@@ -13,13 +13,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-// Requests are bounded by what they read, not only by their number: 80 bytes may ask about all objects there are.
+// Requests are bounded by what they read, not only by their number: 80 bytes may ask about all
+// objects there are.
 //
-// A request that reads few records is never held up. One that only reads is found to be large when it has read more: it is
-// stopped, and begins again when it may. One that changes the ledger is weighed before, by the objects that it names. A
-// large request takes the records that it is likely to read from the purse of its principal, and waits for a turn: few compute
-// at a time, one principal has at most half of the turns, and the principals that wait are served one after the other. When it
-// has ended, the purse is settled by what it has read.
+// A request that reads few records is never held up. One that only reads is found to be large when
+// it has read more: it is stopped, and begins again when it may. One that changes the ledger is
+// weighed before, by the objects that it names. A large request takes the records that it is likely
+// to read from the purse of its principal, and waits for a turn: few compute at a time, one
+// principal has at most half of the turns, and the principals that wait are served one after the
+// other. When it has ended, the purse is settled by what it has read.
 
 const (
 	// fewRecords is how many records a request may read and be small.
@@ -102,7 +104,8 @@ func (c *call) pay(records int64) error {
 	return problem.New(problem.TooMany, "this request reads about %d records; those of one principal may read %v each second", records, c.handler.limits.Records)
 }
 
-// settle takes from the purse of its principal what the call has read beyond what was taken before, or puts back what it has not.
+// settle takes from the purse of its principal what the call has read beyond what was taken before,
+// or puts back what it has not.
 func (c *call) settle() {
 	if c.effort.owes {
 		c.effort.owes = false
@@ -120,9 +123,12 @@ func (c *call) leaveTurn() {
 
 // weight returns how many records a request reads, about, by what it says.
 func (c *call) weight() int64 {
-	named, all := c.objects()
+	if _, captures := c.body.(*api.Capture); captures {
+		return recordsEach * c.reserved()
+	}
+	named, others := api.Panel(c.body)
 	objects := int64(named)
-	if all {
+	if others {
 		if stats, err := c.ledger().Stats(c.ctx()); err == nil { // else the call says what is wrong
 			objects += int64(min(stats.Chains, math.MaxInt32))
 		}
@@ -130,37 +136,8 @@ func (c *call) weight() int64 {
 	return recordsEach * objects
 }
 
-// objects returns how many objects a request names, and whether it is about all that there are.
-func (c *call) objects() (named int, all bool) {
-	switch in := c.body.(type) {
-	case *api.Order:
-		return len(in.Objects), in.All
-	case *api.Sell:
-		return len(in.Objects), in.All
-	case *api.Reserve:
-		return len(in.Objects), in.All
-	case *api.Capture:
-		return c.reserved(), false
-	case *api.BudgetOf:
-		return len(in.Objects), in.All
-	case *api.Raise:
-		return len(in.Objects), in.All
-	case *api.Inquiry:
-		return len(in.Objects), in.All
-	case *api.Advance:
-		return 0, true
-	case *api.Enrolment:
-		return len(in.Objects), false
-	case *api.NewTerms:
-		return len(in.Objects), false
-	case *api.Reconcile:
-		return len(in.Members), true
-	}
-	return 0, false
-}
-
 // reserved returns how many objects the reservation in the path has, and 0 if there is none.
-func (c *call) reserved() int {
+func (c *call) reserved() int64 {
 	number, err := c.place("reservation")
 	if err != nil {
 		return 0
@@ -169,7 +146,7 @@ func (c *call) reserved() int {
 	if err != nil {
 		return 0
 	}
-	return int(min(r.Objects, math.MaxInt32)) + len(r.Refused)
+	return int64(min(r.Objects, math.MaxInt32)) + int64(len(r.Refused))
 }
 
 // purses bound how many records the large requests of each principal read.
@@ -191,8 +168,9 @@ func newPurses(l Limits, now func() time.Time) *purses {
 	return &purses{each: l.Records, most: float64(l.RecordBurst), now: now, of: map[principal]*purse{}}
 }
 
-// take takes records out of the purse of a principal, and returns 0. If there are too few it returns how long it is until
-// there will be as many or, if they are more than a purse holds, until it is full. An operator's purse is never empty.
+// take takes records out of the purse of a principal, and returns 0. If there are too few it
+// returns how long it is until there will be as many or, if they are more than a purse holds, until
+// it is full. An operator's purse is never empty.
 func (p *purses) take(by Holder, records int64) (wait time.Duration) {
 	if by.Role == Operator {
 		return 0
@@ -237,8 +215,8 @@ func (p *purses) filled(by principal) *purse {
 	return one
 }
 
-// turns are those of large requests. The principals that wait are served one after the other, so that one with many requests
-// holds up the others for no longer than one of them takes.
+// turns are those of large requests. The principals that wait are served one after the other, so
+// that one with many requests holds up the others for no longer than one of them takes.
 type turns struct {
 	most  int // that are taken at a time
 	mu    sync.Mutex
@@ -263,7 +241,8 @@ func (t *turns) each(by principal) int {
 	return (t.most + 1) / 2
 }
 
-// enter waits for a turn, and returns what gives it back. It returns the error of ctx if that ends before.
+// enter waits for a turn, and returns what gives it back. It returns the error of ctx if that ends
+// before.
 func (t *turns) enter(ctx context.Context, by principal) (leave func(), err error) {
 	come, err := t.wait(by)
 	if err != nil {
@@ -351,8 +330,8 @@ func (t *turns) tidy(by principal) {
 	}
 }
 
-// growing are the routes whose cost grows with the panel or with the log, with what bounds it beside [Limits.Rate]. The
-// costs of all others are constant. docs/howto/serve.md has the table.
+// growing are the routes whose cost grows with the panel or with the log, with what bounds it
+// beside [Limits.Rate]. The costs of all others are constant. docs/howto/serve.md has the table.
 func growing() map[string]string {
 	const weighed, streams, places = "turns, records", "streams, records", "copies"
 	return map[string]string{

@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -52,7 +55,8 @@ func (w *writer) WriteHeader(status int) {
 // partSize is how much is sent at a time.
 const partSize = 16 << 10
 
-// Write implements [http.ResponseWriter]. It sends part by part, so that deadlines measure progress.
+// Write implements [http.ResponseWriter]. It sends part by part, so that deadlines measure
+// progress.
 func (w *writer) Write(p []byte) (n int, err error) {
 	w.WriteHeader(http.StatusOK)
 	for n < len(p) && err == nil {
@@ -109,7 +113,8 @@ type body interface {
 	sendTo(ctx context.Context, w *writer) error
 }
 
-// send sends the result of a call. What fails before anything was sent is an error; later, the answer is broken off.
+// send sends the result of a call. What fails before anything was sent is an error; later, the
+// answer is broken off.
 func (c *call) send(ctx context.Context, result any) error {
 	err := c.sendAs(ctx, result)
 	if err != nil && c.out.status != 0 {
@@ -136,8 +141,8 @@ func (c *call) sendAs(ctx context.Context, result any) error {
 // leastSpooled is what the smallest answer counts for: so many of them may be sent at a time.
 const leastSpooled = 64 << 10
 
-// spool sends an answer that is ready. The request leaves its place if the memory for answers has as
-// much left, so that a slow reader does not hold one.
+// spool sends an answer that is ready. The request leaves its place if the memory for answers has
+// as much left, so that a slow reader does not hold one.
 func (c *call) spool(d document) error {
 	c.forgetBody()
 	waiting := &hold{room: c.handler.gates.memory, by: c.holder}
@@ -152,14 +157,19 @@ func (c *call) spool(d document) error {
 	return d.sendTo(c.ctx(), c.out)
 }
 
-// encode writes a value on one line, in one piece.
+// encode writes a value on one line, in one piece, as package encoding/json does, but for lists:
+// none is null.
 func encode(out io.Writer, value any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
+	text, err := json.Marshal(value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(text, '\n'))
+	return err
 }
 
-// sendTo sends the items, one a line. The last line says that they are all, or is the problem that came between.
+// sendTo sends the items, one a line. The last line says that they are all, or is the problem that
+// came between.
 func (l lines) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", api.Lines)
 	out, n := w.parts(), 0

@@ -3,7 +3,6 @@ package problem
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -18,7 +17,8 @@ import (
 // Kind is what went wrong in a word. None is ever given a second meaning.
 type Kind string
 
-// The kinds of errors that a ledger has. docs/reference/errors.md says what each means, and what to do about it.
+// The kinds of errors that a ledger has. docs/reference/errors.md says what each means, and what to
+// do about it.
 const (
 	Unexpected  Kind = "unexpected"
 	Interrupted Kind = "interrupted"
@@ -98,54 +98,78 @@ type class struct {
 
 // classes lists the kinds. Of an error the first counts whose target it wraps.
 func classes() []class {
-	const again = "repeat the request with its key"
+	all := []class{
+		{Unexpected, unexpected, 500, "unexpected", nil, again},
+		{Interrupted, unexpected, 503, "interrupted", context.Canceled, again},
+		{Late, unexpected, 503, "it took too long", context.DeadlineExceeded, again + ": what is done stays done"},
+		{Journal, integrity, 500, "file and journal do not belong together", ledger.ErrJournal, ""},
+		{Behind, unexpected, 503, "this host is behind", journal.ErrTrimmed,
+			"wait as Retry-After says, or ask the host that has the ledger; " +
+				"if it lasts, this host needs a new copy of the ledger"},
+		{Corrupt, integrity, 500, "damaged", ledger.ErrCorrupt, ""},
+		{Version, integrity, 500, "another version", ledger.ErrVersion, ""},
+		{Replaced, integrity, 500, "the file was replaced", ledger.ErrReplaced, ""},
+		{Checkpoint, integrity, 400, "no checkpoint of a known key", ledger.ErrCheckpoint,
+			"it may be damaged, or signed by another key than the log key"},
+		{InUse, inUse, 503, "in use", ledger.ErrInUse, ""},
+		{KeyConflict, conflict, 422, "the idempotency key was used for another request", ledger.ErrKeyConflict,
+			"use another key, or the request that it was first used for"},
+		{Refused, refusal, 409, "refused", nil, "\"partial\": true leaves them out"},
+		{Price, refusal, 409, "too dear", nil, "raise max_price, or lower epsilon"},
+		{QuoteChanged, refusal, 409, "not what was quoted", nil, "quote again, and ask the buyer"},
+		{Displaced, refusal, 409, "levels on offer would be lost", nil,
+			`"accept_loss": true answers all the same; displaced lists what is lost`},
+		{NotReserved, refusal, 409, "the reservation is not open", ledger.ErrNotReserved, "charge nothing for it"},
+		{ManyGone, refusal, 409, "too many are gone", nil,
+			"see whether it is the whole table; if it is, say how many are gone"},
+		{Held, unexpected, 503, "what is to be destroyed is held back", journal.ErrHeld,
+			"provide what is missing; then " + again},
+		{Forgotten, refusal, 410, "forgotten", ledger.ErrForgotten, "its responses were destroyed, for good"},
+		{WrongClock, misuse, 503, "the server's clock is wrong", ledger.ErrClock,
+			"set the server's clock, or confirm it when the ledger is opened"},
+		{TruthKey, misuse, 409, "no truth key", ledger.ErrTruthKey,
+			"the server must open the ledger with its truth key"},
+		{NoiseKey, misuse, 409, "no noise key", ledger.ErrNoiseKey,
+			"the server must open the ledger with all its noise keys"},
+		{Usage, misuse, 501, "nothing is signed here", ledger.ErrNoSigner,
+			"the server must be started with the signing key"},
+		{NoResponses, misuse, 404, "no responses", ledger.ErrNoResponses, "raise first"},
+		{Unknown, misuse, 404, "unknown", ledger.ErrUnknown, ""},
+		{NotNew, misuse, 400, "not new", ledger.ErrNotNew,
+			"without new, the objects that the ledger knows are enrolled as well"},
+		{NoCap, misuse, 400, "no cap", ledger.ErrNoCap, "cap is the largest ε of each person over all questions"},
+		{Invalid, misuse, 400, "invalid", ledger.ErrInvalid, ""},
+		{ReadOnly, misuse, 409, "open for reading only", ledger.ErrReadOnly, ""},
+		{Closed, unexpected, 503, "closed", ledger.ErrClosed, again},
+		{Stopped, unexpected, 503, "stopped after a failed commit", ledger.ErrStopped,
+			"the ledger must be opened again; then " + again},
+		{TooManyFiles, unexpected, 503, "too many open files", vocabulary.ErrTooManyFiles,
+			"close files, or raise the server's limit of open files; then " + again},
+	}
+	return append(all, servedClasses()...)
+}
+
+// again is the hint of problems that may pass.
+const again = "repeat the request with its key"
+
+// servedClasses lists the kinds of errors that only a ledger behind a handler has.
+func servedClasses() []class {
 	return []class{
-		{Unexpected, unexpected, http.StatusInternalServerError, "unexpected", nil, again},
-		{Interrupted, unexpected, http.StatusServiceUnavailable, "interrupted", context.Canceled, again},
-		{Late, unexpected, http.StatusServiceUnavailable, "it took too long", context.DeadlineExceeded, again + ": what is done stays done"},
-		{Journal, integrity, http.StatusInternalServerError, "file and journal do not belong together", ledger.ErrJournal, ""},
-		{Behind, unexpected, http.StatusServiceUnavailable, "this host is behind", journal.ErrTrimmed,
-			"wait as Retry-After says, or ask the host that has the ledger; if it lasts, this host needs a new copy of the ledger"},
-		{Corrupt, integrity, http.StatusInternalServerError, "damaged", ledger.ErrCorrupt, ""},
-		{Version, integrity, http.StatusInternalServerError, "another version", ledger.ErrVersion, ""},
-		{Replaced, integrity, http.StatusInternalServerError, "the file was replaced", ledger.ErrReplaced, ""},
-		{Checkpoint, integrity, http.StatusBadRequest, "no checkpoint of a known key", ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
-		{InUse, inUse, http.StatusServiceUnavailable, "in use", ledger.ErrInUse, ""},
-		{KeyConflict, conflict, http.StatusUnprocessableEntity, "the idempotency key was used for another request", ledger.ErrKeyConflict, "use another key, or the request that it was first used for"},
-		{Refused, refusal, http.StatusConflict, "refused", nil, "\"partial\": true leaves them out"},
-		{Price, refusal, http.StatusConflict, "too dear", nil, "raise max_price, or lower epsilon"},
-		{QuoteChanged, refusal, http.StatusConflict, "not what was quoted", nil, "quote again, and ask the buyer"},
-		{Displaced, refusal, http.StatusConflict, "levels on offer would be lost", nil, `"accept_loss": true answers all the same; displaced lists what is lost`},
-		{NotReserved, refusal, http.StatusConflict, "the reservation is not open", ledger.ErrNotReserved, "charge nothing for it"},
-		{ManyGone, refusal, http.StatusConflict, "too many are gone", nil, "see whether it is the whole table; if it is, say how many are gone"},
-		{Held, unexpected, http.StatusServiceUnavailable, "what is to be destroyed is held back", journal.ErrHeld, "provide what is missing; then " + again},
-		{Forgotten, refusal, http.StatusGone, "forgotten", ledger.ErrForgotten, "its responses were destroyed, for good"},
-		{WrongClock, misuse, http.StatusServiceUnavailable, "the server's clock is wrong", ledger.ErrClock, "set the server's clock, or confirm it when the ledger is opened"},
-		{TruthKey, misuse, http.StatusConflict, "no truth key", ledger.ErrTruthKey, "the server must open the ledger with its truth key"},
-		{NoiseKey, misuse, http.StatusConflict, "no noise key", ledger.ErrNoiseKey, "the server must open the ledger with all its noise keys"},
-		{Usage, misuse, http.StatusNotImplemented, "nothing is signed here", ledger.ErrNoSigner, "the server must be started with the signing key"},
-		{NoResponses, misuse, http.StatusNotFound, "no responses", ledger.ErrNoResponses, "raise first"},
-		{Unknown, misuse, http.StatusNotFound, "unknown", ledger.ErrUnknown, ""},
-		{NotNew, misuse, http.StatusBadRequest, "not new", ledger.ErrNotNew, "without new, the objects that the ledger knows are enrolled as well"},
-		{NoCap, misuse, http.StatusBadRequest, "no cap", ledger.ErrNoCap, "cap is the largest ε of each person over all questions"},
-		{Invalid, misuse, http.StatusBadRequest, "invalid", ledger.ErrInvalid, ""},
-		{ReadOnly, misuse, http.StatusConflict, "open for reading only", ledger.ErrReadOnly, ""},
-		{Closed, unexpected, http.StatusServiceUnavailable, "closed", ledger.ErrClosed, again},
-		{Stopped, unexpected, http.StatusServiceUnavailable, "stopped after a failed commit", ledger.ErrStopped, "the ledger must be opened again; then " + again},
-		{TooManyFiles, unexpected, http.StatusServiceUnavailable, "too many open files", vocabulary.ErrTooManyFiles, "close files, or raise the server's limit of open files; then " + again},
-		{TruthNeeded, misuse, http.StatusConflict, "true values are needed", vocabulary.ErrTruthLater, `repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
-		{TruthFailed, unexpected, http.StatusBadGateway, "the source of true values failed", vocabulary.ErrTruthFailed, again},
-		{SignerFailed, unexpected, http.StatusBadGateway, "the signer failed", ledger.ErrSigner, "nothing was signed or handed out; repeat the request when the signer works"},
-		{Unauthorized, misuse, http.StatusUnauthorized, "no valid token", nil, "send Authorization: Bearer and a token"},
-		{Forbidden, misuse, http.StatusForbidden, "not for this role", nil, ""},
-		{NoRoute, misuse, http.StatusNotFound, "nothing is here", nil, "/openapi.json says what is where"},
-		{Method, misuse, http.StatusMethodNotAllowed, "no such method here", nil, "/openapi.json says what is where"},
-		{TooLarge, misuse, http.StatusRequestEntityTooLarge, "too large", nil, ""},
-		{MediaType, misuse, http.StatusUnsupportedMediaType, "no JSON", nil, "send Content-Type: application/json"},
-		{TooMany, unexpected, http.StatusTooManyRequests, "too many requests", nil, "wait as Retry-After says"},
-		{Busy, unexpected, http.StatusServiceUnavailable, "busy", nil, "wait as Retry-After says"},
-		{Changed, refusal, http.StatusConflict, "not what was expected", nil, "look again, and confirm that"},
-		{Unreachable, unexpected, http.StatusBadGateway, "the server cannot be reached", nil, again},
+		{TruthNeeded, misuse, 409, "true values are needed", vocabulary.ErrTruthLater,
+			`repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
+		{TruthFailed, unexpected, 502, "the source of true values failed", vocabulary.ErrTruthFailed, again},
+		{SignerFailed, unexpected, 502, "the signer failed", ledger.ErrSigner,
+			"nothing was signed or handed out; repeat the request when the signer works"},
+		{Unauthorized, misuse, 401, "no valid token", nil, "send Authorization: Bearer and a token"},
+		{Forbidden, misuse, 403, "not for this role", nil, ""},
+		{NoRoute, misuse, 404, "nothing is here", nil, "/openapi.json says what is where"},
+		{Method, misuse, 405, "no such method here", nil, "/openapi.json says what is where"},
+		{TooLarge, misuse, 413, "too large", nil, ""},
+		{MediaType, misuse, 415, "no JSON", nil, "send Content-Type: application/json"},
+		{TooMany, unexpected, 429, "too many requests", nil, "wait as Retry-After says"},
+		{Busy, unexpected, 503, "busy", nil, "wait as Retry-After says"},
+		{Changed, refusal, 409, "not what was expected", nil, "look again, and confirm that"},
+		{Unreachable, unexpected, 502, "the server cannot be reached", nil, again},
 	}
 }
 
@@ -171,19 +195,33 @@ func classOf(kind Kind) class {
 
 // kindOf returns the kind of an error by what it wraps.
 func kindOf(err error) Kind {
+	var quote *ledger.QuoteError
+	switch {
+	case errors.As(err, new(*ledger.DisplacedError)):
+		return Displaced
+	case errors.As(err, new(*ledger.GoneError)):
+		return ManyGone
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	case errors.As(err, new(*ledger.RefusedError)):
+		return Refused
+	case errors.As(err, &quote) && quote.Remedy == vocabulary.RemedyPaying:
+		return Price
+	case quote != nil:
+		return QuoteChanged
+	}
 	for _, c := range classes() {
 		if c.target != nil && errors.Is(err, c.target) {
 			return c.kind
 		}
 	}
-	var number *privacy.ParseError
-	if errors.As(err, &number) {
-		return Invalid
-	}
 	for _, invalid := range []error{policy.ErrInvalid, rrchain.ErrInvalid, finite.ErrInvalid, mechanism.ErrInvalid} {
 		if errors.Is(err, invalid) {
 			return Invalid
 		}
+	}
+	if errors.As(err, new(*privacy.ParseError)) {
+		return Invalid
 	}
 	return Unexpected
 }

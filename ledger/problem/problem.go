@@ -1,17 +1,15 @@
-// Package problem puts the errors of a ledger in the form of RFC 9457, for other programs, and reads them back: with the kinds and exit
-// codes of the command, and with everything that a caller branches on. A handler writes what [Of] returns; who reads it has an error of which
-// [errors.Is] and [errors.As] say what they would have said of the first one.
+// Package problem puts the errors of a ledger in the form of RFC 9457, for other programs, and
+// reads them back: with the kinds and exit codes of the command, and with everything that a caller
+// branches on. A handler writes what [Of] returns; who reads it has an error of which [errors.Is]
+// and [errors.As] say what they would have said of the first one.
 package problem
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -23,91 +21,66 @@ const ContentType = "application/problem+json"
 
 // Problem is an error as other programs read it. It is an error itself, whose text is Detail.
 type Problem struct {
-	Type   string `json:"type" doc:"A URI that names the kind, and leads to what it means."`
-	Title  string `json:"title" doc:"The kind in words."`
-	Status int    `json:"status" doc:"The HTTP status."`
-	Detail string `json:"detail" doc:"What went wrong, for people."`
-	Kind   Kind   `json:"kind" doc:"What went wrong, for programs; ledgerctl prints the same word."`
-	Exit   int    `json:"exit" doc:"The exit code that ledgerctl ends with for it."`
-	Also   []Kind `json:"also,omitempty" doc:"What else it is, by kind."`
-	Hint   string `json:"hint,omitempty" doc:"What may help."`
-	Field  string `json:"field,omitempty" doc:"The field, parameter or header that is wrong."`
+	Type   string `json:"type"`            // a URI that names the kind, and leads to what it means
+	Title  string `json:"title"`           // the kind in words
+	Status int    `json:"status"`          // the HTTP status
+	Detail string `json:"detail"`          // what went wrong, for people
+	Kind   Kind   `json:"kind"`            // what went wrong, for programs; ledgerctl prints the same word
+	Exit   int    `json:"exit"`            // the exit code that ledgerctl ends with for it
+	Also   []Kind `json:"also,omitempty"`  // what else it is, by kind
+	Hint   string `json:"hint,omitempty"`  // what may help
+	Field  string `json:"field,omitempty"` // the field, parameter or header that is wrong
 
-	Key      string              `json:"key,omitempty" doc:"The idempotency key that another request had before."`
-	Question string              `json:"question,omitempty" doc:"Whose objects were refused."`
-	Refused  []ledger.Refusal    `json:"refused,omitempty" doc:"Who was refused, and why; the first of them."`
-	Unlisted int                 `json:"unlisted,omitempty" doc:"How many more were refused."`
-	Sums     []ledger.RefusalSum `json:"sums,omitempty" doc:"All who were refused, by reason."`
-	Partly   bool                `json:"partly_done,omitempty" doc:"The first parts of the request were carried out, and stay."`
-	// TruthChanged is as in [ledger.RefusedError]; handlers tell it to an operator only.
-	TruthChanged []string `json:"truth_changed,omitempty" doc:"Of the refused, those whose true value is not the one drawn from before."`
+	Key      string              `json:"key,omitempty"`         // the idempotency key that another request had before
+	Question string              `json:"question,omitempty"`    // whose objects were refused
+	Refused  []ledger.Refusal    `json:"refused,omitempty"`     // who was refused, and why; the first of them
+	Unlisted int                 `json:"unlisted,omitempty"`    // how many more were refused
+	Sums     []ledger.RefusalSum `json:"sums,omitempty"`        // all who were refused, by reason
+	Partly   bool                `json:"partly_done,omitempty"` // its first parts are done, and stay
+	// TruthChanged is as in [ledger.RefusedError]: handlers tell it to an operator only.
+	TruthChanged []string `json:"truth_changed,omitempty"`
 	// TruthInvalid is as in [ledger.RefusedError]; handlers tell it to an operator only.
-	TruthInvalid []string `json:"truth_invalid,omitempty" doc:"Of the refused, those whose true value is not one of the question's."`
+	TruthInvalid []string `json:"truth_invalid,omitempty"`
 
 	// Instead is as in [ledger.RefusedError].
-	Instead *ledger.Budget `json:"instead,omitempty" doc:"What the same people could answer."`
+	Instead *ledger.Budget `json:"instead,omitempty"` // what the same people could answer
 
-	Quote        *ledger.Quote `json:"quote,omitempty" doc:"What the order is now."`
-	Expected     string        `json:"expected,omitempty" doc:"The ID of the quote that it was to be."`
-	MaxPrice     *int64        `json:"max_price,omitempty" doc:"The most that was to be paid."`
-	TermsChanged bool          `json:"terms_changed,omitempty" doc:"The order was quoted under other terms."`
-	Helps        ledger.Remedy `json:"helps,omitempty" doc:"What would help against it."`
+	Quote        *ledger.Quote `json:"quote,omitempty"`         // what the order is now
+	Expected     string        `json:"expected,omitempty"`      // the ID of the quote that it was to be
+	MaxPrice     *int64        `json:"max_price,omitempty"`     // the most that was to be paid
+	TermsChanged bool          `json:"terms_changed,omitempty"` // the order was quoted under other terms
+	Helps        ledger.Remedy `json:"helps,omitempty"`         // what would help against it
 
-	Displaced []ledger.Displaced `json:"displaced,omitempty" doc:"The levels on offer that an answer would take off the market."`
+	Displaced []ledger.Displaced `json:"displaced,omitempty"` // levels on offer that an answer takes off the market
 
-	Needs   []Need `json:"needs,omitempty" doc:"Whose true values the request needs."`
-	Name    *Name  `json:"name,omitempty" doc:"What is wrong with a name."`
-	Outputs int    `json:"outputs,omitempty" doc:"How many outputs a query has that has no score."`
-	Clock   *Clock `json:"clock,omitempty" doc:"A clock that is far ahead of the log."`
+	Needs   []Need             `json:"needs,omitempty"`   // whose true values the request needs
+	Name    *ledger.NameError  `json:"name,omitempty"`    // what is wrong with a name
+	Outputs int                `json:"outputs,omitempty"` // how many outputs a query has that has no score
+	Clock   *ledger.ClockError `json:"clock,omitempty"`   // a clock that is far ahead of the log
 	// Reservation is as in [ledger.ReservationError].
-	Reservation *ClosedReservation `json:"reservation,omitempty" doc:"A reservation that is not open."`
+	Reservation *ledger.ReservationError `json:"reservation,omitempty"` // a reservation that is not open
 
-	Leader string `json:"leader,omitempty" doc:"The host that has the ledger, if the one that was asked is a standby."`
-	Gone   *Gone  `json:"gone,omitempty" doc:"How many have no row in a table."`
+	Leader string            `json:"leader,omitempty"` // the host that has the ledger, if this is a standby
+	Gone   *ledger.GoneError `json:"gone,omitempty"`   // how many have no row in a table
 
 	cause error // what it was made of, if it was made here
 }
 
-// Need names the objects whose true values a request needs, and did not bring: draws are about them, so it is for the host alone.
+// Need names the objects whose true values a request needs, and did not bring: draws are about
+// them, so it is for the host alone.
 type Need struct {
 	Question string   `json:"question"` // by its name
 	Objects  []string `json:"objects"`  // as the ledger asks for them
 }
 
-// Name is a [ledger.NameError].
-type Name struct {
-	What   string `json:"what"`   // what is named, such as "object"
-	Name   string `json:"name"`   // as it was given
-	Offset int    `json:"offset"` // of the first byte at fault
-	Fault  string `json:"fault"`  // what is there
-}
-
-// Clock is a [ledger.ClockError].
-type Clock struct {
-	Clock time.Time     `json:"clock"` // what it says
-	Last  time.Time     `json:"last"`  // of the log's last event
-	Leap  time.Duration `json:"leap"`  // how far ahead it may be, in nanoseconds
-}
-
-// ClosedReservation is a [ledger.ReservationError].
-type ClosedReservation struct {
-	Number  uint64                  `json:"reservation" doc:"Its number."`
-	State   ledger.ReservationState `json:"state" doc:"Captured, cancelled or expired."`
-	Sale    uint64                  `json:"sale,omitempty" doc:"The number of its sale, if it was captured."`
-	Expires time.Time               `json:"expires,omitzero" doc:"The first instant at which it holds nothing, if it has expired."`
-}
-
-// Gone is a [ledger.GoneError].
-type Gone struct {
-	Gone     int `json:"gone"`     // who take part in something, and have no row
-	Of       int `json:"of"`       // who take part in something
-	Expected int `json:"expected"` // how many were expected to be gone
-}
-
-// New returns a problem of a kind that has no error of its own. The format is that of [fmt.Sprintf].
+// New returns a problem of a kind that has no error of its own. The format is that of
+// [fmt.Sprintf].
 func New(kind Kind, format string, args ...any) *Problem {
 	c := classOf(kind)
-	return &Problem{Type: Base + string(kind), Title: c.title, Status: c.status, Kind: kind, Exit: c.exit, Hint: c.hint, Detail: fmt.Sprintf(format, args...)}
+	return &Problem{
+		Type: Base + string(kind), Title: c.title, Status: c.status, Kind: kind, Exit: c.exit, Hint: c.hint,
+		Detail: fmt.Sprintf(format, args...),
+	}
 }
 
 // At returns the problem with the field that it is about.
@@ -120,7 +93,8 @@ func (p *Problem) At(field string) *Problem {
 func (p *Problem) Error() string { return p.Detail }
 
 // TakenOver is the hint of a [Stopped] problem where another host has the ledger now.
-const TakenOver = "another host, which the text names, has taken the ledger over: repeat the request there, with its key"
+const TakenOver = "another host, which the text names, has taken the ledger over: " +
+	"repeat the request there, with its key"
 
 // Restored is the hint of a [Stopped] problem where the journal lacks what was acknowledged.
 const Restored = "the journal was put back to an earlier state: do not repeat the request on another host " +
@@ -161,8 +135,8 @@ func (p *Problem) also(err error) {
 func (p *Problem) refused(err error) {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
-		p.Question, p.Refused, p.Unlisted, p.Sums, p.TruthChanged, p.TruthInvalid, p.Instead =
-			refused.Question, refused.Refused, refused.Unlisted, refused.Sums, refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
+		p.Question, p.Refused, p.Unlisted, p.Sums = refused.Question, refused.Refused, refused.Unlisted, refused.Sums
+		p.TruthChanged, p.TruthInvalid, p.Instead = refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
 		p.Partly = errors.Is(err, ledger.ErrPartlyDone)
 	}
 }
@@ -173,7 +147,8 @@ func (p *Problem) quoted(err error) {
 	if errors.As(err, &quote) {
 		now := quote.Quote
 		now.Refused, now.Instead = orNone(now.Refused), listed(now.Instead)
-		p.Quote, p.Expected, p.MaxPrice, p.Helps, p.TermsChanged = &now, quote.Expected, quote.MaxPrice, quote.Remedy, quote.TermsChanged
+		p.Quote, p.Expected, p.MaxPrice = &now, quote.Expected, quote.MaxPrice
+		p.Helps, p.TermsChanged = quote.Remedy, quote.TermsChanged
 	}
 }
 
@@ -207,17 +182,17 @@ func (p *Problem) smaller(err error) {
 	case errors.As(err, &displaced):
 		p.Question, p.Displaced = displaced.Question, displaced.Displaced
 	case errors.As(err, &closed):
-		p.Reservation, p.Hint = &ClosedReservation{closed.Number, closed.State, closed.Sale, closed.Expires}, closedHint(closed.State)
+		p.Reservation, p.Hint = closed, closedHint(closed.State)
 	case errors.As(err, &gone):
-		p.Gone = &Gone{gone.Gone, gone.Of, gone.Expected}
+		p.Gone = gone
 	case errors.As(err, &score):
 		p.Outputs = score.Outputs
 	case errors.As(err, &conflict):
 		p.Key, p.Field = conflict.Key, conflict.Field
 	case errors.As(err, &name):
-		p.Field, p.Name = name.What, &Name{name.What, name.Name, name.Offset, name.Fault}
+		p.Field, p.Name = name.What, name
 	case errors.As(err, &clock):
-		p.Clock = &Clock{clock.Clock, clock.Last, clock.Leap}
+		p.Clock = clock
 	case errors.Is(err, ledger.ErrTruthSource):
 		p.Field = truths
 	}
@@ -258,11 +233,15 @@ func (p *Problem) Unwrap() []error {
 	return all
 }
 
-// typed returns an error that carries what the problem does, or nil if it carries nothing but words.
+// typed returns an error that carries what the problem does, or nil if it carries nothing but
+// words.
 func (p *Problem) typed() error {
 	switch {
 	case p.Kind == Refused:
-		refused := &ledger.RefusedError{Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, Sums: p.Sums, TruthChanged: p.TruthChanged, TruthInvalid: p.TruthInvalid, Instead: p.Instead}
+		refused := &ledger.RefusedError{
+			Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, Sums: p.Sums,
+			TruthChanged: p.TruthChanged, TruthInvalid: p.TruthInvalid, Instead: p.Instead,
+		}
 		if p.Partly {
 			return fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused)
 		}
@@ -270,49 +249,32 @@ func (p *Problem) typed() error {
 	case p.Kind == Displaced:
 		return &ledger.DisplacedError{Question: p.Question, Displaced: p.Displaced}
 	case p.Quote != nil:
-		return &ledger.QuoteError{Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps, TermsChanged: p.TermsChanged}
+		return &ledger.QuoteError{
+			Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps, TermsChanged: p.TermsChanged,
+		}
 	case p.Kind == KeyConflict:
 		return &ledger.KeyConflictError{Key: p.Key, Field: p.Field}
 	case p.Name != nil:
-		return &ledger.NameError{What: p.Name.What, Name: p.Name.Name, Offset: p.Name.Offset, Fault: p.Name.Fault}
+		return p.Name
 	case p.Outputs > 0:
 		return &mechanism.ScoreError{Outputs: p.Outputs}
 	case p.Gone != nil:
-		return &ledger.GoneError{Gone: p.Gone.Gone, Of: p.Gone.Of, Expected: p.Gone.Expected}
+		return p.Gone
 	case p.Reservation != nil:
-		r := p.Reservation
-		return &ledger.ReservationError{Number: r.Number, State: r.State, Sale: r.Sale, Expires: r.Expires}
+		return p.Reservation
 	case p.Clock != nil:
-		return &ledger.ClockError{Clock: p.Clock.Clock, Last: p.Clock.Last, Leap: p.Clock.Leap}
+		return p.Clock
 	}
 	return nil
 }
 
-// Classify tells the kind of an error, and the exit code and the HTTP status that go with it. Of an error that it does not know it is
-// [Unexpected].
+// Classify returns the kind of an error, and the exit code and the HTTP status that go with it. The
+// kind of an error that it does not know is [Unexpected].
 func Classify(err error) (kind Kind, exit, status int) {
 	var p *Problem
-	var refused *ledger.RefusedError
-	var quote *ledger.QuoteError
-	var gone *ledger.GoneError
-	var displaced *ledger.DisplacedError
-	switch {
-	case errors.As(err, &p):
+	if errors.As(err, &p) {
 		kind = p.Kind
-	case errors.As(err, &displaced):
-		kind = Displaced
-	case errors.As(err, &gone):
-		kind = ManyGone
-	case errors.Is(err, context.Canceled):
-		kind = Interrupted
-	case errors.As(err, &refused):
-		kind = Refused
-	case errors.As(err, &quote):
-		kind = QuoteChanged
-		if quote.Remedy == vocabulary.RemedyPaying {
-			kind = Price
-		}
-	default:
+	} else {
 		kind = kindOf(err)
 	}
 	c := classOf(kind)

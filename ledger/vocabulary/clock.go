@@ -10,9 +10,9 @@ import (
 // ClockError says that the clock is so far ahead of the log that it may well be wrong. Nothing was changed, and nothing
 // will be until a person confirms the clock (Options.ClockAhead of package ledger) or it is set right. It is an ErrClock of package ledger.
 type ClockError struct {
-	Clock time.Time     // what it says
-	Last  time.Time     // of the log's last event
-	Leap  time.Duration // how far ahead of that it may be; see ledger.Options.ClockLeap
+	Clock time.Time     `json:"clock"` // what it says
+	Last  time.Time     `json:"last"`  // of the log's last event
+	Leap  time.Duration `json:"leap"`  // how far ahead of that it may be; see ledger.Options.ClockLeap
 }
 
 func (e *ClockError) Error() string {

@@ -9,26 +9,27 @@ import (
 
 // AnswerQuote says what an answer about a panel would cost.
 type AnswerQuote struct {
-	Objects uint64          // the size of the panel, without the objects refused
-	Charge  privacy.Epsilon // to each object; 0 if the answer is recorded or can be derived
-	Held    privacy.Epsilon // the highest ε at which this query about this panel is answered, or 0
+	Objects uint64          `json:"objects"` // the size of the panel, without the objects refused
+	Charge  privacy.Epsilon `json:"charge"`  // to each object; 0 if the answer is recorded or can be derived
+	// Held: the highest ε at which this query about this panel is answered, or 0
+	Held privacy.Epsilon `json:"held"`
 	// Anew is what it would cost to draw the answer again: ε, or 0 if it is recorded or can be derived.
 	// Charge is less if the answer at Held is raised.
-	Anew privacy.Epsilon
+	Anew privacy.Epsilon `json:"anew"`
 	// NotRaised says why the answer at Held is not raised, so that every object is charged in full: a
 	// [*mechanism.ScoreError] if answers to the query cannot be raised, or if no panel of this size has
 	// another answer; or that an object began a new epoch, or that one of the two answers leaves an
 	// object out. It is nil if there is no such answer, or if it is raised.
-	NotRaised error
+	NotRaised error `json:"-"`
 	// Displaced are the levels on offer that the charge would take off the market. They say what
 	// objects have left, and so are for the host alone.
-	Displaced []Displaced
+	Displaced []Displaced `json:"displaced"`
 	// Refused are the objects that would be left out, or for which the answer would be refused: the first [MaxListed] of
 	// them, or all that an answer left out which is recorded.
-	Refused  []Refusal
-	Unlisted int          // how many more
-	Sums     []RefusalSum // all of them, by reason
-	Event    uint64       // the last event that all this counts
+	Refused  []Refusal    `json:"refused"`
+	Unlisted int          `json:"unlisted,omitempty"` // how many more
+	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
+	Event    uint64       `json:"event"`              // the last event that all this counts
 }
 
 // Displaced is a level on offer that some objects of a panel could be sold at before they are

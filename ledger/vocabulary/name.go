@@ -20,10 +20,11 @@ import (
 // that would join. The rule is the same in requests, lookups and events of a log. Letters that look alike are different letters, and so are
 // capital and small ones.
 type NameError struct {
-	What   string // what is named: "object", "buyer", "question", "value", "idempotency key", …
-	Name   string // as it was given
-	Offset int    // of the first byte at fault
-	Fault  string // what is there
+	// What: what is named: "object", "buyer", "question", "value", "idempotency key", …
+	What   string `json:"what"`
+	Name   string `json:"name"`   // as it was given
+	Offset int    `json:"offset"` // of the first byte at fault
+	Fault  string `json:"fault"`  // what is there
 }
 
 func (e *NameError) Error() string {

@@ -41,10 +41,13 @@ func CheckReservationStates(states []ReservationState) error {
 // ReservationError reports that a request needs an open reservation, and that this one is not open. Nothing was drawn,
 // sold or recorded by the request. It is an ErrNotReserved of package ledger.
 type ReservationError struct {
-	Number  uint64           // of the reservation
-	State   ReservationState // never [ReservationOpen]; of a request to cancel, never [ReservationExpired]
-	Sale    uint64           // the number of its sale, if State is [ReservationCaptured]; else 0
-	Expires time.Time        // the first instant at which it holds nothing, if State is [ReservationExpired]; else zero
+	Number uint64 `json:"reservation"` // of the reservation
+	// State: never [ReservationOpen]; of a request to cancel, never [ReservationExpired]
+	State ReservationState `json:"state"`
+	// Sale: the number of its sale, if State is [ReservationCaptured]; else 0
+	Sale uint64 `json:"sale,omitempty"`
+	// Expires: the first instant at which it holds nothing, if State is [ReservationExpired]; else zero
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 func (e *ReservationError) Error() string {

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// waits returns the median and the 99th percentile of what callers waited, as wrk counts: whoever
+// waits for longer than calls take in the mean would have called again meanwhile, and waited for
+// the rest; these waits count, too.
+func waits(each [][]time.Duration, of turn) (median, tail time.Duration) {
+	all := slices.Concat(each...)
+	if len(all) == 0 {
+		return 0, 0
+	}
+	usual := of.took * time.Duration(len(each)) / time.Duration(len(all))
+	for _, one := range all {
+		for rest := one - usual; one >= 2*usual && rest > usual; rest -= usual {
+			all = append(all, rest)
+		}
+	}
+	slices.Sort(all)
+	return all[len(all)/2], all[len(all)*99/100]
+}

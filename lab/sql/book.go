@@ -1,0 +1,391 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// book is a ledger as somebody would write it by hand on an SQL database: one question, objects
+// with a cap, chains with a ceiling, responses, tallies, idempotency keys, and Sluice's log of
+// events in its Merkle tree. A transaction loads the rows it needs, decides in memory, and saves
+// what changed. One process writes; it keeps the end of the log in memory.
+type book struct {
+	db     database
+	values int // of the question
+
+	writer sync.Mutex // held from the beginning of a transaction to its end: the log has one end
+	log    tree
+	last   time.Time // of the last event
+	total  int64     // objects
+	draws  *rrchain.Sampler
+	salts  salts
+	broken error // a commit failed: only the file, opened again, can tell what it holds
+
+	group group
+}
+
+// database is what a book asks of SQL. A call of begin is followed by one of save or of rollback.
+type database interface {
+	// end returns how many events and objects there are, and the time of the last event.
+	end() (events uint64, objects int64, last time.Time, err error)
+	hashes(event uint64) ([]byte, error)
+	// begin begins a transaction, and loads the rows of the page's keys and names.
+	begin(p *page) error
+	// save writes what a page changed, and commits.
+	save(p *page) error
+	rollback() error
+	// after returns the first names of objects behind one, in order.
+	after(name string, limit int) ([]string, error)
+	// over returns how many objects behind one have no budget for ε.
+	over(name string, epsilon privacy.Epsilon) (int, error)
+	// read returns an object as it is on disk, or nil. It may be called while others write.
+	read(name string) (*object, error)
+	size(ctx context.Context) (written, compact int64, err error)
+	version() string
+	close() error
+}
+
+// level is a row of the table levels: a recorded response.
+type level struct {
+	rrchain.Level
+	event uint64 // that recorded it
+}
+
+// object is a row of the tables objects and chains, with its levels by rising ε.
+type object struct {
+	id               int64
+	name             string
+	cap, spent       privacy.Epsilon
+	ceiling          privacy.Epsilon
+	latest, events   uint64 // the last event about it, and how many there are
+	settled, settles uint64 // the last event that settled a request about it alone, and how many there are
+	levels           []level
+	fresh            []level // those that this transaction added
+	added, changed   bool    // by this transaction
+}
+
+// current returns the ε of the highest level.
+func (o *object) current() privacy.Epsilon {
+	if len(o.levels) == 0 {
+		return privacy.Epsilon{}
+	}
+	return o.levels[len(o.levels)-1].Epsilon
+}
+
+// find returns the place of a level, or where it would stand.
+func (o *object) find(epsilon privacy.Epsilon) (place int, recorded bool) {
+	return slices.BinarySearchFunc(o.levels, epsilon, func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+}
+
+// request is a row of the table requests: what an idempotency key stands for.
+type request struct {
+	key     string
+	digest  [sha256.Size]byte
+	done    bool
+	settled uint64 // the event that settled it, or its last part
+	drawn   uint64
+	cursor  string // the last object of the last part
+	parts   int
+}
+
+// tallyKey is the key of a row of the table tallies, and tally what is added to it.
+type tallyKey struct {
+	epsilon  privacy.Epsilon
+	response int
+}
+type tally struct{ recorded, current int64 }
+
+// page holds the rows of one transaction.
+type page struct {
+	keys, names []string // to load
+	requests    map[string]*request
+	objects     map[string]*object
+
+	log     tree
+	now     time.Time
+	total   int64 // objects
+	events  []event
+	touched []*object
+	settled []*request
+	tallies map[tallyKey]*tally
+}
+
+var (
+	errUnknown  = errors.New("unknown object")
+	errBudget   = errors.New("no budget")
+	errConflict = errors.New("the key was used for another request")
+)
+
+// openBook goes on where a database ends.
+func openBook(db database, values int) (*book, error) {
+	events, total, last, err := db.end()
+	if err != nil {
+		return nil, err
+	}
+	log, err := loadTree(events, db.hashes)
+	if err != nil {
+		return nil, err
+	}
+	b := &book{db: db, values: values, log: log, last: last, total: total, draws: rrchain.NewSampler(), salts: newSalts()}
+	return b, nil
+}
+
+// transact carries out one transaction, with the lock held. It is not begun again after a failed
+// commit.
+func (b *book) transact(keys, names []string, decide func(*page) error) error {
+	if b.broken != nil {
+		return b.broken
+	}
+	p := &page{
+		keys: keys, names: names, requests: make(map[string]*request, len(keys)), objects: make(map[string]*object, len(names)),
+		log: b.log, now: latest(time.Now().UTC(), b.last), total: b.total, tallies: map[tallyKey]*tally{},
+	}
+	err := b.db.begin(p)
+	if err == nil {
+		err = decide(p)
+	}
+	if err != nil || len(p.events) == 0 {
+		return errors.Join(err, b.db.rollback())
+	}
+	if err := b.db.save(p); err != nil {
+		b.broken = fmt.Errorf("a commit failed, open the database again: %w", err)
+		return b.broken
+	}
+	b.log, b.last, b.total = p.log, p.now, p.total
+	return nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// append adds an event to the log.
+func (p *page) append(previous uint64, public, hidden []byte) uint64 {
+	e := event{number: p.log.size + 1, previous: previous, public: public, hidden: hidden}
+	p.log.add(&e)
+	p.events = append(p.events, e)
+	return e.number
+}
+
+func (p *page) touch(o *object) {
+	if !o.changed {
+		o.changed = true
+		p.touched = append(p.touched, o)
+	}
+}
+
+// about links an event to its object.
+func (p *page) about(o *object, public, hidden []byte) uint64 {
+	o.latest = p.append(o.latest, public, hidden)
+	o.events++
+	p.touch(o)
+	return o.latest
+}
+
+// settle records that a request, or a part of one, is settled.
+func (b *book) settle(p *page, s settlement, r *request) error {
+	salt, err := b.salts.next()
+	if err != nil {
+		return err
+	}
+	previous := uint64(0)
+	o := p.objects[s.alone]
+	if o != nil {
+		previous = o.settled
+	}
+	r.settled = p.append(previous, s.publicBytes(header(kindSettled, p.now)), s.hiddenBytes(salt))
+	if o != nil {
+		o.settled = r.settled
+		o.settles++
+		p.touch(o)
+	}
+	r.done, r.cursor = s.final, s.cursor
+	r.drawn += s.counts[0]
+	r.parts++
+	p.requests[r.key] = r
+	p.settled = append(p.settled, r)
+	return nil
+}
+
+// order asks for the response of one object at one ε.
+type order struct {
+	key     string
+	object  string
+	epsilon privacy.Epsilon
+	truth   int // a value of the question
+}
+
+func (o order) identity() identity {
+	return identify(appendText(nil, "raise"), appendText(nil, "vote"), appendEpsilon(nil, o.epsilon),
+		appendFlag(nil, false), appendText([]byte{0, 1}, o.object))
+}
+
+// release returns the response to an order, in a transaction of its own.
+func (b *book) release(o order) (level, error) {
+	c := &call{order: o}
+	b.carryOut([]*call{c})
+	return c.got, c.err
+}
+
+// carryOut carries out the orders of some callers in one transaction. A refused one affects nobody
+// else.
+func (b *book) carryOut(batch []*call) {
+	b.writer.Lock()
+	defer b.writer.Unlock()
+	keys, names := make([]string, len(batch)), make([]string, len(batch))
+	for i, c := range batch {
+		keys[i], names[i] = c.order.key, c.order.object
+	}
+	err := b.transact(keys, names, func(p *page) error {
+		for _, c := range batch {
+			if c.got, c.err = b.decide(p, c.order); c.err != nil && !isRefusal(c.err) {
+				return c.err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		for _, c := range batch {
+			c.got, c.err = level{}, err
+		}
+	}
+}
+
+func isRefusal(err error) bool {
+	return errors.Is(err, errUnknown) || errors.Is(err, errBudget) || errors.Is(err, errConflict)
+}
+
+// decide carries out one order on a page.
+func (b *book) decide(p *page, o order) (level, error) {
+	id, subject := o.identity(), p.objects[o.object]
+	former := p.requests[o.key]
+	switch {
+	case former != nil && former.digest != id.digest:
+		return level{}, fmt.Errorf("key %q: %w", o.key, errConflict)
+	case subject == nil:
+		return level{}, fmt.Errorf("object %q: %w", o.object, errUnknown)
+	}
+	place, recorded := subject.find(o.epsilon)
+	if former != nil {
+		if !recorded {
+			return level{}, fmt.Errorf("object %q has lost a response", o.object)
+		}
+		return subject.levels[place], nil
+	}
+	s := settlement{key: o.key, id: id, alone: o.object, first: p.log.size + 1, through: p.log.size, final: true}
+	if err := b.answer(p, subject, o.epsilon, o.truth, &s); err != nil {
+		return level{}, err
+	}
+	if err := b.settle(p, s, &request{key: o.key, digest: id.digest}); err != nil {
+		return level{}, err
+	}
+	return subject.levels[place], nil
+}
+
+// answer sees to it that an object has a response at ε, and counts how it came about.
+func (b *book) answer(p *page, o *object, epsilon privacy.Epsilon, truth int, s *settlement) error {
+	place, recorded := o.find(epsilon)
+	if recorded {
+		s.counts[1]++
+		return nil
+	}
+	cost, err := o.charge(epsilon)
+	if err != nil {
+		return err
+	}
+	s.spent += uint64(cost.Nano())
+	l, method, err := b.draw(o, epsilon, truth)
+	if err != nil {
+		return err
+	}
+	salt, err := b.salts.next()
+	if err != nil {
+		return err
+	}
+	top := place == len(o.levels)
+	if top {
+		s.counts[0]++
+	} else {
+		s.counts[2]++
+	}
+	p.count(o, l, top)
+	made := level{Level: l}
+	made.event = p.about(o, header(kindReleased, p.now), releasedBytes(salt, o.name, made, method))
+	o.levels = slices.Insert(o.levels, place, made)
+	o.fresh = append(o.fresh, made)
+	return nil
+}
+
+// charge takes what a raise to ε costs from the budget and returns it, or refuses. Below the
+// current level nothing is charged.
+func (o *object) charge(epsilon privacy.Epsilon) (cost privacy.Epsilon, err error) {
+	if epsilon.Less(o.current()) {
+		return cost, nil
+	}
+	cost, err = epsilon.Sub(o.current())
+	if err != nil {
+		return cost, err
+	}
+	spent, err := o.spent.Add(cost)
+	if err != nil || o.cap.Less(spent) || o.ceiling.Less(epsilon) {
+		return cost, fmt.Errorf("object %q, ε=%s: %w: spent %s, cap %s, ceiling %s",
+			o.name, epsilon, errBudget, o.spent, o.cap, o.ceiling)
+	}
+	o.spent = spent
+	return cost, nil
+}
+
+// draw draws the response of an object at an ε that has none.
+func (b *book) draw(o *object, epsilon privacy.Epsilon, truth int) (l rrchain.Level, method byte, err error) {
+	levels := make([]rrchain.Level, len(o.levels))
+	for i, at := range o.levels {
+		levels[i] = at.Level
+	}
+	chain, err := rrchain.NewChain(b.values, levels...)
+	if err != nil {
+		return l, 0, err
+	}
+	switch place, _ := o.find(epsilon); {
+	case place == len(levels):
+		l, err = chain.Raise(b.draws, epsilon, truth)
+		return l, methodRaise, err
+	case place == 0:
+		l, err = chain.Degrade(b.draws, epsilon)
+		return l, methodDegrade, err
+	default:
+		l, err = chain.Insert(b.draws, epsilon)
+		return l, methodInsert, err
+	}
+}
+
+// count adds a new response to the tallies: it is the current one if it stands at the top.
+func (p *page) count(o *object, l rrchain.Level, top bool) {
+	t := p.tally(l)
+	t.recorded++
+	if !top {
+		return
+	}
+	t.current++
+	if len(o.levels) > 0 {
+		p.tally(o.levels[len(o.levels)-1].Level).current--
+	}
+}
+
+func (p *page) tally(l rrchain.Level) *tally {
+	key := tallyKey{l.Epsilon, l.Response}
+	if p.tallies[key] == nil {
+		p.tallies[key] = &tally{}
+	}
+	return p.tallies[key]
+}

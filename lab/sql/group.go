@@ -1,0 +1,80 @@
+package main
+
+import (
+	"runtime"
+	"sync"
+)
+
+// group lets callers share transactions, as Sluice does: whoever comes first leads, commits for
+// everyone who queued up meanwhile, and hands the lead to the next.
+type group struct {
+	mu      sync.Mutex
+	queue   []*call
+	leading bool
+}
+
+// call is one caller's order on its way.
+type call struct {
+	order order
+	got   level
+	err   error
+	done  chan struct{}
+	lead  chan struct{}
+}
+
+const (
+	mostCalls = 1024 // in a transaction
+	yields    = 3    // before a leader takes the queue, so that callers whom the last commit woke can queue up
+)
+
+// releaseGrouped returns the response to an order, in a transaction that it shares with other
+// callers.
+func (b *book) releaseGrouped(o order) (level, error) {
+	c := &call{order: o, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	if !b.group.enter(c) {
+		select {
+		case <-c.done:
+			return c.got, c.err
+		case <-c.lead:
+		}
+	}
+	for range yields {
+		runtime.Gosched()
+	}
+	batch := b.group.take()
+	b.carryOut(batch)
+	for _, one := range batch {
+		close(one.done)
+	}
+	b.group.handOver()
+	return c.got, c.err
+}
+
+// enter queues a call and tells whether it is to lead.
+func (g *group) enter(c *call) (lead bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queue = append(g.queue, c)
+	lead = !g.leading
+	g.leading = true
+	return lead
+}
+
+// take removes a batch from the queue.
+func (g *group) take() []*call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.queue), mostCalls)
+	batch := g.queue[:n:n]
+	g.queue = append([]*call(nil), g.queue[n:]...)
+	return batch
+}
+
+// handOver makes the next in the queue lead, or nobody.
+func (g *group) handOver() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leading = len(g.queue) > 0; g.leading {
+		g.queue[0].lead <- struct{}{}
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// theSluice is a ledger as a host uses it.
+type theSluice struct {
+	l      *ledger.Ledger
+	dir    string
+	values []string
+}
+
+// openSluice makes a ledger with the question.
+func openSluice(ctx context.Context, dir string) (contestant, error) {
+	return openSluiceBy(ctx, dir, ledger.Options{})
+}
+
+func openSluiceBy(ctx context.Context, dir string, options ledger.Options) (contestant, error) {
+	path := filepath.Join(dir, "ledger.db")
+	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
+		return nil, err
+	}
+	l, err := ledger.Open(path, options)
+	if err != nil {
+		return nil, err
+	}
+	s := &theSluice{l: l, dir: dir}
+	for i := range valuesAsked {
+		s.values = append(s.values, fmt.Sprint("value ", i))
+	}
+	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: s.values}); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return s, nil
+}
+
+func (s *theSluice) close() error { return s.l.Close() }
+
+// checkpoints returns how many have begun: each begins a segment of the journal, which has a number
+// for a name.
+func (s *theSluice) checkpoints() (int, error) {
+	segments, err := os.ReadDir(filepath.Join(s.dir, "ledger.db.journal"))
+	newest := 0
+	for _, one := range segments {
+		name, _, _ := strings.Cut(one.Name(), ".")
+		if number, err := strconv.Atoi(name); err == nil {
+			newest = max(newest, number)
+		}
+	}
+	return newest, err
+}
+
+func (s *theSluice) enroll(ctx context.Context, names []string, limit, ceiling privacy.Epsilon) error {
+	_, err := s.l.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enroll", Question: "vote", Objects: names, Cap: limit, Policy: policy.Fixed(ceiling),
+	})
+	return err
+}
+
+func (s *theSluice) raise(ctx context.Context, key string, epsilon privacy.Epsilon) error {
+	_, err := s.l.Raise(ctx, ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, All: true, Truth: s.truths})
+	return err
+}
+
+func (s *theSluice) truths(_ context.Context, _ string, names []string) ([]string, error) {
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = s.values[truthOf(name)]
+	}
+	return values, nil
+}
+
+func (s *theSluice) release(ctx context.Context, o order) error {
+	_, err := s.l.Release(ctx, ledger.ReleaseRequest{
+		Key: o.key, Question: "vote", Object: o.object, Epsilon: o.epsilon, TrueValue: s.values[o.truth],
+	})
+	return err
+}
+
+func (s *theSluice) read(ctx context.Context, name string) (levels int, err error) {
+	state, err := s.l.Object(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return len(state.Chains[0].Levels), nil
+}
+
+func (s *theSluice) size(ctx context.Context) (written, compact int64, err error) {
+	stats, err := s.l.Stats(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	copied := filepath.Join(s.dir, "compact")
+	defer os.Remove(copied)
+	small, err := s.l.CompactTo(ctx, copied, nil)
+	return stats.Bytes, small.Bytes, err
+}
