@@ -347,15 +347,15 @@ const free = "nothing: the answer is, or follows from, one given before"
 
 // answerQuote is what a request for an answer would cost.
 type answerQuote struct {
-	ledger.AnswerRequest
+	request ledger.AnswerRequest
 	ledger.AnswerQuote
 }
 
 func (q answerQuote) result(currency string) (out output.Fields) {
-	out.Add("question", "question", q.Question)
-	out.Add("query", "query", q.Query)
-	out.Add("epsilon", "ε", q.Epsilon)
-	out.Add("objects", "people in the panel", q.AnswerQuote.Objects)
+	out.Add("question", "question", q.request.Question)
+	out.Add("query", "query", q.request.Query)
+	out.Add("epsilon", "ε", q.request.Epsilon)
+	out.Add("objects", "people in the panel", q.Objects)
 	out.Add("charge", "", q.Charge)
 	out.Add("anew", "", q.Anew)
 	out.Add("held", "", q.Held)
@@ -379,7 +379,7 @@ func (q answerQuote) result(currency string) (out output.Fields) {
 
 // loss says what becomes of the answer if something would be lost.
 func (q answerQuote) loss() string {
-	if len(q.Displaced) == 0 || q.AcceptLoss {
+	if len(q.Displaced) == 0 || q.request.AcceptLoss {
 		return ""
 	}
 	return ", so that nothing would be answered; --accept-loss answers all the same"
@@ -419,7 +419,7 @@ func (q answerQuote) charge() string {
 
 // consequence says what becomes of the others if somebody would be refused.
 func (q answerQuote) consequence() string {
-	if len(q.Refused) == 0 || q.Partial || q.Charge.IsZero() {
+	if len(q.Refused) == 0 || q.request.Partial || q.Charge.IsZero() {
 		return ""
 	}
 	return ", so that nobody would be answered for; --partial leaves them out"
