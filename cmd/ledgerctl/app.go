@@ -11,12 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/mechanisms"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/progress"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
@@ -109,7 +107,7 @@ func (a *app) rootCommand() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: a.settle,
 		RunE: func(*cobra.Command, []string) error {
-			return fault.Usage("run \"ledgerctl --help\" for the commands", "no command given")
+			return output.UsageError("run \"ledgerctl --help\" for the commands", "no command given")
 		},
 	}
 	root.SetIn(a.Stdin)
@@ -136,7 +134,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open, Health: a.health}
 	root.AddCommand(served.Commands()...)
-	root.AddCommand((&formulas.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
+	root.AddCommand((&mechanisms.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
 	complete(root)
 	a.completeNames(root)
 	return root
@@ -159,7 +157,7 @@ func complete(cmd *cobra.Command) {
 // group returns a command that only has others below it, and asks which one is meant.
 func group(name, short, ask string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: short, RunE: func(*cobra.Command, []string) error {
-		return fault.Usage(fmt.Sprintf(`run "ledgerctl %s --help"`, name), "%s", ask)
+		return output.UsageError(fmt.Sprintf(`run "ledgerctl %s --help"`, name), "%s", ask)
 	}}
 	cmd.AddCommand(below...)
 	return cmd
@@ -212,8 +210,8 @@ func require(cmd *cobra.Command, names ...string) {
 }
 
 // progress returns a bar on standard error for a long request, and what feeds it, if there is a terminal to show it.
-func (a *app) progress(what string) (*progress.Bar, func(done, total int)) {
-	return progress.New(a.Stderr, a.Quiet, what)
+func (a *app) progress(what string) (*output.Bar, func(done, total int)) {
+	return output.NewBar(a.Stderr, a.Quiet, what)
 }
 
 // query prints what use reads from the ledger.
@@ -235,7 +233,7 @@ func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (
 	var out output.Result
 	err := a.with(cmd.Context(), writing, func(l book) (err error) {
 		done, out, err = use(cmd.Context(), l)
-		return fault.WithKey(a.key, err)
+		return output.WithKey(a.key, err)
 	})
 	if err != nil {
 		return err

@@ -13,11 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
@@ -125,11 +123,11 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	}
 	key, err := note.NewVerifier(l.About().LogKey)
 	if err != nil {
-		return fault.Usage("give another FILE, or remove it", "--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
+		return output.UsageError("give another FILE, or remove it", "--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
 	}
 	before, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
 	if err != nil {
-		return fault.Usage("give another FILE, or remove it", "--out: %q exists, and is not a checkpoint of this log", path)
+		return output.UsageError("give another FILE, or remove it", "--out: %q exists, and is not a checkpoint of this log", path)
 	}
 	return goesOn(ctx, l, before)
 }
@@ -192,7 +190,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 		return err
 	}
 	if key != nil && len(f.checkpoints) == 0 {
-		return fault.Usage("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is nothing that the key could have signed", "--vkey needs --checkpoint")
+		return output.UsageError("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is nothing that the key could have signed", "--vkey needs --checkpoint")
 	}
 	checkpoints, err := a.readCheckpoints(cmd.Context(), f.checkpoints)
 	if err != nil {
@@ -239,12 +237,12 @@ func (r *auditResult) failure(db string) error {
 	if r.onlyIncomplete() {
 		return incomplete("%q was verified up to event %d only: %s", db, r.Events, r.problems[0].Text)
 	}
-	f := &fault.Fault{
-		Kind: "problems", Code: fault.Integrity, Hint: "use nothing of this file, and keep it as it is until it is clear what happened; a backup can be verified likewise",
-		Err: fmt.Errorf("%q does not verify: %s", db, words.Counted(len(r.problems), "problem")),
+	f := &output.Error{
+		Kind: "problems", Code: output.ExitIntegrity, Hint: "use nothing of this file, and keep it as it is until it is clear what happened; a backup can be verified likewise",
+		Err: fmt.Errorf("%q does not verify: %s", db, output.Counted(len(r.problems), "problem")),
 	}
 	if slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind == "checkpoint" }) {
-		f.Kind, f.Hint = "rolled-back", fault.RollbackHint(r.foreign)
+		f.Kind, f.Hint = "rolled-back", output.RollbackHint(r.foreign)
 	}
 	return f
 }
@@ -257,7 +255,7 @@ func (r *auditResult) onlyIncomplete() bool {
 func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
 	for i, file := range files {
 		if file == "-" && slices.Contains(files[:i], file) {
-			return nil, fault.Usage("", "standard input can be read once only, and --checkpoint names it twice")
+			return nil, output.UsageError("", "standard input can be read once only, and --checkpoint names it twice")
 		}
 		text, err := a.TextOrFile(ctx, "@"+file, keys.MaxCheckpoint)
 		if err != nil {
@@ -278,7 +276,7 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 	}
 	named, err := note.NewVerifier(about.LogKey)
 	if err != nil {
-		return nil, fault.Usage("give --vkey KEY", "the ledger's file names no log key to check the checkpoint by")
+		return nil, output.UsageError("give --vkey KEY", "the ledger's file names no log key to check the checkpoint by")
 	}
 	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which whoever can rewrite the file can rewrite too; --vkey KEY gives the one that you know")
 	return note.VerifierList(named), nil
@@ -300,7 +298,7 @@ func (r *auditResult) fields() (out output.Fields) {
 	case r.onlyIncomplete():
 		verdict = fmt.Sprintf("INCOMPLETE: up to event %d only, because the journal is missing", r.Events)
 	default:
-		verdict = "NO: " + words.Counted(len(r.problems), "problem")
+		verdict = "NO: " + output.Counted(len(r.problems), "problem")
 	}
 	out.Add("ok", "", len(r.problems) == 0)
 	out.Inline(r.Head)

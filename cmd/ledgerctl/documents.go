@@ -12,11 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
@@ -84,7 +82,7 @@ The buyer verifies it with "ledgerctl receipt verify" and the log key that "ledg
 func (a *app) receiptMake(ctx context.Context, number, path string) error {
 	sale, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return fault.Usage(salesHint, "%q is not the number of a sale", number)
+		return output.UsageError(salesHint, "%q is not the number of a sale", number)
 	}
 	if err := a.loadSigner(ctx); err != nil {
 		return err
@@ -101,7 +99,7 @@ func (a *app) receiptMake(ctx context.Context, number, path string) error {
 		return err
 	})
 	if errors.Is(err, ledger.ErrUnknown) {
-		return &fault.Fault{Kind: "unknown", Code: fault.Misuse, Hint: salesHint, Err: err}
+		return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Hint: salesHint, Err: err}
 	}
 	if err != nil {
 		return err
@@ -164,7 +162,7 @@ func (a *app) statementMake(cmd *cobra.Command, object, path string) error {
 	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		statement, err := l.Statement(ctx, a.key, object)
 		if err == nil {
-			err = fault.Unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
+			err = output.Unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
 		}
 		out := newStated(statement)
 		out.Add("key", "key", a.key)
@@ -206,7 +204,7 @@ type proofFlags struct {
 func (f *proofFlags) load(ctx context.Context, a *app) (note.Verifier, error) {
 	key, err := f.vkey.Load(ctx, a.Files)
 	if key != nil && f.self {
-		return nil, fault.Usage("give one of them", "--vkey and --self exclude each other")
+		return nil, output.UsageError("give one of them", "--vkey and --self exclude each other")
 	}
 	return key, err
 }
@@ -236,9 +234,9 @@ func verifyCommand[D document](a *app, what string, cmd *cobra.Command, read fun
 		if err := a.Print(out); err != nil || v.ok {
 			return err
 		}
-		return &fault.Fault{
-			Kind: "problems", Code: fault.Integrity, Hint: v.hint,
-			Err: fmt.Errorf("the %s %q does not verify: %s", what, args[0], words.Counted(len(v.problems), "problem")),
+		return &output.Error{
+			Kind: "problems", Code: output.ExitIntegrity, Hint: v.hint,
+			Err: fmt.Errorf("the %s %q does not verify: %s", what, args[0], output.Counted(len(v.problems), "problem")),
 		}
 	}
 	files.MarkArguments(cmd, files.Reads)
@@ -310,7 +308,7 @@ func (v verdict) describe(out *output.Fields) {
 	}
 	switch {
 	case !v.ok:
-		out.Add("", "verifies", "NO: "+words.Counted(len(v.problems), "problem"))
+		out.Add("", "verifies", "NO: "+output.Counted(len(v.problems), "problem"))
 	case !v.checked.Signed:
 		out.Add("", "verifies", "against itself only: anybody can have made it")
 	default:
@@ -341,7 +339,7 @@ func newSold(r evidence.Receipt) (out output.Fields) {
 	out.Add("epsilon", "ε", r.Epsilon)
 	out.Add("price", "", r.Price)
 	out.Add("currency", "", r.Currency)
-	out.Add("", "price", words.Money(r.Price, r.Currency))
+	out.Add("", "price", output.Money(r.Price, r.Currency))
 	out.Add("time", "", r.Time)
 	out.Add("responses", "responses", len(r.Responses))
 	out.Add("erased", "  of them not shown", erased) // only the price is left
@@ -360,19 +358,19 @@ func newStated(st evidence.Statement) (out output.Fields) {
 		if c.Epoch > 1 || c.Ended > 0 {
 			epoch = fmt.Sprintf(", epoch %d", c.Epoch)
 		}
-		out.Add("", "  on "+words.OneLine(c.Question)+epoch, c.Spent)
+		out.Add("", "  on "+output.OneLine(c.Question)+epoch, c.Spent)
 	}
 	for _, c := range st.Terms {
 		consent := "to nothing more than before"
 		if c.Consent != "" {
 			consent = "with consent: " + c.Consent
 		}
-		change := fmt.Sprintf("changed by event %d of %s, %s", c.Event, words.Stamp(c.Time), consent)
-		out.Add("", "terms of "+words.OneLine(c.Question), change)
+		change := fmt.Sprintf("changed by event %d of %s, %s", c.Event, output.Stamp(c.Time), consent)
+		out.Add("", "terms of "+output.OneLine(c.Question), change)
 	}
 	out.Add("earned", "", st.Earned)
 	out.Add("currency", "", st.Currency)
-	out.Add("", "earned", words.Money(st.Earned, st.Currency))
+	out.Add("", "earned", output.Money(st.Earned, st.Currency))
 	out.Add("terms", "", st.Terms)
 	out.Add("responses", "responses", len(st.Released))
 	out.Add("charges", "charges for answers", len(st.Charges))

@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
@@ -18,7 +16,7 @@ import (
 
 // raiseFlags are the flags of raise.
 type raiseFlags struct {
-	csv.TruthFlags
+	files.TruthFlags
 	question, out string
 	to            privacy.Epsilon
 	objects       []string
@@ -42,7 +40,7 @@ was interrupted.
 The file of --out has the responses recorded at ε by then. Without --object those of people who have withdrawn are among them:
 what was released stays released. The columns besides object and response are those of "ledgerctl help sell".
 
-` + csv.TruthHelp,
+` + files.TruthHelp,
 		Example: `  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote --out half.csv
   ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote --object 17 --object 18`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.raise(cmd, f) },
@@ -72,8 +70,8 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 		if done, err = a.draw(ctx, l, f); err != nil {
 			return "", nil, err
 		}
-		err := csv.Save(file, f.Columns.Raw, func(out csv.Writer) error { return f.write(ctx, l, done.Last, out) })
-		return "the raise is done", a.raised(f, done), fault.Unfinished("the raise is done, but its file is not", 0, err)
+		err := files.SaveCSV(file, f.Columns.Raw, func(out files.RowWriter) error { return f.write(ctx, l, done.Last, out) })
+		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not", 0, err)
 	})
 	if err != nil {
 		return err
@@ -89,7 +87,7 @@ func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (ledger.RaiseResu
 		Partial: f.partial, Truth: f.Source(a.Files, l, f.partial).Ask, Progress: progress,
 	})
 	a.WarnTruths(done.TruthChanged, done.TruthInvalid)
-	return done, fault.Refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
+	return done, output.Refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
 }
 
 // raised is the result of a raise.
@@ -114,7 +112,7 @@ func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields)
 }
 
 // write writes the responses that a raise brought about or found.
-func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out csv.Writer) error {
+func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out files.RowWriter) error {
 	wanted := make(map[string]bool, len(f.objects))
 	for _, object := range f.objects {
 		wanted[object] = true
@@ -142,7 +140,7 @@ func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out csv.Wri
 }
 
 func (a *app) advanceCommand() *cobra.Command {
-	f := &csv.TruthFlags{}
+	f := &files.TruthFlags{}
 	var question string
 	cmd := &cobra.Command{
 		Use:   "advance",
@@ -156,7 +154,7 @@ Whoever cannot follow, because the cap binds or the file has no true value, is r
 holds nobody up. The same command with the same --key does nothing twice, and goes on where it was
 interrupted.
 
-` + csv.TruthHelp + `
+` + files.TruthHelp + `
 
 Without --question, in a ledger of several questions, each question takes the column named like it, and
 no other: the values of another question would be drawn from, for good.
@@ -178,7 +176,7 @@ no other: the values of another question would be drawn from, for good.
 	return cmd
 }
 
-func (a *app) advance(ctx context.Context, l book, f *csv.TruthFlags, question string) (ledger.AdvanceResult, error) {
+func (a *app) advance(ctx context.Context, l book, f *files.TruthFlags, question string) (ledger.AdvanceResult, error) {
 	truth := f.Source(a.Files, l, true)
 	if question == "" {
 		all, err := l.Questions(ctx)
@@ -230,7 +228,7 @@ func tableAdvanced(w io.Writer, questions []ledger.Advanced, key string) {
 
 // answerFlags are the flags of answer.
 type answerFlags struct {
-	csv.TruthFlags
+	files.TruthFlags
 	ledger.AnswerRequest
 	objects string
 	quote   bool
@@ -270,7 +268,7 @@ If anybody would go over a ceiling, nobody is charged and the exit code is 3; wi
 people are left out of the panel. An answer that leaves somebody out and one that does not are not the same,
 and both are charged; where nobody is left out, --partial makes no difference.
 
-` + csv.TruthHelp,
+` + files.TruthHelp,
 		Example: `  ledgerctl answer --question vote --query majority:Y --epsilon 0.5 --truth people.csv --value-column vote
   ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --id-column name --objects some.csv
   ledgerctl answer --question vote --query majority:Y --epsilon 1 --quote`,
@@ -292,11 +290,11 @@ and both are charged; where nobody is left out, --partial makes no difference.
 }
 
 func (a *app) answer(cmd *cobra.Command, f *answerFlags) (err error) {
-	if err := csv.CheckStdin(f.objects, f.TruthFlags.Truth); err != nil {
+	if err := files.CheckStdin(f.objects, f.TruthFlags.Truth); err != nil {
 		return err
 	}
 	r := f.AnswerRequest
-	if r.Objects, err = csv.Panel(cmd.Context(), a.Files, f.objects, f.Columns.IDs()); err != nil {
+	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, f.objects, f.Columns.IDs()); err != nil {
 		return err
 	}
 	r.Key, r.All = a.key, r.Objects == nil
@@ -316,7 +314,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) (err error) {
 		r.Truth = f.Source(a.Files, l, r.Partial).Ask
 		done, err := l.Answer(ctx, r)
 		a.WarnTruths(done.TruthChanged, done.TruthInvalid)
-		return fmt.Sprintf("the answer is event %d", done.Event), answered(r, done), fault.Refusal(err, r.Partial)
+		return fmt.Sprintf("the answer is event %d", done.Event), answered(r, done), output.Refusal(err, r.Partial)
 	})
 }
 

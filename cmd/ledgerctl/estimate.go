@@ -6,12 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -19,7 +16,7 @@ import (
 // estimateFlags are the flags of estimate.
 type estimateFlags struct {
 	ledger.EstimateRequest
-	columns       csv.Columns
+	columns       files.Columns
 	objects, plot string
 }
 
@@ -71,18 +68,18 @@ there are responses, the higher the darker.`,
 func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
 	r := f.EstimateRequest
 	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
-		return fault.Usage("", "--epsilon must be above 0")
+		return output.UsageError("", "--epsilon must be above 0")
 	}
 	if !(r.Confidence > 0 && r.Confidence < 1) {
-		return fault.Usage("", "--confidence must be between 0 and 1")
+		return output.UsageError("", "--confidence must be between 0 and 1")
 	}
-	people, err := csv.Panel(cmd.Context(), a.Files, f.objects, f.columns)
+	people, err := files.ReadPanel(cmd.Context(), a.Files, f.objects, f.columns)
 	if err != nil {
 		return err
 	}
 	if people != nil {
 		if a.remote.Address != "" {
-			return fault.Usage("leave out --objects, or use --db where the file is", "--objects is for a ledger in a file: behind an address estimates are of all people")
+			return output.UsageError("leave out --objects, or use --db where the file is", "--objects is for a ledger in a file: behind an address estimates are of all people")
 		}
 		r.Include = among(people)
 	}
@@ -161,7 +158,7 @@ func (r estimateResult) Table(w io.Writer) {
 	outside := false
 	for _, v := range r.Values {
 		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
-			words.Percent(float64(v.Estimate)), words.Percent(float64(v.Low)), words.Percent(float64(v.High)), words.Percent(float64(v.StdErr)))
+			output.Percent(float64(v.Estimate)), output.Percent(float64(v.Low)), output.Percent(float64(v.High)), output.Percent(float64(v.StdErr)))
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
 	fmt.Fprintf(w, "\n%d responses", r.N)

@@ -13,9 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
@@ -84,9 +83,9 @@ func (a *app) place(cmd *cobra.Command) {
 	a.unclear = nil
 	switch {
 	case byFile && byAddress:
-		a.unclear = fault.Usage("leave one of them out", "--db and --addr are both given, and name a ledger each")
+		a.unclear = output.UsageError("leave one of them out", "--db and --addr are both given, and name a ledger each")
 	case !byFile && !byAddress && file != "" && address != "":
-		a.unclear = fault.Usage("give --db or --addr", "$LEDGER_DB and $LEDGER_ADDR are both set, and name a ledger each")
+		a.unclear = output.UsageError("give --db or --addr", "$LEDGER_DB and $LEDGER_ADDR are both set, and name a ledger each")
 	}
 	if !byFile {
 		a.db = file
@@ -109,7 +108,7 @@ func (a *app) file(cmd *cobra.Command) error {
 		return a.unclear
 	}
 	if a.remote.Address != "" {
-		return fault.Usage("give --db FILE; whoever serves that address has its file", "%q is about a file, and an address is given", cmd.CommandPath())
+		return output.UsageError("give --db FILE; whoever serves that address has its file", "%q is about a file, and an address is given", cmd.CommandPath())
 	}
 	return nil
 }
@@ -158,7 +157,7 @@ func (a *app) find(ctx context.Context, mode access) (book, error) {
 	}
 	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.sign})
 	if a.sign != nil && errors.Is(err, ledger.ErrInvalid) {
-		return nil, &fault.Fault{Kind: "usage", Code: fault.Misuse, Hint: keys.OtherSigner, Err: err}
+		return nil, &output.Error{Kind: "usage", Code: output.ExitMisuse, Hint: keys.OtherSigner, Err: err}
 	}
 	return l, err
 }
@@ -187,13 +186,13 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	l, err := ledger.Open(a.db, options)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &fault.Fault{
-			Kind: "not-found", Code: fault.Misuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
+		return nil, &output.Error{
+			Kind: "not-found", Code: output.ExitMisuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
 			Err: fmt.Errorf("there is no ledger at %q", a.db),
 		}
 	case errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal):
-		return nil, &fault.Fault{
-			Kind: "corrupt", Code: fault.Integrity, Err: err,
+		return nil, &output.Error{
+			Kind: "corrupt", Code: output.ExitIntegrity, Err: err,
 			Hint: "if this is the file that is meant, restore a backup; --db or $LEDGER_DB may name the wrong one",
 		}
 	case err != nil:
@@ -207,15 +206,15 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	switch {
 	case a.clock != nil:
-		return nil, fault.Usage("leave out --at, or use --db", "--at is for a file: behind an address the clock of the server counts")
+		return nil, output.UsageError("leave out --at, or use --db", "--at is for a file: behind an address the clock of the server counts")
 	case a.clockAhead != "":
-		return nil, fault.Usage("give it to whoever serves the ledger",
+		return nil, output.UsageError("give it to whoever serves the ledger",
 			"--clock-ahead is for a file: behind an address the clock of the server counts")
 	case a.withoutJournal:
-		return nil, fault.Usage("leave it out, or use --db where the file is",
+		return nil, output.UsageError("leave it out, or use --db where the file is",
 			"--without-journal is for a file: behind an address the server has the journal")
 	case a.keys.Given():
-		return nil, fault.Usage("give them to whoever serves the ledger",
+		return nil, output.UsageError("give them to whoever serves the ledger",
 			"--truth-key and --noise-key are for a file: behind an address the keys of the server count")
 	}
 	l, err := a.remote.Dial(ctx, a.Files)
@@ -248,7 +247,7 @@ func (a *app) loadSigner(ctx context.Context) (err error) {
 		a.sign, err = a.signer.Load(ctx, a.Files, a.db)
 		return err
 	case a.signer.Path != "":
-		return fault.Usage("leave out --signer", "--signer is for a file: what is behind an address is signed there")
+		return output.UsageError("leave out --signer", "--signer is for a file: what is behind an address is signed there")
 	}
 	return nil
 }
@@ -259,10 +258,10 @@ func (a *app) allowNoJournal(o *ledger.Options) error {
 	case !a.withoutJournal:
 		return nil
 	case !o.ReadOnly:
-		return fault.Usage("find the journal, or restore a backup",
+		return output.UsageError("find the journal, or restore a backup",
 			"--without-journal is for commands that only read: what is drawn without the journal may have been drawn before")
 	case o.Signer != nil:
-		return fault.Usage("find the journal",
+		return output.UsageError("find the journal",
 			"--without-journal is for commands that sign nothing: without the journal the log is not known as it is now")
 	}
 	o.WithoutJournal = true
@@ -286,8 +285,8 @@ func (a *app) noteIncomplete(ctx context.Context, l book) error {
 
 // incomplete is the error of a result that lacks what only a missing journal has.
 func incomplete(format string, args ...any) error {
-	return &fault.Fault{
-		Kind: "incomplete", Code: fault.Incomplete, Err: fmt.Errorf(format, args...),
+	return &output.Error{
+		Kind: "incomplete", Code: output.ExitIncomplete, Err: fmt.Errorf(format, args...),
 		Hint: "put the journal back where it was, with the file: then everything is there, and this is not needed",
 	}
 }
@@ -310,10 +309,10 @@ const timeHint = "a time in RFC 3339, such as 2027-01-31T09:00:00Z or 2027-01-31
 // parseTime reads the time that a flag gives. The hint says what else the flag takes.
 func parseTime(flag, text, hint string) (at time.Time, err error) {
 	if err := at.UnmarshalText([]byte(text)); err != nil {
-		return at, fault.Usage(hint, "%s %q is not a time", flag, text)
+		return at, output.UsageError(hint, "%s %q is not a time", flag, text)
 	}
 	if at = at.UTC(); at.Year() < 1970 || at.Year() > 2261 {
-		return at, fault.Usage(hint, "%s %q is not between the years 1970 and 2261", flag, text)
+		return at, output.UsageError(hint, "%s %q is not between the years 1970 and 2261", flag, text)
 	}
 	return at, nil
 }
@@ -337,13 +336,13 @@ func (a *app) checkAhead(confirmed time.Time) error {
 	}
 	const after = `every later event of the log has at least that time, sales and reservations that end before it are closed for good, and "audit verify" reports events of the future until that day`
 	if !at.After(confirmed) {
-		a.Warn(fmt.Sprintf("--at %s is ahead of this machine's clock: from now on, %s", words.Stamp(at), after))
+		a.Warn(fmt.Sprintf("--at %s is ahead of this machine's clock: from now on, %s", output.Stamp(at), after))
 		return nil
 	}
-	return &fault.Fault{
-		Kind: "clock", Code: fault.Misuse,
-		Hint: "correct TIME; --clock-ahead " + words.Stamp(at) + " accepts what is said here",
+	return &output.Error{
+		Kind: "clock", Code: output.ExitMisuse,
+		Hint: "correct TIME; --clock-ahead " + output.Stamp(at) + " accepts what is said here",
 		Err: fmt.Errorf("--at %s is more than five minutes ahead of this machine's clock, which says %s; nothing was changed; if it is accepted, %s",
-			words.Stamp(at), words.Stamp(now), after),
+			output.Stamp(at), output.Stamp(now), after),
 	}
 }

@@ -9,9 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -34,7 +32,7 @@ func (f *filter) flags(cmd *cobra.Command) {
 func (f *filter) check(ctx context.Context, cmd *cobra.Command, l book) (err error) {
 	switch {
 	case cmd.Flags().Changed("epsilon") && f.epsilon.IsZero():
-		return fault.Usage("", "--epsilon must be above 0")
+		return output.UsageError("", "--epsilon must be above 0")
 	case f.question != "":
 		_, err = questionNamed(ctx, l, f.question)
 	}
@@ -219,7 +217,7 @@ same person at a lower one: count each person once.`,
 			case f.buyer != "":
 				return a.deliveries(cmd, f)
 			case f.question == "":
-				return fault.Usage(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`, "say of which --question or which --buyer")
+				return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`, "say of which --question or which --buyer")
 			}
 			return a.responses(cmd, f)
 		},
@@ -239,7 +237,7 @@ func (a *app) responses(cmd *cobra.Command, f *filter) error {
 		return err
 	}
 	return a.Print(output.List("responses", all, "PERSON\tε\tRESPONSE\tEVENT", func(r response) []any {
-		return []any{r.Object, r.Epsilon, words.Brief(r.Value), r.Event}
+		return []any{r.Object, r.Epsilon, output.Brief(r.Value), r.Event}
 	}))
 }
 
@@ -295,7 +293,7 @@ func (a *app) deliveries(cmd *cobra.Command, f *filter) error {
 	}
 	header := "SALE\tPERSON\tQUESTION\tε\tRESPONSE\t" + priceHeader(currency)
 	return a.Print(output.List("responses", all, header, func(d delivery) []any {
-		person, response := d.Object, words.Brief(d.Value)
+		person, response := d.Object, output.Brief(d.Value)
 		if d.Erased {
 			person, response = "(forgotten)", "(destroyed)"
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -65,7 +64,7 @@ const (
 
 func (t *tail) run(ctx context.Context) error {
 	if t.request != "" && t.follow {
-		return fault.Usage("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
+		return output.UsageError("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
 	}
 	t.next = max(t.next, 1)
 	read := t.loop

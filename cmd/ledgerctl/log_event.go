@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/policy"
@@ -30,7 +30,7 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	case history.Sold:
 		f.text("object", d.Object)
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
-		f.text("response", words.Brief(d.Response), "method", d.Method)
+		f.text("response", output.Brief(d.Response), "method", d.Method)
 		f.number("price", d.Price)
 	default:
 		if !ev.Erased && !f.ofMarket(d) && !f.ofObject(d) {
@@ -47,14 +47,14 @@ type fields struct{ w io.Writer }
 func (f fields) text(named ...string) {
 	for pair := range slices.Chunk(named, 2) {
 		if pair[1] != "" {
-			fmt.Fprintf(f.w, " %s=%s", pair[0], words.Quoted(pair[1]))
+			fmt.Fprintf(f.w, " %s=%s", pair[0], output.Quoted(pair[1]))
 		}
 	}
 }
 
 // list writes texts behind one name, if there are any.
 func (f fields) list(name string, all []string) {
-	f.text(name, strings.ReplaceAll(words.Listed(all), ", ", ","))
+	f.text(name, strings.ReplaceAll(output.Listed(all), ", ", ","))
 }
 
 func (f fields) number(name string, n int64) { fmt.Fprintf(f.w, " %s=%d", name, n) }
@@ -90,7 +90,7 @@ func (f fields) ofMarket(d history.Detail) bool {
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 		f.count("objects", d.Objects)
 		f.number("price", d.Price)
-		f.text("expires", words.Stamp(d.Expires))
+		f.text("expires", output.Stamp(d.Expires))
 	case history.Cancelled:
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 	case history.SaleMade:
@@ -109,7 +109,7 @@ func (f fields) ofObject(d history.Detail) bool {
 	case history.Enrolled:
 		f.enrolled(d)
 	case history.Released:
-		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String(), "response", words.Brief(d.Response), "method", d.Method)
+		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String(), "response", output.Brief(d.Response), "method", d.Method)
 	case history.Charged:
 		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String())
 	case history.TruthBound:
@@ -154,7 +154,7 @@ func (f fields) ofLedger(d history.Detail) {
 	case history.Answered:
 		f.text("question", d.Question, "epsilon", d.Epsilon.String(), "query", d.Query)
 		f.count("objects", d.Objects)
-		f.text("response", words.Brief(d.Response), "method", d.Method)
+		f.text("response", output.Brief(d.Response), "method", d.Method)
 	}
 }
 
@@ -177,7 +177,7 @@ func writeRefusal(w io.Writer, r ledger.Refusal) {
 		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
 	}
 	if r.Why != "" {
-		fmt.Fprintf(w, " why=%s", words.Quoted(r.Why))
+		fmt.Fprintf(w, " why=%s", output.Quoted(r.Why))
 	}
 	fmt.Fprintf(w, " helps=%s", r.Remedy)
 	if !r.Largest.IsZero() {

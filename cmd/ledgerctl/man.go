@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
@@ -36,7 +36,7 @@ exist are replaced. Symbolic links in their places are followed.`,
 				return err
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return fault.Input("", "%w", err)
+				return output.InputError("", "%w", err)
 			}
 			out := manResult{Dir: args[0], Pages: []string{}}
 			if err := a.manPages(cmd.Root(), &out); err != nil {

@@ -11,11 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -46,16 +43,16 @@ func objectsFlag(cmd *cobra.Command, path *string, what string) {
 }
 
 // columnFlags adds the flags for the columns of --objects.
-func columnFlags(cmd *cobra.Command) *csv.Columns {
-	c := &csv.Columns{}
+func columnFlags(cmd *cobra.Command) *files.Columns {
+	c := &files.Columns{}
 	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
 	return c
 }
 
 // order reads the people to buy from, and counts those left out.
-func (f *orderFlags) order(ctx context.Context, a *app, c csv.Columns) (ledger.Order, error) {
+func (f *orderFlags) order(ctx context.Context, a *app, c files.Columns) (ledger.Order, error) {
 	c.Skipped = &f.skipped
-	people, err := csv.Panel(ctx, a.Files, f.objects, c)
+	people, err := files.ReadPanel(ctx, a.Files, f.objects, c)
 	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil}, err
 }
 
@@ -80,7 +77,7 @@ func (f *limitFlags) max(cmd *cobra.Command) (*int64, error) {
 		return nil, nil
 	}
 	if f.maxPrice < 0 {
-		return nil, fault.Usage("", "--max-price must not be below 0")
+		return nil, output.UsageError("", "--max-price must not be below 0")
 	}
 	return &f.maxPrice, nil
 }
@@ -107,7 +104,7 @@ With --at, the quote is that of a buyer at TIME, if nothing else happens before.
 	return cmd
 }
 
-func (a *app) quote(cmd *cobra.Command, f *orderFlags, c csv.Columns) error {
+func (a *app) quote(cmd *cobra.Command, f *orderFlags, c files.Columns) error {
 	order, err := f.order(cmd.Context(), a, c)
 	if err != nil {
 		return err
@@ -142,7 +139,7 @@ func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
 	}
 	for _, at := range b.Levels {
 		if at.Epsilon == b.Largest {
-			fmt.Fprintf(w, "the largest ε for all\t%s, for %s\n", at.Epsilon, words.Money(at.Price, currency))
+			fmt.Fprintf(w, "the largest ε for all\t%s, for %s\n", at.Epsilon, output.Money(at.Price, currency))
 		}
 	}
 	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
@@ -152,7 +149,7 @@ func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
 
 // tableOffer writes what a quote and a sale have in common.
 func tableOffer(w io.Writer, o ledger.Offer) {
-	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, words.Money(o.Price, o.Currency))
+	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, output.Money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
 	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a buyer behind an address is not told
 		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
@@ -163,7 +160,7 @@ func tableOffer(w io.Writer, o ledger.Offer) {
 
 // deliveryFlags are the flags that say where goes what was sold.
 type deliveryFlags struct {
-	csv.TruthFlags
+	files.TruthFlags
 	out, receipt string
 }
 
@@ -182,10 +179,10 @@ const ownerOnly = "that only its owner can read; an existing one is replaced; - 
 // check refuses what makes no sense beside the other files that are read.
 func (f *deliveryFlags) check(a *app, read ...string) error {
 	if f.receipt == "" && a.signer.Path != "" {
-		return fault.Usage("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
+		return output.UsageError("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
 	}
 	if a.signer.Path == "-" && slices.Contains(read, "-") {
-		return fault.Usage("", "--signer and another file cannot both be standard input")
+		return output.UsageError("", "--signer and another file cannot both be standard input")
 	}
 	return nil
 }
@@ -227,18 +224,18 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
 		if err == nil {
 			erased, err = writeSale(ctx, l, sale.Number, responses, d.Columns.Raw, receipt)
-			err = fault.Unfinished(saleDone(sale)+", but not all of its files are", sale.Number, err)
+			err = output.Unfinished(saleDone(sale)+", but not all of its files are", sale.Number, err)
 		}
-		return fault.WithKey(a.key, fault.Refusal(err, d.partial))
+		return output.WithKey(a.key, output.Refusal(err, d.partial))
 	})
 	if err != nil {
 		return err
 	}
 	if erased > 0 {
-		a.Warn(words.Counted(erased, "object") + " left out: what this sale delivered of them has been destroyed since, because they were forgotten")
+		a.Warn(output.Counted(erased, "object") + " left out: what this sale delivered of them has been destroyed since, because they were forgotten")
 	}
 	out := a.sold(sale, d, erased)
-	return fault.WithKey(a.key, fault.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number, a.Print(out)))
+	return output.WithKey(a.key, output.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number, a.Print(out)))
 }
 
 func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
@@ -254,7 +251,7 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 	out.AddNonZero("sums", "", vocabulary.SumRefusals(s.Refused))
 	out.Add("skipped", "", d.skipped)
 	if d.captured {
-		out.Add("", "to be refunded", words.Money(s.Refund, s.Currency))
+		out.Add("", "to be refunded", output.Money(s.Refund, s.Currency))
 	}
 	out.Add("", "refused, and left out", len(s.Refused))
 	if !d.captured {
@@ -275,7 +272,7 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 
 // writeSale writes the files of a sale.
 func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output, raw bool, receipt *files.Output) (erased int, err error) {
-	err = csv.Save(responses, raw, func(out csv.Writer) (err error) {
+	err = files.SaveCSV(responses, raw, func(out files.RowWriter) (err error) {
 		erased, err = writeDeliveries(ctx, l, sale, out)
 		return err
 	})
@@ -286,7 +283,7 @@ func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output
 }
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
-func writeDeliveries(ctx context.Context, l book, sale uint64, out csv.Writer) (erased int, err error) {
+func writeDeliveries(ctx context.Context, l book, sale uint64, out files.RowWriter) (erased int, err error) {
 	header := append([]string{"object", "response", "price", "sale"}, channelColumns()...)
 	if err := out.Row(header...); err != nil {
 		return 0, err
@@ -328,7 +325,7 @@ With --receipt, the buyer's receipt goes to a file: the sale and all its respons
 has them, signed by the signing key. "ledgerctl receipt verify" needs nothing else but the log key. The receipt of
 a sale made before is to be had by the same --key, or from "ledgerctl receipt make".
 
-` + csv.TruthHelp + `
+` + files.TruthHelp + `
 
 ` + atHelp,
 		Example: `  ledgerctl sell --buyer acme --question vote --epsilon 0.5 --truth people.csv --out acme.csv
@@ -344,7 +341,7 @@ a sale made before is to be had by the same --key, or from "ledgerctl receipt ma
 
 func (a *app) sell(cmd *cobra.Command, f *orderFlags, d *deliveryFlags, limits *limitFlags) (err error) {
 	r := ledger.SellRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
-	if err := errors.Join(d.check(a, f.objects, d.Truth), csv.CheckStdin(f.objects, d.Truth)); err != nil {
+	if err := errors.Join(d.check(a, f.objects, d.Truth), files.CheckStdin(f.objects, d.Truth)); err != nil {
 		return err
 	}
 	if r.MaxPrice, err = limits.max(cmd); err != nil {
@@ -396,7 +393,7 @@ captured, cancelled or has expired the command is refused and the exit code is 3
 	return cmd
 }
 
-func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c csv.Columns, limits *limitFlags, expires string) (err error) {
+func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c files.Columns, limits *limitFlags, expires string) (err error) {
 	r := ledger.ReserveRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
 	if r.For, r.Until, err = parseExpiry(expires); err != nil {
 		return err
@@ -412,7 +409,7 @@ func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c csv.Columns, limits *
 			return "", nil, err
 		}
 		held, err := l.Reserve(ctx, r)
-		err = fault.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
+		err = output.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
 		return fmt.Sprintf("reservation %d is made", held.Number), reserved(held, f.skipped), err
 	})
 }
@@ -427,7 +424,7 @@ func reserved(r ledger.Reservation, skipped int) (out output.Fields) {
 	out.Add("", "buyer", r.Buyer)
 	out.Add("", "question", r.Question)
 	out.Add("", "ε", r.Epsilon)
-	out.Add("", "price, at most", words.Money(r.Price, r.Currency))
+	out.Add("", "price, at most", output.Money(r.Price, r.Currency))
 	out.Add("", "people held", r.Objects)
 	out.AddNonZero("sums", "", vocabulary.SumRefusals(r.Refused))
 	out.Add("", "refused, and left out", len(r.Refused))
@@ -443,7 +440,7 @@ func parseExpiry(text string) (during time.Duration, until time.Time, err error)
 	const hint = "a duration above 0, such as 90m or 24h, or " + timeHint
 	if during, err := time.ParseDuration(text); err == nil {
 		if during <= 0 {
-			return 0, until, fault.Usage(hint, "--expires %q is not above 0", text)
+			return 0, until, output.UsageError(hint, "--expires %q is not above 0", text)
 		}
 		return during, until, nil
 	}
@@ -467,7 +464,7 @@ those people are left out, and their price is to be refunded; what is printed as
 reservation left out. The same command with the same --key sells nothing
 twice and prints the same.
 
-` + csv.TruthHelp + `
+` + files.TruthHelp + `
 
 ` + atHelp,
 		Example: `  ledgerctl capture 7 --truth people.csv --out acme.csv
@@ -506,7 +503,7 @@ const reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl res
 func reservationNumber(text string) (uint64, error) {
 	number, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || number == 0 {
-		return 0, fault.Usage(reservationsHint, "%q is not the number of a reservation", text)
+		return 0, output.UsageError(reservationsHint, "%q is not the number of a reservation", text)
 	}
 	return number, nil
 }
@@ -542,7 +539,7 @@ One that was captured or cancelled already is refused: the error says which, and
 // reservationFault adds what may help against the error of a request about a reservation.
 func reservationFault(err error) error {
 	if errors.Is(err, ledger.ErrUnknown) {
-		return &fault.Fault{Kind: "unknown", Code: fault.Misuse, Hint: reservationsHint, Err: err}
+		return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Hint: reservationsHint, Err: err}
 	}
 	return err
 }
@@ -577,17 +574,17 @@ With --at, it is what they can answer at TIME, if nothing else happens before.`,
 	return cmd
 }
 
-func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string, c csv.Columns) (err error) {
+func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string, c files.Columns) (err error) {
 	for _, text := range levels {
 		epsilon, err := privacy.ParseEpsilon(text)
 		if err != nil {
-			return fault.Usage("", "--epsilon %q: %w", text, err)
+			return output.UsageError("", "--epsilon %q: %w", text, err)
 		}
 		r.Epsilons = append(r.Epsilons, epsilon)
 	}
 	skipped := 0
 	c.Skipped = &skipped
-	if r.Objects, err = csv.Panel(cmd.Context(), a.Files, objects, c); err != nil {
+	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, objects, c); err != nil {
 		return err
 	}
 	r.All = r.Objects == nil
@@ -626,7 +623,7 @@ func tableBudget(w io.Writer, b ledger.Budget, currency string) {
 	output.Rows(w, header, b.Levels, func(at vocabulary.BudgetLevel) []any {
 		row := []any{at.Epsilon, at.Can, at.Later, orDash(at.From)}
 		if currency != "" {
-			row = append(row, words.Money(at.Price, currency))
+			row = append(row, output.Money(at.Price, currency))
 		}
 		return row
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -34,7 +34,7 @@ func (a *app) complete(find finder) completer {
 		_ = a.with(ctx, reading, func(l book) error {
 			all, err := find(ctx, cmd, l)
 			for _, one := range all {
-				if name, _, _ := strings.Cut(one, "\t"); strings.HasPrefix(name, begun) && words.IsPlain(name) {
+				if name, _, _ := strings.Cut(one, "\t"); strings.HasPrefix(name, begun) && output.IsPlain(name) {
 					found = append(found, one)
 				}
 			}
@@ -119,10 +119,10 @@ func (a *app) saleNumbers(cmd *cobra.Command, args []string, begun string) ([]co
 // explained explains an order, as far as its names are plain.
 func explained(buyer, question, epsilon string) string {
 	text := "ε=" + epsilon
-	if words.IsPlain(question) {
+	if output.IsPlain(question) {
 		text = question + " at " + text
 	}
-	if words.IsPlain(buyer) {
+	if output.IsPlain(buyer) {
 		text = buyer + ": " + text
 	}
 	return text

@@ -10,11 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -23,7 +20,7 @@ import (
 // peopleFlags are the flags of the commands that put the people of a file under terms.
 type peopleFlags struct {
 	question, objects, policy string
-	columns                   csv.Columns
+	columns                   files.Columns
 	cap                       privacy.Epsilon
 	partial                   bool
 }
@@ -59,16 +56,16 @@ func (f *peopleFlags) readPolicy(ctx context.Context, a *app) (p policy.Policy, 
 }
 
 // read returns the ids of the people in the file and the values that it has, and counts the rows without a value.
-func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values csv.Values, skipped int, err error) {
-	values = csv.Values{}
+func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values files.Values, skipped int, err error) {
+	values = files.Values{}
 	c := f.columns
 	c.Skipped = &skipped
-	err = csv.Rows(ctx, a.Files, f.objects, c, func(e csv.Entry) {
+	err = files.ReadRows(ctx, a.Files, f.objects, c, func(e files.Entry) {
 		objects = append(objects, e.Object)
 		values.Add(e)
 	})
 	if err == nil && len(objects) == 0 {
-		err = fault.Input("", "%s has nobody to enrol (%d rows were skipped)", f.objects, skipped)
+		err = output.InputError("", "%s has nobody to enrol (%d rows were skipped)", f.objects, skipped)
 	}
 	return objects, values, skipped, err
 }
@@ -114,14 +111,14 @@ ledger knows already need --same-rows, which says that the rows are those of bef
 func (a *app) enroll(cmd *cobra.Command, f *peopleFlags, sameRows, dryRun bool) error {
 	ctx := cmd.Context()
 	if cmd.Flags().Changed("cap") && f.cap.IsZero() {
-		return fault.Usage("", "the cap must be above 0")
+		return output.UsageError("", "the cap must be above 0")
 	}
 	terms, err := f.readPolicy(ctx, a)
 	if err != nil {
 		return err
 	}
 	if sameRows && !f.columns.ByRow() {
-		return fault.Usage("", "--same-rows is for --id-rows")
+		return output.UsageError("", "--same-rows is for --id-rows")
 	}
 	objects, values, skipped, err := f.read(ctx, a)
 	if err != nil {
@@ -142,7 +139,7 @@ func (a *app) enroll(cmd *cobra.Command, f *peopleFlags, sameRows, dryRun bool) 
 			Key: a.key, Question: f.question, Objects: objects, Policy: terms, Cap: f.cap, Partial: f.partial, Progress: progress,
 			New: f.columns.ByRow() && !sameRows, DryRun: dryRun,
 		})
-		return fault.WithKey(a.key, knownRows(fault.Refusal(err, f.partial)))
+		return output.WithKey(a.key, knownRows(output.Refusal(err, f.partial)))
 	})
 	if err != nil {
 		return err
@@ -184,7 +181,7 @@ func knownRows(err error) error {
 	if !errors.Is(err, ledger.ErrNotNew) {
 		return err
 	}
-	return fault.Input("--same-rows says that these are the rows of before; if they are other people, --id-prefix P names them P1, P2, …", "%w", err)
+	return output.InputError("--same-rows says that these are the rows of before; if they are other people, --id-prefix P names them P1, P2, …", "%w", err)
 }
 
 func (a *app) termsCommand() *cobra.Command {
@@ -252,7 +249,7 @@ func (a *app) terms(cmd *cobra.Command, f *peopleFlags, none bool, consent strin
 			tableReasons(w, done.Refused)
 			tableUnlisted(w, done.Unlisted, a.key)
 		})
-		return "their terms are changed", out, fault.Refusal(err, f.partial)
+		return "their terms are changed", out, output.Refusal(err, f.partial)
 	})
 	if err != nil {
 		return err
@@ -265,11 +262,11 @@ func (f *peopleFlags) newPolicy(cmd *cobra.Command, a *app, none bool) (*policy.
 	flags := cmd.Flags()
 	switch {
 	case none && f.policy != "":
-		return nil, fault.Usage("give one of them", "--policy and --no-policy exclude each other")
+		return nil, output.UsageError("give one of them", "--policy and --no-policy exclude each other")
 	case !none && f.policy == "" && !flags.Changed("cap"):
-		return nil, fault.Usage("give --policy, --no-policy or --cap", "nothing is said of what is to change")
+		return nil, output.UsageError("give --policy, --no-policy or --cap", "nothing is said of what is to change")
 	case flags.Changed("cap") && f.cap.IsZero():
-		return nil, fault.Usage(`"ledgerctl withdraw" ends a person's part`, "the cap must be above 0")
+		return nil, output.UsageError(`"ledgerctl withdraw" ends a person's part`, "the cap must be above 0")
 	case !none && f.policy == "":
 		return nil, nil
 	}
@@ -293,7 +290,7 @@ if somebody has been enrolled again meanwhile.`,
 			return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 				var out output.Fields
 				out.Add("withdrawn", "", people)
-				out.Add("", "withdrawn", words.Listed(people))
+				out.Add("", "withdrawn", output.Listed(people))
 				out.Add("key", "key", a.key)
 				return "they are withdrawn", out, a.withdraw(ctx, l, people)
 			}))
@@ -316,11 +313,11 @@ func (a *app) withdraw(ctx context.Context, l book, people []string) error {
 		return fmt.Sprintf("%s/%d", a.key, place+1)
 	}
 	if n := len(keyOf(len(people) - 1)); n > mostKey {
-		return fault.Usage("", "--key is too long for so many: behind it stands a number, and at most %d bytes are allowed, not %d", mostKey, n)
+		return output.UsageError("", "--key is too long for so many: behind it stands a number, and at most %d bytes are allowed, not %d", mostKey, n)
 	}
 	for i, object := range people {
 		if slices.Contains(people[:i], object) {
-			return fault.Usage("", "object %q is given twice", object)
+			return output.UsageError("", "object %q is given twice", object)
 		}
 		if _, err := l.Object(ctx, object); err != nil {
 			return err
@@ -416,7 +413,7 @@ func (a *app) forget(ctx context.Context, l book, object string, keepPages bool)
 		shown, progress := a.progress("compacting")
 		defer shown.Clear()
 		if err := l.Compact(ctx, progress); err != nil {
-			return nil, fault.Unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", object), 0, err)
+			return nil, output.Unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", object), 0, err)
 		}
 	}
 	stats, err := l.Stats(ctx)
@@ -433,7 +430,7 @@ func unknownPerson(err error) error {
 	if !errors.Is(err, ledger.ErrUnknown) {
 		return err
 	}
-	return &fault.Fault{Kind: "unknown", Code: fault.Misuse, Err: err,
+	return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Err: err,
 		Hint: "people go by the ids that they were enrolled by: those of a column then, or row numbers"}
 }
 
@@ -459,14 +456,14 @@ type objectResult struct{ ledger.ObjectState }
 
 func (r objectResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap, r.Spent, r.Held, r.Remaining)
-	fmt.Fprintf(w, "earned\t%s\n", words.Money(r.Earned, r.Currency))
+	fmt.Fprintf(w, "earned\t%s\n", output.Money(r.Earned, r.Currency))
 	if r.Forgotten > 0 {
 		fmt.Fprintf(w, "forgotten\tby event %d: what was released before is destroyed\n", r.Forgotten)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "QUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, words.Brief(c.Response), levels(c.Levels))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, output.Brief(c.Response), levels(c.Levels))
 	}
 	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tBUYERS\tPOLICY")
 	for _, c := range r.Chains {
@@ -510,9 +507,9 @@ func levels(all []ledger.LevelState) string {
 	for i, at := range all {
 		holders := ""
 		if len(at.Buyers) > 0 {
-			holders = "; bought by " + words.Listed(at.Buyers)
+			holders = "; bought by " + output.Listed(at.Buyers)
 		}
-		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", words.Brief(at.Response), at.Epsilon, at.Event, holders)
+		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", output.Brief(at.Response), at.Epsilon, at.Event, holders)
 	}
 	return strings.Join(texts, ", ")
 }

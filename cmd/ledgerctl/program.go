@@ -16,11 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
@@ -102,7 +100,7 @@ func dropKey(db, signer string, cause error) error {
 }
 
 func exists(path, hint string) error {
-	return &fault.Fault{Kind: "exists", Code: fault.Misuse, Hint: hint, Err: fmt.Errorf("%q exists already", path)}
+	return &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: hint, Err: fmt.Errorf("%q exists already", path)}
 }
 
 // newKey generates an Ed25519 key pair in the text form of signed notes.
@@ -117,7 +115,7 @@ func newKey() (secret, public string, err error) {
 // writeSecret writes a new file that only its owner can read.
 func writeSecret(path, secret string) error {
 	if path == "-" {
-		return fault.Usage("", "--signer: the signing key goes to a file of its own, not to standard output")
+		return output.UsageError("", "--signer: the signing key goes to a file of its own, not to standard output")
 	}
 	err := atomicfile.Write(path, []byte(secret+"\n"), atomicfile.Options{New: true})
 	if errors.Is(err, fs.ErrExist) {
@@ -164,9 +162,9 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, con
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch args[0] {
 		case "":
-			return fault.Usage("", "FILE is empty")
+			return output.UsageError("", "FILE is empty")
 		case "-":
-			return fault.Usage("give the name of a file", "a copy of the ledger cannot be standard output: it is verified where it lies")
+			return output.UsageError("give the name of a file", "a copy of the ledger cannot be standard output: it is verified where it lies")
 		}
 		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 			shown, progress := a.progress(doing)
@@ -223,7 +221,7 @@ func (r statsResult) Table(w io.Writer) {
 		fmt.Fprintf(w, "log key\t%s\n", r.LogKey)
 	}
 	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
-	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, words.Money(r.Revenue, r.Currency))
+	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, output.Money(r.Revenue, r.Currency))
 	fmt.Fprintf(w, "bytes\t%d\n", r.Bytes)
 	if r.MissingJournal != "" {
 		fmt.Fprintf(w, "journal\tMISSING (%s): what only it has is not counted\n", r.MissingJournal)
@@ -245,7 +243,7 @@ Do so when that host is gone, or is to do no more. Nothing but this command deci
 			case a.unclear != nil:
 				return a.unclear
 			case a.remote.Address == "":
-				return fault.Usage(`"ledgerctl serve --standby" serves one`, "a takeover is by a standby that is served: give its --addr")
+				return output.UsageError(`"ledgerctl serve --standby" serves one`, "a takeover is by a standby that is served: give its --addr")
 			}
 			l, err := a.dial(cmd.Context())
 			if err != nil {
@@ -296,7 +294,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return fault.Usage(`run "ledgerctl --help" for the commands`, "no help on %q", args)
+				return output.UsageError(`run "ledgerctl --help" for the commands`, "no help on %q", args)
 			}
 			about.InitDefaultHelpFlag()
 			about.InitDefaultVersionFlag()

@@ -10,11 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/formulas"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/mechanisms"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -76,11 +74,11 @@ have the "channels"; if not, they are searched for, which takes minutes where ou
 
 func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) (err error) {
 	q := ledger.Question{Name: name, Encoding: ledger.Encoding(f.encoding)}
-	if q.Values, err = formulas.ReadValues(f.values); err != nil {
+	if q.Values, err = mechanisms.ReadValues(f.values); err != nil {
 		return err
 	}
 	if f.mechanism != "" {
-		source := &formulas.Host{Printer: a.Printer, Files: a.Files}
+		source := &mechanisms.Host{Printer: a.Printer, Files: a.Files}
 		if q.Mechanism, err = source.ReadMechanism(cmd.Context(), f.mechanism, q.Values); err != nil {
 			return err
 		}
@@ -93,7 +91,7 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) (er
 		q, err := questionNamed(cmd.Context(), l, name)
 		out.Inline(q)
 		out.Add("", "question", q.Name)
-		out.Add("", "values", words.ListedValues(q.Values))
+		out.Add("", "values", output.ListedValues(q.Values))
 		out.Add("", "encoding", q.Encoding)
 		if q.Mechanism != nil {
 			out.Add("", "mechanism", outline(q.Mechanism))
@@ -117,7 +115,7 @@ func (a *app) questionListCommand() *cobra.Command {
 				out.Add("questions", "", all)
 				out.Section(func(w io.Writer) {
 					output.Rows(w, "QUESTION\tENCODING\tVALUES", all, func(q ledger.Question) []any {
-						values := words.ListedValues(q.Values)
+						values := output.ListedValues(q.Values)
 						if q.Mechanism != nil {
 							values += " (" + outline(q.Mechanism) + ")"
 						}
@@ -136,7 +134,7 @@ func outline(m *ledger.Mechanism) string {
 	for _, names := range m.Outputs {
 		outputs = append(outputs, strconv.Itoa(len(names)))
 	}
-	return fmt.Sprintf("ε = %s; %s outputs", words.Listed(levelsOf(m)), words.Listed(outputs))
+	return fmt.Sprintf("ε = %s; %s outputs", output.Listed(levelsOf(m)), output.Listed(outputs))
 }
 
 // levelsOf returns the ε of a mechanism, rising.
@@ -161,7 +159,7 @@ func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsi
 	if hint == "" {
 		return err
 	}
-	return &fault.Fault{Kind: "invalid", Code: fault.Misuse, Hint: hint, Err: err}
+	return &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: hint, Err: err}
 }
 
 // nearest says which of some rising ε are next to one that is not among them. It returns "" for one that is.

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -13,7 +12,7 @@ import (
 // tableUnlisted says where the refusals are that are too many to be listed, or are of people who were forgotten since.
 func tableUnlisted(w io.Writer, unlisted int, key string) {
 	if unlisted > 0 {
-		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n", unlisted, words.Quoted(key))
+		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n", unlisted, output.Quoted(key))
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
@@ -193,10 +192,10 @@ func (s *Files) checkResolved(by, path string, as ledgerfile.Kind) error {
 	err := ledgerfile.CheckOutput(path, as, s.own...)
 	var occupied *ledgerfile.OccupiedError
 	if errors.As(err, &occupied) {
-		return fault.Usage("nothing was changed; give another name: no output replaces a file that belongs to a ledger", "%s: %w", by, err)
+		return output.UsageError("nothing was changed; give another name: no output replaces a file that belongs to a ledger", "%s: %w", by, err)
 	}
 	if err != nil {
-		return fault.Input("nothing was changed; give another name", "%s: %w", by, err)
+		return output.InputError("nothing was changed; give another name", "%s: %w", by, err)
 	}
 	return nil
 }
@@ -210,9 +209,9 @@ func (s *Files) checkNamed(by, path string) error {
 			continue
 		}
 		if other.Role == Writes {
-			return fault.Usage("each result needs a file of its own", "%s and %s name one file, %q", by, other.By, path)
+			return output.UsageError("each result needs a file of its own", "%s and %s name one file, %q", by, other.By, path)
 		}
-		return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
+		return output.UsageError("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
 	}
 	return nil
 }
@@ -276,7 +275,7 @@ func (s *Files) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	file, err := openUntil(ctx, path)
 	if err != nil {
-		return nil, fault.Input("", "%w", err)
+		return nil, output.InputError("", "%w", err)
 	}
 	return file, nil
 }
@@ -295,7 +294,7 @@ func (s *Files) once(path string) error {
 	defer s.mu.Unlock()
 	for _, before := range s.read {
 		if before.path == path || info != nil && before.info != nil && os.SameFile(info, before.info) {
-			return fault.Usage("write it to a file, and name that", "%q was read already, and standard input and pipes can be read once only", path)
+			return output.UsageError("write it to a file, and name that", "%q was read already, and standard input and pipes can be read once only", path)
 		}
 	}
 	s.read = append(s.read, input{path, info})
@@ -401,7 +400,7 @@ func (s *Files) Bytes(ctx context.Context, path string, most int64) ([]byte, err
 func (s *Files) all(ctx context.Context, path string, most int64, as func(io.Reader) io.Reader) (content []byte, err error) {
 	err = s.stream(ctx, path, func(in io.Reader) error {
 		if content, err = io.ReadAll(io.LimitReader(as(in), most)); err != nil {
-			return fault.Input("", "%w", err)
+			return output.InputError("", "%w", err)
 		}
 		return nil
 	})

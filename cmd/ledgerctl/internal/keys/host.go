@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -69,19 +69,19 @@ func (k *Host) Settle(cmd *cobra.Command) error {
 	for i, given := range k.noise {
 		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
 			// What is given instead may be the key itself: it is not repeated.
-			return fault.Usage("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
+			return output.UsageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
 		}
 		if slices.Contains(names[:i], names[i]) {
-			return fault.Usage("", "--noise-key is given twice for %q", names[i])
+			return output.UsageError("", "--noise-key is given twice for %q", names[i])
 		}
 	}
 	switch {
 	case len(names) > 1 && !k.currentGiven:
-		return fault.Usage("--noise-key-current NAME; nobody's key changes by it", "%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
+		return output.UsageError("--noise-key-current NAME; nobody's key changes by it", "%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
 	case k.current != "" && !slices.Contains(names, k.current):
-		return fault.Usage("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
+		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
 	case k.currentGiven && len(names) == 0:
-		return fault.Usage("", "--noise-key-current is for --noise-key")
+		return output.UsageError("", "--noise-key-current is for --noise-key")
 	}
 	return nil
 }
@@ -116,14 +116,14 @@ func (k *Host) Set(ctx context.Context, s *files.Files, options *ledger.Options)
 			return err
 		}
 		if len(key) != rrchain.NoiseKeySize {
-			return fault.Input(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, len(key), rrchain.NoiseKeySize)
+			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, len(key), rrchain.NoiseKeySize)
 		}
 		keys[name] = key
 	}
 	options.NoiseKey = ledger.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
 		key, given := keys[name]
 		if !given {
-			return nil, fault.Usage("--noise-key "+name+"=FILE gives it", "this ledger has had a key of that name, which is not given")
+			return nil, output.UsageError("--noise-key "+name+"=FILE gives it", "this ledger has had a key of that name, which is not given")
 		}
 		return key, nil
 	}}
@@ -151,21 +151,21 @@ const secretHint = `such a file holds 32 random bytes, as they are or as 64 hexa
 // secret reads a key from the file that a flag names. No error says anything of what is in the file.
 func secret(ctx context.Context, s *files.Files, flag, path string) ([]byte, error) {
 	if path == "-" {
-		return nil, fault.Usage("", "%s: a key cannot be standard input", flag)
+		return nil, output.UsageError("", "%s: a key cannot be standard input", flag)
 	}
 	text, err := s.Bytes(ctx, path, mostSecretFile)
 	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
-		return nil, fault.Usage(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
+		return nil, output.UsageError(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: secretHint, Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
+		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: secretHint, Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	key, ok := parseSecret(text)
 	if !ok {
-		return nil, fault.Input(secretHint, "%s: %q holds no key", flag, path)
+		return nil, output.InputError(secretHint, "%s: %q holds no key", flag, path)
 	}
 	WarnExposed(s.Out, path)
 	return key, nil

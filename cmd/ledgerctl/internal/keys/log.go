@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
@@ -42,8 +42,8 @@ func (f *Signer) Load(ctx context.Context, s *files.Files, db string) (note.Sign
 	path := cmp.Or(f.Path, SignerFile(db))
 	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Fault{
-			Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
+		return nil, &output.Error{
+			Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
 			Err: fmt.Errorf("there is no signing key at %q", path),
 		}
 	}
@@ -59,7 +59,7 @@ func (f *Signer) Load(ctx context.Context, s *files.Files, db string) (note.Sign
 	if _, err := note.NewVerifier(strings.TrimSpace(string(text))); err == nil {
 		what = "holds a log key, by which signatures are checked, not the signing key"
 	}
-	return nil, fault.Input(`a signing key is one line that begins with `+secretPrefix+`, as "ledgerctl init" wrote it`, "%q %s", path, what)
+	return nil, output.InputError(`a signing key is one line that begins with `+secretPrefix+`, as "ledgerctl init" wrote it`, "%q %s", path, what)
 }
 
 // OtherSigner is the hint against a key that is not the ledger's.
@@ -72,7 +72,7 @@ func CheckSigner(signer note.Signer, logKey string) error {
 		return nil // the ledger names no key
 	}
 	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
-		return fault.Usage(OtherSigner, "the signing key %s is not the one of this ledger's log key, %s", keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
+		return output.UsageError(OtherSigner, "the signing key %s is not the one of this ledger's log key, %s", keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
 	}
 	return nil
 }
@@ -109,11 +109,11 @@ func verifier(ctx context.Context, s *files.Files, flag, given string) (note.Ver
 	case err == nil:
 		return verifier, nil
 	case key == "":
-		return nil, fault.Usage("", "%s is empty", flag)
+		return nil, output.UsageError("", "%s is empty", flag)
 	case strings.HasPrefix(key, secretPrefix):
 		// Whoever checks should not have it: it would prove nothing to them.
-		return nil, fault.Usage("the log key is the public one of the pair", "%s is given a signing key, which must stay secret", flag)
+		return nil, output.UsageError("the log key is the public one of the pair", "%s is given a signing key, which must stay secret", flag)
 	default:
-		return nil, fault.Usage(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log key; @FILE reads it from a file`, "%s is no verifier key", flag)
+		return nil, output.UsageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log key; @FILE reads it from a file`, "%s is no verifier key", flag)
 	}
 }

@@ -17,8 +17,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -68,9 +66,9 @@ func (f Fields) Table(w io.Writer) {
 func cell(value any) any {
 	switch value := value.(type) {
 	case time.Time:
-		return words.Stamp(value)
+		return Stamp(value)
 	case string:
-		return words.OneLine(value)
+		return OneLine(value)
 	}
 	return value
 }
@@ -159,30 +157,30 @@ func (p *Printer) Print(r Result) error {
 // result is to be had again; "" is none.
 func (p *Printer) PrintDone(done, key string, r Result) error {
 	signal.Ignore(syscall.SIGPIPE) // it must be told even if nobody reads standard output any more
-	err := fault.Unfinished(done+", but the result is not printed", 0, p.Print(r))
+	err := Unfinished(done+", but the result is not printed", 0, p.Print(r))
 	if key == "" {
 		return err
 	}
-	return fault.WithKey(key, err)
+	return WithKey(key, err)
 }
 
 // Fail tells the user what went wrong and returns the exit code.
-func (p *Printer) Fail(err error, jsonAsked bool) fault.Code {
+func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		p.WarnTruths(refused.TruthChanged, refused.TruthInvalid)
 	}
-	f, code := fault.Explain(err)
+	f, code := Explain(err)
 	if p.JSON || jsonAsked {
 		// Nobody is left to tell that stderr cannot be written to.
-		_ = WriteJSON(p.Stderr, map[string]fault.Report{"error": f})
+		_ = WriteJSON(p.Stderr, map[string]Report{"error": f})
 		return code
 	}
 	text := "ledgerctl: " + f.Message
 	if f.Details.Hint != "" {
 		text += " (hint: " + f.Details.Hint + ")"
 	}
-	fmt.Fprintln(p.Stderr, words.OneLine(text))
+	fmt.Fprintln(p.Stderr, OneLine(text))
 	return code
 }
 
@@ -195,7 +193,7 @@ func (p *Printer) Warn(text string) {
 	case p.JSON:
 		_ = json.NewEncoder(p.Stderr).Encode(map[string]map[string]string{"warning": {"message": text}})
 	default:
-		fmt.Fprintln(p.Stderr, "ledgerctl: warning: "+words.OneLine(text))
+		fmt.Fprintln(p.Stderr, "ledgerctl: warning: "+OneLine(text))
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 )
 
 func TestNumber(t *testing.T) {
@@ -59,7 +57,7 @@ func TestPrinter(t *testing.T) {
 		}
 		p.Warn("careful")
 		p.Warn("careful") // a warning is given once
-		if code := p.Fail(fault.Usage("look elsewhere", "no such thing"), false); code != fault.Misuse {
+		if code := p.Fail(UsageError("look elsewhere", "no such thing"), false); code != ExitMisuse {
 			t.Errorf("exit code %d", code)
 		}
 		if stdout.String() != test.stdout || stderr.String() != test.stderr {

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/chart"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -56,7 +56,7 @@ func (f File) SaveEstimate(ctx context.Context, l Ledger, r ledger.EstimateReque
 		return err
 	}
 	if names, _ := picture.labels(); f.format == "png" && !chart.CanDraw(picture.title()+strings.Join(names, "")) {
-		return fault.Usage("name a .svg file: who shows it has more letters", "a .png file cannot show all letters of these values")
+		return output.UsageError("name a .svg file: who shows it has more letters", "a .png file cannot show all letters of these values")
 	}
 	return f.out.Save(func(w io.Writer) error { return picture.write(w, f.format) })
 }

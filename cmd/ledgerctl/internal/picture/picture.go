@@ -2,8 +2,8 @@
 package picture
 
 import (
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/chart"
 )
 
@@ -33,7 +33,7 @@ func format(flag, path string) (string, error) {
 	}
 	name, err := chart.Format(path)
 	if err != nil {
-		return "", fault.Usage("name a file that ends in .svg or .png", "%s: %w", flag, err)
+		return "", output.UsageError("name a file that ends in .svg or .png", "%s: %w", flag, err)
 	}
 	return name, nil
 }

@@ -9,9 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -30,7 +29,7 @@ func (h *Host) journalCommand() *cobra.Command {
 who knows what was lost, once; docs/howto/postgres.md says when.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return fault.Usage(`run "ledgerctl journal --help" for the commands`, "no command given")
+			return output.UsageError(`run "ledgerctl journal --help" for the commands`, "no command given")
 		},
 	}
 	cmd.AddCommand(h.restoreCommand(), h.acceptLossCommand(), h.dismissCommand())
@@ -58,7 +57,7 @@ Try this with each host's file before a loss is accepted: the file of another ho
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return h.reopened(cmd, f, "the journal goes on after the file", func(ctx context.Context, j *shared.Journal) (*ledger.Ledger, error) {
+			return h.reopened(cmd, f, "the journal goes on after the file", func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
 				return h.Open(ctx, ledger.Options{Journal: j.Restore})
 			})
 		},
@@ -81,7 +80,7 @@ has read it confirms it. First look for a database, or the file of another host,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return h.reopened(cmd, f, "the loss is accepted", func(ctx context.Context, j *shared.Journal) (*ledger.Ledger, error) {
+			return h.reopened(cmd, f, "the loss is accepted", func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
 				return h.acceptLoss(ctx, j, f.events)
 			})
 		},
@@ -92,28 +91,28 @@ has read it confirms it. First look for a database, or the file of another host,
 }
 
 // acceptLoss opens the ledger although events are lost, if it ends with a number of them.
-func (h *Host) acceptLoss(ctx context.Context, j *shared.Journal, events uint64) (*ledger.Ledger, error) {
+func (h *Host) acceptLoss(ctx context.Context, j *sharedJournal, events uint64) (*ledger.Ledger, error) {
 	l, err := h.Open(ctx, ledger.Options{Journal: j.Restore})
 	if err == nil {
-		return nil, errors.Join(fault.Input("", "no event is lost: there is nothing to accept"), l.Close())
+		return nil, errors.Join(output.InputError("", "no event is lost: there is nothing to accept"), l.Close())
 	}
-	end, lost := shared.LeftOf(err)
+	end, lost := leftOf(err)
 	switch {
 	case !lost:
 		return nil, err
 	case end.Events != events:
-		return nil, &fault.Fault{Kind: "journal", Code: fault.Integrity, Hint: fmt.Sprintf("to accept it, give --events %d", end.Events), Err: err}
+		return nil, &output.Error{Kind: "journal", Code: output.ExitIntegrity, Hint: fmt.Sprintf("to accept it, give --events %d", end.Events), Err: err}
 	}
 	j.AcceptLoss(end)
 	return h.Open(ctx, ledger.Options{Journal: j.Restore})
 }
 
 // reopened opens the ledger by way of its journal, and prints where it ends.
-func (h *Host) reopened(cmd *cobra.Command, f *journalFlags, done string, open func(context.Context, *shared.Journal) (*ledger.Ledger, error)) (err error) {
+func (h *Host) reopened(cmd *cobra.Command, f *journalFlags, done string, open func(context.Context, *sharedJournal) (*ledger.Ledger, error)) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
 	}
-	j, err := shared.Open(cmd.Context(), h.Files, f.journal)
+	j, err := openJournal(cmd.Context(), h.Files, f.journal)
 	if err != nil {
 		return err
 	}
@@ -143,7 +142,7 @@ It works beside "ledgerctl serve", on any host.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			head, err := shared.Dismiss(cmd.Context(), h.Files, f.journal, f.ledger, args[0])
+			head, err := dismissHost(cmd.Context(), h.Files, f.journal, f.ledger, args[0])
 			if err != nil {
 				return err
 			}

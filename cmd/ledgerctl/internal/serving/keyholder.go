@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
 )
 
 func (h *Host) keyholderCommand() *cobra.Command {
@@ -20,12 +19,12 @@ func (h *Host) keyholderCommand() *cobra.Command {
 --journal" does that as well. It is for a host that has no copy of the ledger, or none yet. Nothing is appended to a
 journal before its key lies with another host.
 
-` + shared.Help,
+` + journalHelp,
 		Example:           "  ledgerctl keyholder --journal c.json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			j, err := shared.Open(cmd.Context(), h.Files, path)
+			j, err := openJournal(cmd.Context(), h.Files, path)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
@@ -69,15 +69,15 @@ func (l *limits) check() error {
 		"connections-per-address": float64(l.perAddress) + 1, "connections": float64(l.connections) + 1,
 	} {
 		if !(value > 0) || math.IsInf(value, 1) {
-			return fault.Usage("leave it out for the default", "--limit-%s is not positive", name)
+			return output.UsageError("leave it out for the default", "--limit-%s is not positive", name)
 		}
 	}
 	if l.body > l.memory/2 {
-		return fault.Usage("raise --limit-memory, or lower --limit-body", "--limit-body %v is more than half of --limit-memory %v", l.body, l.memory)
+		return output.UsageError("raise --limit-memory, or lower --limit-body", "--limit-body %v is more than half of --limit-memory %v", l.body, l.memory)
 	}
 	most := descriptors() - spare(descriptors())
 	if l.connections > most {
-		return fault.Usage("raise the limit of open files (ulimit -n), or lower --limit-connections",
+		return output.UsageError("raise the limit of open files (ulimit -n), or lower --limit-connections",
 			"--limit-connections is %d, and %d open files are allowed, of which the ledger needs %d", l.connections, descriptors(), spare(descriptors()))
 	}
 	l.connections = cmp.Or(l.connections, min(12000, most))

@@ -18,12 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/listen"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -51,7 +48,7 @@ func (h *Host) Commands() []*cobra.Command {
 type serveFlags struct {
 	listen, tokens, truthURL, truthToken string
 	truthTimeout                         time.Duration
-	tls                                  listen.Secrets
+	tls                                  tlsFiles
 	signer                               keys.Signer
 	journal                              string
 	standby                              bool
@@ -82,7 +79,7 @@ key beside the ledger is taken if it is there.
 With --journal, the ledger's journal is in PostgreSQL, where it outlives the machine. The first time, it is made; later,
 whoever serves without --standby claims it, and whoever had it before writes nothing more. With --standby, this host
 follows the one that has the ledger, from a copy that "ledgerctl backup" made: it answers whatever changes nothing, and
-"ledgerctl takeover --addr" has it go on with the ledger. ` + shared.Help + `
+"ledgerctl takeover --addr" has it go on with the ledger. ` + journalHelp + `
 
 When the ledger has stopped, because another host has taken it over, say, the server ends with exit code 7, so that a
 supervisor starts it again.
@@ -135,7 +132,7 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 		return err
 	}
 	if f.standby && f.journal == "" {
-		return fault.Usage("give --journal FILE", "a standby follows a journal that other hosts have, too")
+		return output.UsageError("give --journal FILE", "a standby follows a journal that other hosts have, too")
 	}
 	if err := f.limits.check(); err != nil {
 		return err
@@ -160,7 +157,7 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	options.Meter = counts
 	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby, Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
 	if f.journal != "" {
-		j, err := shared.Open(cmd.Context(), h.Files, f.journal)
+		j, err := openJournal(cmd.Context(), h.Files, f.journal)
 		if err != nil {
 			return err
 		}
@@ -190,7 +187,7 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 			return err
 		}
 	}
-	at, err := listen.On(ctx, f.listen, f.tls, h.Files, f.limits.bound)
+	at, err := listenOn(ctx, f.listen, f.tls, h.Files, f.limits.bound)
 	if err != nil {
 		return err
 	}
@@ -238,7 +235,7 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server
 		err = errors.Join(err, served)
 	}
 	if why != nil {
-		err = &fault.Fault{Kind: "stopped", Code: fault.Stopped, Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
+		err = &output.Error{Kind: "stopped", Code: output.ExitStopped, Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
 	}
 	return err
 }
@@ -281,7 +278,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		return o, err
 	}
 	if f.truthURL == "" && f.truthToken != "" {
-		return o, fault.Usage("", "--truth-token is for --truth-url")
+		return o, output.UsageError("", "--truth-token is for --truth-url")
 	}
 	if f.truthURL == "" {
 		return o, nil
@@ -295,7 +292,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		token = strings.TrimSpace(string(text))
 	}
 	if o.Truth, err = ledgerhttp.TruthAt(f.truthURL, token, nil); err != nil {
-		return o, fault.Usage("", "--truth-url: %v", err)
+		return o, output.UsageError("", "--truth-url: %v", err)
 	}
 	return o, nil
 }
@@ -314,10 +311,10 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 	}
 	tokens, err := ledgerhttp.OpenTokens(path, func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl token add" makes it`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
 	}
 	if err != nil {
-		return nil, fault.Input("", "%v", err)
+		return nil, output.InputError("", "%v", err)
 	}
 	return tokens, nil
 }

@@ -14,9 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
@@ -28,7 +27,7 @@ func (h *Host) tokenCommand() *cobra.Command {
 		Short: "Say who may do what of a ledger that is served",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return fault.Usage(`run "ledgerctl token --help"`, "say whether to add, to remove or to list tokens")
+			return output.UsageError(`run "ledgerctl token --help"`, "say whether to add, to remove or to list tokens")
 		},
 	}
 	cmd.PersistentFlags().StringVar(&path, "tokens", "", "the `FILE` with the tokens (default: the ledger's name and .tokens)")
@@ -61,7 +60,7 @@ To rotate a token, add another one under a new name, hand it out, and remove the
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *path == "" {
 				if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
-					return &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no ledger at %q", *h.DB)}
+					return &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no ledger at %q", *h.DB)}
 				}
 			}
 			return h.tokenAdd(cmd.Context(), h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
@@ -90,7 +89,7 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	t.SHA256 = ledgerhttp.HashToken(token)
 	_, err := h.changeTokens(ctx, path, true, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
 		if slices.ContainsFunc(all, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
-			return nil, fault.Usage("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
+			return nil, output.UsageError("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
 		}
 		return append(all, t), nil
 	})
@@ -98,7 +97,7 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 		return err
 	}
 	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", tokenResult{t.Name, t.Role, t.Whom, token, path}); err != nil {
-		return &fault.Fault{Kind: "unexpected", Code: fault.Unexpected, Hint: "nobody has it: remove it, and add another one", Err: err}
+		return &output.Error{Kind: "unexpected", Code: output.ExitUnexpected, Hint: "nobody has it: remove it, and add another one", Err: err}
 	}
 	return nil
 }
@@ -132,10 +131,10 @@ func lockTokens(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		hint := fmt.Sprintf("try again; if none does, one was killed: remove %q", lock)
-		return nil, &fault.Fault{Kind: "in-use", Code: fault.InUse, Hint: hint, Err: fmt.Errorf("another process is changing %q", path)}
+		return nil, &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint, Err: fmt.Errorf("another process is changing %q", path)}
 	}
 	if err != nil {
-		return nil, fault.Input("", "--tokens: no file can be made in %q: %w", filepath.Dir(path), fault.Cause(err))
+		return nil, output.InputError("", "--tokens: no file can be made in %q: %w", filepath.Dir(path), output.Cause(err))
 	}
 	unlock = func() { _ = os.Remove(lock) }
 	_, err = file.WriteString(ledgerfile.LockText)
@@ -151,13 +150,13 @@ func checkToken(t ledgerhttp.Token) error {
 	of := map[ledgerhttp.Role]string{ledgerhttp.Buyer: "BUYER", ledgerhttp.Person: "OBJECT"}[t.Role]
 	switch {
 	case t.Name == "":
-		return fault.Usage("", "NAME is empty")
+		return output.UsageError("", "NAME is empty")
 	case !slices.Contains(ledgerhttp.Roles(), t.Role):
-		return fault.Usage(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q", t.Role)
+		return output.UsageError(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q", t.Role)
 	case of != "" && t.Whom == "":
-		return fault.Usage("", "--role %s needs --name %s", t.Role, of)
+		return output.UsageError("", "--role %s needs --name %s", t.Role, of)
 	case of == "" && t.Whom != "":
-		return fault.Usage("--name is for the roles buyer and person", "--role %s has no --name", t.Role)
+		return output.UsageError("--name is for the roles buyer and person", "--role %s has no --name", t.Role)
 	}
 	return nil
 }
@@ -177,13 +176,13 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file l
 		return file, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return file, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return file, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
 	}
 	if err != nil {
 		return file, err
 	}
 	if file, err = ledgerhttp.ReadTokens(text); err != nil {
-		return file, fault.Input("", "%q: %v", path, err)
+		return file, output.InputError("", "%q: %v", path, err)
 	}
 	return file, nil
 }
@@ -198,7 +197,7 @@ func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 		return err
 	}
 	if _, err := ledgerhttp.ReadTokens(text); err != nil {
-		return fault.Usage("", "%v", err)
+		return output.UsageError("", "%v", err)
 	}
 	out, err := h.NewFile("--tokens", path, ledgerfile.Tokens, 0o600)
 	if err != nil {
@@ -220,9 +219,9 @@ type tokenResult struct {
 }
 
 func (r tokenResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "name\t%s\nrole\t%s\n", words.OneLine(r.Name), r.Role)
+	fmt.Fprintf(w, "name\t%s\nrole\t%s\n", output.OneLine(r.Name), r.Role)
 	if r.Whom != "" {
-		fmt.Fprintf(w, "of\t%s\n", words.OneLine(r.Whom))
+		fmt.Fprintf(w, "of\t%s\n", output.OneLine(r.Whom))
 	}
 	fmt.Fprintf(w, "token\t%s (secret: it is shown this once)\nfile\t%s\n", r.Token, r.File)
 }
@@ -238,7 +237,7 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
 				left := slices.DeleteFunc(slices.Clone(all), func(t ledgerhttp.Token) bool { return t.Name == args[0] })
 				if len(left) == len(all) {
-					return nil, fault.Usage(`"ledgerctl token list" shows their names`, "there is no token of the name %q", args[0])
+					return nil, output.UsageError(`"ledgerctl token list" shows their names`, "there is no token of the name %q", args[0])
 				}
 				return left, nil
 			})
@@ -274,6 +273,6 @@ type tokensResult struct {
 func (r tokensResult) Table(w io.Writer) {
 	fmt.Fprintln(w, "NAME\tROLE\tOF")
 	for _, t := range r.Tokens {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", words.OneLine(t.Name), t.Role, words.OneLine(t.Whom))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", output.OneLine(t.Name), t.Role, output.OneLine(t.Whom))
 	}
 }
