@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/familytest"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -714,7 +714,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	can := uint64(people)
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
-		if r, is := ev.Says.(history.Released); is && r.Question == "home" {
+		if r, is := ev.Says.(event.Released); is && r.Question == "home" {
 			can--
 		}
 		if got, looked := seen[ev.Number]; looked && got != can {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -381,7 +381,7 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, ev := range events(t, l) {
-		settled, _ := ev.Says.(history.Settled)
+		settled, _ := ev.Says.(says.Settled)
 		if ev.Object() == fmt.Sprintf("person-%05d", quits) && ev.Kind() == "released" || settled.Key == fmt.Sprint("sale ", quits) {
 			t.Errorf("there is an event of the caller who left: %+v", ev)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -169,7 +170,7 @@ func TestStatementsTellEpochs(t *testing.T) {
 	if first.Epoch != 1 || first.Ended == 0 || first.Spent != eps(t, "0.5") || second.Epoch != 2 || second.Ended != 0 || second.Spent != eps(t, "0.25") {
 		t.Errorf("%+v", st.Chains)
 	}
-	if i := slices.IndexFunc(st.Events, func(f evidence.Fact) bool { return f.Kind() == "epoch" }); i < 0 || st.Events[i].Event != first.Ended || st.Events[i].Says.(*evidence.EpochBegun).Question != "vote" {
+	if i := slices.IndexFunc(st.Events, func(f evidence.Fact) bool { return f.Kind() == "epoch" }); i < 0 || st.Events[i].Event != first.Ended || st.Events[i].Says.(*says.EpochBegun).Question != "vote" {
 		t.Errorf("%+v", st.Events)
 	}
 	if c := st.Verify(nil); len(c.Faults) > 0 {

@@ -7,7 +7,7 @@ import (
 	"log"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 )
 
 // subscriber stands for whoever is told of new answers, such as a search index. It keeps the number of
@@ -26,9 +26,9 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, order string)
 		}
 		s.handled = ev.Number
 		switch d := ev.Says.(type) {
-		case history.Released:
+		case event.Released:
 			s.answers++
-		case history.Settled:
+		case event.Settled:
 			if d.Key == order {
 				return nil
 			}

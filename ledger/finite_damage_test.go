@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/familytest"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -585,13 +586,13 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 				t.Errorf("event %d, %s: %q", f.Event, what, faults(c))
 			}
 		}
-		if d, ok := f.Says.(*evidence.QuestionDefined); ok {
+		if d, ok := f.Says.(*says.QuestionDefined); ok {
 			questions++
 			for name, m := range otherMechanisms(t, d.Mechanism) {
-				named("a mechanism "+name, func(f *evidence.Fact) { f.Says.(*evidence.QuestionDefined).Mechanism = m })
+				named("a mechanism "+name, func(f *evidence.Fact) { f.Says.(*says.QuestionDefined).Mechanism = m })
 			}
 			for _, encoding := range []Encoding{Direct, Unary, ""} {
-				named(string(encoding), func(f *evidence.Fact) { f.Says.(*evidence.QuestionDefined).Encoding = encoding })
+				named(string(encoding), func(f *evidence.Fact) { f.Says.(*says.QuestionDefined).Encoding = encoding })
 			}
 		}
 		if response := responseIn(&f); response != nil {
@@ -616,7 +617,7 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 	enroll(t, channels.Ledger, "odds", "9", "ann")
 	st = statementOf(t, channels.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, channels.keys)
-	asked := says[*evidence.QuestionDefined](&st)
+	asked := detailOf[*says.QuestionDefined](&st)
 	m := *asked.Mechanism
 	m.Family = familytest.OtherChannels(t, m.Family)
 	asked.Mechanism = &m

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/internal/familytest"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
@@ -90,7 +90,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		l = open(t, path, Options{})
 	}
 	for _, ev := range events(t, l) {
-		if d, is := ev.Says.(history.QuestionDefined); is && d.Name == "party" && (d.Encoding != Finite || !bytes.Equal(text(t, d.Mechanism), whole)) {
+		if d, is := ev.Says.(event.QuestionDefined); is && d.Name == "party" && (d.Encoding != Finite || !bytes.Equal(text(t, d.Mechanism), whole)) {
 			t.Errorf("the log says %+v", ev)
 		}
 	}
@@ -794,11 +794,11 @@ func TestOutputsAreWatched(t *testing.T) {
 	for ev, err := range l.Watch(t.Context(), 1) {
 		must(t, err)
 		switch d := ev.Says.(type) {
-		case history.Released:
+		case event.Released:
 			got = append(got, d.Response)
-		case history.Sold:
+		case event.Sold:
 			got = append(got, d.Response)
-		case history.QuestionDefined:
+		case event.QuestionDefined:
 			mechanisms += len(d.Mechanism.Outputs)
 		default:
 			if bytes.Contains(text(t, ev), []byte(`"mechanism"`)) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -414,7 +414,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	}
 	methods := map[string]int{}
 	for _, ev := range events(t, l) {
-		if d, is := ev.Says.(history.Answered); is {
+		if d, is := ev.Says.(says.Answered); is {
 			methods[d.Method]++
 		}
 	}

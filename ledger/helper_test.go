@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -172,7 +172,7 @@ func inMemory(t testing.TB, options Options) *Ledger {
 }
 
 // openMemory opens a ledger that begin wrote. Its clock is half a year ahead of that, and goes as fast as the machine's, which
-// says another year before long.
+// detailOf another year before long.
 func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	if opened := time.Now(); options.Now == nil {
@@ -375,19 +375,19 @@ func eventAt(t testing.TB, l *Ledger, number uint64) Event {
 }
 
 // recordedBy returns the response that an event records, released or sold, and tells whether it does.
-func recordedBy(ev Event) (history.Released, bool) {
+func recordedBy(ev Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
-	case history.Released:
+	case says.Released:
 		return d, true
-	case history.Sold:
-		return history.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
+	case says.Sold:
+		return says.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
 	}
-	return history.Released{}, false
+	return says.Released{}, false
 }
 
 // methodOf tells how the response or answer that an event records came about; "" for other events.
 func methodOf(ev Event) string {
-	if d, is := ev.Says.(history.Answered); is {
+	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
 	}
 	r, _ := recordedBy(ev)

@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Event is one entry of the log in words. What it says is one of the types of package history.
-type Event = history.Event
+// Event is one entry of the log in words. What it says is one of the types of package event.
+type Event = says.Event
 
 // Events yields the log in order, beginning with the event of the given number, up to the last one
 // that was there when it was reached. It reads in short snapshots; other calls may run meanwhile.
@@ -88,7 +87,7 @@ func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, e
 		err = errs.Corrupt(nil, "event %d is missing", from)
 	}
 	for i, ev := range events {
-		if _, is := ev.Says.(history.ObjectRefused); !is {
+		if _, is := ev.Says.(says.ObjectRefused); !is {
 			return events[:i], errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
 		}
 	}
@@ -173,5 +172,5 @@ func openEvent(s *state.State, key, value []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	return telling.Event(s, n.Event)
+	return event.Describe(n.Event, s)
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/mechanism"
@@ -67,7 +67,7 @@ func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 		}
 	}
 	log := events(t, l)
-	if d, is := log[got.Event-1].Says.(history.Answered); countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || !is || d.Response != "yes" || d.Query != "majority:yes" {
+	if d, is := log[got.Event-1].Says.(says.Answered); countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || !is || d.Response != "yes" || d.Query != "majority:yes" {
 		t.Errorf("the log has %+v", log)
 	}
 	auditStore(t, l.engine.Store)

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
@@ -56,7 +55,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	if r.Granted != 0 {
 		out.Refund = int64(r.Promised - r.Price)
 	}
-	out.Buyer, out.Question, err = telling.Names(s, r)
+	out.Buyer, out.Question, err = s.NamesOf(r)
 	return out, err
 }
 

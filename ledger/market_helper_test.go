@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -160,23 +160,23 @@ func auditMarket(t testing.TB, l *Ledger) {
 		chain := [2]string{r.Question, r.Object}
 		at := place{r.Question, r.Object, since[chain], r.Epsilon}
 		switch d := ev.Says.(type) {
-		case history.EpochBegun:
+		case event.EpochBegun:
 			if chain := [2]string{d.Question, d.Object}; !ev.Erased { // else the object was forgotten, and so is what was bought of it
 				since[chain], buyers[chain] = ev.Number, 0
 			}
-		case history.Enrolled:
+		case event.Enrolled:
 			prices[[2]string{d.Question, d.Object}] = termsOfSale(d.Policy)
-		case history.TermsChanged:
+		case event.TermsChanged:
 			prices[[2]string{d.Question, d.Object}] = termsOfSale(d.Policy)
-		case history.Held:
+		case event.Held:
 			promised[fmt.Sprint(d.Sale, d.Object)] = prices[[2]string{d.Question, d.Object}]
-		case history.Released:
+		case event.Released:
 			recorded[at] = d.Response
-		case history.SaleMade:
+		case event.SaleMade:
 			sold[d.Sale] = d.Price
-		case history.Forgotten:
+		case event.Forgotten:
 			paid[holding{object: d.Object}] += 0 // it may have earned what no event says
-		case history.Sold:
+		case event.Sold:
 			held[d.Sale] += d.Price
 			if ev.Erased {
 				paid[holding{buyer: d.Buyer}] += d.Price

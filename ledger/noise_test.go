@@ -19,8 +19,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -307,7 +307,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	}
 	var recorded []string
 	for _, ev := range events(t, l) {
-		if d, is := ev.Says.(history.NoiseKeySet); is {
+		if d, is := ev.Says.(says.NoiseKeySet); is {
 			recorded = append(recorded, d.Name)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -326,7 +325,7 @@ func (l *Ledger) refuse(by asker, q *event.Question, epsilon privacy.Epsilon, re
 
 // toldResponse puts a recorded level in words.
 func toldResponse(q *event.Question, object string, at state.Level) (Response, error) {
-	value, err := telling.Response(q, object, at.Epsilon, at.Response)
+	value, err := q.ResponseText(object, at.Epsilon, at.Response)
 	if err != nil {
 		return Response{}, err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
@@ -300,10 +299,12 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	if out.Earlier, err = earlierEpochs(s, q, name, c.Closed); err != nil {
 		return out, err
 	}
-	if out.Policy, err = telling.Policy(s, c.Policy); err != nil {
-		return out, err
-	}
-	if out.Policy != nil {
+	if c.Policy != 0 {
+		under, err := s.Policy(c.Policy)
+		if err != nil {
+			return out, err
+		}
+		out.Policy = &under
 		out.Ceiling = out.Policy.Ceiling(s.Clock, c.Buyers)
 	}
 	return out, nil

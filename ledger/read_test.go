@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -67,7 +67,7 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 	}
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
-		if d, is := ev.Says.(history.Released); is && d.Epsilon.Less(eps(t, "1")) {
+		if d, is := ev.Says.(says.Released); is && d.Epsilon.Less(eps(t, "1")) {
 			release(t, l, releaseOf(t, fmt.Sprint("yet more ", ev.Number), d.Object, "2"))
 		}
 	}
@@ -97,21 +97,21 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	three, half, quarter := eps(t, "3"), eps(t, "0.5"), eps(t, "0.25")
 	at := epoch()
 	want := []Event{
-		{Number: 1, Time: at, Says: history.Created{ID: l.About().ID, Currency: "EUR"}},
-		{Number: 2, Time: at, Says: history.TruthKeySet{}},
-		{Number: 3, Time: at, Says: history.QuestionDefined{Question: Question{Name: "vote", Values: vote().Values, Encoding: Direct}}},
-		{Number: 4, Time: at, Says: history.Settled{Key: "define vote"}},
-		{Number: 5, Time: at, Says: history.PolicyDefined{Policy: two}},
-		{Number: 6, Time: at, Says: history.Enrolled{Object: "ann", Question: "vote", Policy: &two, Cap: three}},
-		{Number: 7, Time: at, Says: history.Settled{Object: "ann", Key: "e", Counts: [3]uint64{1, 0, 0}}},
-		{Number: 8, Time: at, Says: history.TruthBound{Object: "ann", Question: "vote"}},
-		{Number: 9, Time: at, Says: history.Released{Object: "ann", Question: "vote", Epsilon: half, Response: "yes", Method: "raise"}},
-		{Number: 10, Time: at, Says: history.Settled{Object: "ann", Key: "r", Counts: [3]uint64{1, 0, 0}}},
-		{Number: 11, Time: at, Says: history.Released{Object: "ann", Question: "vote", Epsilon: quarter, Response: "yes", Method: "degrade"}},
-		{Number: 12, Time: at, Says: history.ObjectRefused{Question: "vote", Refusal: Refusal{
+		{Number: 1, Time: at, Says: says.Created{ID: l.About().ID, Currency: "EUR"}},
+		{Number: 2, Time: at, Says: says.TruthKeySet{}},
+		{Number: 3, Time: at, Says: says.QuestionDefined{Number: 1, Name: "vote", Values: vote().Values, Encoding: Direct}},
+		{Number: 4, Time: at, Says: says.Settled{Key: "define vote"}},
+		{Number: 5, Time: at, Says: says.PolicyDefined{Number: 1, Policy: two}},
+		{Number: 6, Time: at, Says: says.Enrolled{Object: "ann", Question: "vote", Policy: &two, Cap: three}},
+		{Number: 7, Time: at, Says: says.Settled{Object: "ann", Key: "e", Counts: [3]uint64{1, 0, 0}}},
+		{Number: 8, Time: at, Says: says.TruthBound{Object: "ann", Question: "vote"}},
+		{Number: 9, Time: at, Says: says.Released{Object: "ann", Question: "vote", Epsilon: half, Response: "yes", Method: "raise"}},
+		{Number: 10, Time: at, Says: says.Settled{Object: "ann", Key: "r", Counts: [3]uint64{1, 0, 0}}},
+		{Number: 11, Time: at, Says: says.Released{Object: "ann", Question: "vote", Epsilon: quarter, Response: "yes", Method: "degrade"}},
+		{Number: 12, Time: at, Says: says.ObjectRefused{Question: "vote", Refusal: Refusal{
 			Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: vocabulary.RemedyEnrolling,
 		}}},
-		{Number: 13, Time: at, Says: history.Settled{Key: "p", Counts: [3]uint64{0, 0, 1}, LeftOut: 1}},
+		{Number: 13, Time: at, Says: says.Settled{Key: "p", Counts: [3]uint64{0, 0, 1}, LeftOut: 1}},
 	}
 	got := events(t, l)
 	for i := range max(len(got), len(want)) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -217,9 +217,9 @@ func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []Event) {
 }
 
 // refusalIn returns what an event says that must refuse somebody.
-func refusalIn(t testing.TB, ev Event) history.ObjectRefused {
+func refusalIn(t testing.TB, ev Event) says.ObjectRefused {
 	t.Helper()
-	d, is := ev.Says.(history.ObjectRefused)
+	d, is := ev.Says.(says.ObjectRefused)
 	if !is || ev.Erased {
 		t.Fatalf("it refuses nobody: %+v", ev)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/telling"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -176,7 +175,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 		Number: number, Ordinal: r.Ordinal, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
-	out.Buyer, out.Question, err = telling.Names(s, r)
+	out.Buyer, out.Question, err = s.NamesOf(r)
 	return out, err
 }
 
@@ -221,7 +220,7 @@ func (x *selling) recall(s *state.State) error {
 		return err
 	}
 	x.order = Order{Epsilon: r.Epsilon}
-	if x.order.Buyer, x.order.Question, err = telling.Names(s, r); err != nil {
+	if x.order.Buyer, x.order.Question, err = s.NamesOf(r); err != nil {
 		return err
 	}
 	x.Client, x.Epsilon, x.Granted, x.names, x.promised = x.order.Buyer, r.Epsilon, r.Granted, nil, nil

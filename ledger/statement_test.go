@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -136,7 +137,7 @@ func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 		}
 	}
 	last := st.Events[len(st.Events)-1]
-	if list, ok := last.Says.(*evidence.Stated); !ok || last.Event != st.Event || !slices.Equal(list.Events, about) {
+	if list, ok := last.Says.(*says.Stated); !ok || last.Event != st.Event || !slices.Equal(list.Events, about) {
 		t.Errorf("stated is %+v, the log has %d", last.Says, about)
 	}
 }
@@ -394,15 +395,15 @@ func factOf[D evidence.Detail](s *evidence.Statement) *evidence.Fact {
 	return &s.Events[slices.IndexFunc(s.Events, func(f evidence.Fact) bool { _, ok := f.Says.(D); return ok })]
 }
 
-// says returns the first such thing that a statement says.
-func says[D evidence.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
+// detailOf returns the first such thing that a statement says.
+func detailOf[D evidence.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
 
 // responseIn returns the response of a fact, or nil if it has none.
 func responseIn(f *evidence.Fact) *string {
 	switch d := f.Says.(type) {
-	case *evidence.Released:
+	case *says.Released:
 		return &d.Response
-	case *evidence.Sold:
+	case *says.Sold:
 		return &d.Response
 	}
 	return nil
@@ -425,31 +426,31 @@ func TestSplicedStatements(t *testing.T) {
 		"swapped":               {func(s *evidence.Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "comes behind"},
 		"twice":                 {func(s *evidence.Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "comes behind"},
 		"one more": {func(s *evidence.Statement) {
-			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*evidence.Enrolled](&bob))
+			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*says.Enrolled](&bob))
 		}, "is about"},
-		"no price":         {func(s *evidence.Statement) { says[*evidence.Sold](s).Price = 0 }, "altered"},
-		"a negative price": {func(s *evidence.Statement) { says[*evidence.Sold](s).Price = -1 }, "an amount of -1"},
+		"no price":         {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = 0 }, "altered"},
+		"a negative price": {func(s *evidence.Statement) { detailOf[*says.Sold](s).Price = -1 }, "an amount of -1"},
 		"another kind": {func(s *evidence.Statement) {
-			charged := says[*evidence.Charged](s)
-			factOf[*evidence.Charged](s).Says = &evidence.TruthBound{Object: charged.Object, Question: charged.Question}
+			charged := detailOf[*says.Charged](s)
+			factOf[*says.Charged](s).Says = &says.TruthBound{Object: charged.Object, Question: charged.Question}
 		}, "bytes where"},
-		"no kind":          {func(s *evidence.Statement) { factOf[*evidence.Charged](s).Says = nil }, "has no event of the kind"},
-		"another sale":     {func(s *evidence.Statement) { says[*evidence.Sold](s).Sale = 77 }, "is not there before"},
-		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); says[*evidence.Enrolled](s).Policy = &p }, "is not defined before"},
-		"an empty policy":  {func(s *evidence.Statement) { says[*evidence.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
+		"no kind":          {func(s *evidence.Statement) { factOf[*says.Charged](s).Says = nil }, "has no event of the kind"},
+		"another sale":     {func(s *evidence.Statement) { detailOf[*says.Sold](s).Sale = 77 }, "is not there before"},
+		"another policy":   {func(s *evidence.Statement) { p := policy.Fixed(eps(t, "3")); detailOf[*says.Enrolled](s).Policy = &p }, "is not defined before"},
+		"an empty policy":  {func(s *evidence.Statement) { detailOf[*says.PolicyDefined](s).Policy = policy.Policy{} }, "there is no policy"},
 		"created later":    {func(s *evidence.Statement) { s.Events[0].Event = 2 }, "a log begins with the creation"},
-		"another question": {func(s *evidence.Statement) { says[*evidence.Released](s).Question = "drinker" }, "is not defined before"},
-		"another buyer":    {func(s *evidence.Statement) { says[*evidence.SaleMade](s).Buyer = "nobody" }, "is not named before"},
-		"another response": {func(s *evidence.Statement) { says[*evidence.Released](s).Response = "maybe" }, "is none"},
-		"another reason":   {func(s *evidence.Statement) { says[*evidence.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
-		"a short salt":     {func(s *evidence.Statement) { factOf[*evidence.Sold](s).Salt = evidence.Hex{1} }, "a salt of 1 bytes"},
+		"another question": {func(s *evidence.Statement) { detailOf[*says.Released](s).Question = "drinker" }, "is not defined before"},
+		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "is not named before"},
+		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
+		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
+		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = evidence.Hex{1} }, "a salt of 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-			says[*evidence.Reserved](s).Expires = at
+			detailOf[*says.Reserved](s).Expires = at
 		}, "none of a log"},
-		"a broken id": {func(s *evidence.Statement) { says[*evidence.Created](s).ID = "x" }, "the id"},
+		"a broken id": {func(s *evidence.Statement) { detailOf[*says.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
-			says[*evidence.Created](s).ID = strings.ToUpper(says[*evidence.Created](s).ID)
+			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
 		}, "the fields are not those"},
 		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
 		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respelled(t, s.Checkpoint) }, "not spelled as usual"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -553,7 +554,7 @@ func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
 		}
 		for _, encoding := range []Encoding{Direct, "", "Unary"} {
 			other := copyOf(t, st)
-			other.Events[i].Says.(*evidence.QuestionDefined).Encoding = encoding
+			other.Events[i].Says.(*says.QuestionDefined).Encoding = encoding
 			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {
 				t.Errorf("the encoding %q: %q", encoding, faults(c))
 			}

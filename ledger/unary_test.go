@@ -19,7 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -107,7 +107,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 	}
 	told := map[string]Encoding{}
 	for _, ev := range events(t, l) {
-		if d, is := ev.Says.(history.QuestionDefined); is {
+		if d, is := ev.Says.(says.QuestionDefined); is {
 			told[d.Name] = d.Encoding
 		}
 	}

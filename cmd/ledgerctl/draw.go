@@ -196,9 +196,6 @@ func (a *app) advance(ctx context.Context, l book, f *files.TruthFlags, question
 
 // advanced is the result of a sweep.
 func (a *app) advanced(done ledger.AdvanceResult) (out output.Fields) {
-	for i := range done.Questions {
-		done.Questions[i].Refused = append([]ledger.Refusal{}, done.Questions[i].Refused...)
-	}
 	out.Add("questions", "", done.Questions)
 	out.Add("events", "events", span{done.First, done.Last})
 	out.Add("key", "key", a.key)
@@ -320,7 +317,6 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) (err error) {
 
 // answered is the result of an answer.
 func answered(r ledger.AnswerRequest, done ledger.AnswerResult) (out output.Fields) {
-	done.Refused = append([]ledger.Refusal{}, done.Refused...)
 	out.Add("question", "question", r.Question)
 	out.Add("query", "query", r.Query)
 	out.Inline(done)

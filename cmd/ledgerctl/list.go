@@ -80,8 +80,8 @@ what was delivered, and "ledgerctl receipt make NUMBER" makes the receipt of a s
 				return err
 			}
 			currency := ""
-			for i := range all {
-				all[i].Refused, currency = append([]ledger.Refusal{}, all[i].Refused...), all[i].Currency
+			if len(all) > 0 {
+				currency = all[0].Currency
 			}
 			header := "SALE\tTIME\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
 			return a.Print(output.List("sales", all, header, func(s ledger.Sale) []any {
@@ -129,8 +129,8 @@ func (a *app) reservations(cmd *cobra.Command, f *filter, states []string) error
 		return err
 	}
 	currency := ""
-	for i := range all {
-		all[i].Refused, currency = append([]ledger.Refusal{}, all[i].Refused...), all[i].Currency
+	if len(all) > 0 {
+		currency = all[0].Currency
 	}
 	header := "RESERVATION\tSTATE\tEXPIRES\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
 	return a.Print(output.List("reservations", all, header, func(r ledger.Reservation) []any {

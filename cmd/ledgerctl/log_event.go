@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -21,13 +21,13 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	}
 	f := fields{w}
 	switch d := ev.Says.(type) { // of these something is left when they are erased
-	case history.Settled:
+	case event.Settled:
 		f.settled(d)
-	case history.Held:
+	case event.Held:
 		f.text("object", d.Object)
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 		f.number("price", d.Price)
-	case history.Sold:
+	case event.Sold:
 		f.text("object", d.Object)
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 		f.text("response", output.Brief(d.Response), "method", d.Method)
@@ -73,7 +73,7 @@ func (f fields) share(question string, epsilon privacy.Epsilon, sale uint64, buy
 	f.text("buyer", buyer)
 }
 
-func (f fields) settled(d history.Settled) {
+func (f fields) settled(d event.Settled) {
 	f.text("object", d.Object)
 	f.count("sale", d.Sale)
 	f.text("key", d.Key)
@@ -82,18 +82,18 @@ func (f fields) settled(d history.Settled) {
 }
 
 // ofMarket writes an event of the market, and tells whether it is one.
-func (f fields) ofMarket(d history.Detail) bool {
+func (f fields) ofMarket(d event.Detail) bool {
 	switch d := d.(type) {
-	case history.BuyerNamed:
+	case event.BuyerNamed:
 		f.text("buyer", d.Name)
-	case history.Reserved:
+	case event.Reserved:
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 		f.count("objects", d.Objects)
 		f.number("price", d.Price)
 		f.text("expires", output.Stamp(d.Expires))
-	case history.Cancelled:
+	case event.Cancelled:
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
-	case history.SaleMade:
+	case event.SaleMade:
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 		f.count("objects", d.Objects)
 		f.number("price", d.Price)
@@ -104,30 +104,30 @@ func (f fields) ofMarket(d history.Detail) bool {
 }
 
 // ofObject writes an event about one object, and tells whether it is one.
-func (f fields) ofObject(d history.Detail) bool {
+func (f fields) ofObject(d event.Detail) bool {
 	switch d := d.(type) {
-	case history.Enrolled:
+	case event.Enrolled:
 		f.enrolled(d)
-	case history.Released:
+	case event.Released:
 		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String(), "response", output.Brief(d.Response), "method", d.Method)
-	case history.Charged:
+	case event.Charged:
 		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String())
-	case history.TruthBound:
+	case event.TruthBound:
 		f.text("object", d.Object, "question", d.Question)
-	case history.EpochBegun:
+	case event.EpochBegun:
 		f.text("object", d.Object, "question", d.Question)
-	case history.TermsChanged:
+	case event.TermsChanged:
 		f.text("object", d.Object, "question", d.Question)
 		f.policy(d.Policy)
 		f.text("cap", d.Cap.String(), "consent", d.Consent)
-	case history.ObjectRefused:
+	case event.ObjectRefused:
 		f.text("object", d.Refusal.Object, "question", d.Question)
 		writeRefusal(f.w, d.Refusal)
-	case history.Stated:
+	case event.Stated:
 		f.text("object", d.Object)
-	case history.Withdrawn:
+	case event.Withdrawn:
 		f.text("object", d.Object)
-	case history.Forgotten:
+	case event.Forgotten:
 		f.text("object", d.Object, "cap", d.Cap.String(), "spent", d.Spent.String())
 	default:
 		return false
@@ -136,29 +136,29 @@ func (f fields) ofObject(d history.Detail) bool {
 }
 
 // ofLedger writes an event that is about nobody.
-func (f fields) ofLedger(d history.Detail) {
+func (f fields) ofLedger(d event.Detail) {
 	switch d := d.(type) {
-	case history.Created:
+	case event.Created:
 		f.text("id", d.ID, "currency", d.Currency)
-	case history.NoiseKeySet:
+	case event.NoiseKeySet:
 		f.text("noise-key", d.Name)
-	case history.QuestionDefined:
+	case event.QuestionDefined:
 		f.text("question", d.Name)
 		f.list("values", d.Values)
 		f.text("encoding", string(d.Encoding))
 		if d.Mechanism != nil {
 			f.list("levels", levelsOf(d.Mechanism))
 		}
-	case history.PolicyDefined:
+	case event.PolicyDefined:
 		f.policy(&d.Policy)
-	case history.Answered:
+	case event.Answered:
 		f.text("question", d.Question, "epsilon", d.Epsilon.String(), "query", d.Query)
 		f.count("objects", d.Objects)
 		f.text("response", output.Brief(d.Response), "method", d.Method)
 	}
 }
 
-func (f fields) enrolled(d history.Enrolled) {
+func (f fields) enrolled(d event.Enrolled) {
 	f.text("object", d.Object, "question", d.Question, "noise-key", d.NoiseKey)
 	f.policy(d.Policy)
 	f.text("cap", d.Cap.String())

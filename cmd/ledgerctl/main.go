@@ -3,7 +3,7 @@
 // and estimates shares from them.
 //
 // It is a thin face over package ledger. "ledgerctl help" lists the commands; exit codes are in
-// internal/fault.
+// internal/output.
 package main
 
 import (

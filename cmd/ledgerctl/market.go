@@ -114,7 +114,6 @@ func (a *app) quote(cmd *cobra.Command, f *orderFlags, c files.Columns) error {
 			return nil, err
 		}
 		q, err := l.Quote(ctx, order)
-		q.Refused = append([]ledger.Refusal{}, q.Refused...)
 		var out output.Fields
 		out.Inline(q)
 		out.Section(func(w io.Writer) { tableOffer(w, q.Offer) })
@@ -416,7 +415,6 @@ func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c files.Columns, limits
 
 // reserved is the result of a reservation.
 func reserved(r ledger.Reservation, skipped int) (out output.Fields) {
-	r.Refused = append([]ledger.Refusal{}, r.Refused...)
 	out.Inline(r)
 	out.Add("", "reservation", r.Number)
 	out.Add("", "state", r.State)
@@ -603,7 +601,6 @@ func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string,
 
 // forecast is the result of a budget. Prices are shown where there is a currency.
 func forecast(b ledger.Budget, skipped int, currency string) (out output.Fields) {
-	b.Refused = append([]ledger.RefusalSum{}, b.Refused...)
 	out.Inline(b)
 	out.Add("", "question", b.Question)
 	out.Add("", "people", b.Objects)

@@ -14,7 +14,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sluicedp/sluice/internal/pgtest"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
@@ -31,7 +30,7 @@ func runHosts(t *testing.T, dir string) {
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
 		database := server.Address("postgres")
-		authority := keyholdertest.NewAuthority(t)
+		authority := pgtest.NewAuthority(t)
 		at := map[string]string{"a": freePort(t), "b": freePort(t), "c": freePort(t)}
 		for host := range at {
 			dir := filepath.Join(env.WorkDir, host)

@@ -17,7 +17,6 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -33,7 +32,7 @@ func main() {
 // host has orders in the database, and a ledger that it serves or follows.
 type host struct {
 	name, file string
-	keys       *disk.Holder // of the journal, which is encrypted: the database has none
+	keys       *keyholder.Directory // of the journal, which is encrypted: the database has none
 	orders     *pgx.Conn
 	ledger     *ledger.Ledger
 	out        io.Writer
@@ -51,7 +50,7 @@ func run(ctx context.Context, database string, out io.Writer) error {
 	var hosts [2]*host
 	for i, name := range []string{"a", "b"} {
 		hosts[i] = &host{name: name, file: filepath.Join(dir, name+".db"), orders: orders, out: out}
-		if hosts[i].keys, err = disk.Open(filepath.Join(dir, name+" keys")); err != nil {
+		if hosts[i].keys, err = keyholder.OpenDirectory(filepath.Join(dir, name+" keys")); err != nil {
 			return err
 		}
 		defer hosts[i].keys.Close()

@@ -49,7 +49,7 @@ func closureOn(t *testing.T, context build.Context, root string, packages ...str
 // Who verifies a document, or reads events that were sent as JSON, links neither a database nor linear algebra, and needs no disk and
 // no network.
 func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
-	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/history", "ledger/vocabulary")
+	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/event", "ledger/vocabulary")
 	if !ours["ledger/internal/event"] || !others["encoding/json"] {
 		t.Fatalf("the imports were not found: %v, %v", ours, others)
 	}
@@ -57,7 +57,7 @@ func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
 	for name := range ours {
 		for _, one := range heavy {
 			if name == one || one != "ledger" && strings.HasPrefix(name, one+"/") {
-				t.Errorf("ledger/evidence or ledger/history needs %s", name)
+				t.Errorf("ledger/evidence or ledger/event needs %s", name)
 			}
 		}
 	}
@@ -66,10 +66,10 @@ func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
 	for name := range others {
 		host, _, _ := strings.Cut(name, "/")
 		if strings.Contains(host, ".") && !slices.Contains(outside, name) {
-			t.Errorf("ledger/evidence or ledger/history needs %s", name)
+			t.Errorf("ledger/evidence or ledger/event needs %s", name)
 		}
 		if slices.Contains([]string{"os", "os/exec", "net", "net/http", "syscall", "unsafe", "C"}, name) {
-			t.Errorf("ledger/evidence or ledger/history needs %s", name)
+			t.Errorf("ledger/evidence or ledger/event needs %s", name)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -107,10 +106,10 @@ func (p site) sluice(dir string) *engine {
 			return nil, err
 		}
 		o := pgjournal.Options{Database: address, Host: "a"}
-		if o.Keys, err = disk.Open(filepath.Join(life, "keys")); err != nil { // closed with the process
+		if o.Keys, err = keyholder.OpenDirectory(filepath.Join(life, "keys")); err != nil { // closed with the process
 			return nil, err
 		}
-		other, err := disk.Open(filepath.Join(life, "keys of b"))
+		other, err := keyholder.OpenDirectory(filepath.Join(life, "keys of b"))
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	said "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/names"
@@ -54,7 +55,7 @@ func (h *hostileHost) statement(says []Detail) []byte {
 		Format: StatementFormat, Ledger: header.ledger, Created: header.created, Currency: header.currency, LogKey: header.logKey, Object: "ann", Time: hostileTime,
 		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
 	}
-	says = append([]Detail{&Created{ID: header.ledger, Currency: header.currency, LogKey: header.logKey}}, says...)
+	says = append([]Detail{&said.Created{ID: header.ledger, Currency: header.currency, LogKey: header.logKey}}, says...)
 	g, edge := newGlossary(), &merkle.Edge{}
 	for i, d := range says {
 		f := Fact{Event: uint64(i + 1), Time: hostileTime, Says: d, Salt: make(Hex, 16)}
@@ -143,8 +144,8 @@ func kindsOfPolicies() map[string]func(i int) string {
 
 // hostileStatements are the facts of statements of about n times the same size.
 func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
-	question := &QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}
-	enrolled := &Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}
+	enrolled := &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
 	repeat := func(n int, begin []Detail, item func(i int) []Detail) []Detail {
 		for i := range n {
 			begin = append(begin, item(i)...)
@@ -154,70 +155,72 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 	released := func(epsilon func(i, n int) int) func(n int) []Detail {
 		return func(n int) []Detail {
 			return repeat(200*n, []Detail{question, enrolled}, func(i int) []Detail {
-				return []Detail{&Released{Object: "ann", Question: "q", Epsilon: epsilonOf(epsilon(i, 200*n)), Response: "a", Method: "degrade"}}
+				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(epsilon(i, 200*n)), Response: "a", Method: "degrade"}}
 			})
 		}
 	}
-	sale := func(n int, buyer string) *SaleMade {
-		return &SaleMade{Sale: 1, Buyer: buyer, Question: "q", Epsilon: epsilonOf(1e9), Objects: uint64(n)}
+	sale := func(n int, buyer string) *said.SaleMade {
+		return &said.SaleMade{Sale: 1, Buyer: buyer, Question: "q", Epsilon: epsilonOf(1e9), Objects: uint64(n)}
 	}
-	sold := &Sold{Sale: 1, Object: "ann", Response: "a", Method: "resale"}
+	sold := &said.Sold{Sale: 1, Object: "ann", Response: "a", Method: "resale"}
 	all := map[string]func(n int) []Detail{
 		"released rising":  released(func(i, _ int) int { return i + 1 }),
 		"released falling": released(func(i, n int) int { return n - i }),
 		"released mixed":   released(func(i, n int) int { return 1 + i*7919%n }),
 		"a long name of a buyer": func(n int) []Detail {
 			name := strings.Repeat("b", 20_000*n)
-			return repeat(200*n, []Detail{question, &BuyerNamed{Number: 1, Name: name}, sale(200*n, name)}, func(int) []Detail { return []Detail{sold} })
+			return repeat(200*n, []Detail{question, &said.BuyerNamed{Number: 1, Name: name}, sale(200*n, name)}, func(int) []Detail { return []Detail{sold} })
 		},
 		"sold": func(n int) []Detail {
-			return repeat(200*n, []Detail{question, enrolled, &BuyerNamed{Number: 1, Name: "acme"}, sale(200*n, "acme")}, func(int) []Detail { return []Detail{sold} })
+			return repeat(200*n, []Detail{question, enrolled, &said.BuyerNamed{Number: 1, Name: "acme"}, sale(200*n, "acme")}, func(int) []Detail { return []Detail{sold} })
 		},
 		"sales": func(n int) []Detail {
 			return repeat(100*n, []Detail{question, enrolled}, func(i int) []Detail {
 				buyer, made := fmt.Sprint("b", i), *sale(1, fmt.Sprint("b", i))
 				made.Sale = uint64(i + 1)
-				return []Detail{&BuyerNamed{Number: uint32(i + 1), Name: buyer}, &made, &Sold{Sale: made.Sale, Object: "ann", Response: "a", Method: "raise"}}
+				return []Detail{&said.BuyerNamed{Number: uint32(i + 1), Name: buyer}, &made, &said.Sold{Sale: made.Sale, Object: "ann", Response: "a", Method: "raise"}}
 			})
 		},
 		"reserved": func(n int) []Detail {
-			return repeat(100*n, []Detail{question, enrolled, &BuyerNamed{Number: 1, Name: "acme"}}, func(i int) []Detail {
+			return repeat(100*n, []Detail{question, enrolled, &said.BuyerNamed{Number: 1, Name: "acme"}}, func(i int) []Detail {
 				return []Detail{
-					&Reserved{Sale: uint64(i + 1), Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1, Expires: hostileTime},
-					&Held{Sale: uint64(i + 1), Object: "ann"},
+					&said.Reserved{Sale: uint64(i + 1), Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1, Expires: hostileTime},
+					&said.Held{Sale: uint64(i + 1), Object: "ann"},
 				}
 			})
 		},
 		"charged": func(n int) []Detail {
-			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}} })
+			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail {
+				return []Detail{&said.Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}}
+			})
 		},
 		"refused": func(n int) []Detail {
 			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail {
-				return []Detail{&ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "more"}}}
+				return []Detail{&said.ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "more"}}}
 			})
 		},
 		"withdrawn": func(n int) []Detail {
-			return repeat(100*n, []Detail{question}, func(int) []Detail { return []Detail{enrolled, &Withdrawn{Object: "ann"}} })
+			return repeat(100*n, []Detail{question}, func(int) []Detail { return []Detail{enrolled, &said.Withdrawn{Object: "ann"}} })
 		},
 		"epochs": func(n int) []Detail {
 			return repeat(100*n, []Detail{question, enrolled}, func(int) []Detail {
-				return []Detail{&TruthBound{Object: "ann", Question: "q", Truth: make(Hex, 16)}, &EpochBegun{Object: "ann", Question: "q"}}
+				return []Detail{&said.TruthBound{Object: "ann", Question: "q", Truth: make(Hex, 16)}, &said.EpochBegun{Object: "ann", Question: "q"}}
 			})
 		},
 		"epochs under a long policy": func(n int) []Detail {
 			p := policyOf(t, kindsOfPolicies()["steps"](0))
-			return repeat(200*n, []Detail{question, &PolicyDefined{Number: 1, Policy: *p}, &Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}},
-				func(int) []Detail { return []Detail{&EpochBegun{Object: "ann", Question: "q"}} })
+			return repeat(200*n, []Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}},
+				func(int) []Detail { return []Detail{&said.EpochBegun{Object: "ann", Question: "q"}} })
 		},
 		"stated": func(n int) []Detail {
-			return repeat(20*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&Stated{Object: "ann", Events: make([]uint64, 1000)}} })
+			return repeat(20*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&said.Stated{Object: "ann", Events: make([]uint64, 1000)}} })
 		},
 		"forgotten": func(n int) []Detail {
-			var chains []ForgottenChain
+			var chains []said.ForgottenChain
 			for range 500 {
-				chains = append(chains, ForgottenChain{Question: "q", Spent: epsilonOf(1)})
+				chains = append(chains, said.ForgottenChain{Question: "q", Spent: epsilonOf(1)})
 			}
-			return repeat(4*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&Forgotten{Object: "ann", Chains: chains}} })
+			return repeat(4*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&said.Forgotten{Object: "ann", Chains: chains}} })
 		},
 		"questions": func(n int) []Detail {
 			return repeat(5*n, nil, func(i int) []Detail {
@@ -225,90 +228,92 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 				for v := range values {
 					values[v] = fmt.Sprint("v", v)
 				}
-				return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: vocabulary.Unary}}
+				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: vocabulary.Unary}}
 			})
 		},
 		"nothing is defined": func(n int) []Detail {
-			return repeat(200*n, nil, func(int) []Detail { return []Detail{&Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}} })
+			return repeat(200*n, nil, func(int) []Detail {
+				return []Detail{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}
+			})
 		},
 		"somebody else": func(n int) []Detail {
-			return repeat(200*n, []Detail{question}, func(int) []Detail { return []Detail{&Withdrawn{Object: "bob"}} })
+			return repeat(200*n, []Detail{question}, func(int) []Detail { return []Detail{&said.Withdrawn{Object: "bob"}} })
 		},
 		"unary": func(n int) []Detail {
 			values := make([]string, vocabulary.MaxUnaryValues)
 			for v := range values {
 				values[v] = fmt.Sprint("v", v)
 			}
-			return repeat(20*n, []Detail{&QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: vocabulary.Unary}, enrolled}, func(i int) []Detail {
-				return []Detail{&Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
+			return repeat(20*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: vocabulary.Unary}, enrolled}, func(i int) []Detail {
+				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
 			})
 		},
 		"finite": func(n int) []Detail {
 			m := manyOutputs(t)
 			names := m.Outputs[0]
-			return repeat(100*n, []Detail{&QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
-				return []Detail{&Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
+			return repeat(100*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
+				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
 			})
 		},
 		"mechanisms": func(n int) []Detail {
 			m := manyOutputs(t)
 			return repeat(n, nil, func(i int) []Detail {
-				return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}}
+				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}}
 			})
 		},
 	}
 	all["enrolled in questions with long names"] = func(n int) []Detail {
 		return repeat(20*n, nil, func(i int) []Detail {
 			name := fmt.Sprintf("%0*d", names.MaxBytes, i)
-			return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, &Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
+			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
 		})
 	}
 	all["refused at length"] = func(n int) []Detail {
 		why := strings.Repeat("\x01", vocabulary.MaxWhy) // each is six bytes of JSON
 		return repeat(50*n, []Detail{question, enrolled}, func(int) []Detail {
-			return []Detail{&ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}}}
+			return []Detail{&said.ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}}}
 		})
 	}
 	all["forgotten in many questions"] = func(n int) []Detail {
-		var chains []ForgottenChain
+		var chains []said.ForgottenChain
 		begin := repeat(50*n, nil, func(i int) []Detail {
 			name := fmt.Sprint("q", i)
-			chains = append(chains, ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
-			return []Detail{&QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}}
+			chains = append(chains, said.ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
+			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}}
 		})
-		begin = append(begin, &Forgotten{Object: "ann", Chains: chains})
+		begin = append(begin, &said.Forgotten{Object: "ann", Chains: chains})
 		return repeat(50*n, begin, func(i int) []Detail {
-			return []Detail{&Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}}
+			return []Detail{&said.Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}}
 		})
 	}
 	all["holdings under long policies"] = func(n int) []Detail {
 		p := policyOf(t, kindsOfPolicies()["steps"](0))
-		reserved := &Reserved{Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime}
-		return repeat(2*n, []Detail{question, &PolicyDefined{Number: 1, Policy: *p}, &BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
-			func(int) []Detail { return []Detail{&Held{Sale: 1, Object: "ann", Policy: p}} })
+		reserved := &said.Reserved{Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime}
+		return repeat(2*n, []Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
+			func(int) []Detail { return []Detail{&said.Held{Sale: 1, Object: "ann", Policy: p}} })
 	}
 	all["levels of one mechanism"] = func(n int) []Detail {
 		m := manyLevels(t, 60)
-		return repeat(n, []Detail{&QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
-			epoch := []Detail{&EpochBegun{Object: "ann", Question: "q"}}
+		return repeat(n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
+			epoch := []Detail{&said.EpochBegun{Object: "ann", Question: "q"}}
 			for level, epsilon := range slices.Backward(m.Family.Epsilons()) {
-				epoch = append(epoch, &Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
+				epoch = append(epoch, &said.Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
 			}
 			return epoch
 		})
 	}
 	all["enrolled again and again"] = func(n int) []Detail {
 		p := policyOf(t, kindsOfPolicies()["steps"](0))
-		return repeat(20*n, []Detail{question, &PolicyDefined{Number: 1, Policy: *p}}, func(int) []Detail {
-			return []Detail{&Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}, &Withdrawn{Object: "ann"}}
+		return repeat(20*n, []Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}}, func(int) []Detail {
+			return []Detail{&said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}, &said.Withdrawn{Object: "ann"}}
 		})
 	}
 	all["refused in many questions"] = func(n int) []Detail {
 		return repeat(50*n, nil, func(i int) []Detail {
 			name := fmt.Sprint("q", i)
 			return []Detail{
-				&QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct},
-				&ObjectRefused{Question: name, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NotEnrolled, Remedy: vocabulary.RemedyEnrolling, Asked: epsilonOf(1)}},
+				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct},
+				&said.ObjectRefused{Question: name, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NotEnrolled, Remedy: vocabulary.RemedyEnrolling, Asked: epsilonOf(1)}},
 			}
 		})
 	}
@@ -318,12 +323,12 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 			says := []Detail{question, enrolled}
 			for i := range max(3, min(6*n, 8*n*150/len(text(0)))) {
 				policies = append(policies, policyOf(t, text(i)))
-				says = append(says, &PolicyDefined{Number: uint32(i + 1), Policy: *policies[i]})
+				says = append(says, &said.PolicyDefined{Number: uint32(i + 1), Policy: *policies[i]})
 			}
 			for i, one := range policies { // each after each other one
 				for _, other := range policies[:i] {
-					says = append(says, &TermsChanged{Object: "ann", Question: "q", Policy: one, Cap: epsilonOf(2e9)},
-						&TermsChanged{Object: "ann", Question: "q", Policy: other, Cap: epsilonOf(2e9)})
+					says = append(says, &said.TermsChanged{Object: "ann", Question: "q", Policy: one, Cap: epsilonOf(2e9)},
+						&said.TermsChanged{Object: "ann", Question: "q", Policy: other, Cap: epsilonOf(2e9)})
 				}
 			}
 			return says
@@ -334,13 +339,13 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 		all["policies of kind "+kind] = func(n int) []Detail {
 			return repeat(number(n), []Detail{question}, func(i int) []Detail {
 				p := policyOf(t, text(i))
-				return []Detail{&PolicyDefined{Number: uint32(i + 1), Policy: *p}, &Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
+				return []Detail{&said.PolicyDefined{Number: uint32(i + 1), Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
 			})
 		}
 		all["terms of kind "+kind] = func(n int) []Detail {
 			return repeat(number(n), []Detail{question, enrolled}, func(i int) []Detail {
 				p := policyOf(t, text(number(n)-i))
-				return []Detail{&PolicyDefined{Number: uint32(i + 1), Policy: *p}, &TermsChanged{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
+				return []Detail{&said.PolicyDefined{Number: uint32(i + 1), Policy: *p}, &said.TermsChanged{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
 			})
 		}
 	}
@@ -588,7 +593,7 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
 	wantLinear(t, "proof", func(n int) []byte {
-		st, err := ReadStatement(h.statement([]Detail{&Withdrawn{Object: "ann"}}))
+		st, err := ReadStatement(h.statement([]Detail{&said.Withdrawn{Object: "ann"}}))
 		must(t, err)
 		st.Proof = make([]tlog.Hash, 1000*n)
 		data, err := json.Marshal(st)
@@ -602,7 +607,7 @@ func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 
 func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 	h, other := newHostileHost(t), newHostileHost(t)
-	st, err := ReadStatement(h.statement([]Detail{&Withdrawn{Object: "bob"}}))
+	st, err := ReadStatement(h.statement([]Detail{&said.Withdrawn{Object: "bob"}}))
 	must(t, err)
 	checked := st.Verify(other.keys)
 	if checked.Signed || checked.OK() || len(checked.Faults) != 1 || !strings.Contains(checked.Faults[0].Text, "checkpoint") {
@@ -623,7 +628,7 @@ func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
 	h := newHostileHost(t)
 	var says []Detail
 	for range 2 * maxFaults {
-		says = append(says, &Withdrawn{Object: strings.Repeat("b", 10_000)})
+		says = append(says, &said.Withdrawn{Object: strings.Repeat("b", 10_000)})
 	}
 	st, err := ReadStatement(h.statement(says))
 	must(t, err)
@@ -641,7 +646,7 @@ func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
 func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
 	for length, fault := range map[int]string{256: "", 257: "at most 256 are allowed"} {
-		st, err := ReadStatement(h.statement([]Detail{&BuyerNamed{Number: 1, Name: strings.Repeat("b", length)}}))
+		st, err := ReadStatement(h.statement([]Detail{&said.BuyerNamed{Number: 1, Name: strings.Repeat("b", length)}}))
 		must(t, err)
 		var all strings.Builder
 		for _, f := range st.Verify(h.keys).Faults {
@@ -656,10 +661,10 @@ func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 // A ledger never has a longer chain.
 func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
-	question := &QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}
-	begin := []Detail{question, &Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}
+	begin := []Detail{question, &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}}
 	level := func(i int) []Detail {
-		return []Detail{&Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: "a", Method: "raise"}}
+		return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: "a", Method: "raise"}}
 	}
 	sale := func(i int) []Detail {
 		buyer, method := fmt.Sprint("b", i), "resale"
@@ -667,11 +672,11 @@ func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 			method = "raise"
 		}
 		return []Detail{
-			&BuyerNamed{Number: uint32(i + 1), Name: buyer}, &SaleMade{Sale: uint64(i + 1), Buyer: buyer, Question: "q", Epsilon: epsilonOf(1e9), Objects: 1},
-			&Sold{Sale: uint64(i + 1), Object: "ann", Response: "a", Method: method},
+			&said.BuyerNamed{Number: uint32(i + 1), Name: buyer}, &said.SaleMade{Sale: uint64(i + 1), Buyer: buyer, Question: "q", Epsilon: epsilonOf(1e9), Objects: 1},
+			&said.Sold{Sale: uint64(i + 1), Object: "ann", Response: "a", Method: method},
 		}
 	}
-	epoch := func(i int) []Detail { return append(level(i), &EpochBegun{Object: "ann", Question: "q"}) }
+	epoch := func(i int) []Detail { return append(level(i), &said.EpochBegun{Object: "ann", Question: "q"}) }
 	for name, test := range map[string]struct {
 		most int // how many make the chain full
 		item func(i int) []Detail

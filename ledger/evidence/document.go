@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,18 +123,6 @@ func firstDifference(a, b []byte) int {
 func excerpt(text []byte, from int) []byte {
 	const most = 40
 	return text[from:min(from+most, len(text))]
-}
-
-// Hex is bytes that text shows as hexadecimal digits in lower case.
-type Hex []byte
-
-// MarshalText implements [encoding.TextMarshaler].
-func (h Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (h *Hex) UnmarshalText(text []byte) (err error) {
-	*h, err = hex.AppendDecode(nil, text)
-	return err
 }
 
 // header is what every document begins with: what the log says of the ledger.

@@ -2,12 +2,13 @@ package evidence
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 )
 
-// glossary is what facts refer to: what the events before them defined and began.
+// glossary is what facts refer to: what the events before them defined and began. It is [event.Numbers].
 type glossary struct {
 	questions    map[uint32]*event.Question
 	policies     map[uint32]*policy.Policy
@@ -20,7 +21,8 @@ type glossary struct {
 	spare map[term]uint64
 }
 
-// term is what is referred to by its number: a question, policy, buyer, reservation or sale, by the kind of the event that defines it.
+// term is what is referred to by its number: a question, policy, buyer, reservation or sale, by the kind of
+// the event that defines it.
 type term struct {
 	kind   event.Kind
 	number uint64
@@ -84,27 +86,66 @@ func (g *glossary) learn(ev event.Event) error {
 }
 
 // use notes what an event refers to.
-func (g *glossary) use(ev event.Event) {
+func (g *glossary) use(c event.Change) {
 	need := func(kind event.Kind, number uint64) { delete(g.spare, term{kind, number}) }
-	need(event.KindQuestion, uint64(event.QuestionOf(ev)))
-	switch c := ev.Change.(type) {
-	case *event.Enrolled:
-		need(event.KindPolicy, uint64(c.Policy))
-	case *event.TermsChanged:
-		need(event.KindPolicy, uint64(c.Policy))
-	case *event.Reserved:
-		need(event.KindBuyer, uint64(c.Buyer))
-	case *event.SaleMade:
-		need(event.KindBuyer, uint64(c.Buyer))
-	case *event.Held:
-		need(event.KindReserved, c.Sale)
-		need(event.KindPolicy, uint64(c.Policy))
-	case *event.Sold:
-		need(event.KindSale, c.Sale)
-	case *event.Forgotten:
+	refers := event.ReferencesOf(c)
+	need(event.KindQuestion, uint64(refers.Question))
+	need(event.KindPolicy, uint64(refers.Policy))
+	need(event.KindBuyer, uint64(refers.Buyer))
+	need(event.KindReserved, refers.Reservation)
+	need(event.KindSale, refers.Sale)
+	if c, is := c.(*event.Forgotten); is {
 		for _, r := range c.Chains {
 			need(event.KindQuestion, uint64(r.Question))
 			need(event.KindPolicy, uint64(r.Policy))
 		}
 	}
 }
+
+// Question implements [event.Names].
+func (g *glossary) Question(number uint32) (*event.Question, error) {
+	if q := g.questions[number]; q != nil {
+		return q, nil
+	}
+	return nil, fmt.Errorf("question %d is not defined before", number)
+}
+
+// Policy implements [event.Names].
+func (g *glossary) Policy(number uint32) (policy.Policy, error) {
+	if p := g.policies[number]; p != nil {
+		return *p, nil
+	}
+	return policy.Policy{}, fmt.Errorf("policy %d is not defined before", number)
+}
+
+// BuyerName implements [event.Names].
+func (g *glossary) BuyerName(number uint32) (string, error) {
+	if name := g.buyers[number]; name != "" {
+		return name, nil
+	}
+	return "", fmt.Errorf("buyer %d is not named before", number)
+}
+
+// NoiseKeyName implements [event.Names]. A fact has the number of a noise key, and not its name.
+func (g *glossary) NoiseKeyName(uint32) (string, error) { return "", nil }
+
+// Deal implements [event.Names].
+func (g *glossary) Deal(by event.Kind, sale uint64) (event.Deal, error) {
+	all := g.sales
+	if by == event.KindReserved {
+		all = g.reservations
+	}
+	if of, known := all[sale]; known {
+		return of.Deal, nil
+	}
+	return event.Deal{}, fmt.Errorf("sale %d is not there before", sale)
+}
+
+// QuestionNumber implements [event.Numbers].
+func (g *glossary) QuestionNumber(name string) uint32 { return g.named[name] }
+
+// PolicyNumber implements [event.Numbers].
+func (g *glossary) PolicyNumber(json string) uint32 { return g.planned[json] }
+
+// BuyerNumber implements [event.Numbers].
+func (g *glossary) BuyerNumber(name string) uint32 { return g.known[name] }

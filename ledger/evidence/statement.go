@@ -2,12 +2,12 @@ package evidence
 
 import (
 	"fmt"
-	"reflect"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
@@ -184,7 +184,7 @@ func (st *Statement) inUTC() {
 	for i := range st.Events {
 		f := &st.Events[i]
 		f.Time = f.Time.UTC()
-		if d, ok := f.Says.(*Reserved); ok {
+		if d, ok := f.Says.(*says.Reserved); ok {
 			d.Expires = d.Expires.UTC()
 		}
 	}
@@ -235,22 +235,12 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 	// How the event spells what it says is in no hash.
 	whole, err := t.fact(ev, f.Leaf)
 	whole.Salt = f.Salt
-	if err == nil && !isSame(whole, f) {
+	if err == nil && !whole.equals(f) {
 		err = sameText(whole, f)
 	}
 	if err != nil {
 		t.fault("the fields are not those of such an event: %v", err)
 	}
-}
-
-// isSame reports whether two facts are equal in memory, so that there is no need for their texts, which may be long. It returns false for facts
-// with policies: these compute their steps when they are first needed, perhaps by another goroutine.
-func isSame(a, b Fact) bool {
-	switch a.Says.(type) {
-	case *PolicyDefined, *Enrolled, *Held, *TermsChanged, *Forgotten:
-		return false
-	}
-	return reflect.DeepEqual(a, b)
 }
 
 // checkTold compares the readable part of a statement with what its events tell, field by field.

@@ -36,7 +36,7 @@ func (t *teller) tell(ev event.Event) {
 		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
 	}
 	t.last = ev
-	t.use(ev)
+	t.use(ev.Change)
 	if err := t.learn(ev); err != nil {
 		t.fault("%v", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -334,7 +334,7 @@ func TestEvents_AreAsDescribed(t *testing.T) {
 	}
 }
 
-func emptyDetail(kind string) history.Detail {
-	all := history.Details()
-	return all[slices.IndexFunc(all, func(d history.Detail) bool { return d.Kind() == kind })]
+func emptyDetail(kind string) says.Detail {
+	all := says.Details()
+	return all[slices.IndexFunc(all, func(d says.Detail) bool { return d.Kind() == kind })]
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -162,7 +162,7 @@ type eventSchema struct{}
 func (eventSchema) Schema(types huma.Registry) *huma.Schema {
 	const doc = "An entry of the log. Its kind says which keys it has. Later versions may add kinds, and keys."
 	return variants(types, "Event", doc, func() (all []variant) {
-		for _, d := range history.Details() {
+		for _, d := range event.Details() {
 			s := huma.SchemaFromType(types, detailType(d))
 			s.Properties["event"] = &huma.Schema{
 				Type: huma.TypeInteger, Format: "int64", Description: "Its number: the first is 1, and none is left out.",
@@ -185,8 +185,8 @@ func (eventSchema) Schema(types huma.Registry) *huma.Schema {
 }
 
 // detailType returns a struct with the keys of a detail of an event.
-func detailType(d history.Detail) reflect.Type {
-	if _, is := d.(history.ObjectRefused); is {
+func detailType(d event.Detail) reflect.Type {
+	if _, is := d.(event.ObjectRefused); is {
 		return reflect.TypeFor[struct {
 			Object   string           `json:"object,omitempty"`
 			Question string           `json:"question,omitempty"`
@@ -198,7 +198,7 @@ func detailType(d history.Detail) reflect.Type {
 
 // leftOf returns the keys that are left of an event of a kind when its object is forgotten. It is
 // false for events that are not erased.
-func leftOf(d history.Detail) (keys map[string]bool, erasable bool) {
+func leftOf(d event.Detail) (keys map[string]bool, erasable bool) {
 	text, err := json.Marshal(ledger.Event{Number: 1, Time: time.Unix(0, 0).UTC(), Erased: true, Says: d})
 	if err != nil || json.Unmarshal(text, &ledger.Event{}) != nil {
 		return nil, false
@@ -218,8 +218,8 @@ type factSchema struct{}
 func (factSchema) Schema(types huma.Registry) *huma.Schema {
 	const doc = "An event of the log in a statement, with its salt and its leaf in the log's tree."
 	return variants(types, "Fact", doc, func() (all []variant) {
-		for _, d := range evidence.Details() {
-			s := huma.SchemaFromType(types, reflect.TypeOf(d).Elem())
+		for _, d := range event.FactDetails() {
+			s := huma.SchemaFromType(types, reflect.StructOf(event.FactFields(d)))
 			for name, schema := range map[string]*huma.Schema{
 				"event": {Type: huma.TypeInteger, Format: "int64"}, "time": {Type: huma.TypeString, Format: "date-time"},
 				"salt": hexSchema("").Schema(types), "leaf": {Type: huma.TypeString},

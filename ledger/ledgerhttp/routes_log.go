@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -61,7 +61,7 @@ func (c *call) firstEvent() (uint64, error) {
 
 // eventKinds returns the kinds of events.
 func eventKinds() (all []string) {
-	for _, one := range history.Details() {
+	for _, one := range event.Details() {
 		all = append(all, one.Kind())
 	}
 	return all
@@ -108,7 +108,7 @@ func (f eventFilter) has(e ledger.Event) bool {
 
 // detailKey returns the text that a detail has under a key in JSON; "" if it has none.
 func detailKey(detail reflect.Value, key string) string {
-	if refused, is := detail.Interface().(history.ObjectRefused); is && key == "object" {
+	if refused, is := detail.Interface().(event.ObjectRefused); is && key == "object" {
 		return refused.Refusal.Object
 	}
 	for i := range detail.NumField() {

@@ -24,7 +24,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -134,7 +134,7 @@ func TestEventsAreFollowed(t *testing.T) {
 			must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), ledger.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
 		}
 		_, id, data := message(t, in)
-		var event history.Event
+		var event event.Event
 		must(t, json.Unmarshal([]byte(data), &event))
 		if id != fmt.Sprint(n) || event.Number != n {
 			t.Fatalf("event %d comes as %s: %s", n, id, data)

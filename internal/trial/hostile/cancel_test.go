@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -227,7 +227,7 @@ func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64
 		// What it needs was made before, by a call that nobody gave up. That is the only one to have settled anything.
 		for ev, err := range l.Events(context.Background(), before+1) {
 			must(t, err)
-			settled, is := ev.Says.(history.Settled)
+			settled, is := ev.Says.(says.Settled)
 			if is && settled.Key != fmt.Sprint("for errand ", n) || ev.Kind() == "released" || ev.Kind() == "sold" {
 				t.Errorf("given up at look %d: %+v", n, ev)
 			}

@@ -16,15 +16,12 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 // openHere opens the ledger on host a, as a standby. Host b may have it, or go on with it.
 func openHere(dir, database, b string) (*ledger.Ledger, error) {
-	own, err := disk.Open(filepath.Join(dir, "keys")) // closed with the process
+	own, err := keyholder.OpenDirectory(filepath.Join(dir, "keys")) // closed with the process
 	if err != nil {
 		return nil, err
 	}
@@ -32,12 +29,12 @@ func openHere(dir, database, b string) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	other, err := remote.Dial("b", b, certificates)
+	other, err := keyholder.Dial("b", b, certificates)
 	if err != nil {
 		return nil, err
 	}
 	server := &http.Server{
-		Addr: ":7443", Handler: remote.Handler(own), TLSConfig: certificates,
+		Addr: ":7443", Handler: keyholder.Handler(own), TLSConfig: certificates,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 	}
 	go server.ListenAndServeTLS("", "") // b asks here for keys, and puts its own
@@ -64,7 +61,7 @@ func mutual(dir string) (*tls.Config, error) {
 	if !authority.AppendCertsFromPEM(text) {
 		return nil, errors.New("authority.pem holds no certificate")
 	}
-	return remote.Mutual(own, authority), nil
+	return keyholder.Mutual(own, authority), nil
 }
 
 // What the documentation shows works.
@@ -74,13 +71,13 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	s.Waits(t, "one")
 	dir := pace.Scratch(t)
 	newFile(t, filepath.Join(dir, "panel.db"))
-	authority := keyholdertest.NewAuthority(t)
+	authority := pgtest.NewAuthority(t)
 	authority.Files(dir, "a")
 	b := setting{Dir: filepath.Join(dir, "b"), Name: "b", Database: s.Address("postgres"), Listen: free(t), Peers: map[string]string{"a": "https://127.0.0.1:7443"}}
 	must(t, os.Mkdir(b.Dir, 0o700))
 	authority.Files(b.Dir, "b")
 	start(t, b)
-	keys := keyholdertest.NewMemory("the first time")
+	keys := directoryOfKeys(t)
 	l, err := ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
 		Database: s.Address("postgres"), Host: "a", Keys: keys, Others: []keyholder.Holder{keys},
 	})})

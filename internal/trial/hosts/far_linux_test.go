@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 )
 
 // place is a network of its own.
@@ -95,7 +94,7 @@ func farApart(t *testing.T, trip time.Duration) {
 	relay(t, there, "127.0.0.1:7444", here.ip+":7443", trip)
 	relay(t, there, "127.0.0.1:7445", here.ip+":7446", trip)
 	relay(t, here, "127.0.0.1:7444", there.ip+":7443", trip)
-	authority, dir := keyholdertest.NewAuthority(t), pace.Scratch(t)
+	authority, dir := pgtest.NewAuthority(t), pace.Scratch(t)
 	setting := func(name, listen, database string, peers map[string]string) setting {
 		x := setting{
 			Dir: filepath.Join(dir, name), Name: name, Database: database + " user=postgres dbname=journals sslmode=disable", Listen: listen,

@@ -29,8 +29,6 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -125,7 +123,7 @@ func runHost(text string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &p.setting); err != nil {
 		return err
 	}
-	own, err := disk.Open(filepath.Join(p.Dir, "keys"))
+	own, err := keyholder.OpenDirectory(filepath.Join(p.Dir, "keys"))
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,7 @@ func runHost(text string, in io.Reader, out io.Writer) error {
 	}
 	p.options = pgjournal.Options{Database: p.Database, Host: p.Name, Keys: own, Timeout: p.Timeout}
 	for name, url := range p.Peers {
-		other, err := remote.Dial(name, url, config)
+		other, err := keyholder.Dial(name, url, config)
 		if err != nil {
 			return err
 		}
@@ -146,7 +144,7 @@ func runHost(text string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: remote.Handler(own), ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: keyholder.Handler(own), ReadHeaderTimeout: time.Second}
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
 	p.say(said{Kind: "ready"})
@@ -172,7 +170,7 @@ func (p *process) certificates() (*tls.Config, error) {
 	if err == nil && !pool.AppendCertsFromPEM(text) {
 		err = errors.New("no authority")
 	}
-	return remote.Mutual(own, pool), err
+	return keyholder.Mutual(own, pool), err
 }
 
 func (p *process) say(s said) {

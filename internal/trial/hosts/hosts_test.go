@@ -23,7 +23,6 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -33,6 +32,15 @@ func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	must(t, l.DefineQuestion(t.Context(), "define vote", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: epsilon(t, "900")})
 	must(t, err)
+}
+
+// directoryOfKeys is an empty directory of keys.
+func directoryOfKeys(t testing.TB) *keyholder.Directory {
+	t.Helper()
+	d, err := keyholder.OpenDirectory(filepath.Join(pace.Scratch(t), "keys"))
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
 }
 
 func epsilon(t testing.TB, text string) privacy.Epsilon {
@@ -64,7 +72,7 @@ func newHostPair(t *testing.T, s *pgtest.Server, database string) *hostPair {
 // newHosts starts hosts that are named so, whose database has an address.
 func newHosts(t *testing.T, database string, names ...string) *hostPair {
 	t.Helper()
-	authority := keyholdertest.NewAuthority(t)
+	authority := pgtest.NewAuthority(t)
 	dir := pace.Scratch(t)
 	at := map[string]string{}
 	for _, name := range names {
@@ -409,7 +417,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "panel.db")
 	newFile(t, path)
 	o := pgjournal.Options{
-		Database: s.Address("journals"), Host: "a", Keys: keyholdertest.NewMemory("a"), Others: []keyholder.Holder{keyholdertest.NewMemory("b")},
+		Database: s.Address("journals"), Host: "a", Keys: directoryOfKeys(t), Others: []keyholder.Holder{directoryOfKeys(t)},
 	}
 	open := func(how func(pgjournal.Options) func(journal.Wanted) (journal.Journal, error)) (*ledger.Ledger, error) {
 		return ledger.Open(path, ledger.Options{Journal: how(o)})

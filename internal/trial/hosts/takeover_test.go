@@ -23,7 +23,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -61,7 +60,7 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	p := &pair{trial: x, t: t, server: s, options: options, changed: make(chan struct{})}
 	for i := range p.files {
 		p.files[i] = filepath.Join(filepath.Dir(path), fmt.Sprint("host ", i, ".db"))
-		p.keys[i] = keyholdertest.NewMemory(fmt.Sprint("host ", i))
+		p.keys[i] = directoryOfKeys(t)
 	}
 	if plan != nil {
 		plan(p)
@@ -328,7 +327,7 @@ func (d deaf) Append(ctx context.Context, g journal.Group) error {
 }
 
 // unknowing is a holder of keys that forgets how far somebody was told.
-type unknowing struct{ *keyholdertest.Memory }
+type unknowing struct{ keyholder.Holder }
 
 func (unknowing) Mark(context.Context, string, keyholder.Mark) error { return nil }
 
@@ -362,7 +361,7 @@ func TestFaultyTakeoversAreCaught(t *testing.T) {
 		},
 		"the database loses what was told": func(p *pair) {
 			for i := range p.keys {
-				p.keys[i] = unknowing{keyholdertest.NewMemory("unknowing")}
+				p.keys[i] = unknowing{directoryOfKeys(p.t)}
 			}
 			p.alone, p.before = true, func() { p.loses(5) } // a standby would notice
 		},

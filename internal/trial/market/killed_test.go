@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 )
 
 // world is a directory of a host's files, and its buyers.
@@ -136,14 +136,14 @@ func (w *world) salesByKey(l shopLedger) map[string]uint64 {
 	for ev, err := range l.Events(w.Context(), 1) {
 		w.must(err)
 		switch d := ev.Says.(type) {
-		case history.SaleMade:
+		case says.SaleMade:
 			current = d.Sale
-		case history.Sold:
+		case says.Sold:
 			once(fmt.Sprintf("sale %d of %s", d.Sale, d.Object))
 			if d.Method != "resale" {
 				once(fmt.Sprintf("draw at %v of %s", d.Epsilon, d.Object))
 			}
-		case history.Settled:
+		case says.Settled:
 			if current != 0 {
 				saleOf[d.Key], current = current, 0
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -82,13 +82,13 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, through uint6
 
 func (s *subscriber) handle(ev ledger.Event) {
 	switch d := ev.Says.(type) {
-	case history.Enrolled:
+	case says.Enrolled:
 		if s.accounts[d.Object] == nil {
 			s.accounts[d.Object] = &account{current: map[string]privacy.Epsilon{}}
 		}
-	case history.Released:
+	case says.Released:
 		s.accounts[d.Object].add(line{ev.Time, "", d.Question, d.Epsilon, d.Method, 0})
-	case history.Sold:
+	case says.Sold:
 		s.accounts[d.Object].add(line{ev.Time, d.Buyer, d.Question, d.Epsilon, d.Method, d.Price})
 		s.paid[d.Buyer] += d.Price
 		s.revenue += d.Price

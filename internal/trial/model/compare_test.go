@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
@@ -234,17 +234,17 @@ func (g *game) compareNoise() {
 func (g *game) compareEvent(ev ledger.Event) {
 	g.Helper()
 	switch d := ev.Says.(type) {
-	case history.Released:
+	case says.Released:
 		if !ev.Erased {
 			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
 		}
-	case history.Sold:
+	case says.Sold:
 		if !ev.Erased {
 			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
 		}
-	case history.QuestionDefined:
+	case says.QuestionDefined:
 		q, _ := g.paper.question(d.Name)
-		g.same("the question", d.Question, q)
+		g.same("the question", ledger.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}, q)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -63,7 +63,7 @@ func testTermsChangeByOneEventEach(t *T) {
 	var kinds []string
 	for _, ev := range Events(t, l)[before:] {
 		kinds = append(kinds, strings.TrimSpace(ev.Kind()+" "+ev.Object()))
-		if d, is := ev.Says.(history.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
+		if d, is := ev.Says.(says.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
 			t.Errorf("event %d says %+v", ev.Number, d)
 		}
 	}
@@ -548,7 +548,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	var listed []ledger.Refusal
 	for ev, err := range l.Refusals(t.Context(), "1", 0) {
 		Must(t, err)
-		listed = append(listed, ev.Says.(history.ObjectRefused).Refusal)
+		listed = append(listed, ev.Says.(says.ObjectRefused).Refusal)
 	}
 	if !slices.Equal(listed, done.Refused) {
 		t.Errorf("the log refuses %+v", listed)
@@ -707,11 +707,11 @@ func TestTermsAreWatched(t *testing.T) { Both(t, testTermsAreWatched) }
 
 func testTermsAreWatched(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
-	seen := make(chan history.TermsChanged, 1)
+	seen := make(chan says.TermsChanged, 1)
 	from := uint64(len(Events(t, l))) + 1
 	go func() {
 		for ev, err := range l.Watch(t.Context(), from) {
-			if d, is := ev.Says.(history.TermsChanged); err != nil || is {
+			if d, is := ev.Says.(says.TermsChanged); err != nil || is {
 				seen <- d
 				return
 			}

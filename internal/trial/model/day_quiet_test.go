@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 )
 
 // wantSameAsQuiet compares a ledger with that of the same day without a crash.
@@ -57,20 +57,20 @@ func withoutTheirBirth(t *testing.T, l *ledger.Ledger) []ledger.Event {
 }
 
 // withoutChance returns a detail without its response, and without its policy, of which two equal ones need not be deeply equal.
-func withoutChance(d history.Detail) history.Detail {
+func withoutChance(d says.Detail) says.Detail {
 	switch d := d.(type) {
-	case history.Released:
+	case says.Released:
 		d.Response = ""
 		return d
-	case history.Sold:
+	case says.Sold:
 		d.Response = ""
 		return d
-	case history.Answered:
+	case says.Answered:
 		d.Response = ""
 		return d
-	case history.PolicyDefined:
-		return history.PolicyDefined{}
-	case history.Enrolled:
+	case says.PolicyDefined:
+		return says.PolicyDefined{}
+	case says.Enrolled:
 		d.Policy = nil
 		return d
 	}

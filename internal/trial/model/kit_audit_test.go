@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -76,24 +76,24 @@ func AuditMarket(t testing.TB, l Book) {
 // enter enters what an event says.
 func (b books) enter(ev ledger.Event) {
 	switch d := ev.Says.(type) {
-	case history.EpochBegun:
+	case says.EpochBegun:
 		if at := (chain{d.Question, d.Object}); !ev.Erased { // else the object was forgotten, and so is what was bought of it
 			b.since[at], b.buyers[at] = ev.Number, 0
 		}
-	case history.Enrolled:
+	case says.Enrolled:
 		b.prices[chain{d.Question, d.Object}] = sold(d.Policy)
-	case history.TermsChanged:
+	case says.TermsChanged:
 		b.prices[chain{d.Question, d.Object}] = sold(d.Policy)
-	case history.Held:
+	case says.Held:
 		b.promised[promise{d.Sale, d.Object}] = b.prices[chain{d.Question, d.Object}]
-	case history.Released:
+	case says.Released:
 		at := chain{d.Question, d.Object}
 		b.recorded[place{at, b.since[at], d.Epsilon}] = d.Response
-	case history.SaleMade:
+	case says.SaleMade:
 		b.sales[d.Sale] = d.Price
-	case history.Forgotten:
+	case says.Forgotten:
 		b.paid[holding{object: d.Object}] += 0 // it may have earned what no event says
-	case history.Sold:
+	case says.Sold:
 		if b.sold[d.Sale] += d.Price; ev.Erased {
 			b.paid[holding{buyer: d.Buyer}] += d.Price
 		} else {
@@ -111,7 +111,7 @@ func sold(p *policy.Policy) *policy.Terms {
 }
 
 // enterSold enters one object of a sale.
-func (b books) enterSold(number uint64, d history.Sold) {
+func (b books) enterSold(number uint64, d says.Sold) {
 	c := chain{d.Question, d.Object}
 	at := place{c, b.since[c], d.Epsilon}
 	if before, twice := b.recorded[at]; twice && before != d.Response {

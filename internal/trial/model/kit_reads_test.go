@@ -8,8 +8,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/history"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -148,19 +148,19 @@ func Unchanged(t testing.TB, l Book, fn func()) {
 }
 
 // RecordedBy returns the response that an event records, released or sold, and tells whether it does.
-func RecordedBy(ev ledger.Event) (history.Released, bool) {
+func RecordedBy(ev ledger.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
-	case history.Released:
+	case says.Released:
 		return d, true
-	case history.Sold:
-		return history.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
+	case says.Sold:
+		return says.Released{Object: d.Object, Question: d.Question, Epsilon: d.Epsilon, Response: d.Response, Method: d.Method}, true
 	}
-	return history.Released{}, false
+	return says.Released{}, false
 }
 
 // MethodOf tells how the response or answer that an event records came about; "" for other events.
 func MethodOf(ev ledger.Event) string {
-	if d, is := ev.Says.(history.Answered); is {
+	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
 	}
 	r, _ := RecordedBy(ev)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -258,7 +258,7 @@ func (f *fair) wantCeilings() {
 		last = ev.Time
 		r, _ := RecordedBy(ev)
 		chain := r.Question + "/" + r.Object
-		charged, _ := ev.Says.(history.Charged)
+		charged, _ := ev.Says.(says.Charged)
 		switch {
 		case MethodOf(ev) == "raise":
 			if ceiling := policies[r.Question].Ceiling(ev.Time, 0); ceiling.Less(r.Epsilon) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -228,7 +228,7 @@ func testNothingIsReleasedBeforeItsTime(t *T) {
 	m.clock.Set(ledgertest.Begin().Add(-24 * time.Hour))
 	m.sweep("early")
 	for _, ev := range Events(t, m.ledger) {
-		if d, is := ev.Says.(history.Released); is && (d.Question != "smoker" || d.Epsilon != Eps(t, "0.25")) {
+		if d, is := ev.Says.(says.Released); is && (d.Question != "smoker" || d.Epsilon != Eps(t, "0.25")) {
 			t.Errorf("%+v", ev)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/history"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -113,7 +113,7 @@ func testAStartBringsTheLedgerInLine(t *T) {
 	}
 	var agreed []string
 	for _, ev := range Events(t, l) {
-		if d, is := ev.Says.(history.TermsChanged); is {
+		if d, is := ev.Says.(says.TermsChanged); is {
 			agreed = append(agreed, d.Object+": "+d.Consent)
 		}
 	}

@@ -9,17 +9,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// ShareOf returns the sale of which a change is one object.
-func ShareOf(c Change) (sale uint64, is bool) {
-	switch c := c.(type) {
-	case *Held:
-		return c.Sale, true
-	case *Sold:
-		return c.Sale, true
-	}
-	return 0, false
-}
-
 // About is what the first event says of the ledger as a whole.
 type About struct {
 	Created

@@ -6,6 +6,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // Result is what a query about a panel is answered by: an output or, of a query with two outputs and a boundary
@@ -41,6 +42,15 @@ func (r *Result) Fields(x wire.Codec) {
 	if r.Score = int64(n>>1) ^ -int64(n&1); r.Score < -mechanism.MaxScore || r.Score > mechanism.MaxScore {
 		d.Fail("a score beyond ±2^61")
 	}
+}
+
+// ResponseText returns the text form of the response of an object at an ε. A response that the question does
+// not have there is [errs.ErrCorrupt].
+func (q *Question) ResponseText(object string, epsilon privacy.Epsilon, v Value) (string, error) {
+	if !q.Has(epsilon, v) {
+		return "", errs.Corrupt(nil, "object %q answers with %v", object, v)
+	}
+	return q.Text(epsilon, v), nil
 }
 
 // AnswerText puts an answer to a query in words. A query that cannot be read, or an answer that it does not have, is

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -50,6 +51,25 @@ type Sale struct {
 
 // Last returns the event that settled the request which carried the sale out: the log as its receipt proves it ends there.
 func (r Sale) Last() uint64 { return r.Event + r.Objects + r.Refused + 1 }
+
+// Deal implements event.Names: it returns what a sale or a reservation is about.
+func (s *State) Deal(_ event.Kind, sale uint64) (event.Deal, error) {
+	r, err := s.Sale(sale)
+	return event.Deal{Sale: sale, Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, err
+}
+
+// NamesOf returns the names of the buyer and the question of a sale.
+func (s *State) NamesOf(r Sale) (buyer, question string, err error) {
+	b, err := s.Buyer(r.Buyer)
+	if err != nil {
+		return "", "", err
+	}
+	q, err := s.Question(r.Question)
+	if err != nil {
+		return "", "", err
+	}
+	return b.Name, q.Name, nil
+}
 
 // Holds tells whether it is a reservation that holds at an instant.
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }

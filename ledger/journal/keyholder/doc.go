@@ -8,6 +8,11 @@
 // A database can also come back with less than it had: restored from an older backup, or failed over to a standby that lagged. Holders
 // keep a mark of how far somebody was told, so that this is noticed before anything is drawn a second time.
 //
-// Package disk keeps all this in a directory of a host; package remote shows it to the others, and is how they see it. Package
-// keyholdertest has what any [Holder] must pass.
+// A [Directory] keeps all this on a host. [Handler] serves it to the other hosts, over HTTP and TLS, and [Dial] returns how these
+// read it.
+//
+// # Who is trusted
+//
+// Whoever may call a holder may read all keys: the hosts trust each other as much as themselves. Handler refuses a caller without
+// a certificate that the server has verified. Use an authority for these hosts and for nothing else.
 package keyholder

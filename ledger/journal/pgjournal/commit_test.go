@@ -18,7 +18,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
@@ -251,8 +250,8 @@ func TestServersThatAreRefused(t *testing.T) {
 
 // What cannot be is refused before anybody connects.
 func TestOptions(t *testing.T) {
-	one, two := keyholdertest.NewMemory("one"), keyholdertest.NewMemory("two")
-	h := &hosts{database: "host=/nonexistent", keys: map[string]*keyholdertest.Memory{"a": one, "b": two}}
+	one, two := newMemoryKeys("one"), newMemoryKeys("two")
+	h := &hosts{database: "host=/nonexistent", keys: map[string]*memoryKeys{"a": one, "b": two}}
 	for what, change := range map[string]func(*pgjournal.Options){
 		"no host":          func(o *pgjournal.Options) { o.Host = "" },
 		"a long host":      func(o *pgjournal.Options) { o.Host = strings.Repeat("x", 101) },

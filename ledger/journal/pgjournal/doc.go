@@ -3,8 +3,8 @@
 //	l, err := ledger.Open("panel.db", ledger.Options{Journal: pgjournal.For(pgjournal.Options{
 //		Database: "postgres://sluice@db.example/panel?sslmode=verify-full",
 //		Host:     "a",
-//		Keys:     directory, // [disk.Open]: on this host
-//		Others:   []keyholder.Holder{b}, // [remote.Dial]: on the others
+//		Keys:     directory, // [keyholder.OpenDirectory]: on this host
+//		Others:   []keyholder.Holder{b}, // [keyholder.Dial]: on the others
 //	})})
 //
 // docs/howto/postgres.md says how to set it up, and what to do when something breaks.

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
@@ -46,15 +45,15 @@ func shared(t *testing.T) *pgtest.Server {
 type hosts struct {
 	database string
 	ledger   [16]byte
-	keys     map[string]*keyholdertest.Memory
+	keys     map[string]*memoryKeys
 	change   func(*pgjournal.Options)
 }
 
 func newHosts(database string, names ...string) *hosts {
-	h := &hosts{database: database, keys: map[string]*keyholdertest.Memory{}}
+	h := &hosts{database: database, keys: map[string]*memoryKeys{}}
 	_, _ = rand.Read(h.ledger[:])
 	for _, name := range names {
-		h.keys[name] = keyholdertest.NewMemory(name)
+		h.keys[name] = newMemoryKeys(name)
 	}
 	return h
 }
@@ -166,7 +165,7 @@ func (a *author) group(records ...string) journal.Group {
 
 func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }
 
-var _ keyholder.Holder = (*keyholdertest.Memory)(nil)
+var _ keyholder.Holder = (*memoryKeys)(nil)
 
 // emptyRoot is the root of a log without events.
 func emptyRoot() (root [32]byte) {

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
@@ -201,7 +200,7 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 
 // busy has somebody else begin a segment whenever the key of the first one is asked for.
 type busy struct {
-	*keyholdertest.Memory
+	*memoryKeys
 	begin func()
 }
 
@@ -209,7 +208,7 @@ func (b busy) Get(ctx context.Context, name string, id keyholder.Segment) (keyho
 	if id.Number == 1 {
 		b.begin()
 	}
-	return b.Memory.Get(ctx, name, id)
+	return b.memoryKeys.Get(ctx, name, id)
 }
 
 // However many segments are begun while a host claims, it goes on until it is the faster one.
@@ -303,7 +302,7 @@ func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
 	h := newHosts(s.Database(t, "hanging"), "a", "b", "c")
 	a := started(t, h, "a")
 	a.add("before")
-	hanging := hanging{keyholdertest.NewMemory("hanging")}
+	hanging := hanging{newMemoryKeys("hanging")}
 	h.change = func(o *pgjournal.Options) { o.Others = append(o.Others, hanging) }
 	a.j = h.open(t, "a")
 	began := time.Now()
@@ -316,7 +315,7 @@ func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
 }
 
 // hanging is a holder that does not answer.
-type hanging struct{ *keyholdertest.Memory }
+type hanging struct{ *memoryKeys }
 
 func (hanging) Put(ctx context.Context, _ string, _ keyholder.Segment, _ keyholder.Key) error {
 	<-ctx.Done()

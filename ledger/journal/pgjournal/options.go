@@ -28,7 +28,7 @@ type Options struct {
 	Schema string
 	// Host is what this host is called, other than any other host: 1 to 100 bytes.
 	Host string
-	// Keys are those that lie on this host, such as those in a directory (package disk). The caller closes them, after the journal.
+	// Keys are those that lie on this host, such as those in a directory ([keyholder.OpenDirectory]). The caller closes them, after the journal.
 	Keys keyholder.Holder
 	// Others are the holders of the hosts that may claim the journal, without this one: at least one.
 	Others []keyholder.Holder

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 )
 
 const secret = "Hunter2"
@@ -64,7 +63,7 @@ func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 		" postgres://u:" + secret + "@localhost:abc/x",
 		"postgres://" + secret + "@" + nowhere,
 	} {
-		o := Options{Database: address, Host: "a", Keys: keyholdertest.NewMemory("a"), Others: []keyholder.Holder{keyholdertest.NewMemory("b")}, Timeout: 20 * time.Second}
+		o := Options{Database: address, Host: "a", Keys: unused{}, Others: []keyholder.Holder{unused{}}, Timeout: 20 * time.Second}
 		_, err := Open(t.Context(), o, [16]byte{1})
 		if err == nil || strings.Contains(fmt.Sprintf("%v %+v %s %q", err, err, err, err), secret) {
 			t.Errorf("%s: %v; want an error without the password", address, err)
@@ -89,3 +88,6 @@ func TestConnectReason_HasNothingOfTheError(t *testing.T) {
 		}
 	}
 }
+
+// unused is a holder that is never called.
+type unused struct{ keyholder.Holder }

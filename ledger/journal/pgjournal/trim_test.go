@@ -20,8 +20,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
@@ -289,10 +287,10 @@ func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 	standby := s.Standby(t, "one")
 	s.Waits(t, "one")
 	dir := pace.Scratch(t)
-	holders := map[string]*disk.Holder{}
+	holders := map[string]*keyholder.Directory{}
 	h := newHosts(s.Database(t, "journals"), "a", "b")
 	for name := range h.keys {
-		d, err := disk.Open(filepath.Join(dir, name))
+		d, err := keyholder.OpenDirectory(filepath.Join(dir, name))
 		must(t, err)
 		defer d.Close()
 		holders[name] = d
@@ -376,7 +374,7 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 	return b
 }
 
-var _ keyholder.Holder = (*keyholdertest.Memory)(nil)
+var _ keyholder.Holder = (*memoryKeys)(nil)
 
 // Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
 func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {

@@ -114,7 +114,7 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 	if text := reasons(refused); strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
 		t.Error(text)
 	}
-	err := &ledger.RefusedError{Question: "q", ExitRefused: refused[:1]}
+	err := &ledger.RefusedError{Question: "q", Refused: refused[:1]}
 	for _, test := range []struct {
 		err  error
 		want bool

@@ -73,7 +73,7 @@ func cell(value any) any {
 	return value
 }
 
-// MarshalJSON implements [json.Marshaler]. A slice that is nil is an empty list.
+// MarshalJSON implements [json.Marshaler].
 func (f Fields) MarshalJSON() ([]byte, error) {
 	var members [][]byte
 	for _, one := range f {
@@ -82,9 +82,7 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 			continue
 		}
 		var text bytes.Buffer
-		if v := reflect.ValueOf(one.value); v.Kind() == reflect.Slice && v.IsNil() {
-			text.WriteString("[]")
-		} else if err := WriteJSON(&text, one.value); err != nil {
+		if err := WriteJSON(&text, one.value); err != nil {
 			return nil, err
 		}
 		member := bytes.TrimSpace(text.Bytes())
@@ -220,12 +218,36 @@ func (p *Printer) warnOf(what string, people []string) {
 	p.Warn("for you alone: " + what + ", for " + strings.Join(shown, ", "))
 }
 
+// withLists returns a value in which no list is nil: in JSON none is null.
+func withLists(value any) any {
+	v := reflect.New(reflect.TypeOf(value)).Elem()
+	v.Set(reflect.ValueOf(value))
+	fillLists(v)
+	return v.Interface()
+}
+
+func fillLists(v reflect.Value) {
+	switch {
+	case !v.CanSet():
+	case v.Kind() == reflect.Slice && v.IsNil():
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			fillLists(v.Index(i))
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fillLists(v.Field(i))
+		}
+	}
+}
+
 // WriteJSON writes one JSON value on one line.
 func WriteJSON(w io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	if err := encoder.Encode(withLists(value)); err != nil {
 		return err
 	}
 	_, err := w.Write(text.Bytes())

@@ -23,8 +23,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
@@ -105,7 +104,7 @@ type sharedJournal struct {
 	Host    string // the name of this host
 	Address string // where its keys are shown
 	options pgjournal.Options
-	own     *disk.Holder
+	own     *keyholder.Directory
 	server  *http.Server
 	ended   chan error
 	now     atomic.Pointer[pgjournal.Journal]
@@ -126,7 +125,7 @@ func openJournal(ctx context.Context, f *files.Files, path string) (*sharedJourn
 	if j.options, err = s.optionsWith(config, path); err != nil {
 		return nil, err
 	}
-	if j.own, err = disk.Open(s.Keys); err != nil {
+	if j.own, err = keyholder.OpenDirectory(s.Keys); err != nil {
 		return nil, err
 	}
 	j.options.Keys = j.own
@@ -135,7 +134,7 @@ func openJournal(ctx context.Context, f *files.Files, path string) (*sharedJourn
 		return nil, errors.Join(err, j.own.Close())
 	}
 	j.Address = at.Addr().String()
-	j.server = &http.Server{Handler: remote.Handler(j.own), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	j.server = &http.Server{Handler: keyholder.Handler(j.own), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() { j.ended <- j.server.Serve(tls.NewListener(at, config)) }()
 	return j, nil
 }
@@ -153,7 +152,7 @@ func (s settings) options(ctx context.Context, f *files.Files, path string) (o p
 func (s settings) optionsWith(config *tls.Config, path string) (o pgjournal.Options, err error) {
 	o = pgjournal.Options{Database: s.Database, Schema: s.Schema, Host: s.Host, Synchronous: s.Synchronous}
 	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
-		other, err := remote.Dial(name, s.Others[name], config)
+		other, err := keyholder.Dial(name, s.Others[name], config)
 		if err != nil {
 			return o, output.InputError("", "--journal %q: %v", path, err)
 		}
@@ -173,7 +172,7 @@ func mutual(ctx context.Context, f *files.Files, s settings) (*tls.Config, error
 		return nil, output.InputError("", `"cert", "key": %w`, err)
 	}
 	keys.WarnExposed(f.Out, s.Key)
-	return remote.Mutual(own, pool), nil
+	return keyholder.Mutual(own, pool), nil
 }
 
 // Restore is Find for a database that has lost the journal, or its end ([pgjournal.Restore]).

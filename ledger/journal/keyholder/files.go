@@ -1,4 +1,4 @@
-package disk
+package keyholder
 
 import (
 	"encoding/binary"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 // The beginnings of files.
@@ -44,19 +43,19 @@ func opened(name, magic string, b []byte) ([]byte, error) {
 	return b[len(magic):n], nil
 }
 
-func appendSegment(b []byte, s keyholder.Segment) []byte {
+func appendSegment(b []byte, s Segment) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, s.Term), s.Number)
 }
 
-func cutSegment(b []byte) (keyholder.Segment, []byte) {
-	return keyholder.Segment{Term: binary.BigEndian.Uint64(b), Number: binary.BigEndian.Uint64(b[8:])}, b[16:]
+func cutSegment(b []byte) (Segment, []byte) {
+	return Segment{Term: binary.BigEndian.Uint64(b), Number: binary.BigEndian.Uint64(b[8:])}, b[16:]
 }
 
-func keyFile(name string, s keyholder.Segment, k keyholder.Key) []byte {
+func keyFile(name string, s Segment, k Key) []byte {
 	return sealed(name, append(appendSegment([]byte(keyMagic), s), k[:]...))
 }
 
-func parseKey(text []byte, name string, of keyholder.Segment) (k keyholder.Key, err error) {
+func parseKey(text []byte, name string, of Segment) (k Key, err error) {
 	b, err := opened(name, keyMagic, text)
 	if err != nil {
 		return k, err
@@ -96,7 +95,7 @@ func readKept(path, name string) (k kept, err error) {
 		return k, fmt.Errorf("%w: %d bytes of what is kept", journal.ErrCorrupt, len(b))
 	}
 	for k.below, b = cutSegment(b); len(b) > 0; {
-		var s keyholder.Segment
+		var s Segment
 		s, b = cutSegment(b)
 		k.live = append(k.live, s)
 	}
@@ -148,7 +147,7 @@ type markFile struct {
 	path    string
 	file    *os.File
 	opened  fs.FileInfo // of the file
-	last    keyholder.Mark
+	last    Mark
 	slot    int64     // that of last
 	flushed time.Time // when it was flushed
 }
@@ -203,7 +202,7 @@ func (m *markFile) read() error {
 	return nil
 }
 
-func parseMark(text []byte, name string) (m keyholder.Mark, err error) {
+func parseMark(text []byte, name string) (m Mark, err error) {
 	b, err := opened(name, markMagic, text)
 	if err != nil {
 		return m, err
@@ -214,7 +213,7 @@ func parseMark(text []byte, name string) (m keyholder.Mark, err error) {
 }
 
 // note writes a mark over the older one of the two.
-func (m *markFile) note(mark keyholder.Mark) error {
+func (m *markFile) note(mark Mark) error {
 	if mark.Compare(m.last) <= 0 {
 		return m.check()
 	}

@@ -1,10 +1,4 @@
-// Package remote shows the keys that lie on one host to the others, over HTTP and TLS, and is how these see them.
-//
-// # Who is trusted
-//
-// Whoever may call a holder may read all keys: the hosts trust each other as much as themselves. Handler refuses whoever does not come with
-// a certificate that the server has verified. Use an authority for these hosts and for nothing else.
-package remote
+package keyholder
 
 import (
 	"bytes"
@@ -20,8 +14,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 const (
@@ -45,8 +37,8 @@ func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 // The bodies of requests and answers, as JSON. A key is its bytes.
 type (
 	keepBody struct {
-		Below keyholder.Segment   `json:"below"`
-		Live  []keyholder.Segment `json:"live"`
+		Below Segment   `json:"below"`
+		Live  []Segment `json:"live"`
 	}
 	markBody struct {
 		Term   uint64 `json:"term"`
@@ -59,14 +51,14 @@ type (
 	}
 )
 
-func bodyOf(m keyholder.Mark) markBody {
+func bodyOf(m Mark) markBody {
 	return markBody{m.Term, m.Position.Events, hex.EncodeToString(m.Position.Root[:])}
 }
 
-func (b markBody) mark() (m keyholder.Mark, err error) {
+func (b markBody) mark() (m Mark, err error) {
 	root, err := hex.DecodeString(b.Root)
 	if err != nil || len(root) != len(m.Position.Root) {
-		return m, fmt.Errorf("%w: root %.70q", keyholder.ErrInvalid, b.Root)
+		return m, fmt.Errorf("%w: root %.70q", ErrInvalid, b.Root)
 	}
 	m.Term, m.Position.Events = b.Term, b.Events
 	copy(m.Position.Root[:], root)
@@ -80,7 +72,7 @@ func (b markBody) mark() (m keyholder.Mark, err error) {
 //	PUT       /JOURNAL/kept
 //	PUT       /JOURNAL/mark
 //	GET       /JOURNAL/seen
-func Handler(h keyholder.Holder) http.Handler {
+func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(*http.Request) (answer []byte, err error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +87,7 @@ func Handler(h keyholder.Holder) http.Handler {
 		})
 	}
 	handle("PUT /{journal}/keys/{segment}", func(r *http.Request) ([]byte, error) {
-		s, err := keyholder.ParseSegment(r.PathValue("segment"))
+		s, err := ParseSegment(r.PathValue("segment"))
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +98,7 @@ func Handler(h keyholder.Holder) http.Handler {
 		return nil, h.Put(r.Context(), r.PathValue("journal"), s, k)
 	})
 	handle("GET /{journal}/keys/{segment}", func(r *http.Request) ([]byte, error) {
-		s, err := keyholder.ParseSegment(r.PathValue("segment"))
+		s, err := ParseSegment(r.PathValue("segment"))
 		if err != nil {
 			return nil, err
 		}
@@ -153,10 +145,10 @@ func verified(next http.Handler) http.Handler {
 }
 
 // readKey reads a key and nothing else.
-func readKey(r io.Reader) (k keyholder.Key, err error) {
+func readKey(r io.Reader) (k Key, err error) {
 	b, err := io.ReadAll(io.LimitReader(r, int64(len(k))+1))
 	if err == nil && len(b) != len(k) {
-		err = fmt.Errorf("%w: a key of %d bytes", keyholder.ErrInvalid, len(b))
+		err = fmt.Errorf("%w: a key of %d bytes", ErrInvalid, len(b))
 	}
 	copy(k[:], b)
 	return k, err
@@ -172,18 +164,18 @@ func decode(r io.Reader, into any) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the body of a request: %v", keyholder.ErrInvalid, err)
+	return fmt.Errorf("%w: the body of a request: %v", ErrInvalid, err)
 }
 
 // statuses are the errors that a caller tells apart.
 func statuses() map[int]error {
 	return map[int]error{
-		http.StatusNotFound: keyholder.ErrNoKey, http.StatusGone: keyholder.ErrDestroyed, http.StatusConflict: keyholder.ErrConflict, http.StatusBadRequest: keyholder.ErrInvalid,
+		http.StatusNotFound: ErrNoKey, http.StatusGone: ErrDestroyed, http.StatusConflict: ErrConflict, http.StatusBadRequest: ErrInvalid,
 	}
 }
 
 func statusOf(err error) int {
-	if errors.Is(err, keyholder.ErrDestroyed) { // which is an keyholder.ErrNoKey, too
+	if errors.Is(err, ErrDestroyed) { // which is an ErrNoKey, too
 		return http.StatusGone
 	}
 	for status, is := range statuses() {
@@ -194,49 +186,49 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Holder is the [keyholder.Holder] of another host, which shows it by [Handler].
-type Holder struct {
+// Remote is the [Holder] of another host, which shows it by [Handler].
+type Remote struct {
 	name, base string
 	client     http.Client
 }
 
-var _ keyholder.Holder = (*Holder)(nil)
+var _ Holder = (*Remote)(nil)
 
 // Dial returns the holder at a URL that begins with https, such as "https://b.example:7443". It connects when it is asked for something. name is for
 // people.
-func Dial(name, base string, c *tls.Config) (*Holder, error) {
+func Dial(name, base string, c *tls.Config) (*Remote, error) {
 	at, err := url.Parse(base)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
-		return nil, fmt.Errorf("%w: the URL of %s, %q, is none of https", keyholder.ErrInvalid, name, base)
+		return nil, fmt.Errorf("%w: the URL of %s, %q, is none of https", ErrInvalid, name, base)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig, transport.Proxy = c.Clone(), nil
 	transport.ForceAttemptHTTP2 = false // one connection that hangs would hold up all calls
 	transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	transport.IdleConnTimeout = time.Minute
-	return &Holder{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
+	return &Remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("a holder does not send elsewhere") },
 	}}, nil
 }
 
 // Name is what was given to Dial.
-func (r *Holder) Name() string { return r.name }
+func (r *Remote) Name() string { return r.name }
 
 // Close closes connections that nobody uses.
-func (r *Holder) Close() error {
+func (r *Remote) Close() error {
 	r.client.CloseIdleConnections()
 	return nil
 }
 
-// Put is [keyholder.Holder.Put].
-func (r *Holder) Put(ctx context.Context, journal string, s keyholder.Segment, k keyholder.Key) error {
+// Put is [Holder.Put].
+func (r *Remote) Put(ctx context.Context, journal string, s Segment, k Key) error {
 	_, err := r.call(ctx, http.MethodPut, journal, "keys/"+s.String(), k[:])
 	return err
 }
 
-// Get is [keyholder.Holder.Get].
-func (r *Holder) Get(ctx context.Context, journal string, s keyholder.Segment) (k keyholder.Key, err error) {
+// Get is [Holder.Get].
+func (r *Remote) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
 	b, err := r.call(ctx, http.MethodGet, journal, "keys/"+s.String(), nil)
 	if err == nil {
 		k, err = readKey(bytes.NewReader(b))
@@ -244,18 +236,18 @@ func (r *Holder) Get(ctx context.Context, journal string, s keyholder.Segment) (
 	return k, err
 }
 
-// Keep is [keyholder.Holder.Keep].
-func (r *Holder) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
+// Keep is [Holder.Keep].
+func (r *Remote) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
 	return r.put(ctx, journal, "kept", keepBody{below, live})
 }
 
-// Mark is [keyholder.Holder.Mark].
-func (r *Holder) Mark(ctx context.Context, journal string, m keyholder.Mark) error {
+// Mark is [Holder.Mark].
+func (r *Remote) Mark(ctx context.Context, journal string, m Mark) error {
 	return r.put(ctx, journal, "mark", bodyOf(m))
 }
 
-// Seen is [keyholder.Holder.Seen].
-func (r *Holder) Seen(ctx context.Context, journal string) (seen keyholder.Seen, err error) {
+// Seen is [Holder.Seen].
+func (r *Remote) Seen(ctx context.Context, journal string) (seen Seen, err error) {
 	b, err := r.call(ctx, http.MethodGet, journal, "seen", nil)
 	if err != nil {
 		return seen, err
@@ -269,7 +261,7 @@ func (r *Holder) Seen(ctx context.Context, journal string) (seen keyholder.Seen,
 	return seen, err
 }
 
-func (r *Holder) put(ctx context.Context, journal, what string, body any) error {
+func (r *Remote) put(ctx context.Context, journal, what string, body any) error {
 	b, err := json.Marshal(body)
 	if err == nil {
 		_, err = r.call(ctx, http.MethodPut, journal, what, b)
@@ -278,8 +270,8 @@ func (r *Holder) put(ctx context.Context, journal, what string, body any) error 
 }
 
 // call makes a request, and returns the body of the answer.
-func (r *Holder) call(ctx context.Context, method, journal, what string, body []byte) (answer []byte, err error) {
-	if err := keyholder.CheckName(journal); err != nil {
+func (r *Remote) call(ctx context.Context, method, journal, what string, body []byte) (answer []byte, err error) {
+	if err := CheckName(journal); err != nil {
 		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, method, r.base+"/"+journal+"/"+what, bytes.NewReader(body))

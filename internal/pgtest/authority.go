@@ -1,4 +1,4 @@
-package keyholdertest
+package pgtest
 
 import (
 	"crypto/ecdsa"

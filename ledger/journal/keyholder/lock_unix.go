@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !aix
 
-package disk
+package keyholder
 
 import (
 	"errors"

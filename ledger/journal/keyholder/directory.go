@@ -1,6 +1,21 @@
-// Package disk keeps the keys of journals in a directory of this host.
-//
-// # The directory
+package keyholder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Directory is a [Holder] in a directory of this host.
 //
 //	lock                              is locked while a process has the directory open; it holds "sluice keys lock"
 //	JOURNAL/7.2.key                   the key of the second segment of term 7
@@ -17,26 +32,7 @@
 //
 // A key gets its name when it is durable. It is overwritten with zeros, flushed and unlinked when it is destroyed. That binds no solid-state disk,
 // no file system that copies on write, and no backup: whoever needs more encrypts the disk, and keeps the directory out of backups.
-package disk
-
-import (
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
-
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-)
-
-// Holder is a [keyholder.Holder] in a directory.
-type Holder struct {
+type Directory struct {
 	path string
 	lock *os.File
 
@@ -45,11 +41,11 @@ type Holder struct {
 	journals map[string]*shelf
 }
 
-var _ keyholder.Holder = (*Holder)(nil)
+var _ Holder = (*Directory)(nil)
 
-// Open opens a directory, which it makes if there is none. Nobody else opens it before Close; on systems without flock, such as Windows, the
+// OpenDirectory opens a directory, which it makes if there is none. Nobody else opens it before Close; on systems without flock, such as Windows, the
 // caller must see to that. Errors: [journal.ErrInUse], those of the disk.
-func Open(path string) (*Holder, error) {
+func OpenDirectory(path string) (*Directory, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -70,7 +66,7 @@ func Open(path string) (*Holder, error) {
 		}
 		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
 	}
-	return &Holder{path: path, lock: lock, journals: map[string]*shelf{}}, nil
+	return &Directory{path: path, lock: lock, journals: map[string]*shelf{}}, nil
 }
 
 // lockText is in the lock, so that no program takes the file for one of its own.
@@ -85,10 +81,10 @@ func makeFolder(path string) error {
 }
 
 // Name is the path of the directory.
-func (d *Holder) Name() string { return d.path }
+func (d *Directory) Name() string { return d.path }
 
 // Close lets go of the directory, which stays as it is. A second Close does nothing.
-func (d *Holder) Close() error {
+func (d *Directory) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -102,38 +98,38 @@ func (d *Holder) Close() error {
 	return err
 }
 
-// Put is [keyholder.Holder.Put].
-func (d *Holder) Put(ctx context.Context, journal string, s keyholder.Segment, k keyholder.Key) error {
+// Put is [Holder.Put].
+func (d *Directory) Put(ctx context.Context, journal string, s Segment, k Key) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.put(s, k) })
 }
 
-// Get is [keyholder.Holder.Get].
-func (d *Holder) Get(ctx context.Context, journal string, s keyholder.Segment) (k keyholder.Key, err error) {
+// Get is [Holder.Get].
+func (d *Directory) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
 	err = d.with(ctx, journal, func(in *shelf) (err error) { k, err = in.get(s); return err })
 	return k, err
 }
 
-// Keep is [keyholder.Holder.Keep].
-func (d *Holder) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
+// Keep is [Holder.Keep].
+func (d *Directory) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.keep(below, live) })
 }
 
-// Mark is [keyholder.Holder.Mark].
-func (d *Holder) Mark(ctx context.Context, journal string, m keyholder.Mark) error {
+// Mark is [Holder.Mark].
+func (d *Directory) Mark(ctx context.Context, journal string, m Mark) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.mark.note(m) })
 }
 
-// Seen is [keyholder.Holder.Seen].
-func (d *Holder) Seen(ctx context.Context, journal string) (seen keyholder.Seen, err error) {
+// Seen is [Holder.Seen].
+func (d *Directory) Seen(ctx context.Context, journal string) (seen Seen, err error) {
 	err = d.with(ctx, journal, func(in *shelf) (err error) { seen, err = in.seen(); return err })
 	return seen, err
 }
 
 // with does something with what there is of a journal.
-func (d *Holder) with(ctx context.Context, name string, do func(*shelf) error) error {
+func (d *Directory) with(ctx context.Context, name string, do func(*shelf) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := errors.Join(ctx.Err(), keyholder.CheckName(name)); err != nil {
+	if err := errors.Join(ctx.Err(), CheckName(name)); err != nil {
 		return err
 	}
 	if d.closed {
@@ -162,12 +158,12 @@ type shelf struct {
 
 // kept is what was said to Keep.
 type kept struct {
-	below keyholder.Segment
-	live  []keyholder.Segment
+	below Segment
+	live  []Segment
 }
 
 // dead tells whether the key of a segment is destroyed, or to be.
-func (k kept) dead(s keyholder.Segment) bool {
+func (k kept) dead(s Segment) bool {
 	return s.Compare(k.below) < 0 && !slices.Contains(k.live, s)
 }
 
@@ -196,30 +192,30 @@ const (
 	asNew    = ".new"
 )
 
-func (s *shelf) file(of keyholder.Segment) string { return filepath.Join(s.path, of.String()+asKey) }
+func (s *shelf) file(of Segment) string { return filepath.Join(s.path, of.String()+asKey) }
 
-func (s *shelf) put(of keyholder.Segment, k keyholder.Key) error {
+func (s *shelf) put(of Segment, k Key) error {
 	if of.Number == 0 {
-		return fmt.Errorf("%w: segment %v", keyholder.ErrInvalid, of)
+		return fmt.Errorf("%w: segment %v", ErrInvalid, of)
 	}
 	switch had, err := s.get(of); {
 	case err == nil && had == k:
 		return syncFolder(s.path) // an earlier call may have come only so far
 	case err == nil:
-		return fmt.Errorf("%w: %v", keyholder.ErrConflict, of)
-	case errors.Is(err, keyholder.ErrDestroyed) || !errors.Is(err, keyholder.ErrNoKey):
+		return fmt.Errorf("%w: %v", ErrConflict, of)
+	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
 		return err
 	}
 	return atomicfile.Write(s.file(of), keyFile(s.journal, of, k), atomicfile.Options{Suffix: asNew})
 }
 
-func (s *shelf) get(of keyholder.Segment) (k keyholder.Key, err error) {
+func (s *shelf) get(of Segment) (k Key, err error) {
 	if s.kept.dead(of) {
-		return k, fmt.Errorf("%w: %v", keyholder.ErrDestroyed, of)
+		return k, fmt.Errorf("%w: %v", ErrDestroyed, of)
 	}
 	text, err := os.ReadFile(s.file(of))
 	if errors.Is(err, fs.ErrNotExist) {
-		return k, fmt.Errorf("%w: %v", keyholder.ErrNoKey, of)
+		return k, fmt.Errorf("%w: %v", ErrNoKey, of)
 	}
 	if err != nil {
 		return k, err
@@ -227,7 +223,7 @@ func (s *shelf) get(of keyholder.Segment) (k keyholder.Key, err error) {
 	return parseKey(text, s.journal, of)
 }
 
-func (s *shelf) keep(below keyholder.Segment, live []keyholder.Segment) error {
+func (s *shelf) keep(below Segment, live []Segment) error {
 	if below.Compare(s.kept.below) < 0 {
 		return nil
 	}
@@ -263,11 +259,11 @@ func (s *shelf) sweep() error {
 }
 
 // list returns the segments of which there are keys, and the files that are being made.
-func (s *shelf) list() (segments []keyholder.Segment, unfinished []string, err error) {
+func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
 	entries, err := os.ReadDir(s.path)
 	for _, e := range entries {
 		if text, is := strings.CutSuffix(e.Name(), asKey); is {
-			of, err := keyholder.ParseSegment(text)
+			of, err := ParseSegment(text)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%w: %w", journal.ErrCorrupt, err)
 			}
@@ -279,12 +275,12 @@ func (s *shelf) list() (segments []keyholder.Segment, unfinished []string, err e
 	return segments, unfinished, err
 }
 
-func (s *shelf) seen() (keyholder.Seen, error) {
+func (s *shelf) seen() (Seen, error) {
 	segments, _, err := s.list()
 	m := s.mark.last
 	term := max(m.Term, s.kept.below.Term)
 	for _, of := range segments {
 		term = max(term, of.Term)
 	}
-	return keyholder.Seen{Mark: m, Term: term}, err
+	return Seen{Mark: m, Term: term}, err
 }

@@ -1,4 +1,4 @@
-package remote_test
+package keyholder_test
 
 import (
 	"bytes"
@@ -14,19 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/pgtest"
+
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/remote"
 )
-
-const name = "test:00112233445566778899aabbccddeeff"
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // serve shows a holder, and returns where.
 func serve(t *testing.T, h http.Handler, c *tls.Config) string {
@@ -38,33 +29,32 @@ func serve(t *testing.T, h http.Handler, c *tls.Config) string {
 	return s.URL
 }
 
-func dial(t *testing.T, url string, c *tls.Config) *remote.Holder {
+func dial(t *testing.T, url string, c *tls.Config) *keyholder.Remote {
 	t.Helper()
-	r, err := remote.Dial("host b", url, c)
+	r, err := keyholder.Dial("host b", url, c)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
 
 func TestRemote(t *testing.T) {
-	a := keyholdertest.NewAuthority(t)
-	config := remote.Mutual(a.Sign("host a", nil), a.Pool())
-	keyholdertest.Run(t, func(t *testing.T) func() keyholder.Holder {
-		m := keyholdertest.NewMemory("b")
-		return func() keyholder.Holder { return dial(t, serve(t, remote.Handler(m), config), config) }
+	a := pgtest.NewAuthority(t)
+	config := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	testHolder(t, func(t *testing.T) func() keyholder.Holder {
+		open := reopening(t)
+		return func() keyholder.Holder { return dial(t, serve(t, keyholder.Handler(open()), config), config) }
 	})
 }
 
 // Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does anybody send one to who does not.
 func TestStrangersAreRefused(t *testing.T) {
-	a, b := keyholdertest.NewAuthority(t), keyholdertest.NewAuthority(t)
-	good := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	a, b := pgtest.NewAuthority(t), pgtest.NewAuthority(t)
+	good := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
 	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
-	h := keyholdertest.NewMemory("b")
-	segment, key := keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{7}
-	must(t, h.Put(t.Context(), name, segment, key))
 	calls := 0
-	h.Inject(func(string) error { calls++; return nil })
+	h := watched{reopening(t)(), func() { calls++ }}
+	segment, key := keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{7}
+	must(t, h.Holder.Put(t.Context(), name, segment, key))
 
 	none := &tls.Config{RootCAs: a.Pool()}
 	lax := &tls.Config{Certificates: good.Certificates} // asks nobody for a certificate
@@ -72,15 +62,15 @@ func TestStrangersAreRefused(t *testing.T) {
 	asking.ClientAuth = tls.RequestClientCert // and does not verify it
 	for what, c := range map[string]struct{ server, client *tls.Config }{
 		"no certificate":                        {good, none},
-		"of another authority":                  {good, remote.Mutual(b.Sign("host a", nil), a.Pool())},
+		"of another authority":                  {good, keyholder.Mutual(b.Sign("host a", nil), a.Pool())},
 		"signed by itself":                      {good, &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{b.Sign("x", nil)}}},
-		"expired":                               {good, remote.Mutual(late, a.Pool())},
-		"a server of another authority":         {remote.Mutual(b.Sign("host b", nil), a.Pool()), good},
-		"an expired server":                     {remote.Mutual(late, a.Pool()), good},
+		"expired":                               {good, keyholder.Mutual(late, a.Pool())},
+		"a server of another authority":         {keyholder.Mutual(b.Sign("host b", nil), a.Pool()), good},
+		"an expired server":                     {keyholder.Mutual(late, a.Pool()), good},
 		"a server that asks for none":           {lax, good},
 		"a server that asks, and verifies none": {asking, good},
 	} {
-		r := dial(t, serve(t, remote.Handler(h), c.server), c.client)
+		r := dial(t, serve(t, keyholder.Handler(h), c.server), c.client)
 		k, err := r.Get(t.Context(), name, segment)
 		if err == nil || k == key || errors.Is(err, keyholder.ErrNoKey) {
 			t.Errorf("%s: %v", what, err)
@@ -89,11 +79,11 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Errorf("%s: the holder was called", what)
 		}
 	}
-	if _, err := dial(t, serve(t, remote.Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
+	if _, err := dial(t, serve(t, keyholder.Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
 		t.Errorf("who has a certificate: %v", err)
 	}
 	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "", "https://", "file:///x"} {
-		if _, err := remote.Dial("b", url, good); !errors.Is(err, keyholder.ErrInvalid) {
+		if _, err := keyholder.Dial("b", url, good); !errors.Is(err, keyholder.ErrInvalid) {
 			t.Errorf("Dial(%q): %v", url, err)
 		}
 	}
@@ -101,10 +91,9 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // Plain HTTP is refused, even where somebody serves it.
 func TestPlainHTTPIsRefused(t *testing.T) {
-	h := keyholdertest.NewMemory("b")
-	h.Inject(func(string) error { t.Error("the holder was called"); return nil })
+	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
 	w := httptest.NewRecorder()
-	remote.Handler(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
+	keyholder.Handler(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
 	if w.Code != http.StatusForbidden {
 		t.Errorf("status %d", w.Code)
 	}
@@ -112,8 +101,8 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 
 // An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is kept.
 func TestWhatIsNoHolderIsAnError(t *testing.T) {
-	a := keyholdertest.NewAuthority(t)
-	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	a := pgtest.NewAuthority(t)
+	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "1") }
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
 	defer elsewhere.Close()
@@ -153,11 +142,10 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 
 // What a host sends that cannot be is refused, and reaches no holder.
 func TestBadRequestsAreRefused(t *testing.T) {
-	a := keyholdertest.NewAuthority(t)
-	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
-	h := keyholdertest.NewMemory("b")
-	h.Inject(func(string) error { t.Error("the holder was called"); return nil })
-	url := serve(t, remote.Handler(h), c)
+	a := pgtest.NewAuthority(t)
+	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
+	url := serve(t, keyholder.Handler(h), c)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: c}}
 	for what, body := range map[string]string{
 		"PUT keys/1.1":    "short",
@@ -190,8 +178,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 
 // A host that hangs holds nobody up longer than they want to wait.
 func TestAHolderThatHangs(t *testing.T) {
-	a := keyholdertest.NewAuthority(t)
-	c := remote.Mutual(a.Sign("host a", nil), a.Pool())
+	a := pgtest.NewAuthority(t)
+	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
 	over := make(chan struct{})
 	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -200,4 +188,35 @@ func TestAHolderThatHangs(t *testing.T) {
 		t.Error(err)
 	}
 	close(over)
+}
+
+// watched is a holder that reports each call.
+type watched struct {
+	keyholder.Holder
+	called func()
+}
+
+func (w watched) Put(ctx context.Context, journal string, s keyholder.Segment, k keyholder.Key) error {
+	w.called()
+	return w.Holder.Put(ctx, journal, s, k)
+}
+
+func (w watched) Get(ctx context.Context, journal string, s keyholder.Segment) (keyholder.Key, error) {
+	w.called()
+	return w.Holder.Get(ctx, journal, s)
+}
+
+func (w watched) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
+	w.called()
+	return w.Holder.Keep(ctx, journal, below, live)
+}
+
+func (w watched) Mark(ctx context.Context, journal string, m keyholder.Mark) error {
+	w.called()
+	return w.Holder.Mark(ctx, journal, m)
+}
+
+func (w watched) Seen(ctx context.Context, journal string) (keyholder.Seen, error) {
+	w.called()
+	return w.Holder.Seen(ctx, journal)
 }

@@ -1,4 +1,4 @@
-package disk_test
+package keyholder_test
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/disk"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder/keyholdertest"
 )
 
 const name = "test:00112233445566778899aabbccddeeff"
@@ -26,23 +24,23 @@ func must(t *testing.T, err error) {
 }
 
 // reopening opens a directory each time anew.
-func reopening(t *testing.T) func() *disk.Holder {
+func reopening(t *testing.T) func() *keyholder.Directory {
 	path := filepath.Join(pace.Scratch(t), "keys")
-	var d *disk.Holder
+	var d *keyholder.Directory
 	t.Cleanup(func() { d.Close() })
-	return func() *disk.Holder {
+	return func() *keyholder.Directory {
 		if d != nil {
 			must(t, d.Close())
 		}
 		var err error
-		d, err = disk.Open(path)
+		d, err = keyholder.OpenDirectory(path)
 		must(t, err)
 		return d
 	}
 }
 
 func TestDirectory(t *testing.T) {
-	keyholdertest.Run(t, func(t *testing.T) func() keyholder.Holder {
+	testHolder(t, func(t *testing.T) func() keyholder.Holder {
 		open := reopening(t)
 		return func() keyholder.Holder { return open() }
 	})
@@ -64,9 +62,9 @@ func holding(t *testing.T, dir string, b []byte) (files []string) {
 	return files
 }
 
-func openDirectory(t *testing.T, path string) *disk.Holder {
+func openDirectory(t *testing.T, path string) *keyholder.Directory {
 	t.Helper()
-	d, err := disk.Open(path)
+	d, err := keyholder.OpenDirectory(path)
 	must(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
@@ -111,7 +109,7 @@ func TestKeysAreDestroyed(t *testing.T) {
 func TestADirectoryIsOpenOnce(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "a", "keys")
 	d := openDirectory(t, dir)
-	if _, err := disk.Open(dir); !errors.Is(err, journal.ErrInUse) {
+	if _, err := keyholder.OpenDirectory(dir); !errors.Is(err, journal.ErrInUse) {
 		t.Errorf("a second time: %v", err)
 	}
 	must(t, d.Put(t.Context(), name, keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{1}))
@@ -290,7 +288,7 @@ func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(pace.Scratch(t), "keys")
-			d, err := disk.Open(path)
+			d, err := keyholder.OpenDirectory(path)
 			must(t, err)
 			defer d.Close()
 			m := keyholder.Mark{Term: 1, Position: journal.Position{Events: 1}}

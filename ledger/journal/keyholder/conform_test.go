@@ -1,16 +1,12 @@
-// Package keyholdertest holds what every [keyholder.Holder] must pass, and one in memory with faults for the tests of those who use one.
-package keyholdertest
+package keyholder_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -22,8 +18,8 @@ const (
 	other = "test:ffeeddccbbaa99887766554433221100"
 )
 
-// Run tests a kind of holder. fresh makes one, and returns how to open it: each call opens it anew, after it was closed if it can be.
-func Run(t *testing.T, fresh func(t *testing.T) (open func() keyholder.Holder)) {
+// testHolder tests a kind of holder. fresh makes one, and returns how to open it: each call opens it anew, after it was closed if it can be.
+func testHolder(t *testing.T, fresh func(t *testing.T) (open func() keyholder.Holder)) {
 	for _, c := range []struct {
 		name string
 		test func(*game)
@@ -286,165 +282,4 @@ func testTogether(g *game) {
 	}
 	all.Wait()
 	g.marked(markAt(8, 7))
-}
-
-// Memory is a holder in memory, with faults.
-type Memory struct {
-	name string
-
-	mu       sync.Mutex
-	journals map[string]*shelf
-	fault    func(call string) error
-}
-
-type shelf struct {
-	keys  map[keyholder.Segment]keyholder.Key
-	below keyholder.Segment
-	live  []keyholder.Segment
-	mark  keyholder.Mark
-}
-
-var _ keyholder.Holder = (*Memory)(nil)
-
-// NewMemory makes an empty holder with a name.
-func NewMemory(name string) *Memory { return &Memory{name: name, journals: map[string]*shelf{}} }
-
-// Inject has fault asked before each call, by the name of the method; nil ends that. Its error is that of the call, which is not carried out then. It
-// may be asked by several goroutines.
-func (m *Memory) Inject(fault func(call string) error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.fault = fault
-}
-
-// Fail has all calls fail with an error; nil ends that.
-func (m *Memory) Fail(err error) {
-	m.Inject(func(string) error { return err })
-}
-
-// Keys returns the keys that it has of a journal.
-func (m *Memory) Keys(journal string) (all []keyholder.Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.journals[journal]; s != nil {
-		for _, k := range s.keys {
-			all = append(all, k)
-		}
-	}
-	return all
-}
-
-// Name is what was given to NewMemory.
-func (m *Memory) Name() string { return m.name }
-
-// with does something with what there is of a journal.
-func (m *Memory) with(ctx context.Context, call, journal string, do func(*shelf) error) error {
-	m.mu.Lock()
-	fault := m.fault
-	m.mu.Unlock()
-	if fault != nil {
-		if err := fault(call); err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !valid(journal) {
-		return fmt.Errorf("%w: journal %q", keyholder.ErrInvalid, journal)
-	}
-	if m.journals[journal] == nil {
-		m.journals[journal] = &shelf{keys: map[keyholder.Segment]keyholder.Key{}}
-	}
-	return do(m.journals[journal])
-}
-
-func valid(name string) bool {
-	kind, digits, _ := strings.Cut(name, ":")
-	return kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == ""
-}
-
-func (s *shelf) dead(of keyholder.Segment) bool {
-	return of.Compare(s.below) < 0 && !slices.Contains(s.live, of)
-}
-
-// Put is [keyholder.Holder.Put].
-func (m *Memory) Put(ctx context.Context, journal string, of keyholder.Segment, k keyholder.Key) error {
-	return m.with(ctx, "Put", journal, func(s *shelf) error {
-		had, there := s.keys[of]
-		switch {
-		case of.Number == 0:
-			return keyholder.ErrInvalid
-		case s.dead(of):
-			return keyholder.ErrDestroyed
-		case there && had != k:
-			return keyholder.ErrConflict
-		}
-		s.keys[of] = k
-		return nil
-	})
-}
-
-// Get is [keyholder.Holder.Get].
-func (m *Memory) Get(ctx context.Context, journal string, of keyholder.Segment) (k keyholder.Key, err error) {
-	err = m.with(ctx, "Get", journal, func(s *shelf) error {
-		found, there := s.keys[of]
-		switch {
-		case s.dead(of):
-			return keyholder.ErrDestroyed
-		case !there:
-			return keyholder.ErrNoKey
-		}
-		k = found
-		return nil
-	})
-	return k, err
-}
-
-// Keep is [keyholder.Holder.Keep].
-func (m *Memory) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
-	return m.with(ctx, "Keep", journal, func(s *shelf) error {
-		if below.Compare(s.below) < 0 {
-			return nil
-		}
-		s.below, s.live = below, slices.Clone(live)
-		for of := range s.keys {
-			if s.dead(of) {
-				delete(s.keys, of)
-			}
-		}
-		return nil
-	})
-}
-
-// Mark is [keyholder.Holder.Mark].
-func (m *Memory) Mark(ctx context.Context, journal string, mark keyholder.Mark) error {
-	return m.with(ctx, "Mark", journal, func(s *shelf) error {
-		if mark.Compare(s.mark) > 0 {
-			s.mark = mark
-		}
-		return nil
-	})
-}
-
-// Seen is [keyholder.Holder.Seen].
-func (m *Memory) Seen(ctx context.Context, journal string) (seen keyholder.Seen, err error) {
-	err = m.with(ctx, "Seen", journal, func(s *shelf) error {
-		seen = keyholder.Seen{Mark: s.mark, Term: max(s.mark.Term, s.below.Term)}
-		for of := range s.keys {
-			seen.Term = max(seen.Term, of.Term)
-		}
-		return nil
-	})
-	return seen, err
-}
-
-// Slow is a fault that takes a time, and then lets the call be.
-func Slow(d time.Duration) func(string) error {
-	return func(string) error {
-		time.Sleep(d)
-		return nil
-	}
 }

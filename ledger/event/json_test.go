@@ -1,4 +1,4 @@
-package history
+package event
 
 import (
 	"bufio"
@@ -31,17 +31,16 @@ func at() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC) }
 func allWritten() []written {
 	one, half := privacy.MustEpsilon("1"), privacy.MustEpsilon("0.5")
 	fixed := policy.Fixed(one)
-	question := vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}
 	refusal := vocabulary.Refusal{Object: "ann", Reason: vocabulary.NoTruth, Asked: one, Remedy: vocabulary.RemedyTruth}
 	whole := func(d Detail, text string) written { return written{Event{7, at(), false, d}, text} }
 	erased := func(d Detail, text string) written { return written{Event{7, at(), true, d}, `"erased":true` + text} }
 	return []written{
-		whole(Created{"0102", "EUR"}, `"id":"0102","currency":"EUR"`),
+		whole(Created{ID: "0102", Currency: "EUR"}, `"id":"0102","currency":"EUR"`),
 		whole(TruthKeySet{}, ``),
 		whole(NoiseKeySet{"2026"}, `"noise_key":"2026"`),
-		whole(QuestionDefined{question}, `"question":"vote","values":["yes","no"],"encoding":"direct"`),
-		whole(PolicyDefined{fixed}, `"policy":{"kind":"fixed","ceiling":"1"}`),
-		whole(Enrolled{"ann", "vote", "2026", &fixed, one}, `"object":"ann","question":"vote","noise_key":"2026","policy":{"kind":"fixed","ceiling":"1"},"cap":"1"`),
+		whole(QuestionDefined{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}, `"question":"vote","values":["yes","no"],"encoding":"direct"`),
+		whole(PolicyDefined{Policy: fixed}, `"policy":{"kind":"fixed","ceiling":"1"}`),
+		whole(Enrolled{Object: "ann", Question: "vote", NoiseKey: "2026", Policy: &fixed, Cap: one}, `"object":"ann","question":"vote","noise_key":"2026","policy":{"kind":"fixed","ceiling":"1"},"cap":"1"`),
 		whole(Enrolled{Object: "ann", Question: "vote"}, `"object":"ann","question":"vote","cap":"0"`),
 		erased(Enrolled{}, ``),
 		whole(Released{"ann", "vote", half, "yes", "raise"}, `"object":"ann","question":"vote","epsilon":"0.5","response":"yes","method":"raise"`),
@@ -49,7 +48,7 @@ func allWritten() []written {
 		whole(Charged{"ann", "vote", half}, `"object":"ann","question":"vote","epsilon":"0.5"`),
 		erased(Charged{}, ``),
 		whole(Answered{"vote", half, "majority:yes", 3, "no", "fresh"}, `"question":"vote","epsilon":"0.5","query":"majority:yes","objects":3,"response":"no","method":"fresh"`),
-		whole(TruthBound{"ann", "vote"}, `"object":"ann","question":"vote"`),
+		whole(TruthBound{Object: "ann", Question: "vote"}, `"object":"ann","question":"vote"`),
 		erased(TruthBound{}, ``),
 		whole(EpochBegun{"ann", "vote"}, `"object":"ann","question":"vote"`),
 		erased(EpochBegun{}, ``),
@@ -61,18 +60,18 @@ func allWritten() []written {
 		whole(Settled{"ann", 4, "k", [3]uint64{1, 2, 3}, 5}, `"object":"ann","sale":4,"key":"k","counts":[1,2,3],"left_out":5`),
 		whole(Settled{Key: "k"}, `"key":"k","counts":[0,0,0]`),
 		erased(Settled{"", 4, "k", [3]uint64{1, 2, 3}, 5}, `,"sale":4,"key":"k","counts":[1,2,3],"left_out":5`),
-		whole(Stated{"ann"}, `"object":"ann"`),
+		whole(Stated{Object: "ann"}, `"object":"ann"`),
 		erased(Stated{}, ``),
 		whole(Withdrawn{"ann"}, `"object":"ann"`),
 		erased(Withdrawn{}, ``),
-		whole(Forgotten{"ann", one, half}, `"object":"ann","cap":"1","epsilon":"0.5"`),
+		whole(Forgotten{Object: "ann", Cap: one, Spent: half}, `"object":"ann","cap":"1","epsilon":"0.5"`),
 		whole(Forgotten{Object: "ann"}, `"object":"ann","cap":"0","epsilon":"0"`),
-		whole(BuyerNamed{"acme"}, `"buyer":"acme"`),
-		whole(Reserved{"vote", half, 3, 4, "acme", 150, at()}, `"question":"vote","epsilon":"0.5","objects":3,"sale":4,"buyer":"acme","price":150,"expires":"2026-03-01T12:00:00.000000005Z"`),
-		whole(Held{"ann", "vote", half, 4, "acme", 50}, `"object":"ann","question":"vote","epsilon":"0.5","sale":4,"buyer":"acme","price":50`),
-		erased(Held{"", "vote", half, 4, "acme", 50}, `,"question":"vote","epsilon":"0.5","sale":4,"buyer":"acme","price":50`),
+		whole(BuyerNamed{Name: "acme"}, `"buyer":"acme"`),
+		whole(Reserved{"vote", half, 3, 4, "acme", 150, at(), 0}, `"question":"vote","epsilon":"0.5","objects":3,"sale":4,"buyer":"acme","price":150,"expires":"2026-03-01T12:00:00.000000005Z"`),
+		whole(Held{"ann", "vote", half, 4, "acme", 50, nil}, `"object":"ann","question":"vote","epsilon":"0.5","sale":4,"buyer":"acme","price":50`),
+		erased(Held{"", "vote", half, 4, "acme", 50, nil}, `,"question":"vote","epsilon":"0.5","sale":4,"buyer":"acme","price":50`),
 		whole(Cancelled{"vote", half, 4, "acme"}, `"question":"vote","epsilon":"0.5","sale":4,"buyer":"acme"`),
-		whole(SaleMade{"vote", half, 3, 4, "acme", 0}, `"question":"vote","epsilon":"0.5","objects":3,"sale":4,"buyer":"acme","price":0`),
+		whole(SaleMade{Question: "vote", Epsilon: half, Objects: 3, Sale: 4, Buyer: "acme"}, `"question":"vote","epsilon":"0.5","objects":3,"sale":4,"buyer":"acme","price":0`),
 		whole(Sold{"ann", "vote", half, "yes", "resale", 4, "acme", 50}, `"object":"ann","question":"vote","epsilon":"0.5","response":"yes","method":"resale","sale":4,"buyer":"acme","price":50`),
 		erased(Sold{"", "vote", half, "", "", 4, "acme", 0}, `,"question":"vote","epsilon":"0.5","sale":4,"buyer":"acme","price":0`),
 	}
@@ -97,9 +96,9 @@ func TestEveryKindIsWrittenAndReadBack(t *testing.T) {
 			whole[one.Kind()] = true
 		}
 	}
-	for name, d := range kinds() {
-		if d.Kind() != name || !whole[name] || erased[name] != erasable(d) {
-			t.Errorf("%s is not tested, whole and as it can be erased", name)
+	for _, d := range Details() {
+		if !whole[d.Kind()] || erased[d.Kind()] != erasable(d) {
+			t.Errorf("%s is not tested, whole and as it can be erased", d.Kind())
 		}
 	}
 }
@@ -128,7 +127,7 @@ func TestTheGoldenEventsAreReadBack(t *testing.T) {
 		}
 		seen[ev.Kind()] = true
 	}
-	if len(seen) != len(kinds()) || lines.Err() != nil {
+	if len(seen) != len(Details()) || lines.Err() != nil {
 		t.Errorf("the file has the kinds %v, %v", seen, lines.Err())
 	}
 }

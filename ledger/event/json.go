@@ -1,4 +1,4 @@
-package history
+package event
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -36,8 +35,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return append(text, detail[1:]...), nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes; null changes nothing. A kind or key that it does not know, and
-// a value that its key cannot have, are ledger.ErrInvalid.
+// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes; null changes nothing. A kind
+// or key that it does not know, and a value that its key cannot have, are ledger.ErrInvalid.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -56,7 +55,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	for _, key := range []string{"event", "time", "kind", "erased"} {
 		delete(keys, key)
 	}
-	kind, known := kinds()[top.Kind]
+	kind, known := detailOf(top.Kind)
 	if !known {
 		return errs.Invalid("event %d: there is no kind %.40q", top.Number, top.Kind)
 	}
@@ -71,22 +70,15 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Details returns an empty detail of each kind.
-func Details() []Detail {
-	return []Detail{
-		Created{}, TruthKeySet{}, NoiseKeySet{}, QuestionDefined{}, PolicyDefined{}, Enrolled{}, Released{}, Charged{}, Answered{}, TruthBound{}, EpochBegun{}, TermsChanged{},
-		ObjectRefused{}, Settled{}, Stated{}, Withdrawn{}, Forgotten{}, BuyerNamed{}, Reserved{}, Held{}, Cancelled{}, SaleMade{}, Sold{},
+// detailOf returns an empty detail of the kind with a name.
+func detailOf(name string) (d Detail, known bool) {
+	for _, k := range kinds() {
+		if k.Kind() == name {
+			return k.Detail, true
+		}
 	}
+	return nil, false
 }
-
-// kinds returns a detail of each kind, by its name.
-var kinds = sync.OnceValue(func() map[string]Detail {
-	all := map[string]Detail{}
-	for _, d := range Details() {
-		all[d.Kind()] = d
-	}
-	return all
-})
 
 // read reads a detail of a kind from the keys that are not those of all kinds.
 func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, error) {
@@ -107,13 +99,14 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 		return nil, err
 	}
 	d := detail.Elem().Interface().(Detail)
-	if erased && d.about() != "" {
+	if erased && objectOf(d) != "" {
 		return nil, errors.New("it is erased, and names its object")
 	}
 	return d, nil
 }
 
-// exactly refuses what encoding/json would read all the same: keys of an event in other letters than those of this package, and null for what they say.
+// exactly refuses what encoding/json would accept: keys of an event in other letters than those of this
+// package, and null for their values.
 func exactly(keys map[string]json.RawMessage) error {
 	for key, value := range keys {
 		if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
@@ -126,7 +119,7 @@ func exactly(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// outlives tells whether something of a detail is left when its object is forgotten.
+// outlives reports whether a part of a detail is kept when its object is forgotten.
 func outlives(d Detail) bool {
 	switch d.(type) {
 	case Held, Sold, Settled:
@@ -135,13 +128,11 @@ func outlives(d Detail) bool {
 	return false
 }
 
-// erasable tells whether a detail is destroyed, in whole or in part, when its object is forgotten.
+// erasable reports whether a detail is erased, as a whole or in part, when its object is forgotten.
 func erasable(d Detail) bool {
-	switch d.(type) {
-	case Enrolled, Released, Charged, TruthBound, EpochBegun, TermsChanged, ObjectRefused, Stated, Withdrawn:
-		return true
-	}
-	return outlives(d)
+	_, personal := d.(personal)
+	_, stays := d.(Forgotten)
+	return personal && !stays
 }
 
 // refused is a [ObjectRefused] in JSON: its key holds a list, as in the results of requests.

@@ -1,0 +1,152 @@
+package event
+
+import (
+	"crypto/sha256"
+
+	"github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// TruthBound ties the chain of an object to the truth that the draw behind it, or the answer, is made from.
+type TruthBound struct {
+	Object   string // by name
+	Question uint32 // by number
+	Tag      Tag    // a keyed hash of the value
+}
+
+func (*TruthBound) Kind() Kind { return KindBound }
+
+func (c *TruthBound) About() string { return c.Object }
+
+// Fields implements [Change].
+func (c *TruthBound) Fields(x wire.Codec) {
+	x.Text(&c.Object)
+	x.U32(&c.Question)
+	x.Array(c.Tag[:])
+}
+
+func (c *TruthBound) describe(to *describer) event.TruthBound {
+	d := event.TruthBound{Object: c.Object, Question: to.question(c.Question)}
+	if to.isFact {
+		d.Truth = c.Tag[:]
+	}
+	return d
+}
+
+func (c *TruthBound) parse(d *event.TruthBound, p *parser) {
+	c.Object, c.Question = d.Object, p.question(d.Question)
+	p.fill(c.Tag[:], d.Truth)
+}
+
+func (c *TruthBound) references() References { return References{Question: c.Question} }
+
+// Released records a response.
+type Released struct {
+	Object   string          // by name
+	Question uint32          // by number
+	Epsilon  privacy.Epsilon // the response's level
+	Response
+}
+
+func (*Released) Kind() Kind { return KindReleased }
+
+func (c *Released) About() string { return c.Object }
+
+// Fields implements [Change].
+func (c *Released) Fields(x wire.Codec) {
+	x.Text(&c.Object)
+	x.U32(&c.Question)
+	x.Epsilon(&c.Epsilon)
+	c.Response.fields(x)
+	if d := x.Reads(); d != nil && c.Method == MethodResale {
+		d.Fail("a response released as a resale")
+	}
+}
+
+func (c *Released) describe(to *describer) event.Released {
+	d := event.Released{Object: c.Object, Question: to.question(c.Question), Epsilon: c.Epsilon}
+	d.Response, d.Method = to.response(c.Object, c.Question, c.Epsilon, c.Response)
+	return d
+}
+
+func (c *Released) parse(d *event.Released, p *parser) {
+	c.Object, c.Question, c.Epsilon = d.Object, p.question(d.Question), d.Epsilon
+	c.Response = p.response(c.Question, d.Epsilon, d.Response, d.Method)
+}
+
+func (c *Released) references() References { return References{Question: c.Question} }
+
+// Charged adds the ε of an answer about a question to what an object has spent. The answered event of
+// the same transaction follows.
+type Charged struct {
+	Object   string          // by name
+	Question uint32          // by number
+	Epsilon  privacy.Epsilon // what is added
+}
+
+func (*Charged) Kind() Kind { return KindCharged }
+
+func (c *Charged) About() string { return c.Object }
+
+// Fields implements [Change].
+func (c *Charged) Fields(x wire.Codec) {
+	x.Text(&c.Object)
+	x.U32(&c.Question)
+	x.Epsilon(&c.Epsilon)
+}
+
+func (c *Charged) describe(to *describer) event.Charged {
+	return event.Charged{Object: c.Object, Question: to.question(c.Question), Epsilon: c.Epsilon}
+}
+
+func (c *Charged) parse(d *event.Charged, p *parser) {
+	c.Object, c.Question, c.Epsilon = d.Object, p.question(d.Question), d.Epsilon
+}
+
+func (c *Charged) references() References { return References{Question: c.Question} }
+
+// Answered records the answer to a query about a panel of objects.
+type Answered struct {
+	Question uint32            // by number
+	Query    string            // as mechanism.ParseQuery reads it
+	Panel    [sha256.Size]byte // [PanelOf] those asked for; erased with each of them
+	Objects  uint64            // the size of the panel
+	Epsilon  privacy.Epsilon   // of the answer
+	Result
+	Method Method // MethodFresh or MethodDegrade; of a score also MethodRaise or MethodInsert
+	Base   uint64 // the event of the answer that it was raised or derived from; 0 for a fresh one
+}
+
+func (*Answered) Kind() Kind { return KindAnswered }
+
+// An answer is about everybody in the panel, so it outlives each of them.
+func (c *Answered) public(x wire.Codec) {
+	x.U32(&c.Question)
+	x.Text(&c.Query)
+	x.Uvarint(&c.Objects)
+	x.Epsilon(&c.Epsilon)
+	c.Result.Fields(x)
+	x.U8((*uint8)(&c.Method))
+	derived := c.Method == MethodRaise || c.Method == MethodInsert
+	if d := x.Reads(); d != nil && c.Method != MethodFresh && c.Method != MethodDegrade && !(derived && c.Scored) {
+		d.Fail("unknown method %d", c.Method)
+	}
+	x.Uvarint(&c.Base)
+}
+
+// Fields implements [Change].
+func (c *Answered) Fields(x wire.Codec) { x.Array(c.Panel[:]) }
+
+func (c *Answered) describe(to *describer) event.Answered {
+	d := event.Answered{Epsilon: c.Epsilon, Query: c.Query, Objects: c.Objects, Method: c.Method.String()}
+	q, err := to.names.Question(c.Question)
+	if err == nil {
+		d.Question = q.Name
+		d.Response, err = q.AnswerText(c.Query, c.Result)
+	}
+	to.note(err)
+	return d
+}
+
+func (c *Answered) references() References { return References{Question: c.Question} }
