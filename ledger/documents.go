@@ -5,7 +5,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -44,7 +43,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 		return evidence.Statement{}, err
 	}
 	id := event.ObjectRequest(event.RequestStatement, object)
-	state := func(s *state.State) (event.Change, error) { return fold.StatementOf(s, object) }
+	state := func(s *state.State) (event.Change, error) { return s.Statement(object) }
 	if err := request.Once(ctx, &l.engine, key, object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}

@@ -82,9 +82,9 @@ func newGround(t *testing.T, truthKey []byte) ground {
 			must(t, err)
 			g.forgotten[name] = *c.(*event.Forgotten)
 			if o, known, err := s.Object(name); err == nil && known {
-				numbers, err := fold.EventsAbout(s, o)
+				numbers, err := s.EventsAbout(o)
 				must(t, err)
-				g.stated[name] = event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: fold.AccountOf(o)}
+				g.stated[name] = event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: o.Account()}
 			}
 		}
 		return nil
@@ -932,7 +932,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 				return err
 			}))
 			i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == "ann" })
-			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: fold.AccountOf(o), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: state.Minus(o.Spent, eps(t, "0.25"))}}}
+			bobs := &event.Forgotten{Object: "bob", Events: o.Total() + 1, Account: o.Account(), Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: state.Minus(o.Spent, eps(t, "0.25"))}}}
 			bobs.Spent = bobs.Chains[0].Spent
 			log = slices.Insert(log, i, event.Event{Time: log[i].Time, Change: bobs})
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -70,7 +69,7 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 	if o.Total() == 0 && s.Counters.Named == 0 {
 		return nil, nil
 	}
-	c := &event.Forgotten{Object: name, Events: o.Total(), Account: fold.AccountOf(o)}
+	c := &event.Forgotten{Object: name, Events: o.Total(), Account: o.Account()}
 	numbers, err := s.QuestionsOf(name)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
@@ -183,12 +182,12 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 		if err != nil {
 			return nil, err
 		}
-		numbers, err := fold.EventsAbout(s, o)
+		numbers, err := s.EventsAbout(o)
 		first := s.Counters.Events + 1
 		end := &event.Settled{Key: fmt.Sprint("state ", first), First: first, Final: true, Alone: true, Object: name}
 		id := event.ObjectRequest(event.RequestStatement, name)
 		end.Digest, end.Marks = id.Digest, id.Marks
-		return []event.Change{&event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: fold.AccountOf(o)}, end}, err
+		return []event.Change{&event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: o.Account()}, end}, err
 	})
 	must(t, err)
 }

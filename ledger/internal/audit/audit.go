@@ -18,8 +18,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/scratch"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/table"
 )
 
 // The kinds of problems that are not those of one bucket.
@@ -77,10 +78,10 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 	if err := a.trust(); err != nil {
 		return done, err
 	}
-	if a.scratch, err = scratch.New("", at.Memory); err != nil {
+	if a.folded, err = at.folded(); err != nil {
 		return done, err
 	}
-	defer func() { err = errors.Join(err, a.scratch.Close()) }()
+	defer func() { err = errors.Join(err, a.folded.Close()) }()
 	if err := a.begin(); err != nil {
 		return done, err
 	}
@@ -109,6 +110,11 @@ func Usual() Pace {
 	return Pace{Memory: 64 << 20, Events: 1 << 16, Bytes: 16 << 20, Records: 1 << 17, Batch: 64, Problems: 10_000, Rest: runtime.Gosched}
 }
 
+// folded returns the empty state that the log is folded into. Its memtable is spilled to a temporary file.
+func (p Pace) folded() (*table.Table, error) {
+	return table.Over(bolt.NewTemporary(""), table.Options{Limit: int64(p.Memory) / 2, Newest: true})
+}
+
 // auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and then, once
 // it has caught up with the snapshot, compares more of what is stored with the fold. So every record is
 // compared with the fold of exactly the events that it was stored with.
@@ -118,7 +124,7 @@ type auditor struct {
 	request Request
 	pace    Pace
 	trusted []evidence.Head // checkpoints by rising size, those still to come
-	scratch *scratch.Scratch
+	folded  *table.Table
 	source  *foldStore
 	fold    *state.State
 	events  pipeline
@@ -177,9 +183,9 @@ func (a *auditor) trust() error {
 
 // begin makes the empty state that the log is folded into.
 func (a *auditor) begin() error {
-	a.source = &foldStore{scratch: a.scratch}
+	a.source = &foldStore{state: a.folded}
 	format := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
-	if err := a.scratch.Put(state.BucketMeta, []byte(state.KeyFormat), format); err != nil {
+	if err := a.folded.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyFormat), format) }); err != nil {
 		return err
 	}
 	a.fold = &state.State{Reader: a.source, Writer: a.source, Plain: true, Levels: state.LevelPage{Page: make([]state.Level, 256)}, Known: &state.Cache{All: true}}
@@ -196,7 +202,7 @@ func (a *auditor) step(ctx context.Context) error {
 		if err != nil || !caughtUp {
 			return err
 		}
-		return a.compareSome(r)
+		return a.source.update(func() error { return a.compareSome(r) })
 	})
 	if err != nil {
 		return err

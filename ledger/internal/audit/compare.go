@@ -119,11 +119,9 @@ func (a *auditor) compareSome(r kv.Reader) error {
 // compareBucket merges the stored records of a bucket with those of the fold. It returns from where to go on,
 // or nil at the end.
 func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
-	folded, err := a.scratch.Walk(bucket, from)
-	if err != nil {
-		return nil, err
-	}
-	defer folded.Close()
+	folded := kv.NewWalk(from, func(from []byte, visit func(key, value []byte) bool) error {
+		return a.source.Scan(bucket, from, visit)
+	})
 	var fault error
 	var derived keyValue
 	more := true

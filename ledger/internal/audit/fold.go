@@ -17,8 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/internal/scratch"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -27,11 +27,12 @@ import (
 // from. What one event writes is kept back until it is known to be possible.
 // Records have no checksums in it.
 type foldStore struct {
-	scratch *scratch.Scratch
+	state   *table.Table
+	writer  kv.Writer // of the update of the state that is running, or nil
 	log     kv.Reader
 	pending []keptWrite
 	buf     []byte // of their keys and values
-	failure error  // of the scratch state; the audit cannot go on
+	failure error  // of the state; the audit cannot go on
 }
 
 // keptWrite is a record to be put, or to be deleted: where its key and its value stand in the buffer.
@@ -39,6 +40,28 @@ type keptWrite struct {
 	bucket          string
 	key, value, end int
 	deleted         bool
+}
+
+// update runs fn in an update of the state.
+func (f *foldStore) update(fn func() error) error {
+	return f.state.Update(func(w kv.Writer) error {
+		f.writer = w
+		defer func() { f.writer = nil }()
+		return fn()
+	})
+}
+
+// stored returns a record of the state. Outside of an update it is a copy.
+func (f *foldStore) stored(bucket string, key []byte) (value []byte, err error) {
+	if f.writer != nil {
+		return f.writer.Get(bucket, key)
+	}
+	err = f.state.View(func(r kv.Reader) error {
+		found, err := r.Get(bucket, key)
+		value = bytes.Clone(found)
+		return err
+	})
+	return value, err
 }
 
 func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
@@ -50,7 +73,7 @@ func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
 			return f.valueOf(w), nil
 		}
 	}
-	value, err := f.scratch.Get(bucket, key)
+	value, err := f.stored(bucket, key)
 	return value, f.note(err)
 }
 
@@ -76,7 +99,7 @@ func (f *foldStore) event(key []byte) ([]byte, error) {
 
 // Scan implements kv.Reader. Applying an event scans nothing.
 func (f *foldStore) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	return f.note(f.scratch.Scan(bucket, from, visit))
+	return f.note(f.writer.Scan(bucket, from, visit))
 }
 
 func (f *foldStore) Put(bucket string, key, value []byte) error {
@@ -99,9 +122,9 @@ func (f *foldStore) keep() error {
 		var err error
 		w := &f.pending[i]
 		if key := f.buf[w.key:w.value]; w.deleted {
-			err = f.scratch.Delete(w.bucket, key)
+			err = f.writer.Delete(w.bucket, key)
 		} else {
-			err = f.scratch.Put(w.bucket, key, f.valueOf(w))
+			err = f.writer.Put(w.bucket, key, f.valueOf(w))
 		}
 		if err != nil {
 			return f.note(err)
@@ -214,11 +237,16 @@ func (b *eventBatch) apply(a *auditor) error {
 		return nil
 	}
 	<-b.decoded
-	a.prefetch(b)
-	for i := range b.events {
-		if err := a.add(&b.events[i]); err != nil {
-			return err
+	err := a.source.update(func() error {
+		for i := range b.events {
+			if err := a.add(&b.events[i]); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	b.buf, b.records, b.events = b.buf[:0], b.records[:0], b.events[:0]
 	return nil
@@ -341,7 +369,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 		a.closeLoose()
 	}
 	if caughtUp || a.fold.CountedInMemory() > a.pace.Records {
-		err = a.flush()
+		err = a.source.update(a.flush)
 	}
 	return caughtUp, err
 }
@@ -354,30 +382,6 @@ func (a *auditor) flush() error {
 	}
 	a.fold.ForgetTallies()
 	return a.source.keep()
-}
-
-// prefetch brings the records to the processor that most events of a batch are about.
-func (a *auditor) prefetch(b *eventBatch) {
-	for i := range b.events {
-		e := &b.events[i]
-		if e.invalid != nil {
-			continue
-		}
-		question := event.QuestionOf(e.entry.Event)
-		if r, is := event.ShareOf(e.entry.Change); is && r == a.fold.Latest.Number {
-			question = a.fold.Latest.Question
-		}
-		if name := event.ObjectOf(e.entry.Event); name != "" {
-			if question != 0 {
-				a.scratch.Expect(state.BucketChains, state.AppendChainKey(a.fold.Buffer.Lookup(), question, name))
-			}
-			a.scratch.Expect(state.BucketObjects, state.AppendObjectKey(a.fold.Buffer.Lookup(), name))
-			if e.entry.Change.Kind() == event.KindEnrolled {
-				a.scratch.Expect(state.BucketObjects, state.AppendMemberKey(a.fold.Buffer.Lookup(), name, question))
-			}
-		}
-	}
-	a.scratch.Prefetch()
 }
 
 // add adds an event to the tree and to the fold. The error says that the audit cannot go on.
@@ -582,7 +586,7 @@ func (a *auditor) linkPassed(ev event.Event) error {
 	}
 	if err == nil && known && ev.Change.Kind() != event.KindForgotten {
 		_, settled := ev.Change.(*event.Settled)
-		err = fold.LinkName(a.fold, name, ev.Number, settled)
+		err = a.fold.LinkName(name, ev.Number, settled)
 	}
 	return errors.Join(err, a.source.keep())
 }

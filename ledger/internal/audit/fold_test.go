@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/internal/scratch"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -90,7 +89,7 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 	for _, at := range []string{"0.75", "2"} {
 		a := &auditor{ended: t.Context().Err, ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
 		var err error
-		if a.scratch, err = scratch.New("", a.pace.Memory); err != nil {
+		if a.folded, err = a.pace.folded(); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.begin(); err != nil {
@@ -109,14 +108,18 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 			t.Fatalf("%d problems", n)
 		}
 		last := a.fold.Counters
-		fault, err := a.try(&event.Event{Number: last.Events + 1, Time: last.Last, Change: released(t, at)})
+		var fault error
+		err = a.source.update(func() (err error) {
+			fault, err = a.try(&event.Event{Number: last.Events + 1, Time: last.Last, Change: released(t, at)})
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if impossible := at == "2"; (fault != nil) != impossible || (compare() == 0) != impossible {
 			t.Errorf("at ε=%s, the fault is %v, and there are %d problems", at, fault, a.problems)
 		}
-		if err := a.scratch.Close(); err != nil {
+		if err := a.folded.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}

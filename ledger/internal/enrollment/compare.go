@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -65,7 +64,6 @@ func (x *Comparison) Run(ctx context.Context) (err error) {
 	if x.rows, err = x.Table.open(); err != nil {
 		return err
 	}
-	defer x.rows.close()
 	for from, more := []byte(nil), true; more; {
 		if err := errs.Context(ctx); err != nil {
 			return err
@@ -224,7 +222,7 @@ func (x *Comparison) keepNewer(s *state.State, o listed) (err error) {
 	if !o.found || o.Latest <= x.AsOf {
 		return nil
 	}
-	if x.newer, err = fold.TermsChangedSince(s, o.Object, x.AsOf); len(x.newer) > 0 {
+	if x.newer, err = s.TermsChangedSince(o.Object, x.AsOf); len(x.newer) > 0 {
 		for i := range x.own {
 			x.own[i].limit = privacy.Epsilon{}
 		}

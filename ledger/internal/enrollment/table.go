@@ -10,9 +10,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/scratch"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/table"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -23,20 +25,20 @@ import (
 type Table struct {
 	engine    *engine.Engine
 	question  func(context.Context, string) (*event.Question, error) // by its name
-	rows      *scratch.Scratch
+	rows      *table.Table
 	questions map[string]uint32 // few questions and policies are in many rows
 	policies  map[string]row
 }
 
 const (
 	tableMemory = 32 << 20 // about how many bytes of a table are in memory
-	tableBucket = "rows"   // where they are in the scratch
+	tableBucket = "rows"   // where they are
 	mostKnown   = 1024     // how many policies are remembered
 )
 
 // NewTable returns an empty one, for a ledger with an engine. Questions are found by a function.
 func NewTable(e *engine.Engine, question func(context.Context, string) (*event.Question, error)) (*Table, error) {
-	rows, err := scratch.New("", tableMemory)
+	rows, err := table.Over(bolt.NewTemporary(""), table.Options{Limit: tableMemory / 2, Newest: true})
 	if err != nil {
 		return nil, err
 	}
@@ -69,18 +71,21 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 		return err
 	}
 	key := state.MemberKey(object, r.question)
-	if before, err := t.rows.Get(tableBucket, key); err != nil || before != nil {
-		if err == nil {
-			err = errs.Invalid("object %q is twice in the table, in question %q", object, question)
-		}
-		return err
-	}
 	e := &wire.Encoder{}
 	e.U32(r.number)
 	e.Text(r.text)
 	e.Epsilon(terms.Cap)
 	e.Text(terms.Consent)
-	return t.rows.Put(tableBucket, key, e.Buf)
+	return t.rows.Update(func(w kv.Writer) error {
+		before, err := w.Get(tableBucket, key)
+		if err == nil && before != nil {
+			err = errs.Invalid("object %q is twice in the table, in question %q", object, question)
+		}
+		if err != nil {
+			return err
+		}
+		return w.Put(tableBucket, key, e.Buf)
+	})
 }
 
 func check(object string, terms Terms) error {
@@ -137,22 +142,18 @@ func (t *Table) under(ctx context.Context, p policy.Policy) (r row, err error) {
 
 // cursor reads a table from its beginning.
 type cursor struct {
-	walk *scratch.Walk
+	walk *kv.Walk
 	next row // if there is one
 	more bool
 }
 
-// open begins to read the table. Nothing can be added until the cursor is closed.
+// open begins to read the table.
 func (t *Table) open() (*cursor, error) {
-	walk, err := t.rows.Walk(tableBucket, nil)
-	if err != nil {
-		return nil, err
-	}
-	c := &cursor{walk: walk}
+	c := &cursor{walk: kv.NewWalk(nil, func(from []byte, visit func(key, value []byte) bool) error {
+		return t.rows.View(func(r kv.Reader) error { return r.Scan(tableBucket, from, visit) })
+	})}
 	return c, c.step()
 }
-
-func (c *cursor) close() { c.walk.Close() }
 
 // step goes on to the next row.
 func (c *cursor) step() error {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -70,7 +69,7 @@ func (x *TermsChange) changeOf(s *state.State, numbers *policyNumbers, name stri
 		return nil, nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.AsOf != 0 && o.Latest > x.AsOf {
-		if changed, err := fold.TermsChangedSince(s, o, x.AsOf); err != nil || slices.Contains(changed, x.Question.Number) {
+		if changed, err := s.TermsChangedSince(o, x.AsOf); err != nil || slices.Contains(changed, x.Question.Number) {
 			return nil, nil, err
 		}
 	}

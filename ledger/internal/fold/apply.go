@@ -1,102 +1,101 @@
 package fold
 
 import (
-	"fmt"
-
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold/check"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // Apply is the only code that changes the state. It is pure: the new state follows from the old one
 // and the event alone, with no clock and no randomness. Recording, recovery and audit are folds of it.
-// An event that cannot follow on the state is [ErrCorrupt].
+// An event that no ledger can have written after those before it is [errs.ErrCorrupt].
 func Apply(s *state.State, ev event.Event) error {
-	if err := follow(s, ev); err != nil {
+	if err := check.Order(s, ev); err != nil {
 		return err
-	}
-	if ev.Erased != nil {
-		return applyErased(s, ev)
-	}
-	return applyWhole(s, ev)
-}
-
-// follow makes an event the last one, and refuses one that cannot stand behind those before it.
-func follow(s *state.State, ev event.Event) error {
-	if ev.Number != s.Counters.Events+1 {
-		return fmt.Errorf("%w: event %d follows on event %d", errs.ErrCorrupt, ev.Number, s.Counters.Events)
-	}
-	if ev.Time.Before(s.Counters.Last) {
-		return fmt.Errorf("%w: event %d is earlier than the one before it", errs.ErrCorrupt, ev.Number)
-	}
-	if _, ok := ev.Change.(*event.Created); ok != (ev.Number == 1) {
-		return errs.Corrupt(nil, "event %d: the log begins with how the ledger was created", ev.Number)
 	}
 	s.Counters.Events, s.Counters.Last, s.Now = ev.Number, ev.Time, ev.Time
 	s.Linked = state.Linked{}
-	if err := checkOpen(s, ev.Change); err != nil {
-		return err
-	}
-	if k := ev.Change.Kind(); k != event.KindSettled && !beginsLedger(k) {
-		if err := takeEvent(&s.Counters.Underway, k); err != nil {
+	if ev.Erased != nil {
+		if hasMore, err := check.Erased(s, ev); err != nil || !hasMore {
 			return err
 		}
-		noteName(&s.Counters.Underway, event.ObjectOf(ev))
-	} else if k != event.KindSettled && s.Counters.Underway != (state.Underway{}) {
-		return errs.Corrupt(nil, "%d events are settled by no request", s.Counters.Underway.Events)
 	}
-	return nil
+	return applyKind(s, ev)
 }
 
-// applyWhole does what an event says. There is a function for each kind.
-func applyWhole(s *state.State, ev event.Event) error {
+// applyKind checks an event and does what it says. Each kind has two functions: the first checks the event
+// against the state before it, the second does what it says.
+func applyKind(s *state.State, ev event.Event) error {
 	switch c := ev.Change.(type) {
 	case *event.Created:
-		return applyCreated(s, c, ev)
+		return alone(s, c, ev, check.Created, applyCreated)
 	case *event.TruthKeySet:
-		return applyTruthKey(s, c)
+		return alone(s, c, ev, check.TruthKey, applyTruthKey)
 	case *event.NoiseKeySet:
-		return applyNoiseKey(s, c)
+		return alone(s, c, ev, check.NoiseKey, applyNoiseKey)
 	case *event.QuestionDefined:
-		return applyQuestion(s, c)
+		return alone(s, c, ev, check.Question, applyQuestion)
 	case *event.PolicyDefined:
-		return applyPolicy(s, c)
-	case *event.Enrolled:
-		return applyEnrolled(s, c, ev.Number)
-	case *event.Released:
-		return applyReleased(s, c, ev)
-	case *event.TruthBound:
-		return applyBound(s, c, ev.Number)
-	case *event.Charged:
-		return applyCharged(s, c, ev)
-	case *event.Answered:
-		return applyAnswered(s, c, ev)
-	case *event.ObjectRefused:
-		return applyRefused(s, c, ev)
-	case *event.Settled:
-		return applySettled(s, c, ev)
-	case *event.Withdrawn:
-		return applyWithdrawn(s, c, ev.Number)
-	case *event.EpochBegun:
-		return applyEpoch(s, c, ev.Number)
-	case *event.TermsChanged:
-		return applyTerms(s, c, ev)
-	case *event.Stated:
-		return applyStated(s, c, ev.Number)
-	case *event.Forgotten:
-		return applyForgotten(s, c, ev.Number)
+		return alone(s, c, ev, check.Policy, applyPolicy)
 	case *event.BuyerNamed:
-		return applyBuyer(s, c)
+		return alone(s, c, ev, check.Buyer, applyBuyer)
+	case *event.Enrolled:
+		return with(s, c, ev, check.Enrolled, applyEnrolled)
+	case *event.TermsChanged:
+		return with(s, c, ev, check.Terms, applyTerms)
+	case *event.Withdrawn:
+		return with(s, c, ev, check.Withdrawn, applyWithdrawn)
+	case *event.EpochBegun:
+		return with(s, c, ev, check.Epoch, applyEpoch)
+	case *event.TruthBound:
+		return with(s, c, ev, check.Bound, applyBound)
+	case *event.Released:
+		return with(s, c, ev, check.Released, applyReleased)
+	case *event.Charged:
+		return with(s, c, ev, check.Charged, applyCharged)
+	case *event.Answered:
+		return with(s, c, ev, check.Answered, applyAnswered)
 	case *event.Reserved:
-		return applyReserved(s, c, ev)
+		return alone(s, c, ev, check.Reserved, applyReserved)
 	case *event.Held:
-		return applyHeld(s, c, ev)
+		return with(s, c, ev, check.Held, applyHeld)
 	case *event.Cancelled:
-		return applyCancelled(s, c)
+		return with(s, c, ev, check.Cancelled, applyCancelled)
 	case *event.SaleMade:
-		return applySale(s, c, ev)
+		return with(s, c, ev, check.Sale, applySale)
 	case *event.Sold:
-		return applySold(s, c, ev)
+		return with(s, c, ev, check.Sold, applySold)
+	case *event.Stated:
+		return with(s, c, ev, check.Stated, applyStated)
+	case *event.Forgotten:
+		return with(s, c, ev, check.Forgotten, applyForgotten)
+	case *event.ObjectRefused:
+		return alone(s, c, ev, check.Refused, applyRefused)
+	case *event.Settled:
+		return with(s, c, ev, check.Settled, applySettled)
 	}
-	return fmt.Errorf("%w: event %d is of an unknown kind", errs.ErrCorrupt, ev.Number)
+	return errs.Corrupt(nil, "event %d is of an unknown kind", ev.Number)
+}
+
+// checking refuses an event, or returns what it found for the effect.
+type checking[C event.Change, F any] func(*state.State, C, event.Event) (F, error)
+
+// with checks an event and does what it says with what the check found.
+func with[C event.Change, F any](
+	s *state.State, c C, ev event.Event, check checking[C, F], apply func(*state.State, C, event.Event, F) error,
+) error {
+	found, err := check(s, c, ev)
+	if err != nil {
+		return err
+	}
+	return apply(s, c, ev, found)
+}
+
+// alone checks an event and does what it says, which needs nothing that the check found.
+func alone[C event.Change](s *state.State, c C, ev event.Event, check, apply func(*state.State, C, event.Event) error) error {
+	if err := check(s, c, ev); err != nil {
+		return err
+	}
+	return apply(s, c, ev)
 }

@@ -326,7 +326,7 @@ func (x *PanelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*voc
 	if err != nil || refusal == nil {
 		return nil, err
 	}
-	r, err := x.Desk.Rules.Room(s, o, ask)
+	r, err := x.Desk.Rules.Headroom(s, o, ask)
 	rules.OrLess(refusal, x.largest(r.Most()))
 	return refusal, err
 }

@@ -86,62 +86,73 @@ type Charge struct {
 	Reaches privacy.Epsilon // the ε of the chain's highest level afterwards
 }
 
-// Room is what there is for a charge.
-type Room struct {
+// Headroom is the budget that is left of an object.
+type Headroom struct {
 	Ceiling, Spent   privacy.Epsilon // of the chain
 	Free, Left       privacy.Epsilon // under the ceiling, without and with what others hold
 	CapFree, CapLeft privacy.Epsilon // the same under the object's cap
 }
 
 // Most returns what can be charged.
-func (r Room) Most() privacy.Epsilon { return state.Lower(r.Left, r.CapLeft) }
+func (h Headroom) Most() privacy.Epsilon { return state.Lower(h.Left, h.CapLeft) }
 
-// Room looks at what an object has left, given that a charge is granted. What others hold counts as spent.
-func (l *Rules) Room(s *state.State, x *Subject, ask Charge) (r Room, err error) {
-	held, err := l.heldBudget(s, x, ask)
+// HeadroomOf returns what is left of an object at an instant, for a chain with so many buyers, beside
+// what others hold. Requests and the checks of the fold both compute it here.
+func HeadroomOf(x *Subject, at time.Time, buyers uint64, held Held) (h Headroom) {
+	h.Spent, h.Ceiling = x.Chain.Spent(), x.Policy.Ceiling(at, buyers)
+	h.Free = state.Minus(h.Ceiling, h.Spent)
+	// What the host's own raises and known buyers hold must stay without any further buyer, and what a
+	// new buyer holds with its own share, whatever becomes of other orders.
+	h.Left = state.Minus(h.Free, held.plain)
+	if !held.shares.IsZero() {
+		shared := state.Minus(x.Policy.Ceiling(at, buyers+1), h.Spent)
+		h.Left = state.Lower(h.Left, state.Minus(shared, held.shares))
+	}
+	h.CapFree = state.Minus(x.Object.Cap, x.Object.Spent)
+	h.CapLeft = state.Minus(h.CapFree, held.all)
+	return h
+}
+
+// Headroom returns what is left of an object, given that the charge is granted. What reservations hold
+// counts as spent, and so does what these requests hold in memory.
+func (c *Charge) Headroom(s *state.State, x *Subject, holds []*Hold) (h Headroom, err error) {
+	held, err := heldBeside(s, x, c, holds)
 	if err != nil {
-		return r, err
+		return h, err
 	}
 	buyers := x.Chain.Buyers
-	if ask.Newcomer {
+	if c.Newcomer {
 		buyers++
 	}
-	r.Spent, r.Ceiling = x.Chain.Spent(), x.Policy.Ceiling(ask.At, buyers)
-	r.Free = state.Minus(r.Ceiling, r.Spent)
-	// What the host's own raises and known buyers hold must stay without any further buyer, and what a new buyer holds
-	// with its own share, whatever becomes of other orders.
-	r.Left = state.Minus(r.Free, held.plain)
-	if !held.shares.IsZero() {
-		r.Left = state.Lower(r.Left, state.Minus(state.Minus(x.Policy.Ceiling(ask.At, buyers+1), r.Spent), held.shares))
-	}
-	r.CapFree = state.Minus(x.Object.Cap, x.Object.Spent)
-	r.CapLeft = state.Minus(r.CapFree, held.all)
-	return r, nil
+	return HeadroomOf(x, c.At, buyers, held), nil
+}
+
+// Headroom is [Charge.Headroom] beside all that requests hold in memory.
+func (l *Rules) Headroom(s *state.State, x *Subject, ask Charge) (Headroom, error) {
+	return ask.Headroom(s, x, l.Holds.List())
 }
 
 // CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
 // or nil.
 func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*vocabulary.Refusal, error) {
-	r, err := l.Room(s, x, ask)
-	switch {
-	case err != nil:
+	h, err := l.Headroom(s, x, ask)
+	if err != nil {
 		return nil, err
-	case r.Left.Less(ask.Cost):
-		possible := !r.Free.Less(ask.Cost) || !state.Minus(x.Policy.Limit(), r.Spent).Less(ask.Cost)
-		helps := possible && !r.CapFree.Less(ask.Cost)
-		return ask.refusal(vocabulary.Refusal{Object: x.Name, Reason: vocabulary.ChainCeiling, Ceiling: r.Ceiling, Spent: r.Spent, Remaining: r.Left}, helps), nil
-	case r.CapLeft.Less(ask.Cost):
-		helps := !r.CapFree.Less(ask.Cost) // for the order that holds the rest
-		return ask.refusal(vocabulary.Refusal{Object: x.Name, Reason: vocabulary.ObjectCap, Ceiling: x.Object.Cap, Spent: x.Object.Spent, Remaining: r.CapLeft}, helps), nil
 	}
-	return nil, nil
-}
-
-// refusal adds to a refusal what was asked for, and whether waiting helps.
-func (c Charge) refusal(r vocabulary.Refusal, waiting bool) *vocabulary.Refusal {
-	r.Asked, r.Cost, r.Remedy = c.Epsilon, c.Cost, vocabulary.RemedyNothing
-	if waiting {
+	r := vocabulary.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: vocabulary.RemedyNothing}
+	helps := !h.CapFree.Less(ask.Cost) // for the order that holds the rest
+	switch {
+	case h.Left.Less(ask.Cost):
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = vocabulary.ChainCeiling, h.Ceiling, h.Spent, h.Left
+		possible := !h.Free.Less(ask.Cost) || !state.Minus(x.Policy.Limit(), h.Spent).Less(ask.Cost)
+		helps = helps && possible
+	case h.CapLeft.Less(ask.Cost):
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = vocabulary.ObjectCap, x.Object.Cap, x.Object.Spent, h.CapLeft
+	default:
+		return nil, nil
+	}
+	if helps {
 		r.Remedy = vocabulary.RemedyWaiting
 	}
-	return &r
+	return &r, nil
 }

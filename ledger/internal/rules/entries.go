@@ -28,9 +28,10 @@ func Added(q *event.Question, c *state.Chain, epsilon privacy.Epsilon, to Recipi
 	return n
 }
 
-// MostPromised returns how many entries open reservations add to a chain at most, without reading
-// them.
-func MostPromised(q *event.Question, o state.Object) int { return len(o.Held) * (q.LevelEntries() + 1) }
+// MostPromised returns how many entries so many open reservations add to a chain at most.
+func MostPromised(q *event.Question, reservations int) int {
+	return reservations * (q.LevelEntries() + 1)
+}
 
 // Promised returns how many entries a chain of a question may have more once all open reservations
 // of its object are captured.
@@ -42,20 +43,6 @@ func Promised(s *state.State, q *event.Question, c *state.Chain, o state.Object,
 		}
 		if r.Question == q.Number && r.HoldsOn(o, at) {
 			n += Added(q, c, r.Epsilon, Recipient{Buys: true, Buyer: r.Buyer})
-		}
-	}
-	return n, nil
-}
-
-// OpenReservations returns how many reservations hold something of an object.
-func OpenReservations(s *state.State, o state.Object, at time.Time) (n int, err error) {
-	for _, number := range o.Held {
-		r, err := s.Sale(number)
-		if err != nil {
-			return 0, err
-		}
-		if r.HoldsOn(o, at) {
-			n++
 		}
 	}
 	return n, nil

@@ -25,7 +25,7 @@ func (l *Rules) capacity(s *state.State, x *Subject, ask *Asking) (c capacity, e
 	q := ask.Question
 	c = capacity{entries: x.Chain.Entries(q) + ask.Pending, to: ask.recipient()}
 	holds := l.Holds.List()
-	c.taken = MostPromised(q, x.Object) + len(holds)*q.LevelEntries()
+	c.taken = MostPromised(q, len(x.Object.Held)) + len(holds)*q.LevelEntries()
 	if c.taken == 0 || c.left() >= q.LevelEntries()+1 {
 		return c, nil
 	}
@@ -56,7 +56,7 @@ func (c *capacity) takesLevels(q *event.Question) bool {
 }
 
 // heldEntries returns how many entries running requests will add to the chain that is asked for. As
-// in [Holds.reach], a request that holds itself counts only those that were there before.
+// in [Reaches.hold], a request that holds itself counts only those that were there before.
 func heldEntries(s *state.State, x *Subject, ask *Asking, holds []*Hold) (n int, err error) {
 	for _, one := range holds {
 		if one == ask.Hold {
@@ -103,8 +103,8 @@ func hasAllReservations(s *state.State, x *Subject, ask *Asking) (bool, error) {
 	if !ask.Reserving || len(x.Object.Held) < vocabulary.MaxReservations {
 		return false, nil
 	}
-	open, err := OpenReservations(s, x.Object, s.Now)
-	return open >= vocabulary.MaxReservations, err
+	open, err := s.StillHeld(x.Object, 0)
+	return len(open) >= vocabulary.MaxReservations, err
 }
 
 // CheckEpoch returns the refusal of a new epoch for which the chain of an object has no entry left,

@@ -56,21 +56,21 @@ func (h *Holds) List() []*Hold {
 	return h.active
 }
 
-// heldBudget is what other requests hold of an object's budget.
-type heldBudget struct {
+// Held is what other requests hold of an object's budget.
+type Held struct {
 	plain  privacy.Epsilon // on the chain that is asked for, by the host's own and by buyers who are counted already
 	shares privacy.Epsilon // the same by new buyers, each of whom unlocks a share
 	all    privacy.Epsilon // on all chains
 }
 
-// heldBudget returns what other requests hold of an object's budget, given that a charge is granted: a
+// heldBeside returns what other requests hold of an object's budget, given that a charge is granted: a
 // hold counts as far as it goes beyond the highest level of its chain.
-func (l *Rules) heldBudget(s *state.State, x *Subject, ask Charge) (held heldBudget, err error) {
+func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held Held, err error) {
 	if ask.Sale != 0 {
-		return held, nil // whoever held before was counted when it was reserved, and it by whoever came later
+		return held, nil // all earlier holds were counted when it was reserved, and it by all later ones
 	}
 	reach := Reaches{}
-	if err := l.Holds.reach(s, x.Name, ask.Hold, &reach); err != nil {
+	if err := reach.hold(s, x.Name, ask.Hold, holds); err != nil {
 		return held, err
 	}
 	if err := ReservedBudget(s, x, ask.Asking, &reach); err != nil {
@@ -93,7 +93,7 @@ func (l *Rules) heldBudget(s *state.State, x *Subject, ask Charge) (held heldBud
 }
 
 // levelAfter returns the ε of an object's chain once a charge is granted.
-func levelAfter(s *state.State, name string, question uint32, ask Charge) (epsilon privacy.Epsilon, found bool, err error) {
+func levelAfter(s *state.State, name string, question uint32, ask *Charge) (epsilon privacy.Epsilon, found bool, err error) {
 	if question == ask.Question.Number {
 		return ask.Reaches, true, nil
 	}
@@ -126,10 +126,10 @@ func (r *Reaches) of(question uint32) *reach {
 	return &(*r)[i]
 }
 
-// reach adds what the requests that hold in memory hold for an object. A request that holds itself looks
+// hold adds what the requests that hold in memory hold for an object. A request that holds itself looks
 // only at those that were there before: it had its budget when later ones came.
-func (h *Holds) reach(s *state.State, name string, own *Hold, into *Reaches) error {
-	for _, one := range h.List() {
+func (r *Reaches) hold(s *state.State, name string, own *Hold, holds []*Hold) error {
+	for _, one := range holds {
 		if one == own {
 			break
 		}
@@ -138,15 +138,15 @@ func (h *Holds) reach(s *state.State, name string, own *Hold, into *Reaches) err
 			return err
 		}
 		if covered {
-			r := into.of(one.Question)
-			r.plain = state.Higher(r.plain, one.Epsilon)
+			held := r.of(one.Question)
+			held.plain = state.Higher(held.plain, one.Epsilon)
 		}
 	}
 	return nil
 }
 
-// ReservedBudget adds what reservations hold for an object. In the question that is asked about, those of buyers who hold a level
-// already, or who are asking, unlock nothing more.
+// ReservedBudget adds what reservations hold for an object. In the question that is asked about, those of
+// buyers who hold a level already, or who are asking, unlock nothing more.
 func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error {
 	for _, number := range x.Object.Held {
 		r, err := s.Sale(number)
@@ -156,8 +156,8 @@ func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error
 		if !r.HoldsOn(x.Object, s.Now) {
 			continue
 		}
-		held := into.of(r.Question)
-		if ask.Question != nil && r.Question == ask.Question.Number && (r.Buyer == ask.Buyer || !x.Chain.HeldBy(r.Buyer).IsZero()) {
+		held, same := into.of(r.Question), ask.Question != nil && r.Question == ask.Question.Number
+		if same && (r.Buyer == ask.Buyer || !x.Chain.HeldBy(r.Buyer).IsZero()) {
 			held.plain = state.Higher(held.plain, r.Epsilon)
 		} else {
 			held.shares = state.Higher(held.shares, r.Epsilon)

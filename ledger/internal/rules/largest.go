@@ -150,7 +150,7 @@ func (l *Rules) largestDrawn(s *state.State, x *Subject, ask Asking, most privac
 	if !current.Less(most) {
 		return none, nil
 	}
-	r, err := l.Room(s, x, Charge{ask, state.Minus(most, current), most})
+	r, err := l.Headroom(s, x, Charge{ask, state.Minus(most, current), most})
 	if err != nil {
 		return none, err
 	}

@@ -67,6 +67,17 @@ func (s *State) AddOrder(buyer uint32, number uint64) (ordinal uint64, err error
 	return b.Orders, s.PutBuyer(buyer, b)
 }
 
+// AddPaid adds a sale to those of its buyer, who must be there.
+func (s *State) AddPaid(buyer uint32, price uint64) error {
+	b, err := s.Buyer(buyer)
+	if err != nil {
+		return err
+	}
+	b.Sold++
+	b.Paid += price
+	return s.PutBuyer(buyer, b)
+}
+
 // Order returns the number of a sale or reservation by its place among those of its buyer, from 1. It is not found beyond the last.
 func (s *State) Order(buyer uint32, ordinal uint64) (number uint64, found bool, err error) {
 	return Lookup(s, BucketOrders, OrderKey(buyer, ordinal), DecodeNumber64)

@@ -86,6 +86,23 @@ func (c Chain) At(epsilon privacy.Epsilon) (Level, bool) {
 	return c.Levels[i], true
 }
 
+// With returns a copy of the chain with the level at an ε, held by a buyer; 0 stands for neither. The level
+// has no response.
+func (c Chain) With(epsilon privacy.Epsilon, buyer uint32) Chain {
+	if epsilon.IsZero() {
+		return c
+	}
+	c.Levels = slices.Clone(c.Levels)
+	at, recorded := FindLevel(c.Levels, epsilon)
+	if !recorded {
+		c.Levels = slices.Insert(c.Levels, at, NewLevel(epsilon, event.Value{}, 0))
+	}
+	if buyer != 0 {
+		c.Levels[at].Holders = append(slices.Clip(c.Levels[at].Holders), Holder{Buyer: buyer})
+	}
+	return c
+}
+
 // HeldBy returns the highest ε at which a buyer holds a response, or 0.
 func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
 	for _, l := range slices.Backward(c.Levels) {

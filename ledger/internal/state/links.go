@@ -1,6 +1,12 @@
 package state
 
 import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -34,14 +40,93 @@ func (s *State) Link(l *Links, ev uint64) {
 	l.Events++
 }
 
-// LinkNamed is [State.Link] for an event that may be a settled one, which only names the object.
-func (s *State) LinkNamed(l *Links, ev uint64, settled bool) {
+// LinkName makes an event the last one about an object, or about a name that was never enrolled. One that
+// settles a request only names it.
+func (s *State) LinkName(name string, ev uint64, settled bool) error {
+	o, known, err := s.Object(name)
+	if err != nil {
+		return err
+	}
+	if known {
+		s.linkNamed(&o.Links, ev, settled)
+		return s.PutObject(name, o)
+	}
+	x, _, err := s.Stranger(name)
+	if err != nil {
+		return err
+	}
+	s.linkNamed(&x.Links, ev, settled)
+	return s.Put(BucketStrangers, []byte(name), wire.Encode(&x))
+}
+
+func (s *State) linkNamed(l *Links, ev uint64, settled bool) {
 	if !settled {
 		s.Link(l, ev)
 		return
 	}
 	s.Linked.Previous, l.Settled = l.Settled, ev
 	l.Settles++
+}
+
+// EventsAbout returns the numbers of the events about an object that are not destroyed, in order. It reads
+// each of them.
+func (s *State) EventsAbout(o Object) (numbers []uint64, err error) {
+	for n, err := range s.backward(o.Latest) {
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, n.Number)
+	}
+	slices.Reverse(numbers)
+	if uint64(len(numbers)) != o.Events {
+		return nil, errs.Corrupt(nil, "%d events about an object where there should be %d", len(numbers), o.Events)
+	}
+	return numbers, nil
+}
+
+// Statement returns the change that lists all events about an object, or [errs.ErrUnknown].
+func (s *State) Statement(name string) (*event.Stated, error) {
+	o, known, err := s.Object(name)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, fmt.Errorf("object %q: %w", name, errs.ErrUnknown)
+	}
+	events, err := s.EventsAbout(o)
+	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: o.Account()}, err
+}
+
+// TermsChangedSince returns the questions in which the terms of an object changed after an event.
+func (s *State) TermsChangedSince(o Object, since uint64) (questions []uint32, err error) {
+	for n, err := range s.backward(o.Latest) {
+		if err != nil {
+			return nil, err
+		}
+		if n.Number <= since {
+			break
+		}
+		if c, is := n.Change.(*event.TermsChanged); is {
+			questions = append(questions, c.Question)
+		}
+	}
+	return questions, nil
+}
+
+// backward yields an event and those linked before it, and ends after an error.
+func (s *State) backward(number uint64) iter.Seq2[event.Entry, error] {
+	return func(yield func(event.Entry, error) bool) {
+		for number != 0 {
+			n, err := s.Entry(number)
+			if err == nil && n.Previous >= number {
+				err = errs.Corrupt(nil, "event %d follows on event %d", number, n.Previous)
+			}
+			if !yield(n, err) || err != nil {
+				return
+			}
+			number = n.Previous
+		}
+	}
 }
 
 // Stranger is somebody whom requests named, and refused, and who was never enrolled.
@@ -59,4 +144,13 @@ func DecodeStranger(payload []byte) (Stranger, error) { return wire.Decode[Stran
 // Stranger returns what the log has about somebody who was never enrolled.
 func (s *State) Stranger(name string) (Stranger, bool, error) {
 	return Lookup(s, BucketStrangers, append(s.Buffer.Lookup(), name...), DecodeStranger)
+}
+
+// RemoveStranger removes what the log has about a name that is enrolled or forgotten, and returns it.
+func (s *State) RemoveStranger(name string) (Links, error) {
+	x, found, err := s.Stranger(name)
+	if err == nil && found {
+		err = s.Writer.Delete(BucketStrangers, []byte(name))
+	}
+	return x.Links, err
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -23,6 +24,11 @@ type Object struct {
 
 // Withdrew tells whether the object has withdrawn since it was enrolled in a chain.
 func (o Object) Withdrew(c Chain) bool { return o.Withdrawn > c.Enrolled }
+
+// Account returns what the object has spent and earned, as events have it.
+func (o *Object) Account() event.Account {
+	return event.Account{Cap: o.Cap, Spent: o.Spent, Earned: o.Earned}
+}
 
 // Encode returns the payload of the record.
 func (o Object) Encode() []byte {

@@ -91,6 +91,24 @@ func (r Sale) ReservationState(at time.Time) vocabulary.ReservationState {
 // was granted is out of it, also when enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
 
+// StillHeld returns the reservations of an object that hold something of it, without one that is being sold;
+// 0 stands for none.
+func (s *State) StillHeld(o Object, sold uint64) (numbers []uint64, err error) {
+	for _, number := range o.Held {
+		if number == sold {
+			continue
+		}
+		r, err := s.Sale(number)
+		if err != nil {
+			return nil, err
+		}
+		if r.HoldsOn(o, s.Now) {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, nil
+}
+
 // HeldUntil returns when the last of the reservations ends that hold something of an object; the zero time if none does.
 func (s *State) HeldUntil(o Object) (end time.Time, err error) {
 	for _, number := range o.Held {

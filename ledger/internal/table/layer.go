@@ -18,6 +18,7 @@ import (
 type layer struct {
 	users   int  // who may look at it; guarded by the mu of the table
 	written bool // to the base, so that nobody else will; likewise
+	newest  bool // whether no version but the newest is kept
 
 	mu      sync.RWMutex
 	buckets []*bucket // few, in the order of their names
@@ -224,9 +225,14 @@ func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, to
 	defer l.mu.Unlock()
 	i = l.add(bucket, key, hash)
 	r := l.record(i)
-	if touched = r.at != at; touched && r.at != 0 {
+	touched = r.at != at
+	switch {
+	case l.newest && l.pieces.replace(&r.value, value):
+		r.at = at
+		return i, touched
+	case touched && r.at != 0 && !l.newest:
 		l.keep(r)
-	} else {
+	default:
 		l.bytes -= l.pieces.giveBack(r.value)
 	}
 	r.at, r.value = at, l.pieces.put(value, r.older != 0)

@@ -46,6 +46,16 @@ func (p *pieces) put(b []byte, own bool) place {
 	return at
 }
 
+// replace writes a value over one that is at least as long, and reports whether it did.
+func (p *pieces) replace(at *place, value []byte) bool {
+	if at.piece >= isLent || len(value) == 0 || uint32(len(value)) > at.length {
+		return false
+	}
+	copy(p.all[at.piece][at.from:], value)
+	at.length = uint32(len(value))
+	return true
+}
+
 // reset makes all of it free. It keeps the pieces that were in use, for the next.
 func (p *pieces) reset() {
 	p.all = p.all[:min(p.filling+1, len(p.all))]

@@ -43,6 +43,9 @@ type Options struct {
 	Pause time.Duration
 	// ReadOnly says that the base cannot be written to. Updates stay in memory, however many.
 	ReadOnly bool
+	// Newest says that of each record only the newest version is kept. Then no reader may be active during an update, a
+	// value that was read is valid until the record is written again, and an update that fails may leave some writes.
+	Newest bool
 	// Begun is called when a checkpoint begins, with the value of the mark that the base will have after it: that of the last
 	// update published, and none is under way. It must soon return, and must not use the table.
 	Begun func(mark []byte)
@@ -121,7 +124,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed(), compacting: lock.New(), checkpointing: lock.New()}, &layers{active: &layer{}}
+	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed(), compacting: lock.New(), checkpointing: lock.New()}, &layers{active: &layer{newest: o.Newest}}
 	t.ended.L = &t.mu
 	t.efforts = efforts{Aside: unknownEffort / 4} // it is in the order in which it is written
 	err := base.View(func(r kv.Reader) error {
@@ -257,7 +260,7 @@ func (t *Table) emptyLayer() *layer {
 	defer t.mu.Unlock()
 	l := t.spare
 	if t.spare = nil; l == nil {
-		l = &layer{}
+		l = &layer{newest: t.options.Newest}
 	}
 	return l
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -313,11 +312,6 @@ func (s *Store) use() *database {
 func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	defer d.rename(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	if writable { // before bbolt looks for free pages by what it finds
-		if err := d.checkFile(); err != nil {
-			return err
-		}
-	}
 	tx, err := d.begin(writable)
 	if err != nil {
 		return err
@@ -472,19 +466,17 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	if d.broken.Load() {
 		return nil, errBroken()
 	}
+	// Where no meta page is valid bbolt panics with locks held, for which others would wait for ever. So the file is
+	// checked first. What is overwritten within the microsecond between the two is not noticed in time.
+	if err := d.checkFile(); err != nil {
+		return nil, err
+	}
 	defer d.rescueLocked(&err)
-	inside := true
-	defer func() {
-		if inside && !writable {
-			unlockBbolt(d.db)
-		}
-	}()
 	if writable {
 		d.unshare(true)
 		defer d.unshare(false)
 	}
 	tx, err := d.db.Begin(writable)
-	inside = false
 	if err != nil {
 		return nil, err
 	}
@@ -584,11 +576,13 @@ func (t *transaction) step(b *bucket, from []byte, move func() (key, value []byt
 	return key, value, nil
 }
 
+var errEmpty = errors.New("empty key or value")
+
 // Put implements [kv.Writer].
 func (t *transaction) Put(name string, key, value []byte) (err error) {
 	defer rescue(&err)
 	if len(key) == 0 || len(value) == 0 {
-		return errors.New("empty key or value")
+		return errEmpty
 	}
 	b, err := t.bucket(name)
 	if err != nil {
@@ -654,7 +648,7 @@ func isNext(last, key []byte) bool {
 func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	defer rescue(&err)
 	if len(key) == 0 {
-		return errors.New("empty key")
+		return errEmpty
 	}
 	b, err := t.bucket(bucket)
 	if b == nil {
@@ -713,26 +707,4 @@ func rescueFault(err *error) {
 	default:
 		panic(p)
 	}
-}
-
-// unlockBbolt takes back the locks with which bbolt panics when it begins to read a file without a sound meta page: everybody
-// else would wait for them for ever. The only panic there is behind both.
-func unlockBbolt(db *bbolt.DB) {
-	meta, mapped := bboltLocks(db)
-	if meta != nil && mapped != nil {
-		meta.Unlock()
-		mapped.RUnlock()
-	}
-}
-
-// bboltLocks returns two locks that bbolt does not show, or nil.
-func bboltLocks(db *bbolt.DB) (meta *sync.Mutex, mapped *sync.RWMutex) {
-	fields := reflect.ValueOf(db).Elem()
-	if f := fields.FieldByName("metalock"); f.IsValid() && f.Type() == reflect.TypeFor[sync.Mutex]() {
-		meta = (*sync.Mutex)(unsafe.Pointer(f.UnsafeAddr()))
-	}
-	if f := fields.FieldByName("mmaplock"); f.IsValid() && f.Type() == reflect.TypeFor[sync.RWMutex]() {
-		mapped = (*sync.RWMutex)(unsafe.Pointer(f.UnsafeAddr()))
-	}
-	return meta, mapped
 }

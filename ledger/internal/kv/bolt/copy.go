@@ -208,44 +208,96 @@ const (
 	overhead = 64
 )
 
-// fill copies all records into a new file. Each transaction is flushed: else all of a large file would go to the disk at once, and
-// commits would wait behind it.
+// fill copies all records into a new file. Each transaction is flushed: else all of a large file would be written at
+// once, and commits would wait for that.
 func (d *database) fill(from *transaction, m *meter) (err error) {
 	d.db.NoGrowSync = true // else bbolt makes the file longer than it need be
 	defer func() { d.db.NoGrowSync = false }()
-	var tx *transaction
-	defer func() {
-		if tx != nil {
-			tx.end(&err)
-		}
-	}()
-	size := 0
+	b := batches{into: d}
+	defer b.end(&err)
 	if err := m.begin(from.used()); err != nil {
 		return err
 	}
-	err = from.old.each(func(bucket string, key, value []byte) (err error) {
-		if tx != nil && size >= batch {
-			if err := tx.commit(); err != nil {
-				return err
-			}
-			tx, size = nil, 0
-		}
-		if tx == nil {
-			if tx, err = d.begin(true); err != nil {
-				return err
-			}
-		}
-		n := len(key) + len(value) + overhead
-		size += n
-		return errors.Join(tx.Put(bucket, key, value), m.add(n))
+	err = from.old.each(func(bucket string, key, value []byte) error {
+		return errors.Join(b.Put(bucket, key, value), m.add(len(key)+len(value)+overhead))
 	})
-	if err == nil && tx != nil {
-		err = tx.commit()
+	if err == nil {
+		err = b.commit()
 	}
 	if err == nil {
 		err = m.end()
 	}
 	return err
+}
+
+// batches writes records to a file that is of no use before it has all of them, in transactions of about [batch] bytes.
+// It is a [kv.Writer] once a transaction has begun.
+type batches struct {
+	into *database
+	tx   *transaction // nil if none is open
+	size int          // of the records in it
+}
+
+// begin begins a transaction, unless one is open.
+func (b *batches) begin() (err error) {
+	if b.tx == nil {
+		b.tx, err = b.into.begin(true)
+	}
+	return err
+}
+
+// commit commits the open transaction.
+func (b *batches) commit() error {
+	if b.tx == nil {
+		return nil
+	}
+	if err := b.tx.commit(); err != nil {
+		return err
+	}
+	b.tx, b.size = nil, 0
+	return nil
+}
+
+// next makes room for a record of so many bytes.
+func (b *batches) next(size int) error {
+	if b.size >= batch {
+		if err := b.commit(); err != nil {
+			return err
+		}
+	}
+	b.size += size + overhead
+	return b.begin()
+}
+
+// Get implements [kv.Reader].
+func (b *batches) Get(bucket string, key []byte) ([]byte, error) { return b.tx.Get(bucket, key) }
+
+// Scan implements [kv.Reader].
+func (b *batches) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return b.tx.Scan(bucket, from, visit)
+}
+
+// Put implements [kv.Writer].
+func (b *batches) Put(bucket string, key, value []byte) error {
+	if err := b.next(len(key) + len(value)); err != nil {
+		return err
+	}
+	return b.tx.Put(bucket, key, value)
+}
+
+// Delete implements [kv.Writer].
+func (b *batches) Delete(bucket string, key []byte) error {
+	if err := b.next(len(key)); err != nil {
+		return err
+	}
+	return b.tx.Delete(bucket, key)
+}
+
+// end undoes what was not committed.
+func (b *batches) end(err *error) {
+	if b.tx != nil {
+		b.tx.end(err)
+	}
 }
 
 // meter follows what is read of a file to be copied: it tells how far that has come, and stops it with its context.

@@ -6,7 +6,11 @@ import (
 	"reflect"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
+	"unsafe"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -66,4 +70,15 @@ func TestAFileIsOpenedWithLittleAddressSpace(t *testing.T) {
 		return
 	}
 	t.Skip("there is address space without end")
+}
+
+// bboltLocks returns two locks that bbolt does not show.
+func bboltLocks(t *testing.T, db *bbolt.DB) (meta *sync.Mutex, mapped *sync.RWMutex) {
+	t.Helper()
+	fields := reflect.ValueOf(db).Elem()
+	m, d := fields.FieldByName("metalock"), fields.FieldByName("mmaplock")
+	if !m.IsValid() || m.Type() != reflect.TypeFor[sync.Mutex]() || !d.IsValid() || d.Type() != reflect.TypeFor[sync.RWMutex]() {
+		t.Fatal("this bbolt has other locks")
+	}
+	return (*sync.Mutex)(unsafe.Pointer(m.UnsafeAddr())), (*sync.RWMutex)(unsafe.Pointer(d.UnsafeAddr()))
 }

@@ -85,7 +85,7 @@ func TestReadersEndWhileOthersCannotBegin(t *testing.T) {
 	must(t, d.unshare(true)) // as in a commit
 	first, err := d.borrow()
 	must(t, err)
-	meta, mapped := bboltLocks(d.db)
+	meta, mapped := bboltLocks(t, d.db)
 	held, begun := make(chan struct{}), make(chan error)
 	go func() {
 		mapped.Lock()

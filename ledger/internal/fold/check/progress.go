@@ -1,14 +1,16 @@
-package fold
+package check
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// takeEvent counts an event that is to be settled. It refuses one that no request records behind those before it.
-func takeEvent(u *state.Underway, k event.Kind) error {
+// noteEvent counts an event that is to be settled. It refuses one that no request records after those
+// before it.
+func noteEvent(u *state.Underway, k event.Kind) error {
 	before := u.Requests
 	if u.Events++; before == 0 {
 		before = ^state.Requests(0)
@@ -35,11 +37,11 @@ func noteName(u *state.Underway, object string) {
 func noteMember(u *state.Underway, question uint32, object string) error {
 	u.Enrolled++
 	noteWanted(u, question, privacy.Epsilon{})
-	return followObject(u, object)
+	return noteObject(u, object)
 }
 
-// followObject notes an object that is enrolled or has a response: a request goes through them in order.
-func followObject(u *state.Underway, object string) error {
+// noteObject notes an object that is enrolled or has a response: a request goes through them in order.
+func noteObject(u *state.Underway, object string) error {
 	if object < u.Last && !u.Loose {
 		return errs.Corrupt(nil, "object %q comes behind %q in one request", object, u.Last)
 	}
@@ -57,7 +59,7 @@ func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) er
 		u.Derived++
 	}
 	noteSpent(u, cost, 1)
-	return followObject(u, c.Object)
+	return noteObject(u, c.Object)
 }
 
 // noteBound notes that an event binds a chain to its truth.
@@ -70,15 +72,16 @@ func noteBound(u *state.Underway, question uint32, number uint64) {
 	b.Undrawn++
 }
 
-// noteDrawn notes a draw from the truth of an object, of which an event was the last one. It was the one that bound the chain, if the
-// request did.
+// noteDrawn notes a draw from the truth of an object, of which an event was the last one. It was the one
+// that bound the chain, if the request did.
 func noteDrawn(u *state.Underway, question uint32, latest uint64) {
 	if b := &u.Bound; b.Undrawn > 0 && b.Question == question && b.First <= latest && latest <= b.Last {
 		b.Undrawn--
 	}
 }
 
-// noteSpent adds what some objects are charged each. No transaction is about so many that it could overflow.
+// noteSpent adds what some objects are charged each. No transaction is about so many that it could
+// overflow.
 func noteSpent(u *state.Underway, cost privacy.Epsilon, objects uint64) {
 	u.Spent += uint64(cost.Nano()) * objects
 }
@@ -108,7 +111,25 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 	return nil
 }
 
-// beginsLedger tells whether an event of a kind is settled by none.
-func beginsLedger(k event.Kind) bool {
-	return k == event.KindCreated || k == event.KindTruthKey || k == event.KindNoiseKey
+// isOfTerms reports whether a refusal is one of an enrolment, or of a change of terms: not about a level
+// that is asked for.
+func isOfTerms(r *vocabulary.Refusal) bool {
+	switch r.Reason {
+	case vocabulary.CapDiffers, vocabulary.PolicyDiffers, vocabulary.NeedsConsent:
+		return true
+	case vocabulary.NotEnrolled:
+		return r.Asked.IsZero()
+	}
+	return false
+}
+
+// refusing returns the sorts of requests that refuse an object for a reason.
+func refusing(r *vocabulary.Refusal) state.Requests {
+	switch {
+	case r.Reason == vocabulary.CapDiffers, r.Reason == vocabulary.PolicyDiffers:
+		return state.OfEnrolment
+	case isOfTerms(r):
+		return state.OfTerms
+	}
+	return state.OfRaise | state.OfAnswer | state.OfSale | state.OfReservation
 }

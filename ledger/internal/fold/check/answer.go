@@ -1,0 +1,311 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Answer is what an answer adds to: the recorded answers to its query about its panel.
+type Answer struct {
+	Key     []byte        // of the record
+	Answers state.Answers // by rising ε
+	Began   uint64        // the event of the first of them that it belongs to
+}
+
+// Answered checks an answer to a query about a panel against those charged for it, whose events come before
+// it, and against the answers that it comes from. Of an answer whose panel is erased nothing is returned.
+func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err error) {
+	q, err := s.Question(c.Question)
+	if err == nil {
+		err = q.CheckAnswer(c.Query, c.Objects, c.Result)
+	}
+	if err != nil {
+		return a, err
+	}
+	if ev.Erased != nil {
+		cost, err := costOfErased(s, c, ev.Number)
+		if err == nil {
+			err = noteAnswer(s, c, ev.Number, cost, state.LeavesAnybody)
+		}
+		return a, err
+	}
+	a.Key = state.AnswerKey(c.Question, c.Query, c.Panel)
+	if a.Answers, err = answersAt(s, a.Key); err != nil {
+		return a, err
+	}
+	var cost privacy.Epsilon
+	if a.Began, cost, err = checkOrigin(a.Answers, c, ev.Number); err != nil {
+		return a, fmt.Errorf("query %q, question %d: %w", c.Query, c.Question, err)
+	}
+	charged := s.Counters.Charges
+	if err := noteAnswer(s, c, ev.Number, cost, leavesOut(charged, c)); err != nil {
+		return a, err
+	}
+	if charged.Renewed > a.Began {
+		return a, errs.Corrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten, or began an epoch", c.Query)
+	}
+	if c.Method == event.MethodRaise {
+		if name, other := chargedOther(s, a.Began, ev.Number, c.Objects); other {
+			return a, errs.Corrupt(nil, "query %q: object %q is charged for an answer about others", c.Query, name)
+		}
+	}
+	return a, nil
+}
+
+// noteAnswer checks that the charges are those of an answer that costs each object so much, some of which
+// may be erased, and takes them off those that are to be answered.
+func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.Epsilon, left state.Leaves) error {
+	n := &s.Counters
+	charged := n.Charges
+	all := charged == state.Charges{}
+	if !cost.IsZero() {
+		same := charged.Epsilon.IsZero() || charged.Question == c.Question && charged.Epsilon == cost
+		all = charged.Objects == c.Objects && same
+	}
+	if c.Objects == 0 || !all {
+		return errs.Corrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.Query, c.Objects)
+	}
+	noteSpent(&n.Underway, cost, charged.Objects)
+	n.Erased.Spent += uint64(cost.Nano()) * charged.Erased
+	n.Charges, n.Answer = state.Charges{}, state.Answering{Event: number, Base: c.Base}
+	if !cost.IsZero() {
+		n.Answer = state.Answering{Event: number, Left: left, Question: c.Question, Epsilon: c.Epsilon, Cost: cost}
+	}
+	return nil
+}
+
+// answersAt returns the answers that are recorded under a key. An audit may have folded some before they
+// were erased, and then there are none.
+func answersAt(s *state.State, key []byte) (state.Answers, error) {
+	a, _, err := s.Answers(key)
+	if err != nil || len(a) == 0 {
+		return nil, err
+	}
+	ev, err := s.Event(a.Top().Event)
+	if err != nil || ev.Erased != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// costOfErased returns what an answer whose panel is erased costs each object, by the answer that it says it
+// comes from.
+func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privacy.Epsilon, err error) {
+	isFresh := c.Method == event.MethodFresh
+	possible := !c.Epsilon.IsZero() && isFresh == (c.Base == 0) && c.Base < number
+	if possible && isFresh {
+		return c.Epsilon, nil
+	}
+	base := &event.Answered{}
+	if possible {
+		var ev event.Event
+		ev, err = s.Event(c.Base)
+		made, is := ev.Change.(*event.Answered)
+		if possible = err == nil && is && ev.Erased != nil; possible {
+			base = made
+		}
+	}
+	possible = possible && base.Question == c.Question && base.Query == c.Query && base.Objects == c.Objects
+	switch {
+	case possible && c.Method == event.MethodRaise && base.Epsilon.Less(c.Epsilon):
+		return state.Minus(c.Epsilon, base.Epsilon), nil
+	case possible && c.Method != event.MethodRaise && c.Epsilon.Less(base.Epsilon):
+		return cost, nil
+	}
+	return cost, errs.Corrupt(err, "query %q: an answer at ε=%s by %s, from event %d", c.Query, c.Epsilon, c.Method, c.Base)
+}
+
+// leavesOut returns what is known of the objects that an answer leaves out, by those charged for it.
+func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
+	switch {
+	case n.Erased > 0:
+		return state.LeavesAnybody
+	case n.Panel == event.PanelSum(c.Panel):
+		return state.LeavesNobody
+	}
+	return state.LeavesSomebody
+}
+
+// checkOrigin returns by which event the answers began that a new one belongs to, and what it costs each
+// object. It refuses one that cannot have come about as it says.
+func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
+	at, recorded := a.Find(c.Epsilon)
+	if recorded || c.Epsilon.IsZero() {
+		return 0, cost, errs.Corrupt(nil, "a second answer at ε=%s", c.Epsilon)
+	}
+	base, above := a.Best(c.Epsilon)
+	switch c.Method {
+	case event.MethodFresh:
+		if above {
+			return 0, cost, errs.Corrupt(nil, "a fresh answer at ε=%s, below one that is there", c.Epsilon)
+		}
+		base, cost = state.AnswerLevel{Began: number, Objects: c.Objects}, c.Epsilon
+	case event.MethodRaise:
+		if at < len(a) || at == 0 {
+			return 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
+		}
+		base = a.Top()
+		cost = state.Minus(c.Epsilon, base.Epsilon)
+	default:
+		_, below := a.Below(c.Epsilon, base)
+		if !above || c.Scored && (c.Method == event.MethodInsert) != below {
+			return 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s among %d", c.Epsilon, c.Method, len(a))
+		}
+	}
+	if base.Objects != c.Objects {
+		return 0, cost, errs.Corrupt(nil, "an answer about %d objects is derived from none", c.Objects)
+	}
+	if c.Base != base.Event {
+		return 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s that comes from event %d, and says event %d",
+			c.Epsilon, c.Method, base.Event, c.Base)
+	}
+	return base.Began, cost, nil
+}
+
+// chargedOther compares the objects that a raised answer charges with those that the answer that it comes
+// from charged, in the events before both. It returns one that is new. What is erased or missing is compared
+// with nothing.
+func chargedOther(s *state.State, began, raised, objects uint64) (name string, other bool) {
+	for back := uint64(1); back <= objects; back++ {
+		before, known := objectOf[*event.Charged](s, began-back)
+		now, whole := objectOf[*event.Charged](s, raised-back)
+		if known && whole && before != now {
+			return now, true
+		}
+	}
+	return "", false
+}
+
+// checkAnswer checks that the answer that a request settles is its own, or was there before, and that the
+// objects that the request left out fit it.
+func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
+	a, u := s.Counters.Answer, &s.Counters.Underway
+	if u.Loose {
+		return nil
+	}
+	if a.Event != 0 && a.Event != c.Answer || c.Answer >= number {
+		return errs.Corrupt(nil, "request %q settles the answer of event %d, where that of event %d is to be settled",
+			c.Key, c.Answer, a.Event)
+	}
+	if c.Answer == 0 {
+		return nil
+	}
+	made, isErased, err := answerOf(s, c)
+	if err != nil {
+		return err
+	}
+	if !isErased && u.Gone > 0 {
+		return errs.Corrupt(nil, "request %q: an object is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
+	}
+	want := event.Counts{}
+	switch {
+	case a.Event == 0:
+		want[event.Reused] = 1
+		err = checkLeftOutAgain(s, c.Answer, number, c.Refused)
+	case a.Base != 0:
+		want[event.Derived] = 1
+		err = checkLeftOutAgain(s, a.Base, number, c.Refused)
+	case isErased:
+		want[event.Drawn] = 1
+		err = checkGone(s, number, c.Key)
+	default:
+		want[event.Drawn] = 1
+		err = checkLeftOut(s, made, a, number, c.Refused)
+	}
+	if err == nil && c.Counts != want {
+		err = errs.Corrupt(nil, "request %q, with the answer of event %d, counts %v", c.Key, c.Answer, c.Counts)
+	}
+	return err
+}
+
+// answerOf returns the answer that a request settles, and whether its panel is erased.
+func answerOf(s *state.State, c *event.Settled) (made *event.Answered, isErased bool, err error) {
+	ev, err := s.Event(c.Answer)
+	made, is := ev.Change.(*event.Answered)
+	if err != nil || !is {
+		return nil, false, errs.Corrupt(err, "request %q settles the answer of event %d, which is none", c.Key, c.Answer)
+	}
+	return made, ev.Erased != nil, nil
+}
+
+// checkLeftOut checks that those charged for an answer and those refused, whose events come before the one
+// that settles it, are together those asked for.
+func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, refused uint64) error {
+	switch {
+	case a.Left == state.LeavesAnybody || a.Left == state.LeavesNobody && refused == 0:
+		return nil
+	case a.Left == state.LeavesNobody || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
+		return errs.Corrupt(nil, "query %q: who was charged for the answer are not those it is about, without %d", c.Query, refused)
+	}
+	left, err := s.RefusedBefore(number, refused)
+	if err != nil {
+		return err
+	}
+	sum, known := sumOfPanel(s, a.Event-c.Objects, a.Event, left)
+	if known && sum.Partly() != event.PanelSum(c.Panel) {
+		return errs.Corrupt(nil, "query %q: who was charged for the answer and who was refused are not those it is about", c.Query)
+	}
+	return nil
+}
+
+// sumOfPanel returns the sum of the objects that are charged by some events or refused, in order, unless one
+// of them is erased.
+func sumOfPanel(s *state.State, first, end uint64, refused []*event.ObjectRefused) (sum event.PanelSum, known bool) {
+	sum, last := event.EmptyPanel(), ""
+	next := func(name string) bool {
+		isNext := name > last
+		sum, last = sum.With(name), name
+		return isNext
+	}
+	for at := first; at < end; at++ {
+		name, known := objectOf[*event.Charged](s, at)
+		for ; known && len(refused) > 0 && refused[0].Object < name; refused = refused[1:] {
+			known = next(refused[0].Object)
+		}
+		if !known {
+			return sum, false
+		}
+		next(name)
+	}
+	for _, one := range refused {
+		if one.Object == "" {
+			return sum, false
+		}
+		next(one.Object)
+	}
+	return sum, true
+}
+
+// checkLeftOutAgain checks that a request that got an earlier answer names the objects that it left out, but
+// for those forgotten since.
+func checkLeftOutAgain(s *state.State, base, number, refused uint64) error {
+	before, err := s.LeftOutAt(base)
+	if err != nil {
+		return err
+	}
+	now, err := s.RefusedBefore(number, refused)
+	if err != nil {
+		return err
+	}
+	all := uint64(len(before))
+	if refused > all || !slices.Equal(wholeOf(now), wholeOf(before)) {
+		return errs.Corrupt(nil, "a request leaves %d objects out, the answer of event %d that it got left out %d, or others",
+			refused, base, all)
+	}
+	return nil
+}
+
+// wholeOf returns the refusals that are not erased.
+func wholeOf(all []*event.ObjectRefused) (whole []event.ObjectRefused) {
+	for _, c := range all {
+		if c.Object != "" {
+			whole = append(whole, *c)
+		}
+	}
+	return whole
+}

@@ -1,0 +1,99 @@
+package check
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/policy"
+)
+
+// Created checks how a ledger begins.
+func Created(_ *state.State, c *event.Created, _ event.Event) error {
+	return checkName("currency", c.Currency)
+}
+
+// checkName refuses what cannot be a name.
+func checkName(what, name string) error {
+	if err := names.Check(what, name); err != nil {
+		return errs.Corrupt(nil, "%v", err)
+	}
+	return nil
+}
+
+// checkNumber refuses a definition that does not have the next number.
+func checkNumber(what string, number, before uint32) error {
+	if number != before+1 {
+		return errs.Corrupt(nil, "%s %d follows on %s %d", what, number, what, before)
+	}
+	return nil
+}
+
+// TruthKey refuses a second truth key.
+func TruthKey(s *state.State, _ *event.TruthKeySet, _ event.Event) error {
+	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
+		return errs.Corrupt(err, "a second truth key")
+	}
+	return nil
+}
+
+// NoiseKey checks the number and the name of a noise key.
+func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
+	if c.Number > event.MaxNoiseKeys {
+		return errs.Corrupt(nil, "noise key %d; at most %d are possible", c.Number, event.MaxNoiseKeys)
+	}
+	known, err := s.NoiseNames()
+	if err != nil {
+		return err
+	}
+	if c.Number != s.Counters.Noises+1 || names.Check("noise key", c.Name) != nil {
+		return errs.Corrupt(nil, "noise key %d, %q, follows on %d", c.Number, c.Name, s.Counters.Noises)
+	}
+	if known[c.Name] {
+		return errs.Corrupt(nil, "noise key %q is set twice", c.Name)
+	}
+	return nil
+}
+
+// Question checks a definition of a question.
+func Question(s *state.State, c *event.QuestionDefined, _ event.Event) error {
+	if err := checkNumber("question", c.Number, s.Counters.Questions); err != nil {
+		return err
+	}
+	if err := event.CheckQuestion(c.Question); err != nil {
+		return errs.Corrupt(nil, "question %d: %v", c.Number, err)
+	}
+	if _, twice, err := s.QuestionNumber(c.Name); err != nil || twice {
+		return errs.Corrupt(err, "question %q is defined twice", c.Name)
+	}
+	return nil
+}
+
+// Policy checks a definition of a policy. Its text is canonical, so that none has two.
+func Policy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
+	if err := checkNumber("policy", c.Number, s.Counters.Policies); err != nil {
+		return err
+	}
+	p, err := policy.Parse([]byte(c.JSON))
+	if err == nil {
+		err = names.CheckPolicy(p)
+	}
+	if err != nil {
+		return errs.Corrupt(nil, "policy %d: %v", c.Number, err)
+	}
+	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.JSON {
+		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)
+	}
+	return nil
+}
+
+// Buyer checks the number and the name of a buyer.
+func Buyer(s *state.State, c *event.BuyerNamed, _ event.Event) error {
+	if err := checkNumber("buyer", c.Number, s.Counters.Buyers); err != nil {
+		return err
+	}
+	if _, twice, err := s.BuyerNumber(c.Name); err != nil || twice {
+		return errs.Corrupt(err, "buyer %q is named twice", c.Name)
+	}
+	return checkName("buyer", c.Name)
+}

@@ -1,0 +1,172 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Erased counts an event of which only the public part is left. What it did to its object is in the
+// forgotten event that destroyed it; what it did to anything else still counts. Only the public parts of an
+// answer, and of the end of a request, say more: then hasMore is set.
+func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
+	n, u, settled := &s.Counters.Erased, &s.Counters.Underway, false
+	switch c := ev.Change.(type) {
+	case *event.Answered:
+		return true, nil
+	case *event.Settled:
+		if c.Named {
+			return true, nil
+		}
+		if settled = true; c.Final && !c.Alone {
+			return true, errs.Corrupt(nil, "request %q is done, and its end is erased", c.Key) // it was about no object
+		}
+		n.Mentions++
+	case *event.Held:
+		err = noteShare(&s.Counters, "", c.Price)
+	case *event.Sold:
+		n.Earned += c.Price // at most the revenue
+		err = noteShare(&s.Counters, "", c.Price)
+	case *event.ObjectRefused:
+		n.Mentions++
+		s.Counters.Refused++
+	case *event.Enrolled, *event.Withdrawn:
+		u.Enrolled++
+	case *event.TermsChanged:
+		n.Terms++
+		u.Enrolled++
+	case *event.Released:
+		u.Erased++
+	case *event.TruthBound:
+		if b := &u.Bound; b.Last+1 == ev.Number {
+			b.Last = ev.Number // the row goes on
+		}
+	case *event.Charged:
+		u.Erased++
+		s.Counters.Charges.Objects++
+		s.Counters.Charges.Erased++
+	}
+	if n.Events++; !settled {
+		u.Gone++
+	}
+	return settled, err
+}
+
+// Stated checks that a statement lists every event about its object.
+func Stated(s *state.State, c *event.Stated, _ event.Event) (o state.Object, err error) {
+	o, known, err := s.Object(c.Object)
+	if err != nil || !known {
+		return o, errs.Corrupt(err, "a statement about object %q, which is not there", c.Object)
+	}
+	events, err := s.EventsAbout(o)
+	if err != nil {
+		return o, err
+	}
+	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != o.Account() {
+		return o, errs.Corrupt(nil, "the statement about object %q leaves something out", c.Object)
+	}
+	return o, nil
+}
+
+// Forgotten checks what a forgotten event says against the object, as far as its events were there to be
+// folded, and against the erased ones that it accounts for. It returns the object; one that was never
+// enrolled has nothing but links.
+func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err error) {
+	if m.Object, m.IsKnown, err = s.Object(c.Object); err != nil {
+		return m, err
+	}
+	if !m.IsKnown {
+		x, _, err := s.Stranger(c.Object)
+		if err != nil {
+			return m, err
+		}
+		m.Object.Links = x.Links
+	}
+	if err := checkName("object", c.Object); err != nil {
+		return m, err
+	}
+	n := &s.Counters
+	hasOpen := n.Named != 0 || n.Erased.Named != 0 // requests that may name it
+	if c.Events == 0 && !(m.IsKnown && hasOpen) || c.Cap.IsZero() != (len(c.Chains) == 0) || c.Cap.IsZero() && c.Earned > 0 {
+		return m, errs.Corrupt(nil, "object %q leaves behind what it cannot have", c.Object)
+	}
+	if err := noteForgotten(&n.Erased, c, m.Object); err != nil {
+		return m, err
+	}
+	n.Erased.Named = 0
+	return m, checkRemnants(s, c, m.Object, m.IsKnown)
+}
+
+// noteForgotten takes off the erased events that a forgotten event accounts for, given those about the
+// object that were whole when they were folded.
+func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
+	missing, unpaid, spent := c.Events-o.Total(), c.Earned-o.Earned, uint64(c.Spent.Nano()-o.Spent.Nano())
+	if c.Spent.Less(o.Spent) || spent > e.Spent {
+		return errs.Corrupt(nil, "object %q leaves behind what it has not spent: it has spent %s, and erased events have %d nano-nats",
+			c.Object, o.Spent, e.Spent)
+	}
+	isStranger := c.Cap.IsZero() // who was never more than mentioned
+	excess := o.Total() > c.Events || missing > e.Events || o.Earned > c.Earned || unpaid > e.Earned
+	if excess || isStranger && missing > e.Mentions {
+		return errs.Corrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased",
+			c.Object, c.Events, o.Total(), e.Events)
+	}
+	e.Events, e.Earned, e.Spent = e.Events-missing, e.Earned-unpaid, e.Spent-spent
+	if isStranger {
+		e.Mentions -= missing
+	}
+	e.Mentions = min(e.Mentions, e.Events) // of an object we cannot know
+	return nil
+}
+
+// checkRemnants checks what is left of an object's chains, and that its terms have changed only by events
+// that may be erased.
+func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known bool) error {
+	isWhole, changed := c.Events == o.Total(), uint64(0) // changes of terms that must be among the erased events
+	sum, last, policies := privacy.Epsilon{}, uint32(0), uint64(0)
+	for _, r := range c.Chains {
+		if r.Question <= last || r.Question > s.Counters.Questions || r.Policy > s.Counters.Policies {
+			return errs.Corrupt(nil, "object %q leaves a chain of question %d under policy %d", c.Object, r.Question, r.Policy)
+		}
+		ch, found, err := s.Chain(r.Question, c.Object)
+		if err != nil {
+			return err
+		}
+		if isWhole && (!found || ch.Total() != r.Spent) || found && r.Spent.Less(ch.Total()) {
+			return errs.Corrupt(nil, "object %q has not spent %s on question %d", c.Object, r.Spent, r.Question)
+		}
+		if found {
+			o.Chains--
+		}
+		if found && ch.Policy != r.Policy {
+			policies++
+		}
+		sum, last = state.Plus(sum, r.Spent), r.Question
+	}
+	if known && c.Cap != o.Cap {
+		changed = 1
+	}
+	if changed = max(changed, policies); isWhole && changed > 0 {
+		return errs.Corrupt(nil, "object %q leaves other terms behind than it had", c.Object)
+	}
+	over := c.Cap.Less(c.Spent) && !o.Cap.Less(o.Spent) // it can only be so by terms that have changed
+	if sum != c.Spent || o.Chains != 0 || isWhole && (over || c.Spent != o.Spent) {
+		return errs.Corrupt(nil, "object %q leaves behind what it has not spent", c.Object)
+	}
+	if over {
+		changed = max(changed, 1)
+	}
+	return noteTerms(&s.Counters.Erased, changed)
+}
+
+// noteTerms takes off the erased changes of terms that something proves.
+func noteTerms(e *state.Erasure, changed uint64) error {
+	if changed > e.Terms {
+		return errs.Corrupt(nil, "terms have changed that no event changed: %d changes are erased, %d are needed", e.Terms, changed)
+	}
+	e.Terms = min(e.Terms-changed, e.Events) // of an object we cannot know
+	return nil
+}

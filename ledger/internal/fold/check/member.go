@@ -1,0 +1,143 @@
+package check
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// Member is an object and its chain, as they are before an event that enrols it or changes its terms.
+type Member struct {
+	Object  state.Object // with the cap of its enrolment, if it is new
+	Chain   state.Chain  // or the one that begins
+	IsKnown bool         // there is such an object
+	IsBack  bool         // there is such a chain
+}
+
+// Enrolled checks that what an enrolment refers to is there, and that an object comes back under the terms
+// that it had.
+func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err error) {
+	if err := checkEnrolment(s, c); err != nil {
+		return m, err
+	}
+	if m.Object, m.IsKnown, err = s.Object(c.Object); err != nil {
+		return m, err
+	}
+	if !m.IsKnown {
+		m.Object.Cap = c.Cap
+	}
+	if m.Chain, m.IsBack, err = s.Chain(c.Question, c.Object); err != nil {
+		return m, err
+	}
+	switch {
+	case !m.IsBack:
+		m.Chain = state.Chain{Policy: c.Policy, Noise: c.Noise}
+	case !m.Object.Withdrew(m.Chain):
+		return m, errs.Corrupt(nil, "object %q is enrolled twice in question %d", c.Object, c.Question)
+	case m.Object.Forgotten > m.Chain.Enrolled:
+		m.Chain.Noise = 0 // buyers may still have responses that were drawn from the key, perhaps about another truth
+	}
+	if m.Chain.Policy != c.Policy || m.Object.Cap != c.Cap {
+		return m, errs.Corrupt(nil, "object %q comes to question %d under other ceilings than it had", c.Object, c.Question)
+	}
+	if m.Chain.Noise != c.Noise {
+		return m, errs.Corrupt(nil, "object %q comes to question %d with another noise key than its chain began with",
+			c.Object, c.Question)
+	}
+	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
+}
+
+// checkEnrolment checks that what an enrolment refers to is there.
+func checkEnrolment(s *state.State, c *event.Enrolled) error {
+	if err := checkName("object", c.Object); err != nil {
+		return err
+	}
+	n := &s.Counters
+	if c.Question == 0 || c.Question > n.Questions || c.Policy > n.Policies || c.Noise > n.Noises || c.Cap.IsZero() {
+		return errs.Corrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s",
+			c.Object, c.Question, c.Policy, c.Cap)
+	}
+	q, err := s.Question(c.Question)
+	if err == nil && q.Encoding == vocabulary.Finite && c.Noise != 0 {
+		err = errs.Corrupt(nil, "object %q has a noise key in question %d, which has a mechanism of its own", c.Object, c.Question)
+	}
+	return err
+}
+
+// Withdrawn checks that an object withdraws that takes part in something.
+func Withdrawn(s *state.State, c *event.Withdrawn, _ event.Event) (o state.Object, err error) {
+	o, found, err := s.Object(c.Object)
+	if err != nil || !found {
+		return o, errs.Corrupt(err, "object %q withdraws without being there", c.Object)
+	}
+	if out, err := s.IsOut(c.Object, o); err != nil || out {
+		return o, errs.Corrupt(err, "object %q withdraws twice", c.Object)
+	}
+	s.Counters.Underway.Enrolled++
+	return o, noteObject(&s.Counters.Underway, c.Object)
+}
+
+// Epoch checks that the chain that an object closes has something in it, and has an entry left.
+func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err error) {
+	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
+		return d, err
+	}
+	if d.Chain.Unused() {
+		return d, errs.Corrupt(nil, "object %q begins a new epoch of question %d, and nothing happened in the last one",
+			c.Object, c.Question)
+	}
+	if d.Question, err = s.Question(c.Question); err != nil {
+		return d, err
+	}
+	if n := d.Chain.Entries(d.Question) + 1; n > vocabulary.MaxEntries { // no reservation of it is left
+		return d, errs.Corrupt(nil, "object %q begins a new epoch of question %d: a chain of %d entries; at most %d are possible",
+			c.Object, c.Question, n, vocabulary.MaxEntries)
+	}
+	return d, nil
+}
+
+// Terms checks that terms change, for others that are there, and with consent to all that is more.
+func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err error) {
+	m.Chain, m.IsBack, err = s.Chain(c.Question, c.Object)
+	if err != nil || !m.IsBack {
+		return m, errs.Corrupt(err, "the terms of object %q change in question %d, in which it was never enrolled",
+			c.Object, c.Question)
+	}
+	if m.Object, m.IsKnown, err = s.Object(c.Object); err != nil || !m.IsKnown {
+		return m, errs.Corrupt(err, "object %q has a chain but no budget", c.Object)
+	}
+	same := c.Policy == m.Chain.Policy && c.Cap == m.Object.Cap
+	if c.Policy > s.Counters.Policies || c.Cap.IsZero() || same {
+		return m, errs.Corrupt(nil, "object %q comes under policy %d and the cap %s in question %d, which cannot be, or changes nothing",
+			c.Object, c.Policy, c.Cap, c.Question)
+	}
+	if err := checkConsent(s, c, &m, ev); err != nil {
+		return m, err
+	}
+	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
+}
+
+// checkConsent refuses a change without consent that may allow more than was agreed to.
+func checkConsent(s *state.State, c *event.TermsChanged, m *Member, ev event.Event) error {
+	if c.Consent != "" {
+		if err := names.CheckText("consent", c.Consent); err != nil {
+			return errs.Corrupt(nil, "%v", err)
+		}
+		return nil
+	}
+	now, to := rules.Agreed{Cap: m.Object.Cap}, rules.Agreed{Cap: c.Cap}
+	var err error
+	if now.Policy, err = s.Policy(m.Chain.Policy); err != nil {
+		return err
+	}
+	if to.Policy, err = s.Policy(c.Policy); err != nil {
+		return err
+	}
+	if more := now.More(s.Known, to, ev.Time); more != nil {
+		return errs.Corrupt(nil, "object %q in question %d, without consent: %v", c.Object, c.Question, more)
+	}
+	return nil
+}

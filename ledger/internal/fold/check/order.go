@@ -1,0 +1,61 @@
+package check
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// Order refuses an event that cannot be the next of the log, and counts it among those of the request in
+// progress.
+func Order(s *state.State, ev event.Event) error {
+	if ev.Number != s.Counters.Events+1 {
+		return errs.Corrupt(nil, "event %d follows on event %d", ev.Number, s.Counters.Events)
+	}
+	if ev.Time.Before(s.Counters.Last) {
+		return errs.Corrupt(nil, "event %d is earlier than the one before it", ev.Number)
+	}
+	if _, ok := ev.Change.(*event.Created); ok != (ev.Number == 1) {
+		return errs.Corrupt(nil, "event %d: the log begins with how the ledger was created", ev.Number)
+	}
+	if err := checkOpen(&s.Counters, ev.Change); err != nil {
+		return err
+	}
+	u := &s.Counters.Underway
+	switch k := ev.Change.Kind(); k {
+	case event.KindSettled:
+	case event.KindCreated, event.KindTruthKey, event.KindNoiseKey: // no request settles these
+		if *u != (state.Underway{}) {
+			return errs.Corrupt(nil, "%d events are settled by no request", u.Events)
+		}
+	default:
+		if err := noteEvent(u, k); err != nil {
+			return err
+		}
+		noteName(u, event.ObjectOf(ev))
+	}
+	return nil
+}
+
+// checkOpen refuses an event inside a sale, a reservation, the charges of an answer or the refusals of a
+// request that does not belong there.
+func checkOpen(n *state.Counters, c event.Change) error {
+	kind := c.Kind()
+	if n.Refused > 0 || n.Unsettled != 0 || n.Answer != (state.Answering{}) {
+		if kind == event.KindRefused || kind == event.KindSettled {
+			return nil
+		}
+		return errs.Corrupt(nil, "%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d",
+			n.Refused, n.Unsettled, n.Answer.Event)
+	}
+	if n.Charges.Objects > 0 {
+		if kind == event.KindCharged || kind == event.KindAnswered {
+			return nil
+		}
+		return errs.Corrupt(nil, "%d objects are charged for no answer", n.Charges.Objects)
+	}
+	if sale, is := event.ShareOf(c); is && (sale != n.Open.Sale || sale == 0) || !is && n.Open.Sale != 0 {
+		return errs.Corrupt(nil, "sale %d is not complete, or not begun", n.Open.Sale)
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package check
+
+import (
+	"errors"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Refused checks that a request can have left an object out for what the event says. A fault that only an
+// answer that is given again can explain, or a sweep, is noted, and counts when the request is settled.
+func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
+	if err := rules.CheckLargest(&c.Refusal); err != nil {
+		return err
+	}
+	n := &s.Counters
+	n.Refused++
+	if err := noteRefusal(&n.Underway, c); err != nil {
+		return err
+	}
+	if again := n.Answer.Base != 0; !again && !n.Underway.Loose {
+		err := checkRefusal(s, c, ev.Time)
+		if err != nil && (!errors.Is(err, errs.ErrCorrupt) || n.Answer.Event != 0 || n.Unsettled != 0) {
+			return err
+		}
+		if err != nil && n.Underway.Doubt == "" {
+			n.Underway.Doubt = err.Error()
+		}
+	}
+	return checkName("object", c.Object)
+}
+
+// wanted is what a request that refuses an object wants of it.
+type wanted struct {
+	rules.Subject
+	at     time.Time // of the event: the clock that decided was not ahead of it
+	cost   privacy.Epsilon
+	order  *rules.Bid // that the request is
+	answer bool       // the request is for one
+
+	question *event.Question
+	reserves bool // the request is for a reservation
+}
+
+// isReserved reports whether the request carries out a reservation.
+func (w *wanted) isReserved() bool { return w.order != nil && w.order.Reserved != 0 }
+
+// isPart reports whether the object is part of the reservation that the request makes.
+func (w *wanted) isPart(s *state.State) bool {
+	return w.order != nil && slices.Contains(w.Object.Held, s.Counters.Unsettled)
+}
+
+// unlike returns the error of a refusal that says something else than is so.
+func unlike(r, want vocabulary.Refusal) error {
+	return errs.Corrupt(nil, "a refusal says %v, where %v is so", r, &want)
+}
+
+// impossible returns the error of a refusal that cannot be.
+func impossible(r vocabulary.Refusal) error {
+	return errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
+}
+
+// checkRefusal checks that an object was refused for what is true of it, as far as the state says: the log has
+// neither truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
+func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
+	if isOfTerms(&c.Refusal) {
+		return checkTermsRefusal(s, c)
+	}
+	w := wanted{at: at}
+	if err := w.read(s, c); err != nil {
+		return err
+	}
+	want, err := rules.ReadSubject(s, w.question, c.Object, c.Asked, &w.Subject)
+	if err == nil && want == nil && w.order != nil {
+		want, err = w.order.CheckSale(s, &w.Subject)
+	}
+	if err != nil {
+		return err
+	}
+	r := c.Refusal // but for a lower ε: what others held then may have been in its way
+	if r.Largest = (privacy.Epsilon{}); r.Remedy == vocabulary.RemedyLess {
+		r.Remedy = vocabulary.RemedyNothing
+	}
+	if want == nil {
+		if want, err = w.checkDraw(s, r); err != nil {
+			return err
+		}
+	}
+	if *want != r {
+		return unlike(c.Refusal, *want)
+	}
+	return nil
+}
+
+// read finds out from the events before what the request wants.
+func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
+	number, epsilon := c.Question, c.Asked
+	switch a := s.Counters.Answer; {
+	case a.Event != 0:
+		w.answer, w.cost, number, epsilon = true, a.Cost, a.Question, a.Epsilon
+	case s.Counters.Unsettled != 0:
+		r, err := s.Sale(s.Counters.Unsettled)
+		if err != nil {
+			return err
+		}
+		number, epsilon = r.Question, r.Epsilon
+		name, err := s.BuyerName(r.Buyer)
+		if err != nil {
+			return err
+		}
+		w.order = &rules.Bid{Client: name, Epsilon: epsilon, Buyer: r.Buyer, Granted: r.Granted}
+		if r.Status == state.SaleSold && r.Granted != 0 {
+			w.order.Reserved = s.Counters.Unsettled
+		}
+		w.reserves = r.Status == state.SaleReserved
+	}
+	if number != c.Question || epsilon != c.Asked || number == 0 || number > s.Counters.Questions {
+		return errs.Corrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s",
+			c.Object, c.Question, c.Asked, number, epsilon)
+	}
+	if w.question, err = s.Question(number); err != nil {
+		return err
+	}
+	if w.order != nil {
+		w.order.Question = w.question
+	}
+	if w.answer {
+		return nil
+	}
+	if bad := w.question.CheckLevel(epsilon); bad != nil {
+		return errs.Corrupt(nil, "object %q is refused: %v", c.Object, bad)
+	}
+	return nil
+}
+
+// checkDraw returns a refusal of an object that takes part, where what it says can be so: its figures are as
+// they follow from the state, or within what they can have been.
+func (w *wanted) checkDraw(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+	_, recorded := w.Chain.At(r.Asked)
+	if !w.answer {
+		w.cost = state.Minus(r.Asked, w.Chain.Current())
+	}
+	keyed, err := s.HasTruthKey()
+	if err != nil {
+		return nil, err
+	}
+	want := vocabulary.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Remedy: vocabulary.RemedyKey}
+	possible := !w.cost.IsZero()
+	switch r.Reason {
+	case vocabulary.NoNoiseKey:
+		possible = !w.answer && !recorded && w.Chain.Noise != 0
+	case vocabulary.NoTruthKey:
+		possible = possible && keyed
+	case vocabulary.NoTruth:
+		want.Remedy = vocabulary.RemedyTruth
+	case vocabulary.ChainCeiling, vocabulary.ObjectCap:
+		if possible {
+			return w.checkShort(s, r)
+		}
+	case vocabulary.Full:
+		return w.checkFull(s, r)
+	default:
+		possible = false
+	}
+	if !possible || !w.isReserved() && w.isPart(s) {
+		return nil, impossible(r)
+	}
+	return &want, nil
+}
+
+// checkShort returns a refusal for lack of budget, where it can be so. The ceiling was that of a clock which
+// may have gone back, and what remained may have been held by requests that were running; the sweep that
+// refuses an object may have charged it after that.
+func (w *wanted) checkShort(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+	buyers := w.Chain.Buyers
+	if w.order != nil && w.Chain.HeldBy(w.order.Buyer).IsZero() {
+		buyers++
+	}
+	u, mayBeSwept := &s.Counters.Underway, w.order == nil && !w.answer
+	if r.Reason == vocabulary.ObjectCap && mayBeSwept {
+		w.Object.Spent = state.Minus(w.Object.Spent, chargedInSweep(u, state.Minus(w.Object.Spent, r.Spent)))
+	}
+	h := rules.HeadroomOf(&w.Subject, w.at, buyers, rules.Held{})
+	lowest := w.Policy.Ceiling(time.Time{}, buyers)
+	if w.isReserved() {
+		lowest = h.Ceiling // it goes by the log's time
+	}
+	capFree, possible := h.CapFree, true
+	want := r
+	want.Cost, want.Remedy = w.cost, vocabulary.RemedyNothing
+	if r.Reason == vocabulary.ChainCeiling {
+		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), h.Ceiling), h.Spent
+		possible = !state.Minus(r.Ceiling, r.Spent).Less(w.cost) || !state.Minus(w.Policy.Limit(), want.Spent).Less(w.cost)
+		if possible && r.Remedy == vocabulary.RemedyWaiting && mayBeSwept {
+			// The rest of the cap may have gone to another question since.
+			capFree = state.Plus(capFree, chargedInSweep(u, state.Minus(w.cost, capFree)))
+		}
+	} else if want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent; h.Free.Less(w.cost) {
+		return nil, errs.Corrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, h.Ceiling)
+	}
+	if possible && !capFree.Less(w.cost) {
+		want.Remedy = vocabulary.RemedyWaiting
+	}
+	want.Remaining = state.Minus(want.Ceiling, want.Spent)
+	if !w.isReserved() { // else nothing that others hold is in its way
+		want.Remaining = state.Lower(r.Remaining, want.Remaining)
+	}
+	if !want.Remaining.Less(w.cost) {
+		return nil, errs.Corrupt(nil, "a refusal says %v, where %s is enough", r, want.Remaining)
+	}
+	return &want, nil
+}
+
+// chargedInSweep returns as much of what an object has spent as its own request, if that is a sweep, may have
+// charged after the step that it was refused.
+func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
+	if more.IsZero() || uint64(more.Nano()) > u.Spent {
+		return privacy.Epsilon{}
+	}
+	u.Sweep = true
+	return more
+}
+
+// checkFull returns a refusal for want of entries or of reservations, where it can be so: what requests held
+// in memory may have been in the way, which waiting helps against.
+func (w *wanted) checkFull(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+	var to rules.Recipient
+	if w.order != nil {
+		to = rules.Recipient{Buys: true, Buyer: w.order.Buyer}
+	}
+	added := rules.Added(w.question, &w.Chain, r.Asked, to)
+	possible := added > 0
+	if w.reserves && !possible {
+		held, err := s.StillHeld(w.Object, 0)
+		if err != nil {
+			return nil, err
+		}
+		possible = len(held) >= vocabulary.MaxReservations
+	}
+	if w.answer || w.isReserved() || w.isPart(s) || !possible {
+		return nil, impossible(r)
+	}
+	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(w.question)+added <= vocabulary.MaxEntries), nil
+}
+
+// checkTermsRefusal checks that an enrolment, or a change of terms, left an object out for what is true of it.
+// Which policy was wanted, and so whether it is another one or allows more, no event says.
+func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
+	ch, enrolled, err := s.Chain(c.Question, c.Object)
+	if err != nil {
+		return err
+	}
+	o, known, err := s.Object(c.Object)
+	if err != nil {
+		return err
+	}
+	want := vocabulary.Refusal{Object: c.Object, Reason: c.Reason, Remedy: vocabulary.RemedyTerms}
+	possible := enrolled
+	switch c.Reason {
+	case vocabulary.NotEnrolled:
+		want.Remedy = vocabulary.RemedyEnrolling
+		possible = !enrolled
+	case vocabulary.CapDiffers:
+		want.Ceiling, want.Spent, want.Asked = o.Cap, o.Spent, c.Asked
+		possible = known && !c.Asked.IsZero() && c.Asked != o.Cap
+	case vocabulary.PolicyDiffers:
+		want.Spent = ch.Current()
+	case vocabulary.NeedsConsent:
+		want.Remedy, want.Why = vocabulary.RemedyConsent, c.Why
+		if o.Cap.Less(c.Asked) {
+			want.Ceiling, want.Asked = o.Cap, c.Asked
+		}
+		possible = enrolled && c.Why != "" && len(c.Why) <= vocabulary.MaxWhy && utf8.ValidString(c.Why)
+	}
+	if !possible || want != c.Refusal || c.Question == 0 || c.Question > s.Counters.Questions {
+		return unlike(c.Refusal, want)
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package check
+
+import (
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// checkRequest checks that a request with these properties can exist, where before is the part of it that was
+// settled last, if there is one: a host that repeats the request gets what its settled events say.
+func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) error {
+	u := &s.Counters.Underway
+	kinds := 0
+	for _, is := range []bool{c.Sale != 0, c.Answer != 0, len(c.Swept) > 0, c.Again.Question != 0} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds > 1 || len(c.Swept) > 0 && c.Alone {
+		return errs.Corrupt(nil, "request %q is settled as one of several kinds", c.Key)
+	}
+	one := c.Sale != 0 || c.Answer != 0 || u.Requests == state.OfChange
+	if one && (!c.Final || before != nil) {
+		return errs.Corrupt(nil, "request %q is settled in parts, and its kind has no parts", c.Key)
+	}
+	if u.Loose {
+		return nil
+	}
+	if err := checkCursor(s, c, before, ev); err != nil {
+		return err
+	}
+	if err := checkAgain(s, c); err != nil {
+		return err
+	}
+	if c.Alone && ev.Erased != nil {
+		return nil // the identity is erased as well
+	}
+	possible, err := mayIdentify(s, c, ev.Number)
+	if err == nil && !possible {
+		err = errs.Corrupt(nil, "request %q does not have the identity of a request that its events are of", c.Key)
+	}
+	return err
+}
+
+// checkCursor checks the object at which a part of a request for all objects ends. The next part begins
+// after it, so no object that the part dealt with may come after it.
+func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error {
+	if c.Final || c.Done != 0 || ev.Erased != nil {
+		return nil
+	}
+	u := &s.Counters.Underway
+	_, known, err := s.Object(c.Object)
+	if err != nil {
+		return err
+	}
+	ahead := before != nil && c.Object <= before.Object
+	if !known || ahead || c.Object < u.Last || len(c.Swept) == 0 && c.Object < u.Refused.Name {
+		return errs.Corrupt(nil, "a part of request %q ends with object %q, which it cannot end with", c.Key, c.Object)
+	}
+	return nil
+}
+
+// checkAgain checks that the responses that a request handed out again exist. For which object is known only
+// if the request names one alone: the names of several are in no event.
+func checkAgain(s *state.State, c *event.Settled) error {
+	u, again := &s.Counters.Underway, c.Again
+	reused := c.Counts[event.Reused]
+	if again.Question == 0 {
+		if reused == 0 || c.Answer != 0 {
+			return nil
+		}
+		if u.Requests == state.OfRaise && len(c.Swept) == 0 {
+			return errs.Corrupt(nil, "request %q hands out %d responses again, and does not say which", c.Key, reused)
+		}
+		if c.Alone && c.Object != "" && c.Sale == 0 {
+			_, known, err := s.Object(c.Object)
+			if err != nil || !known {
+				return errs.Corrupt(err, "request %q is about object %q alone, which is not enrolled", c.Key, c.Object)
+			}
+		}
+		return nil
+	}
+	isOther := u.Question != 0 && again != event.Wanted{Question: u.Question, Epsilon: u.Asked}
+	if again.Question > s.Counters.Questions || reused == 0 || u.Events > 0 && u.Requests&state.OfRaise == 0 || isOther {
+		return errs.Corrupt(nil, "request %q hands out %d responses of question %d at ε=%s again, which cannot be",
+			c.Key, reused, again.Question, again.Epsilon)
+	}
+	recorded, err := recordedOf(s, c)
+	if err != nil {
+		return err
+	}
+	dealt := c.Counts[event.Drawn] + reused + c.Counts[event.Derived]
+	if dealt > recorded {
+		return errs.Corrupt(nil, "request %q hands out %d responses of question %d at ε=%s, of %d that are recorded",
+			c.Key, dealt, again.Question, again.Epsilon, recorded)
+	}
+	return nil
+}
+
+// recordedOf returns how many responses are recorded that the request can have handed out. An audit has not
+// seen those that are erased.
+func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
+	if c.Alone && c.Object != "" {
+		ch, _, err := s.Chain(c.Again.Question, c.Object)
+		if _, found := ch.At(c.Again.Epsilon); !found || err != nil {
+			return 0, err
+		}
+		return 1, nil
+	}
+	q, err := s.Question(c.Again.Question)
+	if err != nil {
+		return 0, err
+	}
+	recorded, err := s.Responses(q, c.Again.Epsilon)
+	return recorded + s.Counters.Erased.Events, err
+}
+
+// mayIdentify reports whether the settled event can bear the identity of the request that its events are of.
+// It is false only if they have all that the request contains. Without that, a key could be settled with what
+// another request got.
+func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) {
+	u := &s.Counters.Underway
+	switch {
+	case c.Answer != 0:
+		return mayIdentifyAnswer(s, c)
+	case c.Sale != 0:
+		r, err := s.Sale(c.Sale)
+		if err != nil || r.Status != state.SaleSold || r.Granted == 0 {
+			return true, err
+		}
+		return c.IsAmong(event.CaptureRequest(c.Sale, false), event.CaptureRequest(c.Sale, true)), nil
+	case len(c.Swept) > 0:
+		return mayIdentifySweep(s, c)
+	case c.Again.Question != 0:
+		return mayIdentifyRaise(s, c, c.Again)
+	case u.Raised+u.Derived > 0:
+		return mayIdentifyRaise(s, c, event.Wanted{Question: u.Question, Epsilon: u.Asked})
+	case u.Events == 1 && u.Requests&state.OfChange != 0 && c.Counts == event.Counts{}:
+		return mayIdentifyChange(s, c, number-1)
+	}
+	return true, nil
+}
+
+// mayIdentifyAnswer is [mayIdentify] for an answer. Whether all objects of a question are the panel of an
+// answer is not checked: no event says who is enrolled at a time. That the panel is the one which the request
+// names is checked when the request is repeated: only the answer has it.
+func mayIdentifyAnswer(s *state.State, c *event.Settled) (bool, error) {
+	made, _, err := answerOf(s, c)
+	if err != nil {
+		return false, err
+	}
+	q, err := s.Question(made.Question)
+	if err != nil {
+		return false, err
+	}
+	r := event.PanelRequest{Question: q.Name, Query: made.Query, Epsilon: made.Epsilon, Objects: made.Objects + c.Refused}
+	if c.Alone {
+		if r.Panel = event.PanelOf([]string{c.Object}); r.Panel != made.Panel || r.Objects != 1 {
+			return false, nil
+		}
+	}
+	for _, r.Partial = range []bool{false, true} {
+		for _, r.All = range []bool{false, !c.Alone} {
+			if r.Identity().Is(c) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// mayIdentifySweep is [mayIdentify] for a sweep.
+func mayIdentifySweep(s *state.State, c *event.Settled) (bool, error) {
+	if ofAll := event.SweepRequest("").Is(c); ofAll || len(c.Swept) > 1 {
+		return ofAll, nil
+	}
+	q, err := s.Question(c.Swept[0].Question)
+	return err == nil && event.SweepRequest(q.Name).Is(c), err
+}
+
+// mayIdentifyRaise is [mayIdentify] for a release, or a raise of one object.
+func mayIdentifyRaise(s *state.State, c *event.Settled, w event.Wanted) (bool, error) {
+	if !c.Alone {
+		return true, nil
+	}
+	q, err := s.Question(w.Question)
+	if err != nil {
+		return false, err
+	}
+	object := [1]string{c.Object}
+	for _, partial := range [...]bool{false, true} {
+		if event.RaiseRequest(q.Name, w.Epsilon, partial, object[:], false).Is(c) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// mayIdentifyChange is [mayIdentify] for a request that made the one change that an event records.
+func mayIdentifyChange(s *state.State, c *event.Settled, number uint64) (bool, error) {
+	ev, err := s.Event(number)
+	if err != nil || ev.Erased != nil {
+		return true, err
+	}
+	switch made := ev.Change.(type) {
+	case *event.QuestionDefined:
+		q := made.Question
+		return !c.Alone && c.IsAmong(event.DefineRequest(q, ""), event.DefineRequest(q, q.Encoding)), nil
+	case *event.Cancelled:
+		return !c.Alone && event.CancelRequest(made.Sale).Is(c), nil
+	case *event.Forgotten:
+		return !c.Alone && event.ObjectRequest(event.RequestForget, made.Object).Is(c), nil
+	case *event.Stated:
+		return c.Alone && event.ObjectRequest(event.RequestStatement, made.Object).Is(c), nil
+	case *event.Withdrawn:
+		return c.Alone && event.ObjectRequest(event.RequestWithdraw, made.Object).Is(c), nil
+	case *event.EpochBegun:
+		q, err := s.Question(made.Question)
+		return err == nil && c.Alone && event.EpochRequest(q.Name, made.Object).Is(c), err
+	}
+	return true, nil
+}

@@ -1,0 +1,421 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// checkDeal checks a sale or reservation that has the next number.
+func checkDeal(n *state.Counters, c *event.Deal) error {
+	if c.Sale != n.Sales+1 {
+		return errs.Corrupt(nil, "sale %d follows on sale %d", c.Sale, n.Sales)
+	}
+	isNamed := c.Buyer != 0 && c.Buyer <= n.Buyers && c.Question != 0 && c.Question <= n.Questions
+	if !isNamed || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > vocabulary.MaxPanel {
+		return errs.Corrupt(nil, "sale %d: needs a known buyer and question, ε > 0, and 1 to %d objects", c.Sale, vocabulary.MaxPanel)
+	}
+	return nil
+}
+
+// Reserved checks a reservation, and notes what its objects must add up to.
+func Reserved(s *state.State, c *event.Reserved, ev event.Event) error {
+	if err := checkDeal(&s.Counters, &c.Deal); err != nil {
+		return err
+	}
+	if !ev.Time.Before(c.Expires) {
+		return errs.Corrupt(nil, "reservation %d ends before it begins", c.Sale)
+	}
+	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price}
+	return nil
+}
+
+// Cancelled checks that what is cancelled is reserved.
+func Cancelled(s *state.State, c *event.Cancelled, _ event.Event) (state.Sale, error) {
+	r, err := s.Sale(c.Sale)
+	if err == nil && r.Status != state.SaleReserved {
+		err = errs.Corrupt(nil, "sale %d is cancelled without being reserved", c.Sale)
+	}
+	return r, err
+}
+
+// Sale checks a sale, new or reserved before, and notes what its objects must add up to. It returns the
+// reservation, or the zero value.
+func Sale(s *state.State, c *event.SaleMade, ev event.Event) (r state.Sale, err error) {
+	if c.Sale > s.Counters.Sales {
+		err = checkDeal(&s.Counters, &c.Deal)
+	} else {
+		r, err = s.Sale(c.Sale)
+		if err == nil {
+			err = checkCapture(s, r, c, ev)
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	if !c.Tally.Counts(c.Objects) {
+		return r, errs.Corrupt(nil, "sale %d counts other objects than it has", c.Sale)
+	}
+	if c.Price > math.MaxInt64-s.Counters.Revenue {
+		return r, errs.Corrupt(nil, "sale %d brings more than can be counted", c.Sale)
+	}
+	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price, Tally: c.Tally}
+	return r, nil
+}
+
+// checkCapture checks a sale against its reservation. Of its objects no more may be neither sold nor
+// refused than are forgotten: those are named no more.
+func checkCapture(s *state.State, r state.Sale, c *event.SaleMade, ev event.Event) error {
+	same := r.Buyer == c.Buyer && r.Question == c.Question && r.Epsilon == c.Epsilon
+	if !r.Holds(ev.Time) || !same || r.Objects < c.Objects || r.Price < c.Price {
+		return errs.Corrupt(nil, "sale %d is not what was reserved", c.Sale)
+	}
+	left := r.Objects - c.Objects
+	if c.Refused == left {
+		return nil
+	}
+	if c.Refused > left || erasedHeld(s, r.Granted, r.Objects) < left-c.Refused {
+		return errs.Corrupt(nil, "sale %d names %d objects sold and %d refused, of %d reserved", c.Sale, c.Objects, c.Refused, r.Objects)
+	}
+	return nil
+}
+
+// noteShare counts an object of the open sale or reservation, which its request settles after the last one.
+func noteShare(n *state.Counters, object string, price uint64) error {
+	number, draws := n.Open.Sale, n.Open.Tally.Draws
+	err := noteOpened(&n.Open, object, price)
+	if n.Open.Sale == 0 {
+		n.Unsettled, n.Underway.Draws = number, draws
+	}
+	return err
+}
+
+// noteOpened counts an object of the open sale or reservation, and closes it after the last one. The name
+// of one whose event is erased is "".
+func noteOpened(o *state.Opened, object string, price uint64) error {
+	if object != "" && object <= o.Last || o.Objects == 0 || price > o.Price {
+		return errs.Corrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.Sale)
+	}
+	if object != "" {
+		o.Last = object
+	} else {
+		o.Erased++
+	}
+	o.Objects, o.Price = o.Objects-1, o.Price-price
+	if o.Objects > 0 {
+		return nil
+	}
+	if o.Price != 0 || !o.Tally.IsOf(o.Erased) {
+		return errs.Corrupt(nil, "sale %d is not the sum of its objects", o.Sale)
+	}
+	*o = state.Opened{}
+	return nil
+}
+
+// Held checks that an object of a reservation can be reserved, at the price and under the terms that the
+// event says.
+func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
+	r, err := s.Sale(c.Sale)
+	if err != nil {
+		return d, err
+	}
+	if r.Status != state.SaleReserved {
+		return d, errs.Corrupt(nil, "sale %d is no reservation", c.Sale)
+	}
+	if err := noteShare(&s.Counters, c.Object, c.Price); err != nil {
+		return d, err
+	}
+	if d, err = enrolledIn(s, r.Question, c.Object); err != nil {
+		return d, err
+	}
+	d.Sale = r
+	if err := d.checkHeld(s, c, ev.Time); err != nil {
+		return d, fmt.Errorf("object %q, reservation %d: %w", c.Object, c.Sale, err)
+	}
+	return d, nil
+}
+
+// checkHeld checks the terms and the price of what is reserved, and that budget and entries are left for it.
+func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error) {
+	if c.Policy != d.Chain.Policy {
+		return errs.Corrupt(nil, "it is reserved under policy %d, and was under policy %d", c.Policy, d.Chain.Policy)
+	}
+	if err := d.checkPrice(s, c.Price, at); err != nil {
+		return err
+	}
+	if d.Question, err = s.Question(d.Sale.Question); err != nil {
+		return err
+	}
+	if err := d.checkHeadroom(s, at); err != nil {
+		return err
+	}
+	if d.Held, err = s.StillHeld(d.Object, 0); err != nil {
+		return err
+	}
+	if d.Held = append(d.Held, c.Sale); len(d.Held) > vocabulary.MaxReservations {
+		return errs.Corrupt(nil, "it is one of %d; at most %d are possible", len(d.Held), vocabulary.MaxReservations)
+	}
+	return d.checkEntries(s, privacy.Epsilon{}, rules.Recipient{}, at)
+}
+
+// checkHeadroom checks that the ceiling of an object's chain and the object's cap have enough left for what
+// is reserved, beside what live reservations hold. What bound the request was no more than that: the ceiling
+// of a clock that may have gone back, and what requests held in memory.
+func (d *Draw) checkHeadroom(s *state.State, at time.Time) error {
+	r, current := &d.Sale, d.Chain.Current()
+	if !current.Less(r.Epsilon) {
+		return nil // it costs nothing
+	}
+	ask := rules.Charge{Cost: state.Minus(r.Epsilon, current), Reaches: r.Epsilon, Asking: rules.Asking{
+		Question: d.Question, Epsilon: r.Epsilon, At: at, Buyer: r.Buyer, Newcomer: d.Chain.HeldBy(r.Buyer).IsZero(),
+	}}
+	h, err := ask.Headroom(s, &d.Subject, nil)
+	if err == nil && (h.Left.Less(ask.Cost) || h.CapLeft.Less(ask.Cost)) {
+		err = errs.Corrupt(nil, "it costs %s, of which the ceiling has %s left, and the cap %s", ask.Cost, h.Left, h.CapLeft)
+	}
+	return err
+}
+
+// checkPrice checks that an object's terms sell the response to the buyer at this price.
+func (d *Draw) checkPrice(s *state.State, price uint64, at time.Time) (err error) {
+	if d.Policy, err = s.Policy(d.Chain.Policy); err != nil {
+		return err
+	}
+	r, sale := &d.Sale, d.Policy.Terms()
+	if err := checkDue(d.Policy, r, &d.Chain, price); err != nil {
+		return err
+	}
+	recorded, found := d.Chain.At(r.Epsilon)
+	switch {
+	case found && recorded.IsHeldBy(r.Buyer):
+		return nil
+	case sale == nil:
+		return errs.Corrupt(nil, "it is not for sale")
+	}
+	if err := d.checkHolders(s, recorded, sale, at); err != nil {
+		return err
+	}
+	name, err := s.BuyerName(r.Buyer)
+	if err == nil && rules.Barrier(sale, name, r.Epsilon, at) != "" {
+		err = errs.Corrupt(nil, "it is not for sale to %q at ε=%s", name, r.Epsilon)
+	}
+	return err
+}
+
+// checkDue checks that a price is what is due under a policy.
+func checkDue(p policy.Policy, r *state.Sale, c *state.Chain, price uint64) error {
+	if due := rules.Due(p, c, r.Buyer, r.Epsilon); price != due {
+		return errs.Corrupt(nil, "the price is %d, not %d", due, price)
+	}
+	return nil
+}
+
+// checkHolders checks that as many buyers may hold a level as hold or have reserved it, with one more.
+func (d *Draw) checkHolders(s *state.State, recorded state.Level, sale *policy.Terms, at time.Time) error {
+	if sale.Holders() == 0 {
+		return nil
+	}
+	deal := event.Deal{Buyer: d.Sale.Buyer, Question: d.Sale.Question, Epsilon: d.Sale.Epsilon}
+	reserving, err := rules.Reserving(s, d.Object, recorded, deal, at)
+	if err == nil && len(recorded.Holders)+reserving >= sale.Holders() {
+		err = errs.Corrupt(nil, "%d buyers hold it at ε=%s, and %d have reserved it, of %d who may",
+			len(recorded.Holders), deal.Epsilon, reserving, sale.Holders())
+	}
+	return err
+}
+
+// Sold checks that an object's response can be sold, and its price.
+func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
+	r, err := s.Sale(c.Sale)
+	if err != nil {
+		return d, err
+	}
+	if d, err = enrolledIn(s, r.Question, c.Object); err != nil {
+		return d, err
+	}
+	d.Sale = r
+	isReserved := slices.Contains(d.Object.Held, c.Sale) && d.Object.Withdrawn <= r.Granted
+	if r.Status != state.SaleSold || r.Granted != 0 && !isReserved {
+		return d, errs.Corrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.Object, c.Sale)
+	}
+	if err := d.checkPromise(s, c, ev.Time); err != nil {
+		return d, err
+	}
+	had := d.Chain.HeldBy(r.Buyer)
+	if err := s.Counters.Open.Tally.Take(c.Method, !had.IsZero() && had.Less(r.Epsilon)); err != nil {
+		return d, err
+	}
+	if err := noteShare(&s.Counters, c.Object, c.Price); err != nil {
+		return d, err
+	}
+	if err := d.checkSold(s, c, ev.Time); err != nil {
+		return d, fmt.Errorf("object %q, sale %d: %w", c.Object, c.Sale, err)
+	}
+	u := &s.Counters.Underway
+	noteSpent(u, d.Cost, 1)
+	if c.Method == event.MethodRaise {
+		noteDrawn(u, r.Question, d.Object.Latest)
+	}
+	return d, nil
+}
+
+// checkSold checks the price of an object that is sold, unless it was reserved, its response, and that budget
+// and entries are left for it.
+func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error) {
+	r := &d.Sale
+	if r.Granted == 0 {
+		if err := d.checkPrice(s, c.Price, at); err != nil {
+			return err
+		}
+	}
+	if d.Question, err = s.Question(r.Question); err != nil {
+		return err
+	}
+	if err := d.checkHandedOut(s, c, at); err != nil {
+		return err
+	}
+	if c.Price > math.MaxInt64-d.Object.Earned {
+		return errs.Corrupt(nil, "it earns more than can be counted")
+	}
+	if d.Held, err = s.StillHeld(d.Object, c.Sale); err != nil {
+		return err
+	}
+	return d.checkEntries(s, r.Epsilon, rules.Recipient{Buys: true, Buyer: r.Buyer}, at)
+}
+
+// checkHandedOut checks that the response that is sold is the recorded one, or can be recorded and paid for.
+func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error {
+	r := &d.Sale
+	if c.Method == event.MethodResale {
+		if recorded, found := d.Chain.At(r.Epsilon); !found || recorded.Response != c.Value {
+			return errs.Corrupt(nil, "the response is not the recorded one")
+		}
+		return nil
+	}
+	if err := d.checkResponse(s, r.Epsilon, c.Response); err != nil || d.Cost.IsZero() {
+		return err
+	}
+	buyers := d.Chain.Buyers
+	if d.Chain.HeldBy(r.Buyer).IsZero() {
+		buyers++
+	}
+	return d.checkCharge(s, buyers, at)
+}
+
+// checkPromise checks that an object of a reservation is sold for what is due by the prices that were in
+// force when it was reserved, and for no more than was reserved. Whether the terms sell it at all was
+// checked then.
+func (d *Draw) checkPromise(s *state.State, c *event.Sold, now time.Time) error {
+	if d.Sale.Granted == 0 {
+		return nil
+	}
+	at := &s.Counters.Open.Held
+	for *at = max(*at, d.Sale.Granted); ; { // objects are sold in the order in which they were reserved
+		*at++
+		before, err := s.Event(*at)
+		promised, is := before.Change.(*event.Held)
+		switch {
+		case err != nil || !is || promised.Sale != c.Sale:
+			return errs.Corrupt(err, "object %q was not reserved for sale %d", c.Object, c.Sale)
+		case promised.Object != c.Object:
+		case promised.Price < c.Price:
+			return errs.Corrupt(nil, "object %q is sold for %d, and was reserved for %d", c.Object, c.Price, promised.Price)
+		default:
+			return d.checkPromised(s, promised, c, now)
+		}
+	}
+}
+
+// checkPromised checks an object of a reservation by the terms that were in force when it was reserved.
+func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold, now time.Time) error {
+	r := &d.Sale
+	p, err := s.Policy(promised.Policy)
+	if err != nil {
+		return err
+	}
+	wrong := checkDue(p, r, &d.Chain, c.Price)
+	if recorded, found := d.Chain.At(r.Epsilon); wrong == nil && p.Terms() != nil && !(found && recorded.IsHeldBy(r.Buyer)) {
+		wrong = d.checkHolders(s, recorded, p.Terms(), now)
+		if wrong != nil { // other terms may have let others in since
+			changed, err := s.TermsChangedSince(d.Object, r.Granted)
+			if err != nil || slices.Contains(changed, r.Question) {
+				return err
+			}
+		}
+	}
+	if wrong != nil {
+		wrong = fmt.Errorf("object %q, sale %d: %w", c.Object, c.Sale, wrong)
+	}
+	return wrong
+}
+
+// checkReserved checks that a sale that was reserved refuses no other objects. An object that was forgotten
+// while the sale was decided may be named, and is reserved no more.
+func checkReserved(s *state.State, r state.Sale, c *event.Settled, number uint64) error {
+	begun, err := s.Event(r.Granted)
+	made, is := begun.Change.(*event.Reserved)
+	if err != nil || !is {
+		return nil // an audit has found that it is missing
+	}
+	refused, err := s.RefusedBefore(number, r.Refused)
+	if err != nil {
+		return err
+	}
+	others := uint64(0)
+	for _, one := range refused {
+		if one.Object != "" && !isHeld(s, r.Granted, made.Objects, one.Object) {
+			others++
+		}
+	}
+	if others > 0 && erasedHeld(s, r.Granted, made.Objects)+r.Objects+r.Refused < made.Objects+others {
+		return errs.Corrupt(nil, "request %q refuses %d objects that were not reserved for sale %d", c.Key, others, c.Sale)
+	}
+	return nil
+}
+
+// erasedHeld counts the objects of a reservation, which follow the event that granted it, whose events are
+// erased.
+func erasedHeld(s *state.State, granted, objects uint64) (erased uint64) {
+	for at := granted + 1; at <= granted+objects; at++ {
+		if _, whole := objectOf[*event.Held](s, at); !whole {
+			erased++
+		}
+	}
+	return erased
+}
+
+// isHeld reports whether an object is among those of a reservation, which are in order. Those that are
+// erased stand for the next one that is not.
+func isHeld(s *state.State, granted, objects uint64, object string) bool {
+	next := func(i int) (name string, found bool) {
+		for at := granted + 1 + uint64(i); at <= granted+objects && !found; at++ {
+			name, found = objectOf[*event.Held](s, at)
+		}
+		return name, found
+	}
+	name, found := next(sort.Search(int(objects), func(i int) bool {
+		name, found := next(i)
+		return !found || name >= object
+	}))
+	return found && name == object
+}
+
+// objectOf returns the object of an event, if it is of the given kind and not erased.
+func objectOf[C event.Personal](s *state.State, number uint64) (object string, whole bool) {
+	ev, err := s.Event(number)
+	c, is := ev.Change.(C)
+	if err != nil || !is || ev.Erased != nil {
+		return "", false
+	}
+	return c.About(), true
+}

@@ -1,0 +1,133 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// checkSwept checks the counts of a sweep, question by question. To which of them erased responses belong is
+// not known.
+func checkSwept(s *state.State, c *event.Settled, number uint64) error {
+	u := &s.Counters.Underway
+	found, erased, err := sweptBy(s, c.First, number)
+	if err != nil {
+		return err
+	}
+	want, last, left, refused := event.Counts{}, uint32(0), max(u.Erased, erased), uint64(0)
+	known := s.Counters.Objects + s.Counters.Erased.Events
+	for _, one := range c.Swept {
+		is := found[one.Question]
+		more := one.Raised - is.Raised
+		isOrdered := one.Question > last && one.Question <= s.Counters.Questions
+		if !isOrdered || one.Raised < is.Raised || more > left || one.Unchanged > known || one.Refused < is.Refused {
+			return errs.Corrupt(nil, "request %q raised %d chains of question %d, where %d were raised",
+				c.Key, one.Raised, one.Question, is.Raised)
+		}
+		delete(found, one.Question)
+		last, left = one.Question, left-more
+		want[event.SweepRaised] += one.Raised
+		want[event.SweepUnchanged] += one.Unchanged
+		refused += one.Refused
+	}
+	isOther := u.Requests != 0 && u.Requests&state.OfRaise == 0
+	if want != c.Counts || refused != c.Refused || len(found) > 0 || isOther {
+		return errs.Corrupt(nil, "request %q counts %v, its questions %v", c.Key, c.Counts, want)
+	}
+	u.Draws = u.Erased
+	return nil
+}
+
+// sweptBy counts the chains with responses, and those refused, in the events of a sweep, and the responses
+// that are erased: these may be more than when the events were folded, since an object may be forgotten
+// during an audit.
+func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCount, erased uint64, err error) {
+	raised := map[state.RecordID]bool{}
+	var due calendar
+	found = map[uint32]event.SweptCount{}
+	for at := first; at < end; at++ {
+		ev, err := s.Event(at)
+		if err != nil {
+			return nil, 0, err
+		}
+		switch c := ev.Change.(type) {
+		case *event.Released:
+			if ev.Erased != nil {
+				erased++
+				continue
+			}
+			if err := due.check(s, c, ev.Time); err != nil {
+				return nil, 0, err
+			}
+			if id, one := (state.RecordID{Question: c.Question, Name: c.Object}), found[c.Question]; !raised[id] {
+				one.Raised++
+				found[c.Question], raised[id] = one, true
+			}
+		case *event.ObjectRefused:
+			if ev.Erased != nil {
+				continue
+			}
+			if c.Reason == vocabulary.NotEnrolled || c.Reason == vocabulary.Withdrawn {
+				return nil, 0, errs.Corrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
+			}
+			one := found[c.Question]
+			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {
+				one.Raised-- // it fell short of its last level
+			}
+			found[c.Question] = one
+		}
+	}
+	return found, erased, nil
+}
+
+// calendar has what time has released of the chains of one object.
+type calendar struct {
+	object string
+	levels map[uint32][]policy.Step // by question
+}
+
+// check refuses a response that no sweep draws: of a chain that is for sale, or at an ε that its policy has
+// not released.
+func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error {
+	if d.levels == nil || d.object != c.Object {
+		d.object, d.levels = c.Object, map[uint32][]policy.Step{}
+	}
+	levels, known := d.levels[c.Question]
+	if !known {
+		var err error
+		if levels, err = releasedOf(s, c, at); err != nil {
+			return err
+		}
+		d.levels[c.Question] = levels
+	}
+	byCeiling := func(l policy.Step, e privacy.Epsilon) int { return l.Ceiling.Compare(e) }
+	if _, is := slices.BinarySearchFunc(levels, c.Epsilon, byCeiling); !is {
+		return errs.Corrupt(nil, "a sweep draws a response of object %q to question %d at ε=%s, which time has not released",
+			c.Object, c.Question, c.Epsilon)
+	}
+	return nil
+}
+
+// releasedOf returns the levels of a chain that time has released.
+func releasedOf(s *state.State, c *event.Released, at time.Time) ([]policy.Step, error) {
+	q, err := s.Question(c.Question)
+	if err != nil {
+		return nil, err
+	}
+	ch, _, err := s.Chain(c.Question, c.Object)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.Policy(ch.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return rules.Released(q, p, ch.Buyers, at), nil
+}

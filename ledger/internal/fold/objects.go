@@ -1,0 +1,135 @@
+package fold
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold/check"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// putBoth writes a chain and its object, of which an event is the last one.
+func putBoth(s *state.State, question uint32, name string, c state.Chain, o state.Object, number uint64) error {
+	if err := s.PutChain(question, name, c); err != nil {
+		return err
+	}
+	return putObject(s, name, o, number)
+}
+
+// putObject writes an object of which an event is the last one.
+func putObject(s *state.State, name string, o state.Object, number uint64) error {
+	s.Link(&o.Links, number)
+	return s.PutObject(name, o)
+}
+
+// applyEnrolled begins a chain, or takes an object back that had withdrawn: into the chain that it had, under
+// the same ceilings. A new object takes over what the log has about its name.
+func applyEnrolled(s *state.State, c *event.Enrolled, ev event.Event, m check.Member) (err error) {
+	if !m.IsKnown {
+		s.Counters.Objects++
+		if m.Object.Links, err = s.RemoveStranger(c.Object); err != nil {
+			return err
+		}
+	}
+	if !m.IsBack {
+		s.Counters.Chains++
+		m.Object.Chains++
+	}
+	m.Chain.Enrolled = ev.Number
+	if err := s.WriteMember(c.Object, c.Question); err != nil {
+		return err
+	}
+	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
+}
+
+// applyTerms puts a chain, and its object, under other terms. Those of an object that has withdrawn change as
+// well: so it does not come back under terms that were given up.
+func applyTerms(s *state.State, c *event.TermsChanged, ev event.Event, m check.Member) error {
+	m.Chain.Policy, m.Object.Cap = c.Policy, c.Cap
+	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
+}
+
+// applyWithdrawn ends the object's part in everything it was enrolled in so far.
+func applyWithdrawn(s *state.State, c *event.Withdrawn, ev event.Event, o state.Object) error {
+	o.Withdrawn = ev.Number
+	return putObject(s, c.Object, o, ev.Number)
+}
+
+// applyEpoch closes the chain of an object, with what it has cost, and begins a new one under the same policy.
+// Nothing reserved of the old one can be sold of the new one.
+func applyEpoch(s *state.State, c *event.EpochBegun, ev event.Event, d check.Draw) (err error) {
+	ch := d.Chain
+	if err := s.UncountLevels(d.Question, ch.Levels); err != nil {
+		return err
+	}
+	ended := state.ClosedEpoch{End: ev.Number, Answered: ch.Answered, Levels: slices.Clone(ch.Levels)}
+	closed := append(slices.Clip(ch.Closed), ended)
+	begun := state.Chain{Enrolled: ch.Enrolled, Policy: ch.Policy, Since: ev.Number, Closed: closed}
+	if d.Object.Held, err = heldInOthers(s, d.Object.Held, c.Question); err != nil {
+		return err
+	}
+	return putBoth(s, c.Question, c.Object, begun, d.Object, ev.Number)
+}
+
+// heldInOthers drops the reservations in a question.
+func heldInOthers(s *state.State, numbers []uint64, question uint32) (kept []uint64, err error) {
+	for _, number := range numbers {
+		r, err := s.Sale(number)
+		if err != nil {
+			return nil, err
+		}
+		if r.Question != question {
+			kept = append(kept, number)
+		}
+	}
+	return kept, nil
+}
+
+// applyStated makes a statement the last event about its object.
+func applyStated(s *state.State, c *event.Stated, ev event.Event, o state.Object) error {
+	return putObject(s, c.Object, o, ev.Number)
+}
+
+// applyForgotten destroys everything about an object but what it has spent and earned. It comes to the same
+// whether the object's events were folded, or found erased already: in the second case the forgotten event
+// alone says what the object had come to.
+func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.Member) error {
+	s.Linked.Erase, s.Linked.EraseRequests, s.Linked.EraseNamed = m.Object.Latest, m.Object.Settled, s.Counters.Named
+	s.Counters.Named = 0
+	if !m.IsKnown {
+		if _, err := s.RemoveStranger(c.Object); err != nil || c.Cap.IsZero() {
+			return err // a stranger leaves nothing
+		}
+		s.Counters.Objects++
+	}
+	for _, r := range c.Chains {
+		if err := forgetChain(s, c.Object, r, ev.Number); err != nil {
+			return err
+		}
+	}
+	return s.PutObject(c.Object, state.Object{
+		Cap: c.Cap, Spent: c.Spent, Chains: uint64(len(c.Chains)), Withdrawn: ev.Number, Forgotten: ev.Number, Earned: c.Earned,
+	})
+}
+
+// forgetChain destroys the levels of a chain, of all its epochs.
+func forgetChain(s *state.State, name string, r event.Remnant, number uint64) error {
+	ch, found, err := s.Chain(r.Question, name)
+	if err != nil {
+		return err
+	}
+	q, err := s.Question(r.Question)
+	if err != nil {
+		return err
+	}
+	if err := s.UncountLevels(q, ch.Levels); err != nil {
+		return err
+	}
+	if !found {
+		s.Counters.Chains++
+	}
+	if err := s.WriteMember(name, r.Question); err != nil {
+		return err
+	}
+	return s.PutChain(r.Question, name, state.Chain{Policy: r.Policy, Answered: r.Spent, Since: number})
+}

@@ -1,0 +1,69 @@
+package fold
+
+import (
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold/check"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// applyReleased adds a response to a chain, and its cost to what the object has spent.
+func applyReleased(s *state.State, c *event.Released, ev event.Event, d check.Draw) error {
+	if err := addLevel(s, &d, state.NewLevel(c.Epsilon, c.Value, ev.Number)); err != nil {
+		return err
+	}
+	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
+}
+
+// addLevel adds a level to a chain, and what it costs to the object's spending.
+func addLevel(s *state.State, d *check.Draw, l state.Level) error {
+	d.Chain.Levels = slices.Insert(d.Chain.Levels, d.Place, l)
+	d.Object.Spent = state.Plus(d.Object.Spent, d.Cost)
+	return s.CountLevel(d.Question, d.Chain.Levels, d.Place)
+}
+
+// applyBound ties a chain to its truth.
+func applyBound(s *state.State, c *event.TruthBound, ev event.Event, d check.Draw) error {
+	d.Chain.Bound = &c.Tag
+	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
+}
+
+// applyCharged adds what an answer costs to what the chain and the object have spent.
+func applyCharged(s *state.State, c *event.Charged, ev event.Event, d check.Draw) error {
+	d.Chain.Answered = state.Plus(d.Chain.Answered, d.Cost)
+	d.Object.Spent = state.Plus(d.Object.Spent, d.Cost)
+	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
+}
+
+// applyAnswered records an answer to a query about a panel. Under an erased panel nothing is recorded.
+func applyAnswered(s *state.State, c *event.Answered, ev event.Event, a check.Answer) error {
+	if ev.Erased != nil {
+		return nil
+	}
+	made := state.AnswerLevel{Epsilon: c.Epsilon, Result: c.Result, Event: ev.Number, Began: a.Began, Objects: c.Objects}
+	at, _ := a.Answers.Find(c.Epsilon)
+	answers := slices.Insert(a.Answers, at, made)
+	return s.Put(state.BucketAnswers, a.Key, wire.Encode(&answers))
+}
+
+// applyRefused links a refusal to the object.
+func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
+	return s.LinkName(c.Object, ev.Number, false)
+}
+
+// applySettled ends a request, or a part of one. One that may name objects for which it has no event is
+// linked, so that its names are erased with any of them.
+func applySettled(s *state.State, c *event.Settled, ev event.Event, r state.Request) error {
+	if c.IsOpen() && ev.Erased == nil {
+		s.Linked.Previous, s.Counters.Named = s.Counters.Named, ev.Number
+	}
+	if c.Object != "" {
+		if err := s.LinkName(c.Object, ev.Number, true); err != nil {
+			return err
+		}
+	}
+	r.Settled = append(slices.Clip(r.Settled), ev.Number)
+	return s.PutRequest(c.Key, r)
+}

@@ -1,0 +1,201 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+)
+
+// Temporary is a [kv.Store] for data that are needed once: what a memtable spills. It is empty at first. The first
+// Update creates its file, which has no name where an open file can be removed. Nothing is durable, and Close removes
+// everything. An Update that fails may leave some of its writes.
+//
+// Its records have checksums. Damage of the file is an error that is neither [kv.ErrCorrupt] nor [kv.ErrReplaced],
+// because it is no damage of a ledger.
+type Temporary struct {
+	dir     string
+	mu      sync.Mutex
+	current *database // nil before the first Update
+	name    string    // of the file, if it could not be removed
+	closed  bool
+}
+
+var (
+	errTemporaryClosed  = errors.New("the spill file is closed")
+	errTemporaryDamaged = errors.New("read a spill file: other bytes than were written")
+)
+
+// NewTemporary returns an empty store. Its file is created in dir, or in the default directory for temporary files if
+// dir is empty.
+func NewTemporary(dir string) *Temporary {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	return &Temporary{dir: dir}
+}
+
+// open returns the file, or nil if there is none and none is to be created.
+func (t *Temporary) open(create bool) (*database, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return nil, errTemporaryClosed
+	case t.current != nil || !create:
+		return t.current, nil
+	}
+	called := "a spill file in " + t.dir // the name means nothing to a reader of an error
+	file, err := os.CreateTemp(t.dir, "sluice-spill-*")
+	if err != nil {
+		return nil, descriptor.Classify(atomicfile.Renamed(err, called))
+	}
+	d, err := open(file.Name(), false, 0)
+	if err = errors.Join(err, file.Close()); err != nil {
+		err = errors.Join(err, os.Remove(file.Name()))
+		return nil, descriptor.Classify(atomicfile.Renamed(err, called, file.Name()))
+	}
+	d.db.NoSync, d.db.NoFreelistSync, d.db.NoGrowSync = true, true, true
+	d.temp, d.path = file.Name(), called
+	if os.Remove(file.Name()) != nil {
+		t.name = file.Name() // this system removes no open file
+	}
+	t.current = d
+	return d, nil
+}
+
+// View implements [kv.Store].
+func (t *Temporary) View(fn func(kv.Reader) error) error {
+	d, err := t.open(false)
+	if err != nil {
+		return err
+	}
+	if d == nil {
+		return fn(nothing{})
+	}
+	var own error
+	err = d.view(func(r kv.Reader) error {
+		own = fn(unsealing{r})
+		return own
+	})
+	return ownError(err, own)
+}
+
+// Update implements [kv.Store].
+func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
+	d, err := t.open(true)
+	if err != nil {
+		return err
+	}
+	defer d.rename(&err)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	b := batches{into: d}
+	defer func() { err = ownError(err, nil) }()
+	defer b.end(&err)
+	defer rescueFault(&err)
+	if err := b.begin(); err != nil {
+		return err
+	}
+	if err := fn(sealing{unsealing{&b}, &b}); err != nil {
+		return err
+	}
+	return b.commit()
+}
+
+// ownError returns an error that is about the file, and not of the caller's function, as one about a spill file.
+func ownError(err, callers error) error {
+	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrReplaced) {
+		if !errors.Is(callers, kv.ErrCorrupt) && !errors.Is(callers, kv.ErrReplaced) {
+			return fmt.Errorf("%w: %v", errTemporaryDamaged, err)
+		}
+	}
+	return err
+}
+
+// Size implements [kv.Store].
+func (t *Temporary) Size() (int64, error) {
+	d, err := t.open(false)
+	if d == nil {
+		return 0, err
+	}
+	info, err := d.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Close implements [kv.Store]. Closing again does nothing.
+func (t *Temporary) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.current == nil {
+		t.closed = true
+		return nil
+	}
+	t.closed = true
+	err := t.current.close()
+	if t.name != "" {
+		err = errors.Join(err, atomicfile.Renamed(os.Remove(t.name), t.current.path, t.name))
+	}
+	return err
+}
+
+// nothing is a [kv.Reader] of an empty store.
+type nothing struct{}
+
+// Get implements [kv.Reader].
+func (nothing) Get(string, []byte) ([]byte, error) { return nil, nil }
+
+// Scan implements [kv.Reader].
+func (nothing) Scan(string, []byte, func(key, value []byte) bool) error { return nil }
+
+// unsealing checks and removes the checksums of what it reads.
+type unsealing struct{ from kv.Reader }
+
+// Get implements [kv.Reader].
+func (u unsealing) Get(bucket string, key []byte) ([]byte, error) {
+	value, err := u.from.Get(bucket, key)
+	if value == nil || err != nil {
+		return nil, ownError(err, nil)
+	}
+	return unseal(bucket, key, value)
+}
+
+func unseal(bucket string, key, value []byte) ([]byte, error) {
+	payload, err := wire.Unseal(bucket, key, value)
+	return payload, ownError(err, nil)
+}
+
+// Scan implements [kv.Reader].
+func (u unsealing) Scan(bucket string, from []byte, visit func(key, value []byte) bool) (err error) {
+	scanned := u.from.Scan(bucket, from, func(key, value []byte) bool {
+		value, err = unseal(bucket, key, value)
+		return err == nil && visit(key, value)
+	})
+	return errors.Join(err, ownError(scanned, nil))
+}
+
+// sealing adds checksums to what it writes.
+type sealing struct {
+	unsealing
+	to *batches
+}
+
+// Put implements [kv.Writer].
+func (s sealing) Put(bucket string, key, value []byte) error {
+	if len(value) == 0 {
+		return errEmpty
+	}
+	sealed := append(make([]byte, 0, len(value)+wire.SumLength), value...)
+	return s.to.Put(bucket, key, wire.Seal(bucket, key, sealed))
+}
+
+// Delete implements [kv.Writer].
+func (s sealing) Delete(bucket string, key []byte) error { return s.to.Delete(bucket, key) }

@@ -1,0 +1,127 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+)
+
+func TestTemporary(t *testing.T) {
+	kvtest.Run(t, true, func(t *testing.T) func() kv.Store {
+		dir := t.TempDir()
+		return func() kv.Store { return NewTemporary(dir) }
+	})
+}
+
+// spillMany writes records to a temporary file, with more than one transaction's worth of bytes.
+func spillMany(t *testing.T, s *Temporary) {
+	t.Helper()
+	must(t, s.Update(func(w kv.Writer) error {
+		for i := range 1000 {
+			if err := w.Put("b", benchKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%s holds %v, %v", dir, entries, err)
+	}
+}
+
+// Nobody else reads the file, and nothing of it remains. There is none before the first update.
+func TestTemporary_FileIsPrivateAndRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s := NewTemporary(dir)
+	must(t, s.View(func(r kv.Reader) error { return r.Scan("b", nil, nil) }))
+	wantEmpty(t, dir)
+	spillMany(t, s)
+	if runtime.GOOS != "windows" {
+		wantEmpty(t, dir)
+		info, err := s.current.file.Stat()
+		if must(t, err); info.Mode().Perm() != 0o600 {
+			t.Errorf("mode %v", info.Mode())
+		}
+	}
+	s.name = filepath.Join(dir, "kept") // as where an open file cannot be removed
+	must(t, os.WriteFile(s.name, nil, 0o600))
+	must(t, s.Close())
+	must(t, s.Close())
+	wantEmpty(t, dir)
+	if err := s.Update(putK("late")); !errors.Is(err, errTemporaryClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// A damaged, shortened or lost file is an error, and none that is about the ledger.
+func TestTemporary_Damaged_IsNoDamageOfTheLedger(t *testing.T) {
+	for name, damage := range map[string]func(file *os.File) error{
+		"a value": func(file *os.File) error {
+			content, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+			at := bytes.LastIndex(content, bytes.Repeat([]byte{9}, 100))
+			_, wrote := file.WriteAt([]byte("damage"), int64(at))
+			return errors.Join(err, wrote)
+		},
+		"zeros":   func(file *os.File) error { _, err := file.WriteAt(make([]byte, 1<<20), 0); return err },
+		"cut off": func(file *os.File) error { return file.Truncate(16 << 10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS != "linux" {
+				t.Skip("the file has no name")
+			}
+			s := NewTemporary(t.TempDir())
+			spillMany(t, s)
+			must(t, damage(s.current.file))
+			got := s.View(func(r kv.Reader) error {
+				for i := range 1000 {
+					if value, err := r.Get("b", benchKey(i)); err != nil || len(value) != 6<<10 {
+						return errors.Join(err, fmt.Errorf("%d bytes", len(value)))
+					}
+				}
+				return nil
+			})
+			scanned := s.View(func(r kv.Reader) error {
+				return r.Scan("b", nil, func(_, _ []byte) bool { return true })
+			})
+			for doing, err := range map[string]error{"Get": got, "Scan": scanned} {
+				if !errors.Is(err, errTemporaryDamaged) || errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrReplaced) {
+					t.Errorf("%s: %v", doing, err)
+				}
+			}
+			_ = s.Close()
+		})
+	}
+}
+
+// An error of what the caller does stays what it is.
+func TestTemporary_CallersError_StaysWhatItIs(t *testing.T) {
+	s := NewTemporary(t.TempDir())
+	spillMany(t, s)
+	for _, want := range []error{kv.ErrCorrupt, kv.ErrReplaced, fs.ErrNotExist} {
+		if err := s.View(func(kv.Reader) error { return want }); !errors.Is(err, want) {
+			t.Errorf("%v becomes %v", want, err)
+		}
+	}
+	must(t, s.Close())
+}
+
+func TestTemporary_NoDirectory_TheErrorNamesIt(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	err := NewTemporary(gone).Update(putK("v"))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "a spill file in "+gone) || strings.Contains(err.Error(), "sluice-spill") {
+		t.Error(err)
+	}
+}

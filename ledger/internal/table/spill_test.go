@@ -1,0 +1,148 @@
+package table
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
+)
+
+// A table that keeps only the newest versions, over a temporary file, is a map: however little of it is in memory.
+func TestSpilledTable_IsAMap(t *testing.T) {
+	for _, c := range []struct {
+		limit                         int64
+		buckets, keys, longest, steps int
+	}{
+		{1 << 10, 3, 300, 300, 6_000},
+		{4 << 10, 40, 4, 100, 6_000},
+		{4 << 10, 2, 50, 20_000, 1_500},
+		{64 << 10, 4, 4_000, 300, 20_000},
+		{1 << 30, 4, 500, 300, 10_000},
+	} {
+		t.Run(fmt.Sprintf("limit %d, %d buckets of %d keys", c.limit, c.buckets, c.keys), func(t *testing.T) {
+			spilled := bolt.NewTemporary(t.TempDir())
+			table, err := Over(spilled, Options{Limit: c.limit, Newest: true})
+			must(t, err)
+			m := map[string]map[string]string{}
+			random := rand.New(rand.NewPCG(7, uint64(c.keys)))
+			steps := c.steps / pace.Tries(3, 1, 1)
+			for step := 0; step < steps; {
+				must(t, table.Update(func(w kv.Writer) error {
+					for range 1 + random.IntN(20) {
+						step++
+						name, key := fmt.Sprintf("bucket %d", random.IntN(c.buckets)), fmt.Sprintf("key %d", random.IntN(c.keys))
+						if m[name] == nil {
+							m[name] = map[string]string{}
+						}
+						switch n := random.IntN(100); {
+						case n < 20:
+							delete(m[name], key)
+							must(t, w.Delete(name, []byte(key)))
+						case n < 60:
+							value := bytes.Repeat([]byte{byte(random.Uint32())}, 1+random.IntN(c.longest))
+							m[name][key] = string(value)
+							must(t, w.Put(name, []byte(key), value))
+						default:
+							got, err := w.Get(name, []byte(key))
+							if want, there := m[name][key]; err != nil || string(got) != want || (got != nil) != there {
+								t.Fatalf("step %d: %s of %s has %d bytes, want %d, or others: %v", step, key, name, len(got), len(want), err)
+							}
+						}
+					}
+					return nil
+				}))
+			}
+			for name := range m {
+				checkWalk(t, table, name, "", m[name])
+				checkWalk(t, table, name, fmt.Sprintf("key %d", c.keys/2), m[name])
+			}
+			if size, err := spilled.Size(); err != nil || (size > 0) != (c.limit < 1<<30) {
+				t.Errorf("the spill file has %d bytes, %v", size, err)
+			}
+			must(t, table.Close())
+		})
+	}
+}
+
+// checkWalk compares a walk through a bucket from a key on with what it should pass.
+func checkWalk(t *testing.T, table *Table, bucket, from string, want map[string]string) {
+	t.Helper()
+	w := kv.NewWalk([]byte(from), func(from []byte, visit func(key, value []byte) bool) error {
+		return table.View(func(r kv.Reader) error { return r.Scan(bucket, from, visit) })
+	})
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if key < from {
+			continue
+		}
+		if k, v, err := w.Next(); err != nil || string(k) != key || string(v) != want[key] {
+			t.Fatalf("%s: the walk is at %q with %d bytes, want %q with %d, or others: %v", bucket, k, len(v), key, len(want[key]), err)
+		}
+	}
+	for range 2 {
+		if k, _, err := w.Next(); k != nil || err != nil {
+			t.Fatalf("%s: behind its end the walk has %q, %v", bucket, k, err)
+		}
+	}
+}
+
+// An error of a scan ends a walk, and is its error.
+func TestWalk_ScanFails_ReturnsTheError(t *testing.T) {
+	broken := errors.New("broken")
+	w := kv.NewWalk(nil, func([]byte, func(key, value []byte) bool) error { return broken })
+	if key, _, err := w.Next(); key != nil || !errors.Is(err, broken) {
+		t.Errorf("%q, %v", key, err)
+	}
+}
+
+// Without a place for the spill file, updates fail once memory is full, and nothing is lost. Where there is one again,
+// they go on.
+func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	table, err := Over(bolt.NewTemporary(dir), Options{Limit: 1 << 10, Newest: true, Pause: time.Nanosecond})
+	must(t, err)
+	m := map[string]string{}
+	put := func(i int) error {
+		key, value := fmt.Sprint(i), fmt.Sprint("value ", i)
+		err := table.Update(func(w kv.Writer) error { return w.Put("b", []byte(key), []byte(value)) })
+		if err == nil {
+			m[key] = value
+		}
+		return err
+	}
+	for i := 0; err == nil && i < 10_000; i++ {
+		err = put(i)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("without a directory: %v", err)
+	}
+	checkWalk(t, table, "b", "", m)
+	must(t, os.Mkdir(dir, 0o700))
+	for i := range 100 {
+		for began := time.Now(); ; time.Sleep(time.Millisecond) { // a checkpoint that failed may still be running
+			if err = put(i); err == nil || time.Since(began) > time.Minute {
+				break
+			}
+		}
+		must(t, err)
+	}
+	checkWalk(t, table, "b", "", m)
+	must(t, table.Close())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
