@@ -50,57 +50,9 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{Printer: out, Files: &files.Files{Out: out, Stdin: stdin}}
 }
 
-const about = `ledgerctl keeps a privacy-budget ledger.
-
-People ("objects") are enrolled in a question under a policy: how much ε is allowed at all, is released
-when, or is for sale for how much. A raise brings their randomized responses to a higher ε, within budget,
-advance to what time has released, and a sale to what a buyer orders; shares are estimated from the
-responses. A query about all of them at once, such as what most of them say, is answered at a price of
-its own. The people's true values are read when a draw needs them, and never stored.
-
-  ledgerctl init
-  ledgerctl question add vote --values Y,N,U,A
-  ledgerctl enroll --question vote --objects people.csv --value-column vote --policy '{"kind":"fixed","ceiling":"2"}' --cap 5
-  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote
-  ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote
-  ledgerctl estimate --question vote
-  ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --value-column vote
-
-What a policy releases as time passes, and what it sells, in minor units of the currency (cents, say):
-
-  ledgerctl enroll --question age --objects people.csv --policy '{"kind":"steps","steps":[["2027-01-01T00:00:00Z","0.5"],["2027-07-01T00:00:00Z","1"]]}' --cap 5
-  ledgerctl advance --question age --truth people.csv --value-column age
-
-  ledgerctl enroll --question income --objects people.csv --policy '{"kind":"market","max":"2","price":[["0.5",100],["2",300]]}'
-  ledgerctl quote --buyer acme --question income --epsilon 0.5
-  ledgerctl sell --buyer acme --question income --epsilon 0.5 --truth people.csv --value-column income --out acme.csv
-
-What the ledger says can be proven: to a buyer by a receipt, to a person by a statement, to an auditor by the file
-and a checkpoint kept elsewhere. All are verified by the log key that init prints.
-
-  ledgerctl receipt make 1 --out receipt.json
-  ledgerctl receipt verify receipt.json --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
-  ledgerctl audit checkpoint > checkpoint.txt
-  ledgerctl audit verify --checkpoint checkpoint.txt --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
-
-` + keys.HostHelp + `
-
-CSV files have a header row and are UTF-8; the name - stands for standard input. The ids of objects are in the
-column "id", or the one that --id-column names; with --id-rows they are the numbers of the rows, from 1. In CSV
-files that are written, an apostrophe stands before a cell that a spreadsheet would run as a formula (it begins with
-= + - or @ and is no number); it is taken off where such files are read. --raw-cells does neither. Of files that are
-written, - stands for standard output; the result is not printed then. No command writes a file that it reads.
-
-Exit codes: 0 done; 1 unexpected; 2 wrong usage or input; 3 refused, by a budget, a policy or a price;
-4 the file is damaged, not a ledger, of another version, was replaced or rolled back, or a receipt or statement
-does not verify; 5 the idempotency key was used for another request; 6 the file is in use; 7 the ledger that "serve" has served has
-stopped, and is to be served again; 8 done with --without-journal, from a file whose journal is missing: the result lacks what only the journal has.`
-
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "ledgerctl",
-		Short:             "Keep a privacy-budget ledger",
-		Long:              about,
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -135,6 +87,7 @@ func (a *app) rootCommand() *cobra.Command {
 	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open, Health: a.health}
 	root.AddCommand(served.Commands()...)
 	root.AddCommand((&mechanisms.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
+	describe(root, sections(helpText))
 	complete(root)
 	a.completeNames(root)
 	return root
@@ -152,15 +105,6 @@ func complete(cmd *cobra.Command) {
 		}
 		complete(below)
 	}
-}
-
-// group returns a command that only has others below it, and asks which one is meant.
-func group(name, short, ask string, below ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: name, Short: short, RunE: func(*cobra.Command, []string) error {
-		return output.UsageError(fmt.Sprintf(`run "ledgerctl %s --help"`, name), "%s", ask)
-	}}
-	cmd.AddCommand(below...)
-	return cmd
 }
 
 // settle finds the ledger, and what else the flags and the environment say of all commands.

@@ -21,25 +21,13 @@ import (
 )
 
 func (a *app) auditCommand() *cobra.Command {
-	return group("audit", "Verify the whole ledger, or sign a checkpoint of its log", "say whether to verify the ledger or to sign a checkpoint", a.auditVerifyCommand(), a.auditCheckpointCommand())
+	return output.Group("audit", "say whether to verify the ledger or to sign a checkpoint", a.auditVerifyCommand(), a.auditCheckpointCommand())
 }
 
 func (a *app) auditCheckpointCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use:   "checkpoint",
-		Short: "Sign a checkpoint: what the log is now",
-		Long: `Sign a checkpoint of the log: how many events it has, and the root of the tree that is over them. Whoever
-keeps it can show later that nothing that was in the log by then was changed or dropped ("ledgerctl audit verify
---checkpoint"). It tells nothing about anybody. Keep it where whoever can write the ledger cannot: hand it to an
-auditor, to buyers, to a witness.
-
-It is a signed note, in the form of https://c2sp.org/tlog-checkpoint, and is printed as it is.
-
-With --out it goes to a file. A checkpoint that is there already is replaced only if the log goes on from it:
-otherwise the ledger was rolled back, the file stays as it is, and the exit code is 4.`,
-		Example: `  ledgerctl audit checkpoint > checkpoint.txt
-  ledgerctl audit checkpoint --signer /run/secrets/ledger.key --out /mnt/elsewhere/checkpoint.txt`,
+		Use:  "checkpoint",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditCheckpoint(cmd.Context(), path) },
 	}
 	a.signer.Flag(cmd)
@@ -160,22 +148,7 @@ type verifyFlags struct {
 func (a *app) auditVerifyCommand() *cobra.Command {
 	f := &verifyFlags{}
 	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Verify the log, and everything stored, against each other and against checkpoints",
-		Long: `Derive everything in the ledger anew from the events of its log alone (the tree, every response and
-balance, every price, credit, count and recorded request) and compare it with what is stored. Every difference
-is listed, with its event and its person, and the exit code is then 4. No secret and no true value is needed,
-and nothing is changed.
-
-Who can write the file can make it consistent with itself: rewrite it as a whole, or put an older copy in its
-place. A checkpoint that was kept elsewhere shows that: with --checkpoint, the log must begin with exactly the
-events that the checkpoint is of. Checkpoints come from "ledgerctl audit checkpoint", or from the host.
-
-A checkpoint counts if the key --vkey signed it. Without --vkey it is the key that the ledger's file names,
-which whoever can rewrite the file can rewrite too: take the key from elsewhere, such as from what
-"ledgerctl init" printed.`,
-		Example: `  ledgerctl audit verify
-  ledgerctl audit verify --checkpoint january.txt --checkpoint february.txt --vkey @log-key.txt`,
+		Use:  "verify",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditVerify(cmd, f) },
 	}
 	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil, "a `FILE` with a checkpoint that the log must go on from; may be given several times")

@@ -45,7 +45,7 @@ func (a *app) documentOut(cmd *cobra.Command, out *string, what string) {
 }
 
 func (a *app) receiptCommand() *cobra.Command {
-	return group("receipt", "Make or verify a buyer's receipt of a sale", "say whether to make or to verify a receipt",
+	return output.Group("receipt", "say whether to make or to verify a receipt",
 		a.receiptMakeCommand(), a.receiptVerifyCommand())
 }
 
@@ -61,16 +61,7 @@ func writeReceipt(ctx context.Context, l book, sale uint64, file *files.Output) 
 func (a *app) receiptMakeCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use:   "make SALE --out FILE",
-		Short: "Write the buyer's receipt of a sale",
-		Long: `Write the buyer's receipt of a sale made before, by its number: the sale and all its responses, with a proof
-that the log has them, and a checkpoint of the log as it is now, signed by the signing key. It is what
-"ledgerctl sell --receipt" writes. Responses of people who were forgotten before it was made are in it as a
-price and a hash; so may be those that whoever passed it on has left out.
-
-The buyer verifies it with "ledgerctl receipt verify" and the log key that "ledgerctl init" printed.`,
-		Example: `  ledgerctl receipt make 7 --out receipt-7.json
-  ledgerctl receipt make 7 --out - | gpg --encrypt --recipient acme`,
+		Use:               "make SALE --out FILE",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.saleNumbers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.receiptMake(cmd.Context(), args[0], out) },
@@ -112,38 +103,23 @@ const salesHint = `"ledgerctl sell" printed the number; "ledgerctl sales" lists 
 
 func (a *app) receiptVerifyCommand() *cobra.Command {
 	return verifyCommand(a, "receipt", &cobra.Command{
-		Use:   "verify FILE",
-		Short: "Verify a receipt",
-		Long: `Verify a receipt: that the log has this sale, with exactly these responses and prices, and that the log key's
-owner signed that log. ` + verifyHelp,
-		Example: `  ledgerctl receipt verify receipt.json --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
-  ledgerctl receipt verify receipt.json --vkey @log-key.txt`,
+		Use:               "verify FILE",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: oneFile,
 	}, evidence.ReadReceipt, newSold)
 }
 
 func (a *app) statementCommand() *cobra.Command {
-	return group("statement", "Make or verify a statement for one person", "say whether to make or to verify a statement",
+	return output.Group("statement", "say whether to make or to verify a statement",
 		a.statementMakeCommand(), a.statementVerifyCommand())
 }
 
 func (a *app) statementMakeCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use:   "make OBJECT --out FILE",
-		Short: "Write a statement about a person: everything that was ever released of them",
-		Long: `Write a statement about a person, for that person: everything that was ever released of them (or since they were
-last forgotten), to whom it was sold and for how much, what it cost of their ε and what they earned; with a
-proof that the log has all this, and that nothing is left out, signed by the signing key.
-
-That a statement was made is an event of the log, which lists all others about the person. The same command with
-the same --key makes the same statement again, without another event.
-
-The person verifies it with "ledgerctl statement verify" and the log key that "ledgerctl init" printed.`,
-		Example: "  ledgerctl statement make 17 --out statement-17.json",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.statementMake(cmd, args[0], path) },
+		Use:  "make OBJECT --out FILE",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.statementMake(cmd, args[0], path) },
 	}
 	a.keyFlag(cmd, "")
 	a.documentOut(cmd, &path, "statement")
@@ -173,26 +149,11 @@ func (a *app) statementMake(cmd *cobra.Command, object, path string) error {
 
 func (a *app) statementVerifyCommand() *cobra.Command {
 	return verifyCommand(a, "statement", &cobra.Command{
-		Use:   "verify FILE",
-		Short: "Verify a statement",
-		Long: `Verify a statement: that the log has everything that it says of the person, that by the log this is all, and
-that the log key's owner signed that log. ` + verifyHelp + `
-
-That it is all rests on an event of the log, which the ledger records only if it is so. Who wrote the log with
-another program could cheat: "ledgerctl audit verify" finds that.`,
-		Example: `  ledgerctl statement verify statement.json --vkey sluice-1a2b3c4d+5e6f7a8b+AaBb…
-  ledgerctl statement verify statement.json --vkey @log-key.txt`,
+		Use:               "verify FILE",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: oneFile,
 	}, evidence.ReadStatement, newStated)
 }
-
-// verifyHelp explains what verifying a document shows.
-const verifyHelp = `The ledger is not needed. Everything that was altered is named, and the exit code is then 4.
-
-The log key, --vkey, should come from whoever keeps the ledger, not from the file itself. Without it nothing verifies,
-since anybody can have made the file, and the exit code is 4. With --self, in its place, the file is only held against
-itself: whether it is whole, but not who made it.`
 
 // proofFlags are the flags of commands that verify a document.
 type proofFlags struct {

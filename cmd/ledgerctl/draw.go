@@ -26,23 +26,7 @@ type raiseFlags struct {
 func (a *app) raiseCommand() *cobra.Command {
 	f := &raiseFlags{}
 	cmd := &cobra.Command{
-		Use:   "raise",
-		Short: "Bring people's responses to a question to a higher ε",
-		Long: `Bring the responses of people to a question to ε: of all who are enrolled, or of those named with
---object. Whoever is below is drawn anew, from the true value and the response so far, and pays the
-difference. Whoever is at ε, or above, costs nothing and needs no true value: the recorded response
-is handed out again, or one is derived from it.
-
-If anybody would go over a ceiling, nobody is drawn and the exit code is 3; with --partial, those
-people are left out, and the exit code is 3 only if that is everybody. The same command with the same --key does nothing twice, and goes on where it
-was interrupted.
-
-The file of --out has the responses recorded at ε by then. Without --object those of people who have withdrawn are among them:
-what was released stays released. The columns besides object and response are those of "ledgerctl help sell".
-
-` + files.TruthHelp,
-		Example: `  ledgerctl raise --question vote --to 0.5 --truth people.csv --value-column vote --out half.csv
-  ledgerctl raise --question vote --to 1 --truth people.csv --value-column vote --object 17 --object 18`,
+		Use:  "raise",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.raise(cmd, f) },
 	}
 	flags := cmd.Flags()
@@ -143,25 +127,7 @@ func (a *app) advanceCommand() *cobra.Command {
 	f := &files.TruthFlags{}
 	var question string
 	cmd := &cobra.Command{
-		Use:   "advance",
-		Short: "Release what policies allow as time passes",
-		Long: `Release what policies that depend on time (linear, steps, halving, noisy-sampling) have come to allow:
-everybody enrolled gets a response at each ε that was reached by now, in all questions or in one. It does
-not matter how often this is done: once after a month leaves the same levels as once a day. Other policies
-release nothing by themselves.
-
-Whoever cannot follow, because the cap binds or the file has no true value, is refused, and
-holds nobody up. The same command with the same --key does nothing twice, and goes on where it was
-interrupted.
-
-` + files.TruthHelp + `
-
-Without --question, in a ledger of several questions, each question takes the column named like it, and
-no other: the values of another question would be drawn from, for good.
-
-` + atHelp,
-		Example: `  ledgerctl advance --truth people.csv
-  ledgerctl advance --question vote --truth people.csv --value-column choice --key 2027-01-31`,
+		Use: "advance",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 				done, err := a.advance(ctx, l, f, question)
@@ -234,41 +200,7 @@ type answerFlags struct {
 func (a *app) answerCommand() *cobra.Command {
 	f := &answerFlags{}
 	cmd := &cobra.Command{
-		Use:   "answer",
-		Short: "Answer a query about the true values of many people",
-		Long: `Answer one query about the true values of a panel of people, all who are enrolled or those of a
-file, with ε-differential privacy. The queries are
-
-  majority:VALUE     do more than half of them have VALUE?
-  threshold:VALUE:N  do at least N of them have VALUE?
-  winner             which value is the commonest?
-  plurality          the same; errors favour common values, but the true answer is mostly less likely
-
-The more of them would have to change their values to change the answer, the likelier the true one is
-given. How many that are is printed nowhere. Who belongs to the panel is not hidden.
-
-Each member of the panel is charged ε, beside what raises and other answers cost. To ask the same again
-about the same panel at the same ε, or a lower one, is free: the answer is handed out again, or one is
-derived from it. At a higher ε a majority or threshold is raised, and only the difference is charged; so is a
-winner or plurality of two values. One of more values, and one that leaves somebody out, is drawn anew and charged
-in full. A query that no change of values could decide otherwise is charged all the same.
-
---quote says what the answer would cost, beside what it would cost to draw it anew, and who would be refused. It
-charges nobody and draws nothing. The file with the true values is not opened, so nobody is refused for want of one.
-
-An answer is spent beside what is sold, so that even a small one may leave people too little for the highest ε
-that their policies offer. Then nobody is charged and the exit code is 3, unless --accept-loss is given. --quote
-lists what would be lost ("displaced"): each ε on offer, of which question, for how many people, and what a buyer
-who holds nothing would pay for it. Of one question the amounts do not add up: a buyer pays for the highest ε only.
-
-If anybody would go over a ceiling, nobody is charged and the exit code is 3; with --partial, those
-people are left out of the panel. An answer that leaves somebody out and one that does not are not the same,
-and both are charged; where nobody is left out, --partial makes no difference.
-
-` + files.TruthHelp,
-		Example: `  ledgerctl answer --question vote --query majority:Y --epsilon 0.5 --truth people.csv --value-column vote
-  ledgerctl answer --question vote --query winner --epsilon 0.5 --truth people.csv --id-column name --objects some.csv
-  ledgerctl answer --question vote --query majority:Y --epsilon 1 --quote`,
+		Use:  "answer",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.answer(cmd, f) },
 	}
 	flags := cmd.Flags()

@@ -24,27 +24,7 @@ func (a *app) estimateCommand() *cobra.Command {
 	f := &estimateFlags{}
 	request := &f.EstimateRequest
 	cmd := &cobra.Command{
-		Use:   "estimate",
-		Short: "Estimate the true shares of a question's values",
-		Long: `Estimate the true shares of a question's values from the responses released so far. It costs no budget.
-Each person counts once, with the highest ε; with --epsilon, only responses at that ε count.
-
-Where people are at several ε, the estimate is stratified: the estimate at each ε counts in proportion to the people
-there. --pool weighs by precision instead. That is more exact, and wrong if people with some value allow a higher ε
-than others. A test of that is printed as "disagreement", a p-value; below 0.01 there is a warning.
-
-The intervals cover the shares among these people (the panel): only the noise in the responses is random. With
---population they cover the shares in a larger population of which these people are a random sample.
-
-With --objects, only the people of a file count. Choose them without regard to their responses: an estimate of those who
-answered "yes" says nothing. It reads all responses, so it is for a ledger in a file.
-
-With --plot the shares are drawn as well, as bars with intervals: for each value one bar for each ε at which
-there are responses, the higher the darker.`,
-		Example: `  ledgerctl estimate --question vote
-  ledgerctl estimate --question vote --population --confidence 0.99
-  ledgerctl estimate --question vote --objects women.csv
-  ledgerctl estimate --question vote --plot vote.svg`,
+		Use:  "estimate",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) },
 	}
 	flags := cmd.Flags()

@@ -291,14 +291,6 @@ func incomplete(format string, args ...any) error {
 	}
 }
 
-// atHelp explains the flag --at of commands that release or sell.
-const atHelp = `With --at, the command works as if the clock said TIME. A TIME more than five minutes ahead of this machine's
-clock is refused unless --clock-ahead confirms it, because what is then written cannot be undone: every later
-event has at least that time, sales and reservations that end before it are closed for good, and "audit verify"
-reports events of the future until that day. Before the last event of the log, ceilings are those of TIME, and
-what is recorded has the time of that event: the log's time does not decrease. A TIME more than 366 days after that
-event must be confirmed by --clock-ahead as well, like a clock that says so.`
-
 // maxAhead is how far --at may be ahead of the machine's clock without --clock-ahead. "audit verify" reports events that are
 // further ahead.
 const maxAhead = 5 * time.Minute

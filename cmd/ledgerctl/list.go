@@ -66,13 +66,7 @@ func list[T any](a *app, cmd *cobra.Command, f *filter, all func(ctx context.Con
 func (a *app) salesCommand() *cobra.Command {
 	f := &filter{}
 	cmd := &cobra.Command{
-		Use:   "sales",
-		Short: "List the sales",
-		Long: `List the sales, in the order of their numbers, with their prices in minor units of the currency. Reservations are
-none until they are carried out, though they are numbered with the sales. "ledgerctl responses --buyer NAME" lists
-what was delivered, and "ledgerctl receipt make NUMBER" makes the receipt of a sale.`,
-		Example: `  ledgerctl sales
-  ledgerctl sales --buyer acme --question vote --json`,
+		Use: "sales",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			of := func(ctx context.Context, l book) iter.Seq2[ledger.Sale, error] { return l.Sales(ctx, f.buyer) }
 			all, err := list(a, cmd, f, of, func(s ledger.Sale) bool { return f.admits(s.Question, s.Epsilon) })
@@ -102,15 +96,7 @@ func (a *app) reservationsCommand() *cobra.Command {
 	f := &filter{}
 	var states []string
 	cmd := &cobra.Command{
-		Use:   "reservations",
-		Short: "List reservations, with what has become of each",
-		Long: `List reservations in the order of their numbers, with their prices in minor units of the currency. The state of
-each is open (it holds its budget and its price), captured (it is the sale of the same number), cancelled or expired.
-With --state, only those in one of the states are listed. The refused people are those of the order who are left
-out: when it was reserved, and once it is captured also then.`,
-		Example: `  ledgerctl reservations
-  ledgerctl reservations --state open
-  ledgerctl reservations --buyer acme --json`,
+		Use:  "reservations",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.reservations(cmd, f, states) },
 	}
 	f.flags(cmd)
@@ -149,13 +135,7 @@ func texts[To, From ~string](all []From) (out []To) {
 func (a *app) buyersCommand() *cobra.Command {
 	f := &filter{}
 	cmd := &cobra.Command{
-		Use:   "buyers",
-		Short: "List the buyers, with what they have bought and paid",
-		Long: `List the buyers, in the order of their first orders, with the number of their sales and what they have paid in
-all, in minor units of the currency. With --question or --epsilon, only such sales count, and only buyers who have
-some are listed.`,
-		Example: `  ledgerctl buyers
-  ledgerctl buyers --question vote`,
+		Use: "buyers",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 				all, err := f.buyers(ctx, cmd, l)
@@ -199,19 +179,7 @@ func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]ledg
 func (a *app) responsesCommand() *cobra.Command {
 	f := &filter{}
 	cmd := &cobra.Command{
-		Use:   "responses",
-		Short: "List the responses to a question, or what a buyer was delivered",
-		Long: `List the responses to a question that were recorded, by ε and then by person. It costs nobody anything.
-
-With --buyer, list what that buyer was delivered, sale by sale, with the prices in minor units of the currency; then
---question may be left out. What was destroyed since, because a person was forgotten, is marked, and has its price
-alone.
-
-Each response comes with what an estimate needs: the number of values, and the probabilities p and q with which a
-response counts for the true value and for any other one (with --json). A response at a higher ε replaces those of the
-same person at a lower one: count each person once.`,
-		Example: `  ledgerctl responses --question vote --epsilon 0.5
-  ledgerctl responses --buyer acme --json`,
+		Use: "responses",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case f.buyer != "":

@@ -18,18 +18,7 @@ import (
 func (a *app) logCommand() *cobra.Command {
 	t := &tail{app: a}
 	cmd := &cobra.Command{
-		Use:   "log",
-		Short: "Print the events, one a line",
-		Long: `Print the events of the ledger in order, one a line; with --json, each as a JSON object.
-Prices are in minor units of the ledger's currency. Of events about a person who was forgotten since,
-marked erased, there is left of what kind they were, when, and what was paid.
-
-With --follow, go on with events as they are recorded, until interrupted. The file is not kept open
-meanwhile, so that others can write to it. With --addr they come as they happen.`,
-		Example: `  ledgerctl log --since 100
-  ledgerctl log --object 17 --json
-  ledgerctl log --refused-by 2026-05-01
-  ledgerctl log --follow`,
+		Use: "log",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return t.run(cmd.Context())
 		},

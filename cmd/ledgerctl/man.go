@@ -18,12 +18,7 @@ import (
 
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "man DIR",
-		Short: "Write manual pages, one for each command, to a directory",
-		Long: `Write manual pages for man(1), one for each command, to a directory, which is created if it does not exist. Pages that
-exist are replaced. Symbolic links in their places are followed.`,
-		Example: `  ledgerctl man ~/.local/share/man/man1
-  man ledgerctl-sell`,
+		Use:  "man DIR",
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 {

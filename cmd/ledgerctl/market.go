@@ -85,18 +85,7 @@ func (f *limitFlags) max(cmd *cobra.Command) (*int64, error) {
 func (a *app) quoteCommand() *cobra.Command {
 	f := &orderFlags{}
 	cmd := &cobra.Command{
-		Use:   "quote",
-		Short: "Say what an order would cost and bring, charging nobody",
-		Long: `Say what it would cost a buyer to get the responses of people to a question at ε, of all who
-take part or of those in a file, and who of them would be refused. Nothing is drawn, charged or recorded,
-and no true values are needed.
-
-The price of a person is what the market policy asks for holding ε, less what it asks for the highest ε
-that the buyer holds of that person already; it is never below 0. A quote is not binding: prices and
-people may change before the sale. "ledgerctl sell --quote ID" sells exactly what was quoted, or nothing.
-
-With --at, the quote is that of a buyer at TIME, if nothing else happens before.`,
-		Example: "  ledgerctl quote --buyer acme --question vote --epsilon 0.5",
+		Use: "quote",
 	}
 	f.flags(a, cmd)
 	c := columnFlags(cmd)
@@ -306,30 +295,7 @@ func writeDeliveries(ctx context.Context, l book, sale uint64, out files.RowWrit
 func (a *app) sellCommand() *cobra.Command {
 	order, delivery, limits := &orderFlags{}, &deliveryFlags{}, &limitFlags{}
 	cmd := &cobra.Command{
-		Use:   "sell",
-		Short: "Sell a buyer people's responses to a question at ε",
-		Long: `Sell a buyer the responses of people to a question at ε, of all who take part or of those in a
-file. What is not recorded yet is drawn, and charged to the person; what is, or follows from what is, costs
-nobody any budget. Each person is credited with a price: see "ledgerctl help quote".
-
-If anybody is refused, nothing is sold and the exit code is 3; with --partial, those people are left
-out. Nothing is sold either if the price is above --max-price, or if the order is not what was quoted as
---quote ID. The same command with the same --key sells nothing twice and prints the same.
-
-The CSV file of --out has all that an estimate needs: for each response the question, ε, sale, number of values, and
-the probabilities p and q with which it counts for the true value and for any other one (empty in finite encoding). A
-response at a higher ε replaces those of the same person at a lower one: count each person once.
-
-With --receipt, the buyer's receipt goes to a file: the sale and all its responses, with a proof that the log
-has them, signed by the signing key. "ledgerctl receipt verify" needs nothing else but the log key. The receipt of
-a sale made before is to be had by the same --key, or from "ledgerctl receipt make".
-
-` + files.TruthHelp + `
-
-` + atHelp,
-		Example: `  ledgerctl sell --buyer acme --question vote --epsilon 0.5 --truth people.csv --out acme.csv
-  ledgerctl sell --buyer acme --question vote --epsilon 1 --truth people.csv --max-price 50000 --key order-7
-  ledgerctl sell --buyer acme --question vote --epsilon 1 --truth people.csv --out acme.csv --receipt receipt.json`,
+		Use:  "sell",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.sell(cmd, order, delivery, limits) },
 	}
 	order.flags(a, cmd)
@@ -366,21 +332,7 @@ func (a *app) reserveCommand() *cobra.Command {
 	f, limits := &orderFlags{}, &limitFlags{}
 	var expires string
 	cmd := &cobra.Command{
-		Use:   "reserve",
-		Short: "Hold an order while the buyer pays",
-		Long: `Hold an order until --expires, a time or a duration such as 24h: the budget that it needs counts as spent for everybody else, and its price
-does not rise. Nothing is drawn, nobody is charged, and no true values are needed. What is printed first is the
-number of the reservation: "ledgerctl capture NUMBER" carries it out, "ledgerctl cancel NUMBER" gives it up, and
-what has expired holds nothing any more. "ledgerctl reservations" lists them all, each with its state.
-
-If anybody is refused, nothing is held and the exit code is 3; with --partial, those people are left out. The same
-command with the same --key holds nothing twice: it prints the same while the reservation is open. After it was
-captured, cancelled or has expired the command is refused and the exit code is 3, so charge a buyer only if it is 0.
-
-` + atHelp,
-		Example: `  ledgerctl reserve --buyer acme --question vote --epsilon 0.5 --expires 2027-01-31T09:00:00Z
-  ledgerctl reserve --buyer acme --question vote --epsilon 0.5 --expires 24h --key order-6
-  ledgerctl reserve --buyer acme --question vote --epsilon 1 --expires 2027-01-31T09:00:00Z --max-price 50000 --key order-7`,
+		Use: "reserve",
 	}
 	f.flags(a, cmd)
 	limits.flags(a, cmd, "hold")
@@ -450,23 +402,7 @@ func (a *app) captureCommand() *cobra.Command {
 	f := &deliveryFlags{}
 	partial := false
 	cmd := &cobra.Command{
-		Use:   "capture NUMBER",
-		Short: "Carry a reservation out: the buyer has paid",
-		Long: `Carry a reservation out, by the number that "ledgerctl reserve" printed: the sale that comes of it has the same
-number. It is made as by "ledgerctl sell", at the reserved price, whatever the terms say now, less what the buyer has
-paid for the same people since. A reservation that has expired, was cancelled or was captured already is refused: the
-error says which, with the number of the sale, and the exit code is 3.
-
-If somebody cannot answer any more, who has withdrawn, say, nothing is sold and the exit code is 3; with --partial,
-those people are left out, and their price is to be refunded; what is printed as refused includes those whom the
-reservation left out. The same command with the same --key sells nothing
-twice and prints the same.
-
-` + files.TruthHelp + `
-
-` + atHelp,
-		Example: `  ledgerctl capture 7 --truth people.csv --out acme.csv
-  ledgerctl capture 7 --truth people.csv --out acme.csv --receipt receipt.json --key paid-7`,
+		Use:               "capture NUMBER",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.reservationNumbers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.capture(cmd, args[0], f, partial) },
@@ -508,13 +444,7 @@ func reservationNumber(text string) (uint64, error) {
 
 func (a *app) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cancel NUMBER",
-		Short: "Give a reservation up: what it holds is free again",
-		Long: `Give a reservation up, by the number that "ledgerctl reserve" printed: what it holds is free again, and nothing of
-it is to be paid. One that has expired can be cancelled, too: then no clock that is put right makes it hold again.
-One that was captured or cancelled already is refused: the error says which, and the exit code is 3. The same command with the same
---key does nothing twice.`,
-		Example:           "  ledgerctl cancel 7",
+		Use:               "cancel NUMBER",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.reservationNumbers,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -547,18 +477,7 @@ func (a *app) budgetCommand() *cobra.Command {
 	var objects string
 	var levels []string
 	cmd := &cobra.Command{
-		Use:   "budget",
-		Short: "Say how many people can answer a question at which ε",
-		Long: `Say how many people can answer a question at each of some ε, of all who take part or of those in a
-file: now, and later by time alone, if nothing else is asked of them until then. With --buyer, it is what
-that buyer could order, and what it would pay; else what the host could raise. Nothing is drawn, charged
-or recorded, and no true values are needed.
-
-Without --epsilon, those ε are shown at which the number of people who can answer changes.
-
-With --at, it is what they can answer at TIME, if nothing else happens before.`,
-		Example: `  ledgerctl budget --question vote
-  ledgerctl budget --question vote --buyer acme --epsilon 0.5 --epsilon 1`,
+		Use: "budget",
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&r.Question, "question", "", "the question's `NAME`")

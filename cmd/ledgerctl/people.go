@@ -74,31 +74,7 @@ func (a *app) enrollCommand() *cobra.Command {
 	f := &peopleFlags{}
 	var sameRows, dryRun bool
 	cmd := &cobra.Command{
-		Use:   "enroll",
-		Short: "Enrol the people of a CSV file in a question",
-		Long: `Enrol the people of a CSV file in a question. The cap is the largest ε of a person over all questions;
-the policy is about this one. It says how much ε is allowed (kind fixed), released when (linear, steps,
-halving, noisy-sampling: see "ledgerctl advance"), unlocked by buyers (unlock), or for sale for how much
-(market: see "ledgerctl quote"); min and sum combine policies. ε are strings, times RFC 3339, durations
-such as 720h, and money integers in minor units of the ledger's currency.
-
-Whoever is new to the ledger needs a cap; without --cap, those known to it keep theirs. Those enrolled
-already are left as they are; if one of them has another policy or cap, nobody is enrolled, unless --partial leaves
-them out: "ledgerctl terms" changes what somebody has agreed to. Those who have withdrawn take part again.
-
-With --value-column, people without a value are left out and counted; a value that the question does not have is an
-error. The values are not stored.
-
-With --id-rows a row is known by its number alone, so row 1 of another file would be the same person: people whom the
-ledger knows already need --same-rows, which says that the rows are those of before, or an --id-prefix for each file.
---dry-run checks everything, says who is new, and changes nothing.`,
-		Example: `  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"fixed","ceiling":"2"}' --cap 3
-
-  From 0.1 to 1 over a year, in steps of 0.1:
-  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"linear","from":"0.1","to":"1","start":"2027-01-01T00:00:00Z","end":"2028-01-01T00:00:00Z","stride":"0.1"}' --cap 3
-
-  For sale up to ε=2, for 1.00 at ε=0.5 and 3.00 at ε=2 a person, and on the line between them:
-  ledgerctl enroll --question vote --objects people.csv --policy '{"kind":"market","max":"2","price":[["0.5",100],["2",300]]}' --cap 5`,
+		Use:  "enroll",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.enroll(cmd, f, sameRows, dryRun) },
 	}
 	f.flags(a, cmd, " (required if anybody is new)")
@@ -189,23 +165,7 @@ func (a *app) termsCommand() *cobra.Command {
 	var none bool
 	var consent string
 	cmd := &cobra.Command{
-		Use:   "terms",
-		Short: "Put the people of a CSV file under another policy, or another cap",
-		Long: `Put the people of a CSV file under another policy of a question, or another cap over all questions, from now on.
-What is not given stays as it is.
-
-Less always works, at once: a lower cap, also below what is spent, a lower ceiling, higher prices, fewer buyers.
-Whatever may be more needs the people's consent: --consent says where it is on record. Without it, whoever is
-affected is refused, with what is more; if anybody is, nothing changes and the exit code is 3, unless --partial
-leaves them out. The log keeps the text until the person is forgotten, and the person's statement shows it.
-
-What was released stays released, and what was paid stays paid: who upgrades pays the new price less that, never
-less than nothing. A reservation keeps its price, but not the budget.`,
-		Example: `  Dearer from now on:
-  ledgerctl terms --question vote --objects people.csv --policy '{"kind":"market","max":"2","price":[["2",600]]}'
-
-  More than they had agreed to:
-  ledgerctl terms --question vote --objects agreed.csv --cap 8 --consent "form of 1 March, box 17"`,
+		Use:  "terms",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.terms(cmd, f, none, consent) },
 	}
 	f.flags(a, cmd, "")
@@ -276,16 +236,8 @@ func (f *peopleFlags) newPolicy(cmd *cobra.Command, a *app, none bool) (*policy.
 
 func (a *app) withdrawCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "withdraw OBJECT…",
-		Short: "End people's part in all questions",
-		Long: `End the part of people in all questions: nothing more is drawn from them, sold of them or asked about
-them. What was released stays released, and what was spent stays spent; what was delivered can still be
-read. Withdrawing twice does nothing. "ledgerctl enroll" takes a person in again.
-
-If one of them is unknown, nobody withdraws. The same command with the same --key does nothing twice, even
-if somebody has been enrolled again meanwhile.`,
-		Example: "  ledgerctl withdraw 17 18",
-		Args:    cobra.MinimumNArgs(1),
+		Use:  "withdraw OBJECT…",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, people []string) error {
 			return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 				var out output.Fields
@@ -334,18 +286,8 @@ func (a *app) withdraw(ctx context.Context, l book, people []string) error {
 func (a *app) epochCommand() *cobra.Command {
 	var question string
 	cmd := &cobra.Command{
-		Use:   "epoch OBJECT",
-		Short: "Begin anew about a person whose true value has changed",
-		Long: `Begin a new epoch of a person in a question: for somebody whose true value has changed. What was released so far
-stays with those who have it, and what it has cost stays spent. From now on the question is about the new value,
-under the same policy, and what that costs is charged besides, under the same cap. Buyers pay the full price anew;
-what was reserved of the person ends.
-
-Whoever sees that an epoch began (in the log, say) can guess that the value has changed, unless you begin epochs for
-everybody by the calendar. If nothing was drawn, sold or asked in the current epoch, nothing happens; the same
-command with the same --key does nothing twice.`,
-		Example: "  ledgerctl epoch 17 --question vote",
-		Args:    cobra.ExactArgs(1),
+		Use:  "epoch OBJECT",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 				if err := l.BeginEpoch(ctx, a.key, question, args[0]); err != nil {
@@ -376,20 +318,7 @@ command with the same --key does nothing twice.`,
 func (a *app) forgetCommand() *cobra.Command {
 	var keepPages bool
 	cmd := &cobra.Command{
-		Use:   "forget OBJECT",
-		Short: "Destroy what was released of a person, and what the log says of them",
-		Long: `Destroy everything about a person: all responses, and what every event of the log says of them. This cannot
-be undone. What they have spent and earned stays, by their id, so that nobody's budget begins anew; they take
-part in nothing any more, until they are enrolled again. The log stays provable, and so does every receipt and
-checkpoint that others have. What buyers were given they keep.
-
-Then the ledger's file is rewritten without its unused pages, in which the old bytes would stay otherwise. For a
-large ledger that takes a while: with --keep-pages it is left out, so that many can be forgotten in a row; let
-the last of them be without. Backups, and the blocks that the disk has freed, are yours to clean.
-
-The same command with the same --key forgets nothing twice, even if the person has been enrolled again meanwhile.`,
-		Example: `  ledgerctl forget 17
-  ledgerctl forget 18 --keep-pages && ledgerctl forget 19`,
+		Use:  "forget OBJECT",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
@@ -436,13 +365,8 @@ func unknownPerson(err error) error {
 
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show OBJECT",
-		Short: "Show the budget and all responses of one person",
-		Long: `Show the budget and all responses of one person. Of each question, ε is what the responses cost, and besides
-that is what answers to queries cost, and what was destroyed when the person was forgotten. Epochs that have ended
-("ledgerctl epoch") are shown apart: what they cost is spent too.`,
-		Example: "  ledgerctl show 17",
-		Args:    cobra.ExactArgs(1),
+		Use:  "show OBJECT",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 				o, err := l.Object(ctx, args[0])

@@ -28,18 +28,7 @@ import (
 func (a *app) initCommand() *cobra.Command {
 	var currency, signer string
 	cmd := &cobra.Command{
-		Use:   "init",
-		Short: "Create a ledger and the key that signs its log",
-		Long: `Create an empty ledger, and a new key pair for its log. Nothing that exists is overwritten.
-
-The signing key signs the checkpoints, receipts and statements of "ledgerctl audit checkpoint", "ledgerctl sell
---receipt", "ledgerctl receipt make" and "ledgerctl statement make". It goes to a file of its own, readable by its
-owner only. Keep it apart from the ledger and out of the backups of the ledger.
-
-The log key is public. It is printed, and kept in the ledger: hand it out now to those who are to verify what the
-signing key signs, buyers and auditors, since whoever can rewrite the ledger can rewrite the log key in it too.`,
-		Example: `  ledgerctl init
-  ledgerctl --db panel.db init --currency EUR --signer /run/secrets/panel.key`,
+		Use:  "init",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd, currency, signer) },
 	}
 	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
@@ -126,31 +115,13 @@ func writeSecret(path, secret string) error {
 
 func (a *app) backupCommand() *cobra.Command {
 	return a.copyCommand(&cobra.Command{
-		Use:   "backup FILE",
-		Short: "Copy the ledger to a new file, and verify the copy",
-		Long: `Copy the ledger to a new file that only its owner can read. The copy is verified as "ledgerctl audit verify" does
-it, and on disk, before it gets its name; nothing that exists is overwritten. The signing key is not in it.
-
-A backup is a ledger of its own. Used in place of the original it is a rollback: what was drawn since is
-drawn anew, and people give away more than the ledger says. Whoever restores one should verify it against the
-newest checkpoint first ("ledgerctl audit verify --checkpoint").
-
-The unused pages of the copy are overwritten with zeros: nothing is in it that was forgotten before.
-"ledgerctl compact" leaves these pages out.`,
-		Example: `  ledgerctl backup "/mnt/backup/ledger-$(date +%F).db"`,
+		Use: "backup FILE",
 	}, "copying", book.Backup)
 }
 
 func (a *app) compactCommand() *cobra.Command {
 	return a.copyCommand(&cobra.Command{
-		Use:   "compact FILE",
-		Short: "Write a copy of the ledger without unused pages",
-		Long: `Write a copy of the ledger, record by record, to a new file that only its owner can read: it has no unused
-pages, nothing that was forgotten or replaced is in it, and it is as small as it can be. The copy is verified, as
-"ledgerctl audit verify" does it, and on disk, before it gets its name; nothing that exists is overwritten. The
-ledger itself stays as it is: to go on with the copy, put it in the place of the ledger while nothing has that open.
-"ledgerctl forget" rewrites the ledger itself.`,
-		Example: `  ledgerctl compact small.db && mv small.db ledger.db`,
+		Use: "compact FILE",
 	}, "compacting", book.CompactTo)
 }
 
@@ -187,8 +158,7 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, con
 
 func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "stats",
-		Short: "Count what is in the ledger",
+		Use: "stats",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 				stats, err := l.Stats(ctx)
@@ -230,14 +200,7 @@ func (r statsResult) Table(w io.Writer) {
 
 func (a *app) takeoverCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "takeover --addr ADDRESS",
-		Short: "Have a standby take over from the host that has the ledger",
-		Long: `Have the standby at the address, as "ledgerctl serve --standby" serves it, take over: the host that has had the ledger
-writes nothing more, and this one serves all calls from now on. Nothing that anybody was told is lost, and nothing
-is drawn twice: whoever was not answered repeats the request with its key, here.
-
-Do so when that host is gone, or is to do no more. Nothing but this command decides that.`,
-		Example: "  ledgerctl takeover --addr unix:b.db.sock",
+		Use: "takeover --addr ADDRESS",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case a.unclear != nil:
@@ -264,11 +227,7 @@ Do so when that host is gone, or is to do no more. Nothing but this command deci
 
 func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "completion bash|zsh|fish",
-		Short: "Print a script by which a shell completes commands and flags",
-		Example: `  source <(ledgerctl completion bash)
-  ledgerctl completion zsh > "${fpath[1]}/_ledgerctl"
-  ledgerctl completion fish > ~/.config/fish/completions/ledgerctl.fish`,
+		Use:                   "completion bash|zsh|fish",
 		ValidArgs:             []string{"bash", "zsh", "fish"},
 		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		DisableFlagsInUseLine: true,
@@ -305,11 +264,7 @@ func helpCommand() *cobra.Command {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, and what it was built from",
-		Long: `Print the version of the module, the revision that it was built from in version control, whether files were
-changed beside it, and the version of Go, as far as the build has noted them.`,
-		Example: "  ledgerctl version",
+		Use: "version",
 		RunE: func(*cobra.Command, []string) error {
 			info, _ := debug.ReadBuildInfo()
 			return a.Print(newVersion(info))

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) questionCommand() *cobra.Command {
-	return group("question", "Add or list questions", "say whether to add or to list questions", a.questionAddCommand(), a.questionListCommand())
+	return output.Group("question", "say whether to add or to list questions", a.questionAddCommand(), a.questionListCommand())
 }
 
 // questionFlags are the flags of question add.
@@ -30,32 +30,7 @@ type questionFlags struct {
 func (a *app) questionAddCommand() *cobra.Command {
 	f := &questionFlags{}
 	cmd := &cobra.Command{
-		Use:   "add NAME --values A,B,… [--encoding direct|unary] [--mechanism FILE]",
-		Short: "Add a question with its possible values",
-		Long: `Add a question with the list of its possible values, which never changes afterwards. Adding the
-same question again does nothing.
-
-A response is one of the values (direct encoding, randomized response), or a row with a 0 or 1 for each of
-them (unary encoding), which tells more about questions of many values. Unless told, the ledger picks what
-estimates better at ε=2: unary encoding from 21 values on.
-
-With --mechanism, a response is what a mechanism of yours puts out (finite encoding), at a few ε: an object of JSON
-in a file of up to 1 MiB.
-
-  {"family":{"levels":[[["3/5","2/5"],["2/5","3/5"]], [["3/4","1/4"],["1/4","3/4"]]]}, "outputs":[["Y","N"],["Y","N"]]}
-
-There is a level for each ε, by rising ε; in it a list for each value, in their order, of the probabilities of the
-outputs. They are fractions or decimals. The ε of a level is the logarithm of the largest ratio of two probabilities
-of one output. "outputs" names the outputs of each level; without it they are called 0, 1, …. Each level must be a
-degradation of the next: what it answers can be made from what the next one answers, by a channel that does not
-know the truth. Then a response can be raised from one to the next for the difference of their ε. The family may
-have the "channels"; if not, they are searched for, which takes minutes where outputs multiply to some thousands.
-"ledgerctl mechanism family" makes such files. People are raised to, and buyers are sold, the ε of the levels only;
-"ledgerctl advance" releases the highest level that a policy allows.`,
-		Example: `  ledgerctl question add vote --values Y,N,U,A
-  ledgerctl question add name --values @names.txt
-  ledgerctl question add vote --values Y,N,U,A --mechanism subsets.json
-  ledgerctl mechanism family subset --values Y,N,U,A --epsilon 0.5,1,2 --json | ledgerctl question add vote --values Y,N,U,A --mechanism -`,
+		Use:  "add NAME --values A,B,… [--encoding direct|unary] [--mechanism FILE]",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.addQuestion(cmd, args[0], f) },
 	}
@@ -106,8 +81,7 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) (er
 
 func (a *app) questionListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the questions",
+		Use: "list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 				all, err := l.Questions(ctx)

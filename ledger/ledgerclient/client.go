@@ -71,7 +71,10 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 func checkAbout(a ledger.About) error {
 	var lacks []string
 	for name, missing := range map[string]bool{
-		"id": uuid.Validate(a.ID) != nil, "created": a.Created.IsZero(), "currency": a.Currency == "", "origin": a.Origin == "",
+		"id":       uuid.Validate(a.ID) != nil,
+		"created":  a.Created.IsZero(),
+		"currency": a.Currency == "",
+		"origin":   a.Origin == "",
 	} {
 		if missing {
 			lacks = append(lacks, name)
@@ -81,8 +84,8 @@ func checkAbout(a ledger.About) error {
 		return nil
 	}
 	slices.Sort(lacks)
-	return problem.New(problem.Unreachable, "the answer to /v1/about is not that of a ledger, it lacks %s: is this its address?",
-		strings.Join(lacks, ", "))
+	const what = "the answer to /v1/about is not that of a ledger, it lacks %s: is this its address?"
+	return problem.New(problem.Unreachable, what, strings.Join(lacks, ", "))
 }
 
 // locate takes an address.
@@ -105,7 +108,8 @@ func (c *Client) locate(address string) error {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%w: an address has no user, query or fragment", ledger.ErrInvalid)
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://", ledger.ErrInvalid)
+		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://",
+			ledger.ErrInvalid)
 	}
 	c.base = strings.TrimSuffix(address, "/")
 	return nil
@@ -168,7 +172,8 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	method := http.MethodGet
 	if m.body != nil {
 		method = http.MethodPost
-		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true)) // which refuses what is no UTF-8, rather than to change it
+		// It refuses what is no UTF-8, where encoding/json changes it.
+		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
 		if err != nil {
 			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", ledger.ErrInvalid)
 		}
@@ -223,7 +228,8 @@ func problemOf(ctx context.Context, response *http.Response) error {
 		if cause := ctx.Err(); cause != nil {
 			return cause
 		}
-		return problem.New(problem.Unreachable, "status %d, and no word of a ledger: is this its address?", response.StatusCode)
+		const what = "status %d, and no word of a ledger: is this its address?"
+		return problem.New(problem.Unreachable, what, response.StatusCode)
 	}
 	return p
 }
@@ -243,24 +249,28 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 	case err != nil:
 		return unreachable(ctx, fmt.Errorf("the answer is broken: %w", err))
 	}
-	api.WithoutEmptyLists(out)
 	return nil
 }
 
-func get[Out any](ctx context.Context, c *Client, path string, query url.Values) (out Out, err error) {
-	err = c.call(ctx, message{path: path, query: query}, &out)
+// ask sends a request, and returns the answer as package ledger would: lists that are empty are
+// nil.
+func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
+	err = c.call(ctx, m, &out)
+	api.WithoutEmptyLists(&out)
 	return out, err
 }
 
-func post[Out any](ctx context.Context, c *Client, path string, in any) (out Out, err error) {
-	err = c.call(ctx, message{path: path, body: in}, &out)
-	return out, err
+func get[Out any](ctx context.Context, c *Client, path string, query url.Values) (Out, error) {
+	return ask[Out](ctx, c, message{path: path, query: query})
+}
+
+func post[Out any](ctx context.Context, c *Client, path string, in any) (Out, error) {
+	return ask[Out](ctx, c, message{path: path, body: in})
 }
 
 // change sends a request with an idempotency key.
-func change[Out any](ctx context.Context, c *Client, path, key string, in any) (out Out, err error) {
-	err = c.call(ctx, message{path: path, keyed: true, key: key, body: in}, &out)
-	return out, err
+func change[Out any](ctx context.Context, c *Client, path, key string, in any) (Out, error) {
+	return ask[Out](ctx, c, message{path: path, keyed: true, key: key, body: in})
 }
 
 // changeOnly is change for a request without a result.

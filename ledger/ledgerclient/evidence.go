@@ -88,7 +88,9 @@ func (c *Client) CompactTo(ctx context.Context, path string, progress ledger.Pro
 	return c.copyTo(ctx, path, url.Values{"compact": {"true"}}, progress)
 }
 
-func (c *Client) copyTo(ctx context.Context, path string, query url.Values, progress ledger.Progress) (done ledger.Copied, err error) {
+func (c *Client) copyTo(
+	ctx context.Context, path string, query url.Values, progress ledger.Progress,
+) (done ledger.Copied, err error) {
 	path, err = ledgerfile.NewLedger(path, "") // before all of it is fetched
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {
 		err = fmt.Errorf("%w: %w", ledger.ErrInvalid, err)

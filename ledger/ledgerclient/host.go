@@ -107,7 +107,8 @@ func (c *Client) reconcile(ctx context.Context, in api.Reconcile, dry bool) (led
 // needed or not.
 func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledger.Response, err error) {
 	send := func(truths map[string]api.Truths) (err error) {
-		out, err = change[ledger.Response](ctx, c, "/v1/releases", r.Key, &api.Release{ReleaseRequest: r, Truths: one(truths)})
+		in := api.Release{ReleaseRequest: r, Truths: one(truths)}
+		out, err = change[ledger.Response](ctx, c, "/v1/releases", r.Key, &in)
 		return err
 	}
 	switch {
@@ -197,8 +198,10 @@ func (c *Client) Compact(ctx context.Context, _ ledger.Progress) error {
 }
 
 // Object is [ledger.Ledger.Object].
-func (c *Client) Object(ctx context.Context, name string) (ledger.ObjectState, error) {
-	return get[ledger.ObjectState](ctx, c, "/v1/object", url.Values{"object": {name}})
+func (c *Client) Object(ctx context.Context, name string) (o ledger.ObjectState, err error) {
+	// The lists of an object are never nil, see ask.
+	err = c.call(ctx, message{path: "/v1/object", query: url.Values{"object": {name}}}, &o)
+	return o, err
 }
 
 // Estimate is [ledger.Ledger.Estimate]. Include is not possible.

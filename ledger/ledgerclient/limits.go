@@ -64,7 +64,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 func tooLong(most int64) error {
-	return problem.New(problem.Unreachable, "the answer has more than %d bytes, which no answer to this request has", most)
+	const what = "the answer has more than %d bytes, which no answer to this request has"
+	return problem.New(problem.Unreachable, what, most)
 }
 
 // readLine reads a line, with its end, of at most so many bytes.

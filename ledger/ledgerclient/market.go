@@ -109,7 +109,9 @@ func (c *Client) Buyers(ctx context.Context) (all []ledger.BuyerState, err error
 }
 
 // Responses is [ledger.Ledger.Responses].
-func (c *Client) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error] {
+func (c *Client) Responses(
+	ctx context.Context, question string, epsilon privacy.Epsilon,
+) iter.Seq2[ledger.Response, error] {
 	query := url.Values{"question": {question}, "epsilon": {epsilon.String()}}
 	return list[ledger.Response](ctx, c, "/v1/responses", query, few)
 }

@@ -21,8 +21,8 @@ func SocketPath(address string) (path string, isSocket bool, err error) {
 	case path == "":
 		return "", true, fmt.Errorf("%w: the address unix: has no path, such as unix:panel.db.sock", ledger.ErrInvalid)
 	case path[0] == '@':
-		return "", true, fmt.Errorf("%w: the address %s: abstract sockets are not supported, because any local user can bind one; a file of that name is unix:./%s",
-			ledger.ErrInvalid, address, path)
+		return "", true, fmt.Errorf("%w: the address %s: abstract sockets are not supported, because any local user "+
+			"can bind one; a file of that name is unix:./%s", ledger.ErrInvalid, address, path)
 	case strings.ContainsRune(path, 0):
 		return "", true, fmt.Errorf("%w: the address unix:… has a zero byte in its path", ledger.ErrInvalid)
 	}

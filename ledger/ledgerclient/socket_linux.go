@@ -31,7 +31,8 @@ func checkServer(c net.Conn, path string) error {
 		return nil
 	}
 	if err := onlyOf(server.Uid, path); err != nil {
-		return fmt.Errorf("the server runs as user %d, and %w: nothing was sent to it; have the server listen in a directory that only its user can write to", server.Uid, err)
+		return fmt.Errorf("the server runs as user %d, and %w: nothing was sent to it; have the server listen in a "+
+			"directory that only its user can write to", server.Uid, err)
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func (t telling) run(ctx context.Context) error {
 			return err
 		}
 		if t.truth == nil {
-			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them", ledger.ErrInvalid)
+			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them",
+				ledger.ErrInvalid)
 		}
 		known := merge(rounds)
 		told, err := t.ask(ctx, p.Needs, known)
@@ -67,7 +68,9 @@ func merge(rounds []map[string]api.Truths) map[string]api.Truths {
 const atATime = 4096
 
 // ask asks the source for what is needed and not known.
-func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string]api.Truths) (map[string]api.Truths, error) {
+func (t telling) ask(
+	ctx context.Context, needs []problem.Need, known map[string]api.Truths,
+) (map[string]api.Truths, error) {
 	told := map[string]api.Truths{}
 	for _, need := range needs {
 		for objects := range slices.Chunk(need.Objects, atATime) {
@@ -78,15 +81,9 @@ func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string
 			if len(objects) == 0 {
 				continue
 			}
-			values, err := t.truth(ctx, need.Question, slices.Clone(objects))
-			if ended := ctx.Err(); ended != nil {
-				return nil, fmt.Errorf("question %q: the context of the request ended while its source of true values ran: %w", need.Question, ended)
-			}
+			values, err := t.valuesOf(ctx, need.Question, objects)
 			if err != nil {
-				return nil, fmt.Errorf("question %q: %w", need.Question, errs.OfSource(err))
-			}
-			if len(values) != len(objects) {
-				return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", need.Question, ledger.ErrTruthSource, len(values), len(objects))
+				return nil, fmt.Errorf("question %q: %w", need.Question, err)
 			}
 			if told[need.Question] == nil {
 				told[need.Question] = api.Truths{}
@@ -97,6 +94,21 @@ func (t telling) ask(ctx context.Context, needs []problem.Need, known map[string
 		}
 	}
 	return told, nil
+}
+
+// valuesOf asks the source for a value of each object.
+func (t telling) valuesOf(ctx context.Context, question string, objects []string) ([]string, error) {
+	values, err := t.truth(ctx, question, slices.Clone(objects))
+	switch ended := ctx.Err(); {
+	case ended != nil:
+		return nil, fmt.Errorf("the context of the request ended while its source of true values ran: %w", ended)
+	case err != nil:
+		return nil, errs.OfSource(err)
+	case len(values) != len(objects):
+		return nil, fmt.Errorf("%w returned %d of them for %d objects",
+			ledger.ErrTruthSource, len(values), len(objects))
+	}
+	return values, nil
 }
 
 // sendable returns a true value as JSON can hold it. No question has a value with a zero byte, as

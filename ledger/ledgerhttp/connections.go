@@ -28,6 +28,8 @@ type Connections struct {
 // Bound returns a listener for [Server] whose connections are bounded. TLS goes on top of it.
 func (c Connections) Bound(l net.Listener) net.Listener {
 	return conns.Bound(l, conns.Limits{
-		Most: cmp.Or(c.Most, 12000), PerAddress: max(0, cmp.Or(c.PerAddress, 3000)), Unproven: cmp.Or(c.Unproven, 20*time.Second),
+		Most:       cmp.Or(c.Most, 12000),
+		PerAddress: max(0, cmp.Or(c.PerAddress, 3000)),
+		Unproven:   cmp.Or(c.Unproven, 20*time.Second),
 	})
 }

@@ -60,8 +60,8 @@ type Handler struct {
 	mux      *http.ServeMux
 	gates    gates
 	document description
-	unknown  *quiet   // bounds what the log says of requests without a token
-	unended  *unended // answers that take long
+	unknown  *quiet                                       // bounds what the log says of requests without a token
+	ticker   func() (ticks <-chan time.Time, stop func()) // of the checks of answers that take long
 
 	streaming  context.Context // until streams are to end
 	endStreams context.CancelFunc
@@ -73,7 +73,9 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	if o.Gate == nil {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
 	}
-	h := &Handler{options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(), unknown: newQuiet(), unended: newUnended()}
+	h := &Handler{
+		options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(), unknown: newQuiet(), ticker: everySecond,
+	}
 	h.ledger.Store(l)
 	h.follows.Store(o.Leader != nil)
 	h.streaming, h.endStreams = context.WithCancel(context.Background())
@@ -90,8 +92,9 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	}
 	for at, allowed := range methods {
 		h.mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			h.fail(newWriter(w, h.limits), Operator, problem.New(problem.Method, "only %s", strings.Join(allowed, ", ")))
+			list := strings.Join(allowed, ", ")
+			w.Header().Set("Allow", list)
+			h.fail(newWriter(w, h.limits), Operator, problem.New(problem.Method, "only %s", list))
 		})
 	}
 	h.mux.HandleFunc("GET /healthz", h.healthy)
@@ -142,11 +145,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// No path of this API has anything to be cleaned or escaped. Whoever sends one means to be
 	// mistaken for another.
-	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) {
-		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.NoRoute, "there is nothing at this path"))
-		return
-	}
-	if _, pattern := h.mux.Handler(r); pattern == "" {
+	_, pattern := h.mux.Handler(r)
+	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) || pattern == "" {
 		h.fail(newWriter(w, h.limits), Metrics, problem.New(problem.NoRoute, "there is nothing at this path"))
 		return
 	}
@@ -160,7 +160,9 @@ func (h *Handler) guarded(r *route) http.Handler {
 		begun, r := time.Now(), r.of(request)
 		out := newWriter(w, h.limits)
 		holder, err := h.admit(r, request, out)
-		c := &call{handler: h, route: r, holder: holder, admitted: request, request: request, out: out, leave: func() {}}
+		c := &call{
+			handler: h, route: r, holder: holder, admitted: request, request: request, out: out, leave: func() {},
+		}
 		if err == nil {
 			err = h.safely(c)
 		}
@@ -188,7 +190,8 @@ func (h *Handler) logged(c *call, took time.Duration) {
 		}
 		line.Uint64("unlogged", left)
 	}
-	line.Str("holder", c.holder.Name).Str("role", string(c.holder.Role)).Int("status", c.out.status).Dur("took", took).Msg("request")
+	line.Str("holder", c.holder.Name).Str("role", string(c.holder.Role))
+	line.Int("status", c.out.status).Dur("took", took).Msg("request")
 }
 
 // admit finds out who asks, and whether they may.
@@ -214,7 +217,8 @@ func (h *Handler) safely(c *call) (err error) {
 		if reason := recover(); reason != nil {
 			// What a panic says may be anything, a true value among it: only where it happened is
 			// told.
-			h.options.Logger.Error().Str("route", c.route.id).Type("panic", reason).Bytes("stack", debug.Stack()).Msg("a request panicked")
+			line := h.options.Logger.Error().Str("route", c.route.id)
+			line.Type("panic", reason).Bytes("stack", debug.Stack()).Msg("a request panicked")
 			err = problem.New(problem.Unexpected, "this request failed for a reason that only the server's log has")
 		}
 		c.bearer.forget()
@@ -271,7 +275,8 @@ func (c *call) reached(events uint64) error {
 	}
 	stats, err := c.ledger().Stats(c.ctx())
 	if err == nil && events > stats.Events {
-		err = problem.New(problem.Behind, "this host is a standby that has %d events, and not %d yet", stats.Events, events)
+		const what = "this host is a standby that has %d events, and not %d yet"
+		return problem.New(problem.Behind, what, stats.Events, events)
 	}
 	return err
 }
@@ -303,9 +308,11 @@ func (c *call) elsewhere(p *problem.Problem) *problem.Problem {
 	if err != nil {
 		who = ""
 	}
-	p = problem.New(problem.ReadOnly, "this host is a standby, which changes nothing; who has the ledger could not be found out")
+	p = problem.New(problem.ReadOnly, "this host is a standby, which changes nothing; ")
 	if p.Leader = who; who != "" {
-		p.Detail = fmt.Sprintf("this host is a standby, which changes nothing; the host %q has the ledger", who)
+		p.Detail += fmt.Sprintf("the host %q has the ledger", who)
+	} else {
+		p.Detail += "who has the ledger could not be found out"
 	}
 	p.Hint = "ask the host that has the ledger; if it is gone for good, have this one take over"
 	return p
@@ -328,10 +335,10 @@ func (c *call) read() (err error) {
 			return err
 		}
 	}
-	switch {
-	case c.route.in == nil && c.request.ContentLength != 0:
-		return problem.New(problem.Invalid, "this request has no body")
-	case c.route.in == nil:
+	if c.route.in == nil {
+		if c.request.ContentLength != 0 {
+			return problem.New(problem.Invalid, "this request has no body")
+		}
 		return nil
 	}
 	if !isJSON(c.request.Header) {

@@ -90,8 +90,8 @@ func (h Holder) namespaced(key string) (string, error) {
 	}
 	switch {
 	case h.Role == Operator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
-		return "", problem.New(problem.Invalid, "the idempotency key %q: keys that begin with %q or %q are those of desks",
-			key, deskKey, hashedDeskKey).At(api.KeyHeader)
+		const what = "the idempotency key %q: keys that begin with %q or %q are those of desks"
+		return "", problem.New(problem.Invalid, what, key, deskKey, hashedDeskKey).At(api.KeyHeader)
 	case h.Role == Operator:
 		return key, nil
 	case h.Role == Desk && len(deskKey)+len(key) <= maxKey:

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -24,13 +22,13 @@ type Limits struct {
 	Read    time.Duration // how far a body may fall behind Slowest: ten seconds
 	Write   time.Duration // how far the reader of an answer may fall behind Slowest: half a minute
 	Slowest int           // bytes each second that a caller sends or reads in the long run: 16 KiB
-	Time    time.Duration // for a request that is no stream, after which it can be taken up again by its key: ten minutes
+	Time    time.Duration // for a request that is no stream, which goes on by its key after that: ten minutes
 	Beat    time.Duration // between two signs of life in a stream without events: fifteen seconds
 	Running int           // requests at a time, beside streams: 256. Four times as many may be arriving
 	Copies  int           // copies of the file, and verifications, at a time: 1
 	Streams int           // streams of events and lists at a time: 1024
 	Each    int           // streams of one principal at a time: 64, if that is less than half
-	Rate    float64       // requests of one principal each second, in the long run: 1,000; of a person at most one in ten seconds
+	Rate    float64       // requests of one principal each second, in the long run: 1,000; of a person 0.1 at most
 	Burst   int           // requests of one principal at once, before the rate counts: 2,000; of a person at most 20
 	// Work is counted in records that are read: a person is two or three, an entry of the log is
 	// one. Requests that read at most 4,096 are counted by Rate alone. An operator reads any
@@ -44,12 +42,22 @@ type Limits struct {
 
 func (l Limits) orDefaults() Limits {
 	return Limits{
-		Body: cmp.Or(l.Body, 64<<20), Memory: cmp.Or(l.Memory, 256<<20),
-		Read: cmp.Or(l.Read, 10*time.Second), Write: cmp.Or(l.Write, 30*time.Second), Slowest: cmp.Or(l.Slowest, 16<<10),
-		Time: cmp.Or(l.Time, 10*time.Minute), Beat: cmp.Or(l.Beat, 15*time.Second),
-		Running: cmp.Or(l.Running, 256), Copies: cmp.Or(l.Copies, 1), Streams: cmp.Or(l.Streams, 1024), Each: cmp.Or(l.Each, 64),
-		Rate: cmp.Or(l.Rate, 1000), Burst: cmp.Or(l.Burst, 2000),
-		Records: cmp.Or(l.Records, 500_000), RecordBurst: cmp.Or(l.RecordBurst, 4_000_000), Panels: cmp.Or(l.Panels, max(2, runtime.GOMAXPROCS(0)/2)),
+		Body:        cmp.Or(l.Body, 64<<20),
+		Memory:      cmp.Or(l.Memory, 256<<20),
+		Read:        cmp.Or(l.Read, 10*time.Second),
+		Write:       cmp.Or(l.Write, 30*time.Second),
+		Slowest:     cmp.Or(l.Slowest, 16<<10),
+		Time:        cmp.Or(l.Time, 10*time.Minute),
+		Beat:        cmp.Or(l.Beat, 15*time.Second),
+		Running:     cmp.Or(l.Running, 256),
+		Copies:      cmp.Or(l.Copies, 1),
+		Streams:     cmp.Or(l.Streams, 1024),
+		Each:        cmp.Or(l.Each, 64),
+		Rate:        cmp.Or(l.Rate, 1000),
+		Burst:       cmp.Or(l.Burst, 2000),
+		Records:     cmp.Or(l.Records, 500_000),
+		RecordBurst: cmp.Or(l.RecordBurst, 4_000_000),
+		Panels:      cmp.Or(l.Panels, max(2, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 
@@ -77,28 +85,30 @@ const arrivals = 4
 
 // gates count what is in progress, and how often each principal comes.
 type gates struct {
-	limits                                     Limits
 	arriving, running, copies, streams, memory *room
-	purses                                     *purses
+	rates, personRates, records                *purses // requests, those of persons, and what large requests read
 	turns                                      *turns
-	mu                                         sync.Mutex
-	rates                                      map[principal]*rate.Limiter
 }
 
 func (g *gates) init(l Limits) {
-	g.limits = l
 	g.arriving = newRoom("requests that are arriving", arrivals*l.Running, arrivals*l.Running)
 	g.running = newRoom("requests", l.Running, l.Running)
 	g.copies, g.streams = newRoom("copies", l.Copies, l.Copies), newRoom("streams", l.Streams, l.Each)
 	g.memory = newRoom("bytes of requests and answers", int(l.Memory), int(l.Memory))
-	g.rates = map[principal]*rate.Limiter{}
-	g.purses, g.turns = newPurses(l, time.Now), newTurns(l.Panels)
+	g.rates = newPurses(l.Rate, float64(l.Burst), time.Now)
+	g.personRates = newPurses(min(personRate, l.Rate), float64(min(personBurst, l.Burst)), time.Now)
+	g.records = newPurses(l.Records, float64(l.RecordBurst), time.Now)
+	g.turns = newTurns(l.Panels)
 }
 
 // pace refuses a request that comes too soon after others of its principal.
 func (g *gates) pace(by Holder) error {
-	if pace := g.rate(by); !pace.Allow() {
-		return problem.New(problem.TooMany, "more requests than %v each second", float64(pace.Limit()))
+	rates := g.rates
+	if by.Role == Person {
+		rates = g.personRates
+	}
+	if rates.take(by.principal(), 1) > 0 {
+		return problem.New(problem.TooMany, "more requests than %v each second", rates.each)
 	}
 	return nil
 }
@@ -113,25 +123,6 @@ func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 		return g.streams.enter(by)
 	}
 	return g.running.enter(by)
-}
-
-// rate returns that of a principal.
-func (g *gates) rate(by Holder) *rate.Limiter {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	p := by.principal()
-	pace := g.rates[p]
-	if pace == nil {
-		if len(g.rates) >= mostPrincipals {
-			clear(g.rates)
-		}
-		pace = rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)
-		if by.Role == Person {
-			pace = rate.NewLimiter(personRate, min(personBurst, g.limits.Burst))
-		}
-		g.rates[p] = pace
-	}
-	return pace
 }
 
 // The sides of a room, which do not take places from each other.

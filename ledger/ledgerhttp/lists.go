@@ -1,7 +1,6 @@
 package ledgerhttp
 
 import (
-	"fmt"
 	"iter"
 	"net/http"
 	"reflect"
@@ -45,13 +44,14 @@ func cursor(number uint64) string {
 // parts returns the parameters that select a part of a list, besides others.
 func parts(others ...param) []param {
 	return append(others,
-		param{name: "limit", kind: "limit", doc: fmt.Sprintf("the most items, from 1 to %d; without it, %d", mostLimit, usualLimit)},
+		param{name: "limit", kind: "limit", doc: "the most items, from 1 to 1000; without it, 100"},
 		text("after", "next of the part before; of a list of numbered things also a number: what follows it is read"))
 }
 
 // ordered returns the parameters of a list that may be read in both directions.
 func ordered(others ...param) []param {
-	return append(slices.Clone(others), word("order", "desc is the newest first; without it, the oldest first", "asc", "desc"))
+	order := word("order", "desc is the newest first; without it, the oldest first", "asc", "desc")
+	return append(slices.Clone(others), order)
 }
 
 // read returns a part of a list, and the cursor at its end; "" if that is the end of the list. It
@@ -64,7 +64,8 @@ type read[Item any] func(c *call, p page) (items []Item, next string, err error)
 func list[Item any](id, path, summary string, roles []Role, params []param, read read[Item]) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: parts(params...),
-		out: reflect.TypeFor[api.Page[Item]](), item: reflect.TypeFor[Item](), media: []string{"application/json", api.Lines},
+		out: reflect.TypeFor[api.Page[Item]](), item: reflect.TypeFor[Item](), grows: true,
+		media: []string{"application/json", api.Lines},
 		serve: func(c *call) (any, error) {
 			p, err := c.page()
 			if err != nil {
@@ -135,8 +136,8 @@ func accepts(r *http.Request, media string) bool {
 // of returns the route as a request uses it: a list that is sent as a stream takes the place of
 // one.
 func (r *route) of(request *http.Request) *route {
-	streams := r.item != nil && slices.ContainsFunc(r.media[1:], func(media string) bool { return accepts(request, media) })
-	if !streams {
+	asks := func(media string) bool { return accepts(request, media) }
+	if r.item == nil || !slices.ContainsFunc(r.media[1:], asks) {
 		return r
 	}
 	streaming := *r

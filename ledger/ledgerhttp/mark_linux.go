@@ -21,7 +21,8 @@ func markOf(path string) (mark, bool) {
 	var file int
 	var err error
 	for {
-		file, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0) // a named pipe would wait
+		// Without O_NONBLOCK a named pipe would wait.
+		file, err = syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
@@ -33,5 +34,6 @@ func markOf(path string) (mark, bool) {
 	err = syscall.Fstat(file, &is)
 	_ = syscall.Close(file)
 	regular := is.Mode&syscall.S_IFMT == syscall.S_IFREG
-	return mark{uint64(is.Dev), uint64(is.Ino), is.Size, is.Mtim.Nano(), is.Ctim.Nano()}, err == nil && regular && is.Ctim.Nano() != 0
+	m := mark{uint64(is.Dev), uint64(is.Ino), is.Size, is.Mtim.Nano(), is.Ctim.Nano()}
+	return m, err == nil && regular && is.Ctim.Nano() != 0
 }

@@ -76,7 +76,8 @@ func query(raw string, params []param) (map[string]string, *problem.Problem) {
 		case p.needed && (!there || values[0] == ""):
 			return nil, problem.New(problem.Invalid, "the parameter %q is missing, or empty", p.name).At(p.name)
 		case there && !p.fits(strings.Join(values, ",")):
-			return nil, problem.New(problem.Invalid, "the parameter %q is not what it must be: %s", p.name, p.must()).At(p.name)
+			const what = "the parameter %q is not what it must be: %s"
+			return nil, problem.New(problem.Invalid, what, p.name, p.must()).At(p.name)
 		case there:
 			out[p.name] = strings.Join(values, ",")
 		}

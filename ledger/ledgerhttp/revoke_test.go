@@ -32,7 +32,7 @@ func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 	gate := &revocable{}
 	f := serving(t, Options{Gate: gate, Limits: Limits{Beat: time.Hour}})
 	ticks := make(chan time.Time)
-	f.unended.every = func(time.Duration) (<-chan time.Time, func()) { return ticks, func() {} }
+	f.ticker = func() (<-chan time.Time, func()) { return ticks, func() {} }
 	_, c := served(t, f)
 	in := bufio.NewReader(follow(t, c, 1000000, "").Body)
 	if line, err := in.ReadString('\n'); err != nil || line != ":\n" {
@@ -41,14 +41,24 @@ func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 	ticks <- time.Time{} // it is valid still
 	ticks <- time.Time{}
 	gate.revoked.Store(true)
-	ticks <- time.Time{}
+	select {
+	case ticks <- time.Time{}:
+	case <-time.After(time.Second): // the second check was late, and there is no third
+	}
 	if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
 		t.Errorf("%s: %s", kind, data)
 	}
 	if _, err := io.ReadAll(in); err == nil {
 		t.Error("the stream ended as if it were whole")
 	}
-	within(t, "it is watched still", func() bool { return len(f.unended.list()) == 0 })
+	within(t, "it is watched still", func() bool {
+		select {
+		case ticks <- time.Time{}:
+			return false
+		default:
+			return true
+		}
+	})
 }
 
 // Not one event that is committed after a token was removed is sent, though the stream would not ask
@@ -56,7 +66,7 @@ func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 	gate := &revocable{}
 	f := serving(t, Options{Gate: gate, Limits: Limits{Beat: time.Hour}})
-	f.unended.every = func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} } // never
+	f.ticker = func() (<-chan time.Time, func()) { return nil, func() {} } // never
 	_, c := served(t, f)
 	stats, err := f.ledger.Stats(t.Context())
 	must(t, err)
@@ -81,6 +91,11 @@ func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 	gate := &revocable{}
 	f := serving(t, Options{Gate: gate})
+	var watched atomic.Int64
+	f.ticker = func() (<-chan time.Time, func()) {
+		watched.Add(1)
+		return nil, func() { watched.Add(-1) }
+	}
 	endless := list("endless", "/v1/endless", "Count", everyRole(), nil, func(_ *call, p page) ([]int, string, error) {
 		n := p.number() + 10
 		gate.revoked.Store(n > 1000)
@@ -114,7 +129,7 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 		}
 	}
 	gate.revoked.Store(false)
-	if len(f.unended.list()) != 0 {
+	if watched.Load() != 0 {
 		t.Error("answers are watched still")
 	}
 }
@@ -131,26 +146,37 @@ func (r *revoking) Write(p []byte) (int, error) {
 }
 
 // An answer whose reader has stopped reading gets a second to end when its token is removed.
-func TestUnended_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
+func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	gate := &revocable{}
 	f := serving(t, Options{Gate: gate})
-	f.unended.every = func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
+	ticks := make(chan time.Time)
+	f.ticker = func() (<-chan time.Time, func()) { return ticks, func() {} }
 	w := &clocked{ResponseRecorder: httptest.NewRecorder()}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
 	done := c.watch(cancel)
-	f.unended.recheck()
-	if ctx.Err() != nil || !w.deadline.IsZero() {
+	ticks <- time.Time{}
+	ticks <- time.Time{} // behind the first check
+	if ctx.Err() != nil {
 		t.Fatal("it ends although its token is valid")
 	}
 	gate.revoked.Store(true)
-	f.unended.recheck()
+	select {
+	case ticks <- time.Time{}:
+	case <-ctx.Done(): // the second check was late
+	}
+	<-ctx.Done()
+	done()
 	if !isRevoked(context.Cause(ctx)) || w.deadline.IsZero() || time.Until(w.deadline) > lingering {
 		t.Errorf("%v, the deadline is %v", context.Cause(ctx), w.deadline)
 	}
 	w.deadline = time.Time{}
-	done()
-	f.unended.recheck()
+	c.watch(cancel)()
+	select {
+	case ticks <- time.Time{}:
+		t.Error("a call is checked that has ended")
+	default:
+	}
 	if !w.deadline.IsZero() {
 		t.Error("a connection is touched that may serve another request")
 	}

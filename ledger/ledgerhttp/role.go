@@ -11,7 +11,7 @@ type Role string
 // The roles. None is above another: what each may do is listed with each route.
 const (
 	Operator Role = "operator" // everything: it is the host's own
-	Desk     Role = "desk"     // quotes, sells, reserves and hands out, in the name of any buyer; without [Options.Truth] it is trusted with true values
+	Desk     Role = "desk"     // quotes and sells for any buyer; without [Options.Truth] it brings true values
 	Buyer    Role = "buyer"    // quotes for one buyer, and reads what that one bought
 	Person   Role = "person"   // has statements made about one object
 	Auditor  Role = "auditor"  // reads everything, a copy of the file among it

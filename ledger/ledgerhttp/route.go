@@ -26,6 +26,7 @@ type route struct {
 	media        []string     // of the result
 	copies       bool         // it copies the whole file, or reads it
 	long         bool         // it may take any time: it is a stream, or as long as the ledger
+	grows        bool         // its cost grows with the panel or with the log
 	serve        func(c *call) (any, error)
 }
 
@@ -96,7 +97,8 @@ func (c *call) place(name string) (uint64, error) {
 // get is a route that reads one thing.
 func get[Out any](id, path, summary string, roles []Role, params []param, serve func(c *call) (Out, error)) route {
 	return route{
-		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: params, out: reflect.TypeFor[Out](), media: []string{"application/json"},
+		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: params,
+		out: reflect.TypeFor[Out](), media: []string{"application/json"},
 		serve: func(c *call) (any, error) { return serve(c) },
 	}
 }
@@ -104,7 +106,8 @@ func get[Out any](id, path, summary string, roles []Role, params []param, serve 
 // post is a route with a body.
 func post[In, Out any](id, path, summary string, roles []Role, serve func(c *call, in In) (Out, error)) route {
 	return route{
-		method: http.MethodPost, path: path, id: id, summary: summary, roles: roles, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), media: []string{"application/json"},
+		method: http.MethodPost, path: path, id: id, summary: summary, roles: roles,
+		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), media: []string{"application/json"},
 		serve: func(c *call) (any, error) { return serve(c, *c.body.(*In)) },
 	}
 }

@@ -3,7 +3,6 @@ package ledgerhttp
 import (
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -15,30 +14,48 @@ func routes() []route {
 
 func hostRoutes() []route {
 	host, readers, shares := []Role{Operator}, []Role{Operator, Auditor}, []Role{Operator, Desk, Auditor}
-	question, who := text("question", "the question, by its name"), text("object", "the object, by its name")
+	meters := []Role{Operator, Metrics}
+	counts, notMetrics := []Role{Operator, Desk, Auditor, Metrics}, []Role{Operator, Desk, Buyer, Person, Auditor}
+	question := text("question", "the question, by its name").need()
+	who := text("object", "the object, by its name").need()
+	pool := flag("pool", "combine levels by precision, which assumes that the ε of an object is independent "+
+		"of its value: true or false")
+	population := flag("population", "let intervals cover the shares in a population of which the objects are "+
+		"a random sample: true or false")
 	return []route{
-		get("about", "/v1/about", "Tell what the ledger was created with", everyRole(), nil, func(c *call) (ledger.About, error) { return c.ledger().About(), nil }),
-		get("stats", "/v1/stats", "Count what is in the ledger", []Role{Operator, Desk, Auditor, Metrics}, nil, func(c *call) (ledger.Stats, error) { return c.ledger().Stats(c.ctx()) }),
-		get("health", "/v1/health", "Tell which host has the ledger, whether this one follows it or has stopped, and what waits", []Role{Operator, Auditor, Metrics}, nil, health),
-		get("metrics", "/metrics", "Show Prometheus what is counted", []Role{Operator, Metrics}, nil, meter).as("text/plain"),
-		get("questions", "/v1/questions", "List the questions", []Role{Operator, Desk, Buyer, Person, Auditor}, nil, questions),
+		get("about", "/v1/about", "Tell what the ledger was created with", everyRole(), nil, about),
+		get("stats", "/v1/stats", "Count what is in the ledger", counts, nil, stats),
+		get("health", "/v1/health", "Tell which host has the ledger, whether this one follows it or has stopped, "+
+			"and what waits", []Role{Operator, Auditor, Metrics}, nil, health),
+		get("metrics", "/metrics", "Show Prometheus what is counted", meters, nil, meter).as("text/plain"),
+		get("questions", "/v1/questions", "List the questions", notMetrics, nil, questions).growing(),
 		change("defineQuestion", "/v1/questions", "Define a question", host, defineQuestion),
-		change("enroll", "/v1/enrolments", "Enrol people in a question", host, enroll),
-		change("changeTerms", "/v1/terms", "Put people under another policy, or another cap", host, changeTerms),
-		post("reconcile", "/v1/reconciliations", "Bring the ledger in line with a table of the host's", host, reconcile),
+		change("enroll", "/v1/enrolments", "Enrol people in a question", host, enroll).growing(),
+		change("changeTerms", "/v1/terms", "Put people under another policy, or another cap",
+			host, changeTerms).growing(),
+		post("reconcile", "/v1/reconciliations", "Bring the ledger in line with a table of the host's",
+			host, reconcile).growing(),
 		change("release", "/v1/releases", "Release the response of one object at ε", host, release),
-		change("raise", "/v1/raises", "Bring the responses of many objects to ε", host, raise),
-		change("advance", "/v1/advances", "Release what policies have come to allow as time passes", host, advance),
-		change("answer", "/v1/answers", "Answer a query about the true values of a panel", host, answer),
-		post("quoteAnswer", "/v1/answers/quotes", "Say what an answer would cost", host, quoteAnswer),
+		change("raise", "/v1/raises", "Bring the responses of many objects to ε", host, raise).growing(),
+		change("advance", "/v1/advances", "Release what policies have come to allow as time passes",
+			host, advance).growing(),
+		change("answer", "/v1/answers", "Answer a query about the true values of a panel", host, answer).growing(),
+		post("quoteAnswer", "/v1/answers/quotes", "Say what an answer would cost", host, quoteAnswer).growing(),
 		change("beginEpoch", "/v1/epochs", "Begin anew about an object whose true value has changed", host, beginEpoch),
 		change("withdraw", "/v1/withdrawals", "End an object's part in all questions", host, withdraw),
 		change("forget", "/v1/forgettings", "Destroy everything about an object", host, forget),
-		post("compact", "/v1/compactions", "Rewrite the file so that nothing forgotten is left in it", host, compact).copying(),
-		get("object", "/v1/object", "Tell the budget and all responses of an object", readers, []param{who.need()}, object),
-		get("estimate", "/v1/estimate", "Estimate the shares of a question's values", shares, []param{question.need(), epsilon("epsilon", "count only responses at this ε"), share("confidence", "that of the intervals, such as 0.95"), flag("pool", "combine levels by precision, which assumes that the ε of an object is independent of its value: true or false"), flag("population", "let intervals cover the shares in a population of which the objects are a random sample: true or false")}, estimate),
-		get("levels", "/v1/levels", "List the ε at which there are responses", shares, []param{question.need()}, levels),
-		list("responses", "/v1/responses", "List the responses at one ε", readers, []param{question.need(), epsilon("epsilon", "the ε, such as 0.5").need()}, responses),
+		post("compact", "/v1/compactions", "Rewrite the file so that nothing forgotten is left in it",
+			host, compact).copying(),
+		get("object", "/v1/object", "Tell the budget and all responses of an object",
+			readers, []param{who}, object).growing(),
+		get("estimate", "/v1/estimate", "Estimate the shares of a question's values", shares, []param{
+			question, epsilon("epsilon", "count only responses at this ε"),
+			share("confidence", "that of the intervals, such as 0.95"), pool, population,
+		}, estimate).growing(),
+		get("levels", "/v1/levels", "List the ε at which there are responses",
+			shares, []param{question}, levels).growing(),
+		list("responses", "/v1/responses", "List the responses at one ε",
+			readers, []param{question, epsilon("epsilon", "the ε, such as 0.5").need()}, responses),
 	}
 }
 
@@ -46,46 +63,69 @@ func marketRoutes() []route {
 	desk, orders := []Role{Operator, Desk}, []Role{Operator, Desk, Buyer}
 	market := []Role{Operator, Desk, Buyer, Auditor}
 	filters := []param{
-		text("buyer", "one buyer, by name; without it, all"), text("question", "one question, by name; without it, all"),
-		instant("since", "only what was made at this time or later"), instant("until", "only what was made before this time"),
+		text("buyer", "one buyer, by name; without it, all"),
+		text("question", "one question, by name; without it, all"),
+		instant("since", "only what was made at this time or later"),
+		instant("until", "only what was made before this time"),
 	}
 	states := words("state", "only those in one of these states; without it, all", vocabulary.ReservationStates()...)
 	return []route{
-		post("budget", "/v1/budgets", "Say how many people can answer at which ε, now and later", desk, budget),
-		post("quote", "/v1/quotes", "Say what an order would cost and bring", orders, quote),
-		change("sell", "/v1/sales", "Carry an order out", desk, sell),
+		post("budget", "/v1/budgets", "Say how many people can answer at which ε, now and later",
+			desk, budget).growing(),
+		post("quote", "/v1/quotes", "Say what an order would cost and bring", orders, quote).growing(),
+		change("sell", "/v1/sales", "Carry an order out", desk, sell).growing(),
 		list("sales", "/v1/sales", "List sales", market, ordered(filters...), sales),
-		get("sale", "/v1/sales/{sale}", "Tell a sale", market, nil, sale),
+		get("sale", "/v1/sales/{sale}", "Tell a sale", market, nil, sale).growing(),
 		list("deliveries", "/v1/sales/{sale}/deliveries", "List the responses of a sale", market, nil, deliveries),
-		describing[evidence.Receipt](get("receipt", "/v1/sales/{sale}/receipt", "Prove a sale to its buyer", orders, nil, receipt)),
-		change("reserve", "/v1/reservations", "Hold an order while a buyer pays", desk, reserve),
-		list("reservations", "/v1/reservations", "List reservations, with what has become of each", market, ordered(append(filters, states)...), reservations),
-		get("reservation", "/v1/reservations/{reservation}", "Tell a reservation, with its state", market, nil, reservation),
-		change("capture", "/v1/reservations/{reservation}/capture", "Carry a reservation out", desk, capture),
+		describing[evidence.Receipt](get("receipt", "/v1/sales/{sale}/receipt", "Prove a sale to its buyer",
+			orders, nil, receipt)).growing(),
+		change("reserve", "/v1/reservations", "Hold an order while a buyer pays", desk, reserve).growing(),
+		list("reservations", "/v1/reservations", "List reservations, with what has become of each",
+			market, ordered(append(filters, states)...), reservations),
+		get("reservation", "/v1/reservations/{reservation}", "Tell a reservation, with its state",
+			market, nil, reservation).growing(),
+		change("capture", "/v1/reservations/{reservation}/capture", "Carry a reservation out", desk, capture).growing(),
 		change("cancel", "/v1/reservations/{reservation}/cancel", "Give a reservation up", desk, cancel),
-		get("buyers", "/v1/buyers", "List the buyers", []Role{Operator, Desk, Auditor}, parts(), buyers),
+		get("buyers", "/v1/buyers", "List the buyers", []Role{Operator, Desk, Auditor}, parts(), buyers).growing(),
 	}
 }
 
 func evidenceRoutes() []route {
 	readers, notBuyers := []Role{Operator, Auditor}, []Role{Operator, Desk, Person, Auditor, Metrics}
 	from := number("from", "the number of the first event; 0 and 1 are the same")
+	smaller, larger := number("from", "the smaller size").need(), number("to", "the larger size").need()
+	size := number("events", "the size; 0, or none, is that of now")
+	key := text("key", "the idempotency key of the request").need()
+	unused := flag("compact", "leave out unused pages, which are overwritten with zeros otherwise: true or false")
 	return []route{
-		describing[evidence.Statement](change("statement", "/v1/statements", "Prove to a person everything about them", []Role{Operator, Person}, statement)),
+		describing[evidence.Statement](change("statement", "/v1/statements", "Prove to a person everything about them",
+			[]Role{Operator, Person}, statement)),
 		get("checkpoint", "/v1/checkpoint", "Sign the log as it is now", notBuyers, nil, checkpoint).as("text/plain"),
-		get("head", "/v1/head", "Tell the log's tree at a size", notBuyers, []param{number("events", "the size; 0, or none, is that of now")}, head),
-		get("consistency", "/v1/consistency", "Prove that the log at one size begins that at another", everyRole(), []param{number("from", "the smaller size").need(), number("to", "the larger size").need()}, consistency),
-		events(list("events", "/v1/events", "List the log, or follow it", readers, ordered(append(eventFilters(), from)...), readEvents)),
-		list("refusals", "/v1/refusals", "List whom a request has left out", readers, []param{text("key", "the idempotency key of the request").need(), from}, readRefusals),
-		post("verify", "/v1/verifications", "Verify the log and what is stored, as far as the word of this server goes", readers, verify).copying(),
-		post("takeOver", "/v1/takeovers", "Take over, as a standby, from the host that has the ledger", []Role{Operator}, takeOver),
-		get("backup", "/v1/backup", "Copy the file, as it is at one instant", readers, []param{flag("compact", "leave out unused pages, which are overwritten with zeros otherwise: true or false")}, backup).as("application/octet-stream").copying(),
+		get("head", "/v1/head", "Tell the log's tree at a size", notBuyers, []param{size}, head),
+		get("consistency", "/v1/consistency", "Prove that the log at one size begins that at another",
+			everyRole(), []param{smaller, larger}, consistency),
+		events(list("events", "/v1/events", "List the log, or follow it",
+			readers, ordered(append(eventFilters(), from)...), readEvents)),
+		list("refusals", "/v1/refusals", "List whom a request has left out", readers, []param{key, from}, readRefusals),
+		post("verify", "/v1/verifications", "Verify the log and what is stored, as far as the word of this server goes",
+			readers, verify).copying(),
+		post("takeOver", "/v1/takeovers", "Take over, as a standby, from the host that has the ledger",
+			[]Role{Operator}, takeOver),
+		get("backup", "/v1/backup", "Copy the file, as it is at one instant",
+			readers, []param{unused}, backup).as("application/octet-stream").copying(),
 	}
 }
 
 // copying returns a route that copies the whole file, or reads it.
 func (r route) copying() route {
 	r.copies, r.long = true, true
+	return r
+}
+
+// growing returns a route whose cost grows with the panel or with the log: [Limits.Panels] and
+// [Limits.Records] bound it. docs/howto/serve.md has the table of costs.
+func (r route) growing() route {
+	r.grows = true
 	return r
 }
 

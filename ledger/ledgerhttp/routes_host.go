@@ -13,6 +13,10 @@ import (
 
 // What the host asks.
 
+func about(c *call) (ledger.About, error) { return c.ledger().About(), nil }
+
+func stats(c *call) (ledger.Stats, error) { return c.ledger().Stats(c.ctx()) }
+
 func questions(c *call) (api.Questions, error) {
 	all, err := c.ledger().Questions(c.ctx())
 	return api.Questions{Questions: all}, err
@@ -56,16 +60,17 @@ func aboutEach(in api.Enrolment) error {
 		}
 	}
 	if terms, objects := len(in.Terms), len(in.Objects); terms != objects {
-		return problem.New(problem.Invalid, "the field \"terms\" has %d objects, and %d are enrolled", terms, objects).At("terms")
+		const what = "the field \"terms\" has %d objects, and %d are enrolled"
+		return problem.New(problem.Invalid, what, terms, objects).At("terms")
 	}
 	return nil
 }
 
-func changeTerms(c *call, in api.NewTerms) (ledger.ChangeTermsResult, error) {
+func changeTerms(c *call, in api.NewTerms) (done ledger.ChangeTermsResult, err error) {
 	r := in.ChangeTermsRequest
 	r.Key = c.key
 	if in.NoPolicy && !in.Policy.IsZero() {
-		return ledger.ChangeTermsResult{}, problem.New(problem.Invalid, "a policy is given, and none is wanted").At("no_policy")
+		return done, problem.New(problem.Invalid, "a policy is given, and none is wanted").At("no_policy")
 	}
 	if in.NoPolicy || !in.Policy.IsZero() {
 		r.Policy = &in.Policy
@@ -86,7 +91,8 @@ func reconcile(c *call, in api.Reconcile) (ledger.ReconcileResult, error) {
 		api.WithoutEmptyLists(in.Expected)
 		r.Confirm = func(now ledger.ReconcileResult) error {
 			if api.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
-				return problem.New(problem.Changed, "what is to be done is not what was expected any more").At("expected")
+				const what = "what is to be done is not what was expected any more"
+				return problem.New(problem.Changed, what).At("expected")
 			}
 			return nil
 		}

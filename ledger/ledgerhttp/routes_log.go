@@ -45,7 +45,8 @@ func events(r route) route {
 func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
-			return 0, problem.New(problem.Invalid, "a stream of events takes no parameter but \"from\", and not %q", name).At(name)
+			const what = "a stream of events takes no parameter but \"from\", and not %q"
+			return 0, problem.New(problem.Invalid, what, name).At(name)
 		}
 	}
 	last := c.request.Header.Get(lastEvent)

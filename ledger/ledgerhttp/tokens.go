@@ -64,28 +64,42 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	}
 	names, hashes := map[string]bool{}, map[string]bool{}
 	for _, t := range file.Tokens {
-		hash, err := hex.DecodeString(t.SHA256)
-		named := ledger.CheckName("token", t.Name)
-		if t.Whom != "" {
-			named = errors.Join(named, ledger.CheckName("buyer or object of a token", t.Whom))
-		}
+		fault := t.fault()
 		switch {
-		case named != nil:
-			return file, fmt.Errorf("a file of tokens: %w", named)
+		case fault != nil:
 		case names[t.Name]:
-			return file, fmt.Errorf("a file of tokens: the name %q is there twice", t.Name)
-		case !slices.Contains(Roles(), t.Role):
-			return file, fmt.Errorf("a file of tokens: %q: there is no role %q; the roles are %q", t.Name, t.Role, Roles())
-		case t.Role.named() && t.Whom == "":
-			return file, fmt.Errorf("a file of tokens: %q: the role %q is of somebody, and %q is missing", t.Name, t.Role, "whom")
-		case !Holder{t.Name, t.Role, t.Whom}.valid():
-			return file, fmt.Errorf("a file of tokens: %q: the role %q is of nobody, and %q is %q", t.Name, t.Role, "whom", t.Whom)
-		case err != nil || len(hash) != sha256.Size || t.SHA256 != strings.ToLower(t.SHA256) || hashes[t.SHA256]:
-			return file, fmt.Errorf("a file of tokens: %q: not a SHA-256 in lower-case hexadecimal digits, or there twice", t.Name)
+			fault = errors.New("the name is there twice")
+		case hashes[t.SHA256]:
+			fault = errors.New("the hash is there twice")
+		}
+		if fault != nil {
+			return file, fmt.Errorf("a file of tokens: %q: %w", t.Name, fault)
 		}
 		names[t.Name], hashes[t.SHA256] = true, true
 	}
 	return file, nil
+}
+
+// fault returns what is wrong with a token by itself, or nil.
+func (t Token) fault() error {
+	hash, err := hex.DecodeString(t.SHA256)
+	named := ledger.CheckName("token", t.Name)
+	if t.Whom != "" {
+		named = errors.Join(named, ledger.CheckName("buyer or object of a token", t.Whom))
+	}
+	switch {
+	case named != nil:
+		return named
+	case !slices.Contains(Roles(), t.Role):
+		return fmt.Errorf("there is no role %q; the roles are %q", t.Role, Roles())
+	case t.Role.named() && t.Whom == "":
+		return fmt.Errorf("the role %q is of somebody, and \"whom\" is missing", t.Role)
+	case !Holder{t.Name, t.Role, t.Whom}.valid():
+		return fmt.Errorf("the role %q is of nobody, and \"whom\" is %q", t.Role, t.Whom)
+	case err != nil || len(hash) != sha256.Size || t.SHA256 != strings.ToLower(t.SHA256):
+		return errors.New("not a SHA-256 in lower-case hexadecimal digits")
+	}
+	return nil
 }
 
 // Tokens is a [Gate] that knows tokens by a file. The file is opened again for each request, and

@@ -74,7 +74,8 @@ func told(client *http.Client, request *http.Request, n int) ([]string, error) {
 	}
 	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxTold)
 	if err := json.UnmarshalRead(body, &answer, json.RejectUnknownMembers(true)); err != nil {
-		return nil, errors.New("the source of true values answers with something else") // the error could have a value in it
+		// The error could have a value in it.
+		return nil, errors.New("the source of true values answers with something else")
 	}
 	if len(answer.Values) != n {
 		return nil, fmt.Errorf("the source of true values answers with %d values for %d objects", len(answer.Values), n)

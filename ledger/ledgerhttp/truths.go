@@ -39,7 +39,8 @@ func (c *call) mayBring(truths api.Truths) error {
 	if len(truths) == 0 || c.holder.Role == Operator || c.handler.options.Truth == nil {
 		return nil
 	}
-	p := problem.New(problem.Forbidden, "the role %s may not bring true values: this server has a source of them", c.holder.Role).At("truths")
+	const what = "the role %s may not bring true values: this server has a source of them"
+	p := problem.New(problem.Forbidden, what, c.holder.Role).At("truths")
 	p.Hint = "leave truths out"
 	return p
 }
@@ -108,7 +109,7 @@ func (b *bearer) explain(p *problem.Problem) *problem.Problem {
 	case b == nil:
 	case p.Kind == problem.TruthNeeded:
 		p.Needs = b.needs
-	case p.Kind == problem.Interrupted || p.Kind == problem.Late: // the request has ended, while the source ran or otherwise
+	case p.Kind == problem.Interrupted || p.Kind == problem.Late: // the request has ended
 	case b.failed || b.asked && p.Kind == problem.Invalid && p.Field == "truths":
 		// What the source says may be anything, a true value among it: it is not passed on.
 		return problem.New(problem.TruthFailed, "the source of true values failed, so nothing was drawn that needs it")

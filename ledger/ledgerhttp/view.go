@@ -117,8 +117,9 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 	}
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
-		p.Detail, p.Refused, p.Instead = "not available at this ε", vocabulary.Unexplained(p.Refused), nil // the text has what people have spent
-		p.Sums = nil
+		// The text has what people have spent.
+		p.Detail, p.Refused = "not available at this ε", vocabulary.Unexplained(p.Refused)
+		p.Instead, p.Sums = nil, nil
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
 		p.Detail = p.Title // the text may have names of files, and of other hosts
@@ -131,8 +132,8 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 func plainProblem(p problem.Problem) problem.Problem {
 	out := problem.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
 	switch p.Kind {
-	case problem.Invalid, problem.Unknown, problem.Unauthorized, problem.Forbidden, problem.NoRoute, problem.Method, problem.TooLarge, problem.MediaType,
-		problem.TooMany, problem.Busy:
+	case problem.Invalid, problem.Unknown, problem.Unauthorized, problem.Forbidden, problem.NoRoute,
+		problem.Method, problem.TooLarge, problem.MediaType, problem.TooMany, problem.Busy:
 		out.Detail, out.Hint, out.Field, out.Name = p.Detail, p.Hint, p.Field, p.Name
 	case problem.Refused:
 		out.Question, out.Refused, out.Unlisted = p.Question, p.Refused, p.Unlisted

@@ -59,7 +59,7 @@ func (c *call) compute() (any, error) {
 		return c.route.serve(c)
 	case c.route.reads():
 		records := c.weight()
-		if records > fewRecords || records == 0 && c.route.grows() {
+		if records > fewRecords || records == 0 && c.route.grows {
 			// Without debts: else each request that is stopped would be read for nothing.
 			if err := c.pay(0); err != nil {
 				return nil, err
@@ -94,23 +94,27 @@ func (c *call) computeLarge(records int64) (result any, err error) {
 
 // pay takes records from the purse of its principal, or returns when there will be enough.
 func (c *call) pay(records int64) error {
-	wait := c.handler.gates.purses.take(c.holder, records)
+	wait := time.Duration(0)
+	if c.holder.Role != Operator {
+		wait = c.handler.gates.records.take(c.holder.principal(), float64(records))
+	}
 	if wait == 0 {
 		c.effort.paid, c.effort.owes = c.effort.paid+records, true
 		return nil
 	}
 	// What was read already is owed all the same, see settle.
 	c.out.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
-	return problem.New(problem.TooMany, "this request reads about %d records; those of one principal may read %v each second", records, c.handler.limits.Records)
+	const what = "this request reads about %d records; those of one principal may read %v each second"
+	return problem.New(problem.TooMany, what, records, c.handler.limits.Records)
 }
 
 // settle takes from the purse of its principal what the call has read beyond what was taken before,
 // or puts back what it has not.
 func (c *call) settle() {
-	if c.effort.owes {
-		c.effort.owes = false
-		c.handler.gates.purses.settle(c.holder, c.effort.meter.Records()-c.effort.paid)
+	if c.effort.owes && c.holder.Role != Operator {
+		c.handler.gates.records.settle(c.holder.principal(), float64(c.effort.meter.Records()-c.effort.paid))
 	}
+	c.effort.owes = false
 }
 
 // leaveTurn gives the turn of the call back, if it has one.
@@ -149,55 +153,47 @@ func (c *call) reserved() int64 {
 	return int64(min(r.Objects, math.MaxInt32)) + int64(len(r.Refused))
 }
 
-// purses bound how many records the large requests of each principal read.
+// purses bound how often each principal does something, or how much of it.
 type purses struct {
-	each float64 // records that come in each second
+	each float64 // what comes in each second
 	most float64 // that a purse holds
 	now  func() time.Time
 	mu   sync.Mutex
 	of   map[principal]*purse
 }
 
-// purse has records that may be read. Below 0 it is in debt, by no more than it holds at most.
+// purse has what may be taken. Below 0 it is in debt, by no more than it holds at most.
 type purse struct {
-	records float64
-	at      time.Time // when they were so many
+	has float64
+	at  time.Time // when it had so much
 }
 
-func newPurses(l Limits, now func() time.Time) *purses {
-	return &purses{each: l.Records, most: float64(l.RecordBurst), now: now, of: map[principal]*purse{}}
+func newPurses(each, most float64, now func() time.Time) *purses {
+	return &purses{each: each, most: most, now: now, of: map[principal]*purse{}}
 }
 
-// take takes records out of the purse of a principal, and returns 0. If there are too few it
-// returns how long it is until there will be as many or, if they are more than a purse holds, until
-// it is full. An operator's purse is never empty.
-func (p *purses) take(by Holder, records int64) (wait time.Duration) {
-	if by.Role == Operator {
-		return 0
-	}
+// take takes n out of the purse of a principal, and returns 0. If there is too little it takes
+// nothing, and returns how long it is until there will be enough or, if n is more than a purse
+// holds, until it is full.
+func (p *purses) take(by principal, n float64) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.filled(by.principal())
-	if lacks := min(float64(records), p.most) - one.records; lacks > 0 {
+	one := p.filled(by)
+	if lacks := min(n, p.most) - one.has; lacks > 0 {
 		return time.Duration(min(math.Ceil(lacks/p.each*float64(time.Second)), float64(math.MaxInt64/2)))
 	}
-	p.spend(one, float64(records))
+	p.spend(one, n)
 	return 0
 }
 
-// settle takes more records out of the purse of a principal, or puts some back if more is below 0.
-func (p *purses) settle(by Holder, more int64) {
-	if by.Role == Operator {
-		return
-	}
+// settle takes more out of the purse of a principal, or puts some back if more is below 0.
+func (p *purses) settle(by principal, more float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spend(p.filled(by.principal()), float64(more))
+	p.spend(p.filled(by), more)
 }
 
-func (p *purses) spend(one *purse, records float64) {
-	one.records = min(max(one.records-records, -p.most), p.most)
-}
+func (p *purses) spend(one *purse, n float64) { one.has = min(max(one.has-n, -p.most), p.most) }
 
 // filled returns the purse of a principal, with what has come in since it was last used.
 func (p *purses) filled(by principal) *purse {
@@ -207,10 +203,10 @@ func (p *purses) filled(by principal) *purse {
 		if len(p.of) >= mostPrincipals {
 			clear(p.of)
 		}
-		one = &purse{records: p.most, at: now}
+		one = &purse{has: p.most, at: now}
 		p.of[by] = one
 	}
-	one.records = min(one.records+max(0, now.Sub(one.at).Seconds())*p.each, p.most)
+	one.has = min(one.has+max(0, now.Sub(one.at).Seconds())*p.each, p.most)
 	one.at = now
 	return one
 }
@@ -329,19 +325,3 @@ func (t *turns) tidy(by principal) {
 		delete(t.of, by)
 	}
 }
-
-// growing are the routes whose cost grows with the panel or with the log, with what bounds it
-// beside [Limits.Rate]. The costs of all others are constant. docs/howto/serve.md has the table.
-func growing() map[string]string {
-	const weighed, streams, places = "turns, records", "streams, records", "copies"
-	return map[string]string{
-		"enroll": weighed, "changeTerms": weighed, "reconcile": weighed, "raise": weighed, "advance": weighed, "answer": weighed, "quoteAnswer": weighed,
-		"budget": weighed, "quote": weighed, "sell": weighed, "reserve": weighed, "capture": weighed,
-		"sale": weighed, "reservation": weighed, "receipt": weighed, "buyers": weighed, "object": weighed, "questions": weighed, "estimate": weighed, "levels": weighed,
-		"responses": streams, "sales": streams, "deliveries": streams, "reservations": streams, "events": streams, "refusals": streams,
-		"verify": places, "backup": places, "compact": places,
-	}
-}
-
-// grows reports whether the cost of a route grows with the panel or with the log.
-func (r *route) grows() bool { return growing()[r.id] != "" }

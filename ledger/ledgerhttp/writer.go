@@ -31,7 +31,8 @@ type writer struct {
 
 func newWriter(w http.ResponseWriter, l Limits) *writer {
 	return &writer{
-		ResponseWriter: w, control: http.NewResponseController(w), now: time.Now, time: newAllowance(l.Write, l.Slowest),
+		ResponseWriter: w, control: http.NewResponseController(w),
+		now: time.Now, time: newAllowance(l.Write, l.Slowest),
 	}
 }
 
@@ -160,7 +161,8 @@ func (c *call) spool(d document) error {
 // encode writes a value on one line, in one piece, as package encoding/json does, but for lists:
 // none is null.
 func encode(out io.Writer, value any) error {
-	text, err := json.Marshal(value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
+	text, err := json.Marshal(value,
+		jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
 	if err != nil {
 		return err
 	}

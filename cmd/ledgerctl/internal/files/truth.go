@@ -64,11 +64,6 @@ func CheckStdin(objects, truth string) error {
 	return nil
 }
 
-// TruthHelp explains where true values come from.
-const TruthHelp = `The file with the true values is opened only if a draw needs one. They are in the column that
---value-column names; without it, in the column named like the question, or else in the only one that
-is left besides that of the ids.`
-
 // TruthFlags are the flags that say where true values come from.
 type TruthFlags struct {
 	Truth   string  // the file, or "" for none

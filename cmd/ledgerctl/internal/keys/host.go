@@ -43,22 +43,6 @@ func (k *Host) Flags(root *cobra.Command) {
 	})
 }
 
-// HostHelp explains the flags.
-const HostHelp = `A ledger may have secret keys of its host's. Give them to all commands that write: --truth-key FILE to refuse a true
-value that is not the one drawn from before (people are then refused as if there were none, "no-truth"; whose value it
-is, standard error says once, for the operator alone), and --noise-key NAME=FILE to draw responses from the key instead of
-from chance, so that a lost ledger can be made again with the same ones. (Answers about a panel, and questions with
-a mechanism of their own, are drawn from chance all the same.) The first such command makes a key the ledger's for
-good: no other one is taken in its place, and of noise keys the former ones are wanted as well. With several,
---noise-key-current NAME says which one is for people who are enrolled from now on (an empty NAME: none); everybody
-else keeps theirs. Who has a noise key and a response has, most often, the true value: keep it apart from the
-ledger. A file holds 32 random bytes, as they are or as 64 hexadecimal digits (a truth key in digits may have from
-16 bytes on):
-
-  (umask 077; openssl rand -hex 32 > truth.key)
-  ledgerctl --truth-key truth.key --noise-key 2027=noise.key enroll --question vote --objects people.csv
-  ledgerctl --truth-key truth.key --noise-key 2027=noise.key raise --question vote --to 1 --truth people.csv`
-
 // Given tells whether any key is given.
 func (k *Host) Given() bool { return k.truthGiven || k.currentGiven || len(k.noise) > 0 }
 

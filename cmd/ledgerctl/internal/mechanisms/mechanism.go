@@ -16,24 +16,7 @@ import (
 )
 
 func (h *Host) mechanismCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "mechanism",
-		Short: "Compute differentially private mechanisms",
-		Long: `Compute differentially private mechanisms. No ledger is needed.
-
-solve computes an optimal (ε,δ)-differentially private mechanism on a graph whose vertices are datasets: an
-edge joins two that differ by one individual, and the colour of a vertex is its true answer. A vertex with a
-neighbour of another colour is on the boundary. What is given there decides all the rest; the farther from the
-boundary, the likelier the true answer.
-
-family makes mechanisms by which single people answer a question, at several ε.`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return output.UsageError(`run "ledgerctl mechanism --help"`, "say which mechanism to compute: solve or family")
-		},
-	}
-	cmd.AddCommand(h.solveCommand(), h.familyCommand())
-	return cmd
+	return output.Group("mechanism", "say which mechanism to compute: solve or family", h.solveCommand(), h.familyCommand())
 }
 
 // bounds are the flags --epsilon and --delta.

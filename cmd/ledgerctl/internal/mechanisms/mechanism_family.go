@@ -16,25 +16,8 @@ import (
 )
 
 func (h *Host) familyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "family",
-		Short: "Make a mechanism at several ε by which a question can be answered",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return output.UsageError(`run "ledgerctl mechanism family --help"`, "say which mechanism to make: subset or hadamard")
-		},
-	}
-	cmd.AddCommand(h.subsetCommand(), h.hadamardCommand())
-	return cmd
+	return output.Group("mechanism family", "say which mechanism to make: subset or hadamard", h.subsetCommand(), h.hadamardCommand())
 }
-
-// familyHelp explains what the commands that make mechanisms print.
-const familyHelp = `What is printed is, for each ε, the variance of an estimated share from the response of one person, beside that of
-randomized response, which is what a question is answered by without a mechanism (direct encoding). N people have
-an Nth of it. It is the mean over all values when they are equally common.
-
-The mechanism itself goes to the file --out, and with --json to standard output: "ledgerctl question add
---mechanism" takes it. The values must be those of the question, in their order. ε must rise.`
 
 // familyFlags are the flags of mechanism family.
 type familyFlags struct {

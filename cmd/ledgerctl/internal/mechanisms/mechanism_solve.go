@@ -29,34 +29,8 @@ type solveFlags struct {
 func (h *Host) solveCommand() *cobra.Command {
 	f := &solveFlags{}
 	cmd := &cobra.Command{
-		Use:   "solve",
-		Short: "Compute the optimal mechanism on a graph of datasets",
-		Long: `Compute the optimal mechanism on a graph in two CSV files: the nodes with their ids and colours, the
-edges with the ids of their ends in the columns "source" and "target". The colour of a vertex is its
-true answer. At each vertex the true answer is as likely as the bounds between neighbours allow, given
-what is fixed at the boundary by one of
-
-  --balanced              two colours: the true answer has the same probability, the largest possible
-  --boundary COLOR=P,…    two colours: P is the probability of the true answer on the boundary of COLOR
-  --boundary-file FILE    two colours: a CSV file with the columns "id", "color" and "probability", that of
-                          the answer "color" at the vertex "id"; it must have an end of each edge that
-                          joins two colours
-  --order A,B,C           any number of colours: a vertex prefers its own, then the others in this order.
-                          On the boundary it has the law --boundary-law M1,M2,…, or if that is left
-                          out, randomized response: e^ε/(e^ε+k−1) for its own colour, 1/(e^ε+k−1) for each
-                          of the others
-
-The distance is that to the boundary of the region of the vertex' own colour: 0 on it. In a component
-with one colour only there is no boundary; the true answer is then certain, and the distance is "–", or
-null in JSON.
-
-If no mechanism has what is asked for, the result says between which vertices that fails, and the exit
-code is 3.`,
-		Example: `  ledgerctl mechanism solve --nodes nodes.csv --edges edges.csv --color-column faction --epsilon 0.5 --balanced
-  ledgerctl mechanism solve --nodes nodes.csv --edges edges.csv --color-column winner --epsilon 1 --order A,B,C --boundary-law 0.6,0.25,0.15`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return h.solve(cmd, f) },
+		Use:  "solve",
+		RunE: func(cmd *cobra.Command, _ []string) error { return h.solve(cmd, f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.nodes, "nodes", "", "the CSV `FILE` with the vertices")

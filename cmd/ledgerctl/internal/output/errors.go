@@ -271,39 +271,27 @@ func reasons(refused []ledger.Refusal) string {
 }
 
 func explainReason(r ledger.Refusal) string {
-	switch r.Reason {
-	case ledger.NotEnrolled:
-		return `not-enrolled: "ledgerctl enroll" adds people to a question`
-	case ledger.NoNoiseKey:
-		return "no-noise-key: --noise-key NAME=FILE gives the key that they began with"
-	case ledger.NoTruth:
-		return "no-truth: a draw is needed, and the truth file has no value for them (do --id-column or --id-rows mean their ids?)"
-	case ledger.NoTruthKey:
-		return "no-truth-key: this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"
-	case ledger.PolicyDiffers:
-		return `policy-differs: enrolling does not change a policy, "ledgerctl terms" does`
-	case ledger.CapDiffers:
-		return `cap-differs: enrolling does not change a cap, "ledgerctl terms" does`
-	case ledger.Withdrawn:
-		return "withdrawn: they take part in nothing, unless they are enrolled again"
-	case ledger.EpochBegun:
-		return "epoch-begun: a new epoch of them began since, which ended what was reserved"
-	case ledger.NotForSale:
-		return `not-for-sale: they are not enrolled under a policy of kind "market"`
-	case ledger.NotOnOffer:
-		return `not-on-offer: their policy sells no such ε, see "ledgerctl show OBJECT"`
-	case ledger.BuyerRefused:
-		return "buyer-refused: their policy does not sell to this buyer"
-	case ledger.SaleClosed:
-		return `sale-closed: their policy sells at another time, see "ledgerctl show OBJECT"`
-	case ledger.NeedsConsent:
-		return "needs-consent: these terms may allow more than the people have agreed to; --consent TEXT says where their consent to them is on record"
-	case ledger.HoldersFull:
-		return "holders-full: as many buyers as their policy allows hold this ε"
-	case ledger.Full:
-		return "full: the ledger keeps no more levels, buyers and reservations of them; a level that is recorded already may be possible"
+	text := map[ledger.Reason]string{
+		ledger.NotEnrolled:   `"ledgerctl enroll" adds people to a question`,
+		ledger.NoNoiseKey:    "--noise-key NAME=FILE gives the key that they began with",
+		ledger.NoTruth:       "a draw is needed, and the truth file has no value for them (do --id-column or --id-rows mean their ids?)",
+		ledger.NoTruthKey:    "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does",
+		ledger.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
+		ledger.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
+		ledger.Withdrawn:     "they take part in nothing, unless they are enrolled again",
+		ledger.EpochBegun:    "a new epoch of them began since, which ended what was reserved",
+		ledger.NotForSale:    `they are not enrolled under a policy of kind "market"`,
+		ledger.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
+		ledger.BuyerRefused:  "their policy does not sell to this buyer",
+		ledger.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
+		ledger.NeedsConsent:  "these terms may allow more than the people have agreed to; --consent TEXT says where their consent to them is on record",
+		ledger.HoldersFull:   "as many buyers as their policy allows hold this ε",
+		ledger.Full:          "the ledger keeps no more levels, buyers and reservations of them; a level that is recorded already may be possible",
+	}[r.Reason]
+	if text == "" {
+		return ""
 	}
-	return ""
+	return string(r.Reason) + ": " + text
 }
 
 // Report is what --json prints of an error.
@@ -343,31 +331,25 @@ type details struct {
 func Explain(err error) (Report, ExitCode) {
 	class := classify(err)
 	f := Report{Kind: class.Kind, Message: err.Error(), Details: details{Hint: class.Hint}}
-	var refused *ledger.RefusedError
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*ledger.RefusedError](err); is {
 		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
 		f.Details.Sums, f.Details.Instead = refused.Sums, refused.Instead
 	}
-	var quote *ledger.QuoteError
-	if errors.As(err, &quote) {
+	if quote, is := errors.AsType[*ledger.QuoteError](err); is {
 		q := quote.Quote
 		f.Details.Question, f.Details.Refused, f.Details.Unlisted, f.Details.Sums = q.Question, q.Refused, q.Unlisted, q.Sums
 		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote, f.Details.Terms = &q.Price, q.Currency, quote.MaxPrice, q.ID, quote.TermsChanged
 	}
-	var displaced *ledger.DisplacedError
-	if errors.As(err, &displaced) {
+	if displaced, is := errors.AsType[*ledger.DisplacedError](err); is {
 		f.Details.Question, f.Details.Displaced = displaced.Question, displaced.Displaced
 	}
-	var rollback *evidence.RollbackError
-	if errors.As(err, &rollback) {
+	if rollback, is := errors.AsType[*evidence.RollbackError](err); is {
 		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
 	}
-	var conflict *ledger.KeyConflictError
-	if errors.As(err, &conflict) {
+	if conflict, is := errors.AsType[*ledger.KeyConflictError](err); is {
 		f.Details.Key, f.Details.Field = conflict.Key, conflict.Field
 	}
-	var closed *ledger.ReservationError
-	if errors.As(err, &closed) {
+	if closed, is := errors.AsType[*ledger.ReservationError](err); is {
 		f.Details.Reservation, f.Details.State, f.Details.Sale = closed.Number, closed.State, closed.Sale
 	}
 	if class.Kind == "interrupted" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -58,44 +57,8 @@ type serveFlags struct {
 func (h *Host) serveCommand() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the ledger to other processes, which name it by --addr",
-		Long: `Open the ledger, and serve it until interrupted: to commands that are given --addr in place of --db, and to programs
-in any language, by the API that /openapi.json describes. Only one process can have a ledger's file open; so this is
-how to work on it from several.
-
-It listens on a Unix socket beside the file, which only its owner may connect to, and whoever can connect may do
-everything. With --tokens, there as well, and always on HOST:PORT, each request needs a token, which "ledgerctl token
-add" makes, and each token has a role. The file of tokens is looked at anew for each request. On HOST:PORT without
-TLS only this machine can be served. With --client-ca, clients must show a certificate besides their token.
-
-True values come with requests; or, with --truth-url, from there: it is posted {"question":"…","objects":["…"]} and answers
-{"values":["…"]}, in the same order, "" where there is none. They are written nowhere. With --truth-url only operators may
-bring others; without it desks must bring those that they sell, and are trusted with all.
-
-The keys for the ledger, --truth-key, --noise-key and --signer, are given here, not to those who call. Without --signer, the
-key beside the ledger is taken if it is there.
-
-With --journal, the ledger's journal is in PostgreSQL, where it outlives the machine. The first time, it is made; later,
-whoever serves without --standby claims it, and whoever had it before writes nothing more. With --standby, this host
-follows the one that has the ledger, from a copy that "ledgerctl backup" made: it answers whatever changes nothing, and
-"ledgerctl takeover --addr" has it go on with the ledger. ` + journalHelp + `
-
-When the ledger has stopped, because another host has taken it over, say, the server ends with exit code 7, so that a
-supervisor starts it again.
-
-The flags --limit-… bound what callers may take. They count by principal: a buyer or a person, with all of its tokens, and
-of other roles a token. Operators and metrics have places of their own. See docs/howto/serve.md.
-
-Standard error has a line of JSON for each request, which names no person. Requests without a valid token get a
-bounded number of lines.`,
-		Example: `  ledgerctl serve
-  ledgerctl --addr unix:ledger.db.sock stats
-  ledgerctl --db b.db serve --journal b.json --standby
-  ledgerctl serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return h.serve(cmd, f) },
+		Use:  "serve",
+		RunE: func(cmd *cobra.Command, _ []string) error { return h.serve(cmd, f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "", "the `ADDRESS` to listen on, unix:PATH or HOST:PORT (default: unix: and the ledger's name and .sock)")
@@ -191,7 +154,11 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 	if err != nil {
 		return err
 	}
-	if err := h.Print(serveResult{DB: *h.DB, Address: f.address(at), LogKey: l.About().LogKey}); err != nil {
+	var out output.Fields
+	out.Add("db", "ledger", *h.DB)
+	out.Add("addr", "served at", f.address(at)) // for --addr
+	out.Add("log_key", "log key", l.About().LogKey)
+	if err := h.Print(out); err != nil {
 		return errors.Join(err, at.Close())
 	}
 	return until(ctx, handler, f.limits.server(handler), at)
@@ -328,15 +295,4 @@ func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, err
 		}
 	}
 	return f.signer.Load(ctx, h.Files, *h.DB)
-}
-
-// serveResult says where a ledger is served.
-type serveResult struct {
-	DB      string `json:"db"`
-	Address string `json:"addr"` // for --addr
-	LogKey  string `json:"log_key"`
-}
-
-func (r serveResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "ledger\t%s\nserved at\t%s\nlog key\t%s\n", r.DB, r.Address, r.LogKey)
 }

@@ -27,18 +27,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
-// journalHelp explains the file of settings.
-const journalHelp = `The file says in JSON where the journal is, and who this host is. Paths in it are relative to it:
-
-  {"database": "host=db1,db2 dbname=sluice user=sluice target_session_attrs=primary sslmode=verify-full",
-   "schema": "sluice", "synchronous": true,
-   "host": "a", "keys": "a-keys", "listen": ":7443", "others": {"b": "https://b.example.com:7443"},
-   "cert": "a.pem", "key": "a.key", "authority": "hosts.pem"}
-
-"keys" is a directory with the keys of the journal that lie on this host, which is made if it is not there; the other hosts
-ask for them at "listen", and show a certificate that "authority" has signed. "schema" may be left out. With "synchronous",
-nothing is appended while the database waits for no standby of its own. A password may be in the file, or in ~/.pgpass.`
-
 // settings are what the file says.
 type settings struct {
 	Database    string            `json:"database"`

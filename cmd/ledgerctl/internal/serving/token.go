@@ -22,41 +22,18 @@ import (
 
 func (h *Host) tokenCommand() *cobra.Command {
 	var path string
-	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Say who may do what of a ledger that is served",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return output.UsageError(`run "ledgerctl token --help"`, "say whether to add, to remove or to list tokens")
-		},
-	}
+	cmd := output.Group("token", "say whether to add, to remove or to list tokens",
+		h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
 	cmd.PersistentFlags().StringVar(&path, "tokens", "", "the `FILE` with the tokens (default: the ledger's name and .tokens)")
 	files.MarkAs(cmd.PersistentFlags(), ledgerfile.Tokens, "tokens")
-	cmd.AddCommand(h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
 	return cmd
 }
 
 func (h *Host) tokenAddCommand(path *string) *cobra.Command {
 	var role, whom string
 	cmd := &cobra.Command{
-		Use:   "add NAME --role ROLE",
-		Short: "Make a token, and print it once",
-		Long: `Make a token for a ledger that "ledgerctl serve" serves, and print it. The file keeps its hash only: whoever loses the
-token needs another one. It counts at once, without a restart. The roles are
-
-  operator   does everything
-  desk       quotes, sells, reserves and hands out, in the name of any buyer; unless the server has --truth-url, it is
-             trusted with true values
-  buyer      of one buyer, --name: quotes, and reads what that one bought
-  person     of one person, --name: has statements made
-  auditor    reads everything, and copies the file
-  metrics    reads counts
-
-To rotate a token, add another one under a new name, hand it out, and remove the old one.`,
-		Example: `  ledgerctl token add shop --role desk
-  ledgerctl token add acme-2027 --role buyer --name acme`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:  "add NAME --role ROLE",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *path == "" {
 				if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +73,14 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	if err != nil {
 		return err
 	}
-	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", tokenResult{t.Name, t.Role, t.Whom, token, path}); err != nil {
+	var out output.Fields
+	out.Add("name", "name", t.Name)
+	out.Add("role", "role", t.Role)
+	out.AddNonZero("whom", "of", t.Whom)
+	out.Add("token", "", token)
+	out.Add("", "token", token+" (secret: it is shown this once)")
+	out.Add("file", "file", path)
+	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", out); err != nil {
 		return &output.Error{Kind: "unexpected", Code: output.ExitUnexpected, Hint: "nobody has it: remove it, and add another one", Err: err}
 	}
 	return nil
@@ -210,29 +194,10 @@ func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 	})
 }
 
-type tokenResult struct {
-	Name  string          `json:"name"`
-	Role  ledgerhttp.Role `json:"role"`
-	Whom  string          `json:"whom,omitempty"`
-	Token string          `json:"token"`
-	File  string          `json:"file"`
-}
-
-func (r tokenResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "name\t%s\nrole\t%s\n", output.OneLine(r.Name), r.Role)
-	if r.Whom != "" {
-		fmt.Fprintf(w, "of\t%s\n", output.OneLine(r.Whom))
-	}
-	fmt.Fprintf(w, "token\t%s (secret: it is shown this once)\nfile\t%s\n", r.Token, r.File)
-}
-
 func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 	return &cobra.Command{
-		Use:               "remove NAME",
-		Short:             "Take a token away: it does not count any more, at once",
-		Example:           "  ledgerctl token remove acme-2026",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:  "remove NAME",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
 				left := slices.DeleteFunc(slices.Clone(all), func(t ledgerhttp.Token) bool { return t.Name == args[0] })
@@ -244,35 +209,29 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return h.PrintDone(fmt.Sprintf("the token %q is removed", args[0]), "", tokensResult{left})
+			return h.PrintDone(fmt.Sprintf("the token %q is removed", args[0]), "", listTokens(left))
 		},
 	}
 }
 
 func (h *Host) tokenListCommand(path *string) *cobra.Command {
 	return &cobra.Command{
-		Use:               "list",
-		Short:             "List who may do what",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := h.readTokens(cmd.Context(), h.orTokens(*path), false)
 			if err != nil {
 				return err
 			}
-			return h.Print(tokensResult{append([]ledgerhttp.Token{}, file.Tokens...)})
+			return h.Print(listTokens(file.Tokens))
 		},
 	}
 }
 
-// tokensResult lists tokens, by their hashes.
-type tokensResult struct {
-	Tokens []ledgerhttp.Token `json:"tokens"`
-}
-
-func (r tokensResult) Table(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tROLE\tOF")
-	for _, t := range r.Tokens {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", output.OneLine(t.Name), t.Role, output.OneLine(t.Whom))
-	}
+// listTokens lists tokens, by their hashes.
+func listTokens(all []ledgerhttp.Token) (out output.Fields) {
+	out.Add("tokens", "", all)
+	out.Section(func(w io.Writer) {
+		output.Rows(w, "NAME\tROLE\tOF", all, func(t ledgerhttp.Token) []any { return []any{t.Name, t.Role, t.Whom} })
+	})
+	return out
 }

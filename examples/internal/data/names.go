@@ -1,5 +1,4 @@
-// Package names reads the first names of the births of a year, and draws some of the births.
-package names
+package data
 
 import (
 	"cmp"
@@ -19,9 +18,9 @@ type Name struct {
 	Count int    // above 0
 }
 
-// Read reads a CSV file with the columns name, sex and count. It adds up the sexes, and returns each name once,
+// ReadNames reads a CSV file with the columns name, sex and count. It adds up the sexes, and returns each name once,
 // the commonest first, equally common ones in the order of the alphabet.
-func Read(path string) ([]Name, error) {
+func ReadNames(path string) ([]Name, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w (run from the top of the repository)", err)
@@ -69,9 +68,9 @@ func Births(all []Name) int {
 	return births
 }
 
-// Draw draws n births, in proportion to how common the names are. The seed is fixed, so that the truth to compare with is the
+// DrawBirths draws n births, in proportion to how common the names are. The seed is fixed, so that the truth to compare with is the
 // same in every run. It stands for the world: what the clients draw has no seed.
-func Draw(all []Name, n int) []string {
+func DrawBirths(all []Name, n int) []string {
 	upTo, total := make([]int, len(all)), 0
 	for i, name := range all {
 		total += name.Count
@@ -85,8 +84,8 @@ func Draw(all []Name, n int) []string {
 	return drawn
 }
 
-// Shares returns the share of each name among some births.
-func Shares(births []string) map[string]float64 {
+// NameShares returns the share of each name among some births.
+func NameShares(births []string) map[string]float64 {
 	shares := map[string]float64{}
 	for _, name := range births {
 		shares[name] += 1 / float64(len(births))
@@ -94,8 +93,8 @@ func Shares(births []string) map[string]float64 {
 	return shares
 }
 
-// Invented are names that no child has.
-func Invented() []string {
+// InventedNames are names that no child has.
+func InventedNames() []string {
 	return []string{
 		"Zyxwella", "Quordon", "Blivette", "Thrumble", "Oxnard", "Vespasiana", "Grubnik", "Plimsoll", "Wuzzleton",
 		"Fernquist", "Yodlewin", "Krakatoa", "Snorbert", "Ploverine", "Dwindleton", "Muskrattle", "Jibberon",

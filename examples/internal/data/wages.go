@@ -1,4 +1,4 @@
-package survey
+package data
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package killed
+package hosts
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package survey
+package data
 
 import (
 	"context"
@@ -28,8 +28,8 @@ type Survey struct {
 	Silent int               // how many did not answer
 }
 
-// Read reads the survey from a CSV file.
-func Read(path string) (Survey, error) {
+// ReadSurvey reads the survey from a CSV file.
+func ReadSurvey(path string) (Survey, error) {
 	s := Survey{Vote: map[string]string{}, Region: map[string]string{}}
 	rows, err := columns(path, "region", "vote")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package killed serves a ledger by "ledgerctl serve", and kills that process while others wait for its answers.
-package killed
+// Package hosts serves a ledger by "ledgerctl serve", runs hosts in other languages beside it, and kills the server while
+// they wait for its answers.
+package hosts
 
 import (
 	"bufio"

@@ -1,5 +1,5 @@
-// Package survey reads the surveys that the examples are about, and counts the truth they compare with.
-package survey
+// Package data reads the data that the examples are about, counts the truth to compare with, and prints tables.
+package data
 
 import (
 	"encoding/csv"

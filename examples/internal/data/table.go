@@ -1,5 +1,4 @@
-// Package table aligns what the examples print.
-package table
+package data
 
 import (
 	"fmt"
@@ -7,9 +6,9 @@ import (
 	"text/tabwriter"
 )
 
-// New returns a table. Its columns end with tabs, its lines with newlines, and all columns are aligned to the right. Flush
+// NewTable returns a table. Its columns end with tabs, its lines with newlines, and all columns are aligned to the right. Flush
 // prints it.
-func New(out io.Writer) *tabwriter.Writer {
+func NewTable(out io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 }
 
