@@ -20,7 +20,8 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// app is one run of the program: its streams, its global flags, and the flags that many commands have.
+// app is one run of the program: its streams, its global flags, and the flags that many commands
+// have.
 type app struct {
 	*output.Printer
 	*files.Files
@@ -69,7 +70,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
 	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
 	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock, or --at, is right up to `TIME`: "+
-		"needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five minutes ahead of this machine's clock")
+		"needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five "+
+		"minutes ahead of this machine's clock")
 	flags.BoolVar(&a.withoutJournal, "without-journal", false, "read a file whose journal is missing, "+
 		"for commands that only read: what only the journal has is missing then, and the exit code is 8")
 	a.remote.Flags(flags)
@@ -79,12 +81,15 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(),
 		a.budgetCommand(), a.quoteCommand(), a.sellCommand(), a.reserveCommand(), a.captureCommand(), a.cancelCommand(),
-		a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(), a.withdrawCommand(), a.epochCommand(),
+		a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(), a.withdrawCommand(),
+		a.epochCommand(),
 		a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
-		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(), a.takeoverCommand(),
+		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
+		a.takeoverCommand(),
 		a.completionCommand(), a.versionCommand(), a.manCommand(),
 	)
-	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open, Health: a.health}
+	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open,
+		Health: a.health}
 	root.AddCommand(served.Commands()...)
 	root.AddCommand((&mechanisms.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
 	describe(root, sections(helpText))
@@ -93,7 +98,8 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// complete completes the commands below a command: each is run as an action, and takes no arguments unless it says so.
+// complete completes the commands below a command: each is run as an action, and takes no arguments
+// unless it says so.
 func complete(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		below.RunE = action(below.RunE)
@@ -142,18 +148,21 @@ func (a *app) keyFlag(cmd *cobra.Command, note string) {
 
 // atFlag adds the flag --at.
 func (a *app) atFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.at, "at", "", "work as if the clock said `TIME`, such as 2027-01-31T09:00:00Z (default: now)")
+	cmd.Flags().StringVar(&a.at, "at", "",
+		"work as if the clock said `TIME`, such as 2027-01-31T09:00:00Z (default: now)")
 }
 
 // require marks flags without which a command makes no sense.
 func require(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
-		// It fails only for a flag that was not defined; then the command refuses its own flag in every test.
+		// It fails only for a flag that was not defined; then the command refuses its own flag in
+		// every test.
 		_ = cmd.MarkFlagRequired(name)
 	}
 }
 
-// progress returns a bar on standard error for a long request, and what feeds it, if there is a terminal to show it.
+// progress returns a bar on standard error for a long request, and what feeds it, if there is a
+// terminal to show it.
 func (a *app) progress(what string) (*output.Bar, func(done, total int)) {
 	return output.NewBar(a.Stderr, a.Quiet, what)
 }
@@ -171,8 +180,10 @@ func (a *app) query(cmd *cobra.Command, use func(ctx context.Context, l book) (o
 	return a.Print(out)
 }
 
-// change prints the result of a request that use makes under the key of --key. done says what is done for good by then.
-func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (done string, out output.Result, err error)) error {
+// change prints the result of a request that use makes under the key of --key. done says what is
+// done for good by then.
+func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (done string, out output.Result,
+	err error)) error {
 	var done string
 	var out output.Result
 	err := a.with(cmd.Context(), writing, func(l book) (err error) {

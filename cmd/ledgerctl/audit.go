@@ -21,7 +21,8 @@ import (
 )
 
 func (a *app) auditCommand() *cobra.Command {
-	return output.Group("audit", "say whether to verify the ledger or to sign a checkpoint", a.auditVerifyCommand(), a.auditCheckpointCommand())
+	return output.Group("audit", "say whether to verify the ledger or to sign a checkpoint", a.auditVerifyCommand(),
+		a.auditCheckpointCommand())
 }
 
 func (a *app) auditCheckpointCommand() *cobra.Command {
@@ -31,7 +32,8 @@ func (a *app) auditCheckpointCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditCheckpoint(cmd.Context(), path) },
 	}
 	a.signer.Flag(cmd)
-	cmd.Flags().StringVar(&path, "out", "", "write the checkpoint to a `FILE`; an older checkpoint of this log is replaced")
+	cmd.Flags().StringVar(&path, "out", "",
+		"write the checkpoint to a `FILE`; an older checkpoint of this log is replaced")
 	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
 	return cmd
 }
@@ -96,8 +98,8 @@ func checkpoint(ctx context.Context, l book) (signed []byte, head evidence.Head,
 	return signed, head, err
 }
 
-// checkReplaced refuses to replace a file by a checkpoint of a log that does not go on from it: it may be
-// the only evidence of a rollback.
+// checkReplaced refuses to replace a file by a checkpoint of a log that does not go on from it: it
+// may be the only evidence of a rollback.
 func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -111,11 +113,13 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	}
 	key, err := note.NewVerifier(l.About().LogKey)
 	if err != nil {
-		return output.UsageError("give another FILE, or remove it", "--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
+		return output.UsageError("give another FILE, or remove it",
+			"--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
 	}
 	before, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
 	if err != nil {
-		return output.UsageError("give another FILE, or remove it", "--out: %q exists, and is not a checkpoint of this log", path)
+		return output.UsageError("give another FILE, or remove it",
+			"--out: %q exists, and is not a checkpoint of this log", path)
 	}
 	return goesOn(ctx, l, before)
 }
@@ -151,7 +155,8 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 		Use:  "verify",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditVerify(cmd, f) },
 	}
-	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil, "a `FILE` with a checkpoint that the log must go on from; may be given several times")
+	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil,
+		"a `FILE` with a checkpoint that the log must go on from; may be given several times")
 	files.Mark(cmd.Flags(), files.Reads, files.ByName, "checkpoint")
 	f.vkey.Flag(cmd, "the one that the ledger's file names")
 	return cmd
@@ -163,7 +168,8 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 		return err
 	}
 	if key != nil && len(f.checkpoints) == 0 {
-		return output.UsageError("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is nothing that the key could have signed", "--vkey needs --checkpoint")
+		return output.UsageError("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is "+
+			"nothing that the key could have signed", "--vkey needs --checkpoint")
 	}
 	checkpoints, err := a.readCheckpoints(cmd.Context(), f.checkpoints)
 	if err != nil {
@@ -211,7 +217,8 @@ func (r *auditResult) failure(db string) error {
 		return incomplete("%q was verified up to event %d only: %s", db, r.Events, r.problems[0].Text)
 	}
 	f := &output.Error{
-		Kind: "problems", Code: output.ExitIntegrity, Hint: "use nothing of this file, and keep it as it is until it is clear what happened; a backup can be verified likewise",
+		Kind: "problems", Code: output.ExitIntegrity, Hint: "use nothing of this file, and keep it as it is until " +
+			"it is clear what happened; a backup can be verified likewise",
 		Err: fmt.Errorf("%q does not verify: %s", db, output.Counted(len(r.problems), "problem")),
 	}
 	if slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind == "checkpoint" }) {
@@ -220,7 +227,8 @@ func (r *auditResult) failure(db string) error {
 	return f
 }
 
-// onlyIncomplete reports whether all that was read verifies, and the journal of the ledger is missing.
+// onlyIncomplete reports whether all that was read verifies, and the journal of the ledger is
+// missing.
 func (r *auditResult) onlyIncomplete() bool {
 	return !slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind != "journal" })
 }
@@ -249,9 +257,11 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 	}
 	named, err := note.NewVerifier(about.LogKey)
 	if err != nil {
-		return nil, output.UsageError("give --vkey KEY", "the ledger's file names no log key to check the checkpoint by")
+		return nil, output.UsageError("give --vkey KEY",
+			"the ledger's file names no log key to check the checkpoint by")
 	}
-	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which whoever can rewrite the file can rewrite too; --vkey KEY gives the one that you know")
+	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which whoever can rewrite " +
+		"the file can rewrite too; --vkey KEY gives the one that you know")
 	return note.VerifierList(named), nil
 }
 
@@ -279,7 +289,8 @@ func (r *auditResult) fields() (out output.Fields) {
 	out.Add("objects", "objects", r.Objects)
 	out.Add("checkpoints", "", r.checkpoints)
 	if r.checkpoints == 0 {
-		out.Add("", "checkpoints", "0: an older copy of the file would verify too, and one that was rewritten as a whole")
+		out.Add("", "checkpoints",
+			"0: an older copy of the file would verify too, and one that was rewritten as a whole")
 	} else {
 		out.Add("", "checkpoints", r.checkpoints)
 	}

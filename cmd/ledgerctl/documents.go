@@ -24,8 +24,8 @@ type document interface {
 	Verify(note.Verifiers) evidence.Checked
 }
 
-// writeDocument writes a document in the one form that its reader accepts: nothing may be added to it, not even the
-// end of a line.
+// writeDocument writes a document in the one form that its reader accepts: nothing may be added to
+// it, not even the end of a line.
 func writeDocument(file *files.Output, d document) error {
 	return file.Save(func(w io.Writer) error {
 		text, err := json.Marshal(d)
@@ -64,7 +64,10 @@ func (a *app) receiptMakeCommand() *cobra.Command {
 		Use:               "make SALE --out FILE",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.saleNumbers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.receiptMake(cmd.Context(), args[0], out) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.receiptMake(cmd.Context(), args[0],
+				out)
+		},
 	}
 	a.documentOut(cmd, &out, "receipt")
 	return cmd
@@ -171,7 +174,8 @@ func (f *proofFlags) load(ctx context.Context, a *app) (note.Verifier, error) {
 }
 
 // verifyCommand completes a command that verifies a document. said returns what the document says.
-func verifyCommand[D document](a *app, what string, cmd *cobra.Command, read func([]byte) (D, error), said func(D) output.Fields) *cobra.Command {
+func verifyCommand[D document](a *app, what string, cmd *cobra.Command, read func([]byte) (D, error),
+	said func(D) output.Fields) *cobra.Command {
 	var f proofFlags
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = oneFile
@@ -224,7 +228,8 @@ type verdict struct {
 }
 
 // verify reads a document and verifies it. If it cannot be read, that is the only problem.
-func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D, v verdict, err error) {
+func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D,
+	v verdict, err error) {
 	key, err := f.load(cmd.Context(), a)
 	if err != nil {
 		return d, v, err

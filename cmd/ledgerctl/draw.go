@@ -33,11 +33,13 @@ func (a *app) raiseCommand() *cobra.Command {
 	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
 	flags.TextVar(&f.to, "to", privacy.Epsilon{}, "the ε, `E`, to raise to")
 	f.TruthFlags.Flags(flags)
-	flags.StringArrayVar(&f.objects, "object", nil, "the `ID` of a person; may be repeated (default: all who are enrolled)")
+	flags.StringArrayVar(&f.objects, "object", nil,
+		"the `ID` of a person; may be repeated (default: all who are enrolled)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	a.keyFlag(cmd, "")
 	flags.StringVar(&f.out, "out", "",
-		"write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced; - is standard output")
+		"write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced; - is "+
+			"standard output")
 	files.Mark(flags, files.Writes, files.ByName, "out")
 	require(cmd, "question", "to")
 	return cmd
@@ -54,8 +56,12 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 		if done, err = a.draw(ctx, l, f); err != nil {
 			return "", nil, err
 		}
-		err := files.SaveCSV(file, f.Columns.Raw, func(out files.RowWriter) error { return f.write(ctx, l, done.Last, out) })
-		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not", 0, err)
+		err := files.SaveCSV(file, f.Columns.Raw, func(out files.RowWriter) error {
+			return f.write(ctx, l, done.Last,
+				out)
+		})
+		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not", 0,
+			err)
 	})
 	if err != nil {
 		return err
@@ -153,7 +159,8 @@ func (a *app) advance(ctx context.Context, l book, f *files.TruthFlags, question
 	}
 	shown, progress := a.progress("advancing")
 	defer shown.Clear()
-	done, err := l.Advance(ctx, ledger.AdvanceRequest{Key: a.key, Question: question, Truth: truth.Ask, Progress: progress})
+	done, err := l.Advance(ctx, ledger.AdvanceRequest{Key: a.key, Question: question, Truth: truth.Ask,
+		Progress: progress})
 	for _, q := range done.Questions {
 		a.WarnTruths(q.TruthChanged, q.TruthInvalid)
 	}
@@ -208,9 +215,11 @@ func (a *app) answerCommand() *cobra.Command {
 	flags.StringVar(&f.Query, "query", "", "the `QUERY`: majority:VALUE, threshold:VALUE:N, winner or plurality")
 	flags.TextVar(&f.Epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the answer")
 	f.TruthFlags.Flags(flags)
-	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
+	flags.StringVar(&f.objects, "objects", "",
+		"the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
 	flags.BoolVar(&f.Partial, "partial", false, "leave out those who are refused")
-	flags.BoolVar(&f.quote, "quote", false, "say what the answer would cost, and whom it would be refused, and charge nobody")
+	flags.BoolVar(&f.quote, "quote", false,
+		"say what the answer would cost, and whom it would be refused, and charge nobody")
 	flags.BoolVar(&f.AcceptLoss, "accept-loss", false, "answer even if that takes an ε on offer off the market")
 	a.keyFlag(cmd, "")
 	files.Mark(flags, files.Reads, files.ByName, "objects")

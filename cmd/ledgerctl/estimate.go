@@ -30,13 +30,17 @@ func (a *app) estimateCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
 	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
-	flags.Float64Var(&request.Confidence, "confidence", 0.95, "the `PROBABILITY` with which the intervals are to hold the true shares")
-	flags.BoolVar(&request.Pool, "pool", false, "weigh responses at several ε by precision: right only if a person's ε is independent of the value")
-	flags.BoolVar(&request.Population, "population", false, "let the intervals cover a population of which the people are a random sample")
+	flags.Float64Var(&request.Confidence, "confidence", 0.95,
+		"the `PROBABILITY` with which the intervals are to hold the true shares")
+	flags.BoolVar(&request.Pool, "pool", false,
+		"weigh responses at several ε by precision: right only if a person's ε is independent of the value")
+	flags.BoolVar(&request.Population, "population", false,
+		"let the intervals cover a population of which the people are a random sample")
 	flags.StringVar(&f.plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
-	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
+	flags.StringVar(&f.objects, "objects", "",
+		"the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
 	f.columns.IDFlags(flags)
 	files.Mark(flags, files.Writes, files.ByName, "plot")
 	files.Mark(flags, files.Reads, files.ByName, "objects")
@@ -59,7 +63,8 @@ func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
 	}
 	if people != nil {
 		if a.remote.Address != "" {
-			return output.UsageError("leave out --objects, or use --db where the file is", "--objects is for a ledger in a file: behind an address estimates are of all people")
+			return output.UsageError("leave out --objects, or use --db where the file is",
+				"--objects is for a ledger in a file: behind an address estimates are of all people")
 		}
 		r.Include = among(people)
 	}
@@ -119,13 +124,15 @@ type valueResult struct {
 }
 
 func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
-	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels, Method: e.Method, Covers: e.Covers}
+	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels,
+		Method: e.Method, Covers: e.Covers}
 	if e.Disagreement != nil {
 		p := output.Number(*e.Disagreement)
 		out.Disagreement = &p
 	}
 	for _, v := range e.Values {
-		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr), output.Number(v.Low), output.Number(v.High)})
+		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr),
+			output.Number(v.Low), output.Number(v.High)})
 	}
 	return out
 }
@@ -138,7 +145,7 @@ func (r estimateResult) Table(w io.Writer) {
 	outside := false
 	for _, v := range r.Values {
 		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
-			output.Percent(float64(v.Estimate)), output.Percent(float64(v.Low)), output.Percent(float64(v.High)), output.Percent(float64(v.StdErr)))
+			percent(v.Estimate), percent(v.Low), percent(v.High), percent(v.StdErr))
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
 	fmt.Fprintf(w, "\n%d responses", r.N)
@@ -157,6 +164,8 @@ func (r estimateResult) Table(w io.Writer) {
 	r.tableLevels(w)
 }
 
+func percent(share output.Number) string { return output.Percent(float64(share)) }
+
 // unlikely is the p-value below which levels are reported to disagree.
 const unlikely = 0.01
 
@@ -167,7 +176,8 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	}
 	pooled := r.Method == "pooled"
 	if pooled {
-		fmt.Fprintf(w, "The levels are pooled by precision, which assumes that a person's ε is independent of the value.")
+		fmt.Fprintf(w,
+			"The levels are pooled by precision, which assumes that a person's ε is independent of the value.")
 	} else {
 		fmt.Fprintf(w, "The levels are stratified: each counts in proportion to its people.")
 	}
@@ -175,9 +185,12 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	switch {
 	case *r.Disagreement >= unlikely:
 	case pooled:
-		fmt.Fprintln(w, "Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool.")
+		fmt.Fprintln(w,
+			"Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool.")
 	default:
-		fmt.Fprintln(w, "Note: the shares at the levels differ by more than chance. The estimate above allows for that; --pool would not.")
+		fmt.Fprintln(w,
+			"Note: the shares at the levels differ by more than chance. The estimate above allows for that; --pool "+
+				"would not.")
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpText has a section for each command: a line, a description, and examples. A section in braces is
-// part of those that name it.
+// helpText has a section for each command: a line, a description, and examples. A section in braces
+// is part of those that name it.
 //
 //go:embed help.txt
 var helpText string

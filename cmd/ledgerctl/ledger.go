@@ -48,7 +48,8 @@ type book interface {
 	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
 	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
-	Reservations(ctx context.Context, buyer string, states ...ledger.ReservationState) iter.Seq2[ledger.Reservation, error]
+	Reservations(ctx context.Context, buyer string, states ...ledger.ReservationState) iter.Seq2[ledger.Reservation,
+		error]
 	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
 
@@ -75,8 +76,9 @@ var (
 	_ book = (*ledgerclient.Client)(nil)
 )
 
-// place settles that from the flags, the environment or the default. What a flag says goes before the environment; two that
-// say it alike are refused where the ledger is needed, so that nothing is done to the wrong one.
+// place settles that from the flags, the environment or the default. What a flag says goes before
+// the environment; two that say it alike are refused where the ledger is needed, so that nothing is
+// done to the wrong one.
 func (a *app) place(cmd *cobra.Command) {
 	byFile, byAddress := cmd.Flags().Changed("db"), cmd.Flags().Changed("addr")
 	file, address := os.Getenv("LEDGER_DB"), os.Getenv("LEDGER_ADDR")
@@ -85,7 +87,8 @@ func (a *app) place(cmd *cobra.Command) {
 	case byFile && byAddress:
 		a.unclear = output.UsageError("leave one of them out", "--db and --addr are both given, and name a ledger each")
 	case !byFile && !byAddress && file != "" && address != "":
-		a.unclear = output.UsageError("give --db or --addr", "$LEDGER_DB and $LEDGER_ADDR are both set, and name a ledger each")
+		a.unclear = output.UsageError("give --db or --addr",
+			"$LEDGER_DB and $LEDGER_ADDR are both set, and name a ledger each")
 	}
 	if !byFile {
 		a.db = file
@@ -108,7 +111,8 @@ func (a *app) file(cmd *cobra.Command) error {
 		return a.unclear
 	}
 	if a.remote.Address != "" {
-		return output.UsageError("give --db FILE; whoever serves that address has its file", "%q is about a file, and an address is given", cmd.CommandPath())
+		return output.UsageError("give --db FILE; whoever serves that address has its file",
+			"%q is about a file, and an address is given", cmd.CommandPath())
 	}
 	return nil
 }
@@ -206,7 +210,8 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	switch {
 	case a.clock != nil:
-		return nil, output.UsageError("leave out --at, or use --db", "--at is for a file: behind an address the clock of the server counts")
+		return nil, output.UsageError("leave out --at, or use --db",
+			"--at is for a file: behind an address the clock of the server counts")
 	case a.clockAhead != "":
 		return nil, output.UsageError("give it to whoever serves the ledger",
 			"--clock-ahead is for a file: behind an address the clock of the server counts")
@@ -240,29 +245,34 @@ func (a *app) trusted(ctx context.Context, l book) error {
 	return goesOn(ctx, l, before)
 }
 
-// loadSigner loads the key that signs, which is where the ledger's file is. A ledger at an address has its own.
+// loadSigner loads the key that signs, which is where the ledger's file is. A ledger at an address
+// has its own.
 func (a *app) loadSigner(ctx context.Context) (err error) {
 	switch {
 	case a.remote.Address == "":
 		a.sign, err = a.signer.Load(ctx, a.Files, a.db)
 		return err
 	case a.signer.Path != "":
-		return output.UsageError("leave out --signer", "--signer is for a file: what is behind an address is signed there")
+		return output.UsageError("leave out --signer",
+			"--signer is for a file: what is behind an address is signed there")
 	}
 	return nil
 }
 
-// allowNoJournal lets the journal be missing when a ledger is opened. It refuses --without-journal where a command writes or signs.
+// allowNoJournal lets the journal be missing when a ledger is opened. It refuses --without-journal
+// where a command writes or signs.
 func (a *app) allowNoJournal(o *ledger.Options) error {
 	switch {
 	case !a.withoutJournal:
 		return nil
 	case !o.ReadOnly:
 		return output.UsageError("find the journal, or restore a backup",
-			"--without-journal is for commands that only read: what is drawn without the journal may have been drawn before")
+			"--without-journal is for commands that only read: what is drawn without the journal may have been "+
+				"drawn before")
 	case o.Signer != nil:
 		return output.UsageError("find the journal",
-			"--without-journal is for commands that sign nothing: without the journal the log is not known as it is now")
+			"--without-journal is for commands that sign nothing: without the journal the log is not known as "+
+				"it is now")
 	}
 	o.WithoutJournal = true
 	return nil
@@ -278,7 +288,8 @@ func (a *app) noteIncomplete(ctx context.Context, l book) error {
 	if err != nil {
 		return err
 	}
-	a.incomplete = incomplete("the ledger was read without its journal %s, which is missing: the result is as of event %d, "+
+	a.incomplete = incomplete("the ledger was read without its journal %s, which is missing: the result is as of "+
+		"event %d, "+
 		"and lacks what only the journal has, which is unknown in number", name, head.Events)
 	return nil
 }
@@ -291,8 +302,8 @@ func incomplete(format string, args ...any) error {
 	}
 }
 
-// maxAhead is how far --at may be ahead of the machine's clock without --clock-ahead. "audit verify" reports events that are
-// further ahead.
+// maxAhead is how far --at may be ahead of the machine's clock without --clock-ahead. "audit
+// verify" reports events that are further ahead.
 const maxAhead = 5 * time.Minute
 
 // timeHint says how a time is written.
@@ -317,7 +328,8 @@ func (a *app) confirmed() (time.Time, error) {
 	return parseTime("--clock-ahead", a.clockAhead, timeHint)
 }
 
-// checkAhead refuses to write with a time of --at that is ahead of the machine's clock, unless --clock-ahead confirms it.
+// checkAhead refuses to write with a time of --at that is ahead of the machine's clock, unless
+// --clock-ahead confirms it.
 func (a *app) checkAhead(confirmed time.Time) error {
 	if a.clock == nil {
 		return nil
@@ -326,7 +338,8 @@ func (a *app) checkAhead(confirmed time.Time) error {
 	if at.Sub(now) <= maxAhead {
 		return nil
 	}
-	const after = `every later event of the log has at least that time, sales and reservations that end before it are closed for good, and "audit verify" reports events of the future until that day`
+	const after = "every later event of the log has at least that time, sales and reservations that end before it " +
+		`are closed for good, and "audit verify" reports events of the future until that day`
 	if !at.After(confirmed) {
 		a.Warn(fmt.Sprintf("--at %s is ahead of this machine's clock: from now on, %s", output.Stamp(at), after))
 		return nil
@@ -334,7 +347,8 @@ func (a *app) checkAhead(confirmed time.Time) error {
 	return &output.Error{
 		Kind: "clock", Code: output.ExitMisuse,
 		Hint: "correct TIME; --clock-ahead " + output.Stamp(at) + " accepts what is said here",
-		Err: fmt.Errorf("--at %s is more than five minutes ahead of this machine's clock, which says %s; nothing was changed; if it is accepted, %s",
+		Err: fmt.Errorf("--at %s is more than five minutes ahead of this machine's clock, which says %s; nothing "+
+			"was changed; if it is accepted, %s",
 			output.Stamp(at), output.Stamp(now), after),
 	}
 }

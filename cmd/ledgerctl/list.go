@@ -28,7 +28,8 @@ func (f *filter) flags(cmd *cobra.Command) {
 	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "only at exactly this ε, `E`")
 }
 
-// check refuses what nothing can agree with: an ε of 0, or a question that the ledger does not have.
+// check refuses what nothing can agree with: an ε of 0, or a question that the ledger does not
+// have.
 func (f *filter) check(ctx context.Context, cmd *cobra.Command, l book) (err error) {
 	switch {
 	case cmd.Flags().Changed("epsilon") && f.epsilon.IsZero():
@@ -45,7 +46,8 @@ func (f *filter) admits(question string, epsilon privacy.Epsilon) bool {
 }
 
 // list opens the ledger, and collects what is to be listed.
-func list[T any](a *app, cmd *cobra.Command, f *filter, all func(ctx context.Context, l book) iter.Seq2[T, error], wanted func(T) bool) (found []T, err error) {
+func list[T any](a *app, cmd *cobra.Command, f *filter, all func(ctx context.Context, l book) iter.Seq2[T, error],
+	wanted func(T) bool) (found []T, err error) {
 	err = a.with(cmd.Context(), reading, func(l book) error {
 		if err := f.check(cmd.Context(), cmd, l); err != nil {
 			return err
@@ -102,13 +104,16 @@ func (a *app) reservationsCommand() *cobra.Command {
 	f.flags(cmd)
 	cmd.Flags().StringSliceVar(&states, "state", nil,
 		"only those in this `STATE`: open, captured, cancelled or expired; may be given several times")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(texts[cobra.Completion](vocabulary.ReservationStates()), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state",
+		cobra.FixedCompletions(texts[cobra.Completion](vocabulary.ReservationStates()),
+			cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (a *app) reservations(cmd *cobra.Command, f *filter, states []string) error {
 	of := func(ctx context.Context, l book) iter.Seq2[ledger.Reservation, error] {
-		return l.Reservations(ctx, f.buyer, texts[ledger.ReservationState](states)...) // which refuses states that there are not
+		// which refuses states that there are not
+		return l.Reservations(ctx, f.buyer, texts[ledger.ReservationState](states)...)
 	}
 	all, err := list(a, cmd, f, of, func(r ledger.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
 	if err != nil {
@@ -140,7 +145,10 @@ func (a *app) buyersCommand() *cobra.Command {
 			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 				all, err := f.buyers(ctx, cmd, l)
 				header := "BUYER\tSALES\tPAID IN MINOR UNITS OF " + l.About().Currency
-				return output.List("buyers", all, header, func(b ledger.BuyerState) []any { return []any{b.Buyer, b.Sales, b.Paid} }), err
+				return output.List("buyers", all, header, func(b ledger.BuyerState) []any {
+					return []any{b.Buyer,
+						b.Sales, b.Paid}
+				}), err
 			})
 		},
 	}
@@ -185,7 +193,8 @@ func (a *app) responsesCommand() *cobra.Command {
 			case f.buyer != "":
 				return a.deliveries(cmd, f)
 			case f.question == "":
-				return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`, "say of which --question or which --buyer")
+				return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`,
+					"say of which --question or which --buyer")
 			}
 			return a.responses(cmd, f)
 		},

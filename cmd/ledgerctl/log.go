@@ -44,8 +44,8 @@ type tail struct {
 }
 
 const (
-	// batch is how many events are read while the file is open. They are printed when it is closed, so
-	// that a pager standing still keeps no writer waiting.
+	// batch is how many events are read while the file is open. They are printed when it is closed,
+	// so that a pager standing still keeps no writer waiting.
 	batch = 4096
 	// pollEvery is how often a followed log is looked at.
 	pollEvery = time.Second
@@ -53,7 +53,8 @@ const (
 
 func (t *tail) run(ctx context.Context) error {
 	if t.request != "" && t.follow {
-		return output.UsageError("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
+		return output.UsageError("--since NUMBER goes on where an earlier list ended",
+			"--refused-by and --follow do not go together")
 	}
 	t.next = max(t.next, 1)
 	read := t.loop
@@ -91,7 +92,8 @@ func (t *tail) loop(ctx context.Context) error {
 	}
 }
 
-// watch prints events of a ledger behind an address as they happen. When the connection breaks, it comes back.
+// watch prints events of a ledger behind an address as they happen. When the connection breaks, it
+// comes back.
 func (t *tail) watch(ctx context.Context) error {
 	for {
 		err := t.app.with(ctx, reading, func(l book) error {
@@ -183,7 +185,7 @@ func (t *tail) print(events []ledger.Event) error {
 			}
 			continue
 		}
-		writeEvent(&out, ev)
+		output.WriteEvent(&out, ev)
 	}
 	_, err := t.app.Stdout.Write(out.Bytes())
 	return err

@@ -20,7 +20,8 @@ func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "man DIR",
 		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -48,7 +49,8 @@ type manResult struct {
 }
 
 func (r manResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "pages\t%d\nin\t%s\nto read them\tman -l %s\n", len(r.Pages), r.Dir, filepath.Join(r.Dir, r.Pages[0]))
+	fmt.Fprintf(w, "pages\t%d\nin\t%s\nto read them\tman -l %s\n", len(r.Pages), r.Dir,
+		filepath.Join(r.Dir, r.Pages[0]))
 }
 
 // manPages writes the page of a command, and those of the commands below it.
@@ -83,7 +85,8 @@ func (a *app) manPages(cmd *cobra.Command, out *manResult) error {
 // manName is the name of a command's page.
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of a command as troff with the macros of man(7). It is made from what --help shows.
+// manPage returns the page of a command as troff with the macros of man(7). It is made from what
+// --help shows.
 func manPage(cmd *cobra.Command, v versionResult) string {
 	var page strings.Builder
 	at, _ := time.Parse(time.RFC3339, v.Time)
@@ -130,23 +133,17 @@ func manFlags(page *strings.Builder, cmd *cobra.Command) {
 
 // manSeeAlso names the pages of the commands above and below.
 func manSeeAlso(page *strings.Builder, cmd *cobra.Command) {
+	reference := func(cmd *cobra.Command) string { return ".BR " + manText(manName(cmd)) + " (1)" }
 	var names []string
 	if cmd.HasParent() {
-		names = append(names, manName(cmd.Parent()))
+		names = append(names, reference(cmd.Parent()))
 	}
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() {
-			names = append(names, manName(below))
+			names = append(names, reference(below))
 		}
 	}
-	page.WriteString(".SH SEE ALSO\n")
-	for i, name := range names {
-		comma := ","
-		if i == len(names)-1 {
-			comma = ""
-		}
-		fmt.Fprintf(page, ".BR %s (1)%s\n", manText(name), comma)
-	}
+	page.WriteString(".SH SEE ALSO\n" + strings.Join(names, ",\n") + "\n")
 }
 
 // manParagraphs sets a help text: lines that are indented stand as they are, others are filled.

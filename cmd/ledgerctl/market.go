@@ -53,7 +53,8 @@ func columnFlags(cmd *cobra.Command) *files.Columns {
 func (f *orderFlags) order(ctx context.Context, a *app, c files.Columns) (ledger.Order, error) {
 	c.Skipped = &f.skipped
 	people, err := files.ReadPanel(ctx, a.Files, f.objects, c)
-	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil}, err
+	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil},
+		err
 }
 
 // limitFlags are the flags that say what a buyer agrees to.
@@ -66,7 +67,8 @@ type limitFlags struct {
 func (f *limitFlags) flags(a *app, cmd *cobra.Command, does string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.quote, "quote", "", does+" exactly what was quoted under this `ID`, or nothing")
-	flags.Int64Var(&f.maxPrice, "max-price", 0, "the most to be paid in all, `N` minor units of the currency (default: no limit)")
+	flags.Int64Var(&f.maxPrice, "max-price", 0,
+		"the most to be paid in all, `N` minor units of the currency (default: no limit)")
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	a.keyFlag(cmd, "")
 }
@@ -131,17 +133,20 @@ func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
 		}
 	}
 	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
-		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later, top.From.Format(time.RFC3339))
+		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later,
+			top.From.Format(time.RFC3339))
 	}
 }
 
 // tableOffer writes what a quote and a sale have in common.
 func tableOffer(w io.Writer, o ledger.Offer) {
-	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon, output.Money(o.Price, o.Currency))
+	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon,
+		output.Money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
 	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a buyer behind an address is not told
 		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
-		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations, o.Insertions)
+		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations,
+			o.Insertions)
 	}
 	fmt.Fprintf(w, "upgrades of what the buyer holds\t%d\n", o.Upgrades)
 }
@@ -167,7 +172,8 @@ const ownerOnly = "that only its owner can read; an existing one is replaced; - 
 // check refuses what makes no sense beside the other files that are read.
 func (f *deliveryFlags) check(a *app, read ...string) error {
 	if f.receipt == "" && a.signer.Path != "" {
-		return output.UsageError("add --receipt FILE, or leave out --signer", "--signer is given, but nothing is to be signed")
+		return output.UsageError("add --receipt FILE, or leave out --signer",
+			"--signer is given, but nothing is to be signed")
 	}
 	if a.signer.Path == "-" && slices.Contains(read, "-") {
 		return output.UsageError("", "--signer and another file cannot both be standard input")
@@ -185,7 +191,8 @@ type delivering struct {
 	sell func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error)
 }
 
-// deliver makes a sale, writes its files, which are open before anything is sold, and prints its result.
+// deliver makes a sale, writes its files, which are open before anything is sold, and prints its
+// result.
 func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	ctx := cmd.Context()
 	if d.receipt != "" {
@@ -220,10 +227,12 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 		return err
 	}
 	if erased > 0 {
-		a.Warn(output.Counted(erased, "object") + " left out: what this sale delivered of them has been destroyed since, because they were forgotten")
+		a.Warn(output.Counted(erased, "object") +
+			" left out: what this sale delivered of them has been destroyed since, because they were forgotten")
 	}
 	out := a.sold(sale, d, erased)
-	return output.WithKey(a.key, output.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number, a.Print(out)))
+	return output.WithKey(a.key, output.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number,
+		a.Print(out)))
 }
 
 func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
@@ -259,7 +268,8 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 }
 
 // writeSale writes the files of a sale.
-func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output, raw bool, receipt *files.Output) (erased int, err error) {
+func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output, raw bool,
+	receipt *files.Output) (erased int, err error) {
 	err = files.SaveCSV(responses, raw, func(out files.RowWriter) (err error) {
 		erased, err = writeDeliveries(ctx, l, sale, out)
 		return err
@@ -284,7 +294,8 @@ func writeDeliveries(ctx context.Context, l book, sale uint64, out files.RowWrit
 			erased++
 			continue
 		}
-		row := append([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10), strconv.FormatUint(d.Sale, 10)}, channelCells(d.Response, d.Channel)...)
+		row := append([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10), strconv.FormatUint(d.Sale, 10)},
+			channelCells(d.Response, d.Channel)...)
 		if err := out.Row(row...); err != nil {
 			return erased, err
 		}
@@ -325,7 +336,8 @@ func (a *app) sell(cmd *cobra.Command, f *orderFlags, d *deliveryFlags, limits *
 		sale, err := l.Sell(ctx, r)
 		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
 	}
-	return a.deliver(cmd, delivering{deliveryFlags: d, partial: r.Partial, quote: r.QuoteID, skipped: f.skipped, sell: sell})
+	return a.deliver(cmd, delivering{deliveryFlags: d, partial: r.Partial, quote: r.QuoteID, skipped: f.skipped,
+		sell: sell})
 }
 
 func (a *app) reserveCommand() *cobra.Command {
@@ -337,14 +349,16 @@ func (a *app) reserveCommand() *cobra.Command {
 	f.flags(a, cmd)
 	limits.flags(a, cmd, "hold")
 	cmd.Flags().StringVar(&expires, "expires", "",
-		"the `TIME or DURATION` from which, or after which, nothing is held any more, such as 2027-01-31T09:00:00Z or 24h")
+		"the `TIME or DURATION` from which, or after which, nothing is held any more, such as 2027-01-31T09:00:00Z "+
+			"or 24h")
 	require(cmd, "expires")
 	c := columnFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.reserve(cmd, f, *c, limits, expires) }
 	return cmd
 }
 
-func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c files.Columns, limits *limitFlags, expires string) (err error) {
+func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c files.Columns, limits *limitFlags,
+	expires string) (err error) {
 	r := ledger.ReserveRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
 	if r.For, r.Until, err = parseExpiry(expires); err != nil {
 		return err
@@ -456,7 +470,8 @@ func (a *app) cancelCommand() *cobra.Command {
 				var out output.Fields
 				out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
 				out.Add("key", "key", a.key)
-				return fmt.Sprintf("reservation %d is cancelled", number), out, reservationFault(l.Cancel(ctx, a.key, number))
+				return fmt.Sprintf("reservation %d is cancelled", number), out,
+					reservationFault(l.Cancel(ctx, a.key, number))
 			})
 		},
 	}
@@ -491,7 +506,8 @@ func (a *app) budgetCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string, c files.Columns) (err error) {
+func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string,
+	c files.Columns) (err error) {
 	for _, text := range levels {
 		epsilon, err := privacy.ParseEpsilon(text)
 		if err != nil {
@@ -547,9 +563,10 @@ func tableBudget(w io.Writer, b ledger.Budget, currency string) {
 		return
 	}
 	const columns = "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY"
-	output.Rows(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), b.Refused, func(sum ledger.RefusalSum) []any {
-		return []any{sum.Reason, sum.Count, orNone(sum.Largest), orDash(sum.From)}
-	})
+	output.Rows(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), b.Refused,
+		func(sum ledger.RefusalSum) []any {
+			return []any{sum.Reason, sum.Count, orNone(sum.Largest), orDash(sum.From)}
+		})
 }
 
 func orNone(e privacy.Epsilon) string {

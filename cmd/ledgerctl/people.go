@@ -55,8 +55,10 @@ func (f *peopleFlags) readPolicy(ctx context.Context, a *app) (p policy.Policy, 
 	return policy.Parse(text)
 }
 
-// read returns the ids of the people in the file and the values that it has, and counts the rows without a value.
-func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values files.Values, skipped int, err error) {
+// read returns the ids of the people in the file and the values that it has, and counts the rows
+// without a value.
+func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values files.Values, skipped int,
+	err error) {
 	values = files.Values{}
 	c := f.columns
 	c.Skipped = &skipped
@@ -112,8 +114,9 @@ func (a *app) enroll(cmd *cobra.Command, f *peopleFlags, sameRows, dryRun bool) 
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
 		done, err = l.Enroll(ctx, ledger.EnrollRequest{
-			Key: a.key, Question: f.question, Objects: objects, Policy: terms, Cap: f.cap, Partial: f.partial, Progress: progress,
-			New: f.columns.ByRow() && !sameRows, DryRun: dryRun,
+			Key: a.key, Question: f.question, Objects: objects, Policy: terms, Cap: f.cap, Partial: f.partial,
+			Progress: progress,
+			New:      f.columns.ByRow() && !sameRows, DryRun: dryRun,
 		})
 		return output.WithKey(a.key, knownRows(output.Refusal(err, f.partial)))
 	})
@@ -157,7 +160,8 @@ func knownRows(err error) error {
 	if !errors.Is(err, ledger.ErrNotNew) {
 		return err
 	}
-	return output.InputError("--same-rows says that these are the rows of before; if they are other people, --id-prefix P names them P1, P2, …", "%w", err)
+	return output.InputError("--same-rows says that these are the rows of before; if they are other people, "+
+		"--id-prefix P names them P1, P2, …", "%w", err)
 }
 
 func (a *app) termsCommand() *cobra.Command {
@@ -170,7 +174,8 @@ func (a *app) termsCommand() *cobra.Command {
 	}
 	f.flags(a, cmd, "")
 	cmd.Flags().BoolVar(&none, "no-policy", false, "no policy: only the cap binds")
-	cmd.Flags().StringVar(&consent, "consent", "", "`TEXT` that says where the people's consent is on record, of 1 to 1,024 bytes")
+	cmd.Flags().StringVar(&consent, "consent", "",
+		"`TEXT` that says where the people's consent is on record, of 1 to 1,024 bytes")
 	return cmd
 }
 
@@ -186,14 +191,16 @@ func (a *app) terms(cmd *cobra.Command, f *peopleFlags, none bool, consent strin
 	}
 	var done ledger.ChangeTermsResult
 	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		err := errors.Join(f.columns.CheckPeople(ctx, l, f.objects, f.question, objects), values.Check(ctx, l, f.objects, f.question))
+		err := errors.Join(f.columns.CheckPeople(ctx, l, f.objects, f.question, objects),
+			values.Check(ctx, l, f.objects, f.question))
 		if err != nil {
 			return "", nil, err
 		}
 		shown, progress := a.progress("changing")
 		defer shown.Clear()
 		done, err = l.ChangeTerms(ctx, ledger.ChangeTermsRequest{
-			Key: a.key, Question: f.question, Objects: objects, Policy: under, Cap: f.cap, Consent: consent, Partial: f.partial, Progress: progress,
+			Key: a.key, Question: f.question, Objects: objects, Policy: under, Cap: f.cap, Consent: consent,
+			Partial: f.partial, Progress: progress,
 		})
 		var out output.Fields
 		out.Add("question", "question", f.question)
@@ -255,8 +262,8 @@ func (a *app) withdrawCommand() *cobra.Command {
 // mostKey is the longest idempotency key, in bytes.
 const mostKey = 256
 
-// withdraw ends the part of people. Of several requests each has a key of its own: the key and a number. Keys outlive the people
-// they are about, so they name no person.
+// withdraw ends the part of people. Of several requests each has a key of its own: the key and a
+// number. Keys outlive the people they are about, so they name no person.
 func (a *app) withdraw(ctx context.Context, l book, people []string) error {
 	keyOf := func(place int) string {
 		if len(people) == 1 {
@@ -265,7 +272,9 @@ func (a *app) withdraw(ctx context.Context, l book, people []string) error {
 		return fmt.Sprintf("%s/%d", a.key, place+1)
 	}
 	if n := len(keyOf(len(people) - 1)); n > mostKey {
-		return output.UsageError("", "--key is too long for so many: behind it stands a number, and at most %d bytes are allowed, not %d", mostKey, n)
+		return output.UsageError("",
+			"--key is too long for so many: behind it stands a number, and at most %d bytes are allowed, not %d",
+			mostKey, n)
 	}
 	for i, object := range people {
 		if slices.Contains(people[:i], object) {
@@ -328,7 +337,8 @@ func (a *app) forgetCommand() *cobra.Command {
 		},
 	}
 	a.keyFlag(cmd, ", which stays in the log, and should name nobody")
-	cmd.Flags().BoolVar(&keepPages, "keep-pages", false, "do not rewrite the file: the old bytes stay in its unused pages for now")
+	cmd.Flags().BoolVar(&keepPages, "keep-pages", false,
+		"do not rewrite the file: the old bytes stay in its unused pages for now")
 	return cmd
 }
 
@@ -342,7 +352,8 @@ func (a *app) forget(ctx context.Context, l book, object string, keepPages bool)
 		shown, progress := a.progress("compacting")
 		defer shown.Clear()
 		if err := l.Compact(ctx, progress); err != nil {
-			return nil, output.Unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in unused pages of the file", object), 0, err)
+			return nil, output.Unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in "+
+				"unused pages of the file", object), 0, err)
 		}
 	}
 	stats, err := l.Stats(ctx)
@@ -379,7 +390,8 @@ func (a *app) showCommand() *cobra.Command {
 type objectResult struct{ ledger.ObjectState }
 
 func (r objectResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap, r.Spent, r.Held, r.Remaining)
+	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap,
+		r.Spent, r.Held, r.Remaining)
 	fmt.Fprintf(w, "earned\t%s\n", output.Money(r.Earned, r.Currency))
 	if r.Forgotten > 0 {
 		fmt.Fprintf(w, "forgotten\tby event %d: what was released before is destroyed\n", r.Forgotten)
@@ -387,7 +399,8 @@ func (r objectResult) Table(w io.Writer) {
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "QUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
 	for _, c := range r.Chains {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling, output.Brief(c.Response), levels(c.Levels))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling,
+			output.Brief(c.Response), levels(c.Levels))
 	}
 	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tBUYERS\tPOLICY")
 	for _, c := range r.Chains {
@@ -404,7 +417,8 @@ func earlier(w io.Writer, chains []ledger.ChainState) {
 	fmt.Fprintln(w, "\nQUESTION\tEARLIER EPOCH\tENDED\tε\tBESIDES\tALL RESPONSES")
 	for _, c := range chains {
 		for _, one := range c.Earlier {
-			fmt.Fprintf(w, "%s\t%d\tby event %d\t%s\t%s\t%s\n", c.Question, one.Epoch, one.Ended, one.Epsilon, one.Answered, levels(one.Levels))
+			fmt.Fprintf(w, "%s\t%d\tby event %d\t%s\t%s\t%s\n", c.Question, one.Epoch, one.Ended, one.Epsilon,
+				one.Answered, levels(one.Levels))
 		}
 	}
 }

@@ -89,7 +89,8 @@ func dropKey(db, signer string, cause error) error {
 }
 
 func exists(path, hint string) error {
-	return &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: hint, Err: fmt.Errorf("%q exists already", path)}
+	return &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: hint,
+		Err: fmt.Errorf("%q exists already", path)}
 }
 
 // newKey generates an Ed25519 key pair in the text form of signed notes.
@@ -108,7 +109,8 @@ func writeSecret(path, secret string) error {
 	}
 	err := atomicfile.Write(path, []byte(secret+"\n"), atomicfile.Options{New: true})
 	if errors.Is(err, fs.ErrExist) {
-		return exists(path, "nothing was changed; it may be the key of another ledger: keep it, and give --signer another FILE")
+		return exists(path,
+			"nothing was changed; it may be the key of another ledger: keep it, and give --signer another FILE")
 	}
 	return err
 }
@@ -126,7 +128,8 @@ func (a *app) compactCommand() *cobra.Command {
 }
 
 // copyCommand completes a command that copies the ledger.
-func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, context.Context, string, ledger.Progress) (ledger.Copied, error)) *cobra.Command {
+func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, context.Context, string,
+	ledger.Progress) (ledger.Copied, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = oneFile
 	files.MarkArguments(cmd, files.Writes)
@@ -135,7 +138,8 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, con
 		case "":
 			return output.UsageError("", "FILE is empty")
 		case "-":
-			return output.UsageError("give the name of a file", "a copy of the ledger cannot be standard output: it is verified where it lies")
+			return output.UsageError("give the name of a file",
+				"a copy of the ledger cannot be standard output: it is verified where it lies")
 		}
 		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 			shown, progress := a.progress(doing)
@@ -206,7 +210,8 @@ func (a *app) takeoverCommand() *cobra.Command {
 			case a.unclear != nil:
 				return a.unclear
 			case a.remote.Address == "":
-				return output.UsageError(`"ledgerctl serve --standby" serves one`, "a takeover is by a standby that is served: give its --addr")
+				return output.UsageError(`"ledgerctl serve --standby" serves one`,
+					"a takeover is by a standby that is served: give its --addr")
 			}
 			l, err := a.dial(cmd.Context())
 			if err != nil {
@@ -318,5 +323,6 @@ func (r versionResult) Table(w io.Writer) {
 	if r.Modified {
 		changed = ", with files changed since"
 	}
-	fmt.Fprintf(w, "version\t%s\nrevision\t%s%s\nof\t%s\ngo\t%s\n", orUnknown(r.Version), orUnknown(r.Revision), changed, orUnknown(r.Time), orUnknown(r.Go))
+	fmt.Fprintf(w, "version\t%s\nrevision\t%s%s\nof\t%s\ngo\t%s\n", orUnknown(r.Version), orUnknown(r.Revision),
+		changed, orUnknown(r.Time), orUnknown(r.Go))
 }

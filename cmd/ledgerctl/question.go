@@ -18,7 +18,8 @@ import (
 )
 
 func (a *app) questionCommand() *cobra.Command {
-	return output.Group("question", "say whether to add or to list questions", a.questionAddCommand(), a.questionListCommand())
+	return output.Group("question", "say whether to add or to list questions", a.questionAddCommand(),
+		a.questionListCommand())
 }
 
 // questionFlags are the flags of question add.
@@ -35,12 +36,18 @@ func (a *app) questionAddCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.addQuestion(cmd, args[0], f) },
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.values, "values", nil, "the possible `VALUES`, separated by commas; one with a comma in double quotes; or @FILE, with one on each line")
-	flags.StringVar(&f.encoding, "encoding", "", "what a response is: a value (direct) or a bit for each value (unary); picked by the number of values otherwise")
-	flags.StringVar(&f.mechanism, "mechanism", "", "the `FILE` with the question's own mechanism, as JSON; or - for standard input")
+	flags.StringSliceVar(&f.values, "values", nil,
+		"the possible `VALUES`, separated by commas; one with a comma in double quotes; "+
+			"or @FILE, with one on each line")
+	flags.StringVar(&f.encoding, "encoding", "",
+		"what a response is: a value (direct) or a bit for each value (unary); "+
+			"picked by the number of values otherwise")
+	flags.StringVar(&f.mechanism, "mechanism", "",
+		"the `FILE` with the question's own mechanism, as JSON; or - for standard input")
 	// These fail only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("mechanism", "json")
-	_ = cmd.RegisterFlagCompletionFunc("encoding", cobra.FixedCompletions([]cobra.Completion{string(ledger.Direct), string(ledger.Unary), string(ledger.Finite)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("encoding", cobra.FixedCompletions([]cobra.Completion{string(ledger.Direct),
+		string(ledger.Unary), string(ledger.Finite)}, cobra.ShellCompDirectiveNoFileComp))
 	files.Mark(flags, files.Reads, files.ByName, "mechanism")
 	files.Mark(flags, files.Reads, files.Behind, "values")
 	require(cmd, "values")
@@ -108,19 +115,11 @@ func outline(m *ledger.Mechanism) string {
 	for _, names := range m.Outputs {
 		outputs = append(outputs, strconv.Itoa(len(names)))
 	}
-	return fmt.Sprintf("ε = %s; %s outputs", output.Listed(levelsOf(m)), output.Listed(outputs))
+	return fmt.Sprintf("ε = %s; %s outputs", output.Listed(output.LevelsOf(m)), output.Listed(outputs))
 }
 
-// levelsOf returns the ε of a mechanism, rising.
-func levelsOf(m *ledger.Mechanism) []string {
-	var all []string
-	for _, epsilon := range m.Family.Epsilons() {
-		all = append(all, epsilon.String())
-	}
-	return all
-}
-
-// atLevels adds to the error of a request at an ε what may help if the question has responses at other ε only.
+// atLevels adds to the error of a request at an ε what may help if the question has responses at
+// other ε only.
 func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsilon, err error) error {
 	if !errors.Is(err, ledger.ErrInvalid) {
 		return err
@@ -136,7 +135,8 @@ func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsi
 	return &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: hint, Err: err}
 }
 
-// nearest says which of some rising ε are next to one that is not among them. It returns "" for one that is.
+// nearest says which of some rising ε are next to one that is not among them. It returns "" for one
+// that is.
 func nearest(levels []privacy.Epsilon, epsilon privacy.Epsilon) string {
 	above, found := slices.BinarySearchFunc(levels, epsilon, privacy.Epsilon.Compare)
 	if found {

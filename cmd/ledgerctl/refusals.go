@@ -9,10 +9,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// tableUnlisted says where the refusals are that are too many to be listed, or are of people who were forgotten since.
+// tableUnlisted says where the refusals are that are too many to be listed, or are of people who
+// were forgotten since.
 func tableUnlisted(w io.Writer, unlisted int, key string) {
 	if unlisted > 0 {
-		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n", unlisted, output.Quoted(key))
+		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n",
+			unlisted, output.Quoted(key))
 	}
 }
 
@@ -54,7 +56,8 @@ func tableRefusals(w io.Writer, refused []ledger.Refusal) {
 	tableRefused(w, refused, 0, vocabulary.SumRefusals(refused))
 }
 
-// tableRefused writes the first refusals, if there are any, of which some are listed; the sums are those of all.
+// tableRefused writes the first refusals, if there are any, of which some are listed; the sums are
+// those of all.
 func tableRefused(w io.Writer, refused []ledger.Refusal, unlisted int, sums []ledger.RefusalSum) {
 	if len(refused) == 0 {
 		return

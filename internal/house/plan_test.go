@@ -76,7 +76,7 @@ func plan() []room {
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/ledgerhttp ledger/observe ledger/vocabulary"},
 		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/internal/api ledger/internal/errs ledger/observe ledger/problem ledger/vocabulary privacy internal/atomicfile internal/ledgerfile"},
 		{"internal/chart", "pictures", ""},
-		{"cmd/ledgerctl/internal/output", "results, warnings and errors for people and scripts, and what the program ends with", "rrchain/finite mechanism/graph ledger ledger/vocabulary ledger/evidence ledger/problem"},
+		{"cmd/ledgerctl/internal/output", "results, warnings and errors for people and scripts, and what the program ends with", "policy privacy rrchain/finite mechanism/graph ledger ledger/event ledger/vocabulary ledger/evidence ledger/problem"},
 		{"cmd/ledgerctl/internal/files", "files that commands read and write, tables of people among them", "ledger cmd/ledgerctl/internal/output internal/atomicfile internal/ledgerfile"},
 		{"cmd/ledgerctl/internal/keys", "keys that commands are given", "rrchain ledger ledger/ledgerclient cmd/ledgerctl/internal/files cmd/ledgerctl/internal/output internal/ledgerfile"},
 		{"cmd/ledgerctl/internal/serving", "a ledger is served, and hosts share its journal", "ledger ledger/journal ledger/journal/keyholder ledger/journal/pgjournal ledger/ledgerclient ledger/ledgerhttp ledger/ledgerhttp/metrics ledger/observe " +

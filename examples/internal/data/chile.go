@@ -17,10 +17,12 @@ func VoteName(vote string) string {
 
 // RegionName puts a region in words.
 func RegionName(region string) string {
-	return map[string]string{"C": "Central", "M": "Metropolitan area", "N": "North", "S": "South", "SA": "City of Santiago"}[region]
+	return map[string]string{"C": "Central", "M": "Metropolitan area", "N": "North", "S": "South",
+		"SA": "City of Santiago"}[region]
 }
 
-// Survey is what the host of the survey before the Chilean plebiscite of 1988 knows. People are named by the number of their row.
+// Survey is what the host of the survey before the Chilean plebiscite of 1988 knows. People are
+// named by the number of their row.
 type Survey struct {
 	People []string          // those who answered, in the order of the file
 	Vote   map[string]string // by person

@@ -1,4 +1,5 @@
-// Package data reads the data that the examples are about, counts the truth to compare with, and prints tables.
+// Package data reads the data that the examples are about, counts the truth to compare with, and
+// prints tables.
 package data
 
 import (

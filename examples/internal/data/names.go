@@ -18,8 +18,8 @@ type Name struct {
 	Count int    // above 0
 }
 
-// ReadNames reads a CSV file with the columns name, sex and count. It adds up the sexes, and returns each name once,
-// the commonest first, equally common ones in the order of the alphabet.
+// ReadNames reads a CSV file with the columns name, sex and count. It adds up the sexes, and
+// returns each name once, the commonest first, equally common ones in the order of the alphabet.
 func ReadNames(path string) ([]Name, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -68,8 +68,9 @@ func Births(all []Name) int {
 	return births
 }
 
-// DrawBirths draws n births, in proportion to how common the names are. The seed is fixed, so that the truth to compare with is the
-// same in every run. It stands for the world: what the clients draw has no seed.
+// DrawBirths draws n births, in proportion to how common the names are. The seed is fixed, so that
+// the truth to compare with is the same in every run. It stands for the world: what the clients
+// draw has no seed.
 func DrawBirths(all []Name, n int) []string {
 	upTo, total := make([]int, len(all)), 0
 	for i, name := range all {

@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 )
 
-// NewTable returns a table. Its columns end with tabs, its lines with newlines, and all columns are aligned to the right. Flush
-// prints it.
+// NewTable returns a table. Its columns end with tabs, its lines with newlines, and all columns are
+// aligned to the right. Flush prints it.
 func NewTable(out io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 }

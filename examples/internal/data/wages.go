@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Wages is what the host of the Current Population Survey of March 1988 knows about men with a wage.
-// People are named by the number of their row.
+// Wages is what the host of the Current Population Survey of March 1988 knows about men with a
+// wage. People are named by the number of their row.
 type Wages struct {
 	People   []string           // in the order of the file
 	Weekly   map[string]float64 // dollars of 1992 a week, by person

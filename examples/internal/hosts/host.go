@@ -15,8 +15,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
-// Run runs the command of a host, and waits until it ends. The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last
-// argument the folder of the ledger. It prints to the writer of [New], concurrently with the server: use an *os.File.
+// Run runs the command of a host, and waits until it ends. The host gets $LEDGER_ADDR,
+// $LEDGER_TOKEN, and as its last argument the folder of the ledger. It prints to the writer of
+// [New], concurrently with the server: use an *os.File.
 func (s *Server) Run(ctx context.Context, name string, args ...string) error {
 	host := exec.CommandContext(ctx, name, append(slices.Clip(args), s.folder())...)
 	host.Env = append(os.Environ(),
@@ -28,7 +29,8 @@ func (s *Server) Run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// Check verifies what a host leaves: receipt.json in the folder, with the log key alone, and the whole ledger.
+// Check verifies what a host leaves: receipt.json in the folder, with the log key alone, and the
+// whole ledger.
 func (s *Server) Check(ctx context.Context, l *ledger.Ledger) error {
 	return errors.Join(s.checkReceipt(), s.checkLedger(ctx, l))
 }
@@ -46,7 +48,8 @@ func (s *Server) checkReceipt() error {
 	if checked := receipt.Verify(note.VerifierList(key)); !checked.OK() {
 		return fmt.Errorf("the receipt does not verify: %v", checked.Faults)
 	}
-	fmt.Fprintf(s.out, "The receipt of sale %d verifies: %s has paid %d¢.\n", receipt.Sale, receipt.Buyer, receipt.Price)
+	fmt.Fprintf(s.out, "The receipt of sale %d verifies: %s has paid %d¢.\n", receipt.Sale, receipt.Buyer,
+		receipt.Price)
 	return nil
 }
 

@@ -1,5 +1,5 @@
-// Package hosts serves a ledger by "ledgerctl serve", runs hosts in other languages beside it, and kills the server while
-// they wait for its answers.
+// Package hosts serves a ledger by "ledgerctl serve", runs hosts in other languages beside it, and
+// kills the server while they wait for its answers.
 package hosts
 
 import (
@@ -43,7 +43,8 @@ func (d Death) String() string { return fmt.Sprintf(d.When, d.Key) }
 // errDead is why a request has no answer.
 var errDead = errors.New("the server is dead")
 
-// Server is a process that serves a ledger, and what stands before it: there, as behind a load balancer, nobody sees that it is another process now.
+// Server is a process that serves a ledger, and what stands before it: there, as behind a load
+// balancer, nobody sees that it is another process now.
 type Server struct {
 	File   string // the ledger's
 	Addr   string // that others have
@@ -65,10 +66,13 @@ type Server struct {
 	unheard bool            // nobody does
 }
 
-// New makes a ledger in a folder, and serves it. The server dies as it is told, in that order, and says so. Three requests after each death it is started again.
+// New makes a ledger in a folder, and serves it. The server dies as it is told, in that order, and
+// says so. Three requests after each death it is started again.
 func New(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Server, error) {
-	s := &Server{File: filepath.Join(dir, "ledger.db"), command: filepath.Join(dir, "ledgerctl.exe"), out: out, deaths: deaths, needed: map[string]bool{}}
-	if text, err := exec.CommandContext(ctx, "go", "build", "-o", s.command, "github.com/sluicedp/sluice/cmd/ledgerctl").CombinedOutput(); err != nil {
+	s := &Server{File: filepath.Join(dir, "ledger.db"), command: filepath.Join(dir, "ledgerctl.exe"), out: out,
+		deaths: deaths, needed: map[string]bool{}}
+	if text, err := exec.CommandContext(ctx, "go", "build", "-o", s.command,
+		"github.com/sluicedp/sluice/cmd/ledgerctl").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, text)
 	}
 	var made struct {
@@ -89,16 +93,18 @@ func New(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Serv
 		return nil, err
 	}
 	s.front = httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "ledger"}) },
-		Transport:    transport{s},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // the connection breaks, as that to the server did
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "ledger"}) },
+		Transport: transport{s},
+		// the connection breaks, as that to the server did
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	})
 	s.Addr = s.front.URL
 	return s, nil
 }
 
-// Close ends the server as it should be ended. That it did not die as often as it was told is an error, and so are true values that no draw needed.
+// Close ends the server as it should be ended. That it did not die as often as it was told is an
+// error, and so are true values that no draw needed.
 func (s *Server) Close() error {
 	defer s.front.Close()
 	defer s.front.CloseClientConnections()
@@ -147,7 +153,8 @@ func (s *Server) kill() {
 	s.deaths = s.deaths[1:]
 }
 
-// miss counts a request without an answer. At the third, whoever looks after the server starts it again.
+// miss counts a request without an answer. At the third, whoever looks after the server starts it
+// again.
 func (s *Server) miss() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +164,8 @@ func (s *Server) miss() error {
 	return errors.Join(errDead, s.start())
 }
 
-// due returns when the server dies of a request, or "". It waits until somebody follows the events, so that they break off.
+// due returns when the server dies of a request, or "". It waits until somebody follows the events,
+// so that they break off.
 func (s *Server) due(r *http.Request) string {
 	s.mu.Lock()
 	alive, heard := s.process != nil && !s.unheard, s.heard
@@ -240,7 +248,8 @@ func (t *torn) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// pass sends a request to the process. It looks whether true values come only with requests that have been refused for want of them.
+// pass sends a request to the process. It looks whether true values come only with requests that
+// have been refused for want of them.
 func (s *Server) pass(r *http.Request) (*http.Response, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" {
@@ -262,7 +271,8 @@ func (s *Server) pass(r *http.Request) (*http.Response, error) {
 }
 
 func (s *Server) send(r *http.Request) (*http.Response, error) {
-	way := http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	way := http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.File+".sock")
 	}}
 	return way.RoundTrip(r)

@@ -1,5 +1,5 @@
-// Package csv reads people and their true values from CSV files, and writes such files so that no spreadsheet runs what
-// is in them.
+// Package csv reads people and their true values from CSV files, and writes such files so that no
+// spreadsheet runs what is in them.
 package files
 
 import (
@@ -27,8 +27,8 @@ type Columns struct {
 	prefix string // stands before the numbers of rows
 	value  string // "" for none
 	Raw    bool   // cells are taken as they are (see [plain])
-	// If value is "", guess takes the column named like the question, or else the only one left besides
-	// id, unless strict forbids the latter.
+	// If value is "", guess takes the column named like the question, or else the only one left
+	// besides id, unless strict forbids the latter.
 	guess    bool
 	question string
 	strict   bool
@@ -42,13 +42,16 @@ func (c *Columns) Flags(flags *pflag.FlagSet, value string) {
 	flags.StringVar(&c.value, "value-column", "", value)
 }
 
-// IDFlags adds the flags that identify objects. A flag that was forgotten must not draw from another object: rows are
-// numbered only when that is asked for.
+// IDFlags adds the flags that identify objects. A flag that was forgotten must not draw from
+// another object: rows are numbered only when that is asked for.
 func (c *Columns) IDFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ID, "id-column", "id", "the `COLUMN` with the object's id")
 	flags.BoolVar(&c.byRow, "id-rows", false, "the object's id is the number of its row, from 1, and no column")
-	flags.StringVar(&c.prefix, "id-prefix", "", "with --id-rows: the `PREFIX` of the ids, which row 1 makes PREFIX1, so that rows of other files are other people")
-	flags.BoolVar(&c.Raw, "raw-cells", false, "take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
+	flags.StringVar(&c.prefix, "id-prefix", "",
+		"with --id-rows: the `PREFIX` of the ids, which row 1 makes PREFIX1, so that rows of other files are other "+
+			"people")
+	flags.BoolVar(&c.Raw, "raw-cells", false,
+		"take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
 }
 
 // IDs returns the columns to use of a file that is about people, not about their values.
@@ -59,7 +62,8 @@ func (c Columns) IDs() Columns {
 // ByRow reports whether the ids are the numbers of rows, which say nothing about who a row is.
 func (c Columns) ByRow() bool { return c.byRow }
 
-// Entry is one row of a CSV file. The value may be a true value: no error or message may contain it.
+// Entry is one row of a CSV file. The value may be a true value: no error or message may contain
+// it.
 type Entry struct {
 	Object string // its id
 	value  string
@@ -88,8 +92,8 @@ func (b *budget) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sheet is a CSV file being read. No error of it contains anything of the file but line numbers: the
-// id column, named by mistake, could be the one with the true values.
+// sheet is a CSV file being read. No error of it contains anything of the file but line numbers:
+// the id column, named by mistake, could be the one with the true values.
 type sheet struct {
 	file    string
 	budget  *budget
@@ -107,9 +111,9 @@ type sheet struct {
 
 const absent = -1
 
-// readCSV yields the rows of a CSV file in order. In a file of a single column a blank line is a row
-// with an empty field: otherwise filling it in later would shift the numbers of all rows behind it.
-// The iteration ends with the first error.
+// readCSV yields the rows of a CSV file in order. In a file of a single column a blank line is a
+// row with an empty field: otherwise filling it in later would shift the numbers of all rows behind
+// it. The iteration ends with the first error.
 func readCSV(file string, in io.Reader, c Columns) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		s := newSheet(file, in)
@@ -185,13 +189,15 @@ func (s *sheet) readHeader(c Columns) error {
 		return s.guessValue(header, c)
 	}
 	if s.value != absent && s.value == s.id {
-		return output.UsageError("", "column %q cannot hold both the ids and the values: ids are stored, true values never", c.ID)
+		return output.UsageError("",
+			"column %q cannot hold both the ids and the values: ids are stored, true values never", c.ID)
 	}
 	return nil
 }
 
 const (
-	idHint    = "the first row must name the columns; --id-column names the one with the ids, and with --id-rows the rows are numbered from 1"
+	idHint = "the first row must name the columns; --id-column names the one with the ids, and with --id-rows " +
+		"the rows are numbered from 1"
 	valueHint = "the first row must name the columns, in the same spelling"
 )
 
@@ -219,8 +225,9 @@ func (s *sheet) find(header []string, name, hint string) (int, error) {
 // mostTitles is how many columns an error lists, and mostTitle how many bytes of each.
 const mostTitles, mostTitle = 20, 40
 
-// otherTitles returns the columns that there are, for an error. It returns "" if the first row may be data, of a file without a header: if it
-// has a number or something that is not a name, or if one of the next rows has the same in that column. The file is not used any more.
+// otherTitles returns the columns that there are, for an error. It returns "" if the first row may
+// be data, of a file without a header: if it has a number or something that is not a name, or if
+// one of the next rows has the same in that column. The file is not used any more.
 func (s *sheet) otherTitles(header []string) string {
 	header = slices.Clone(header) // its memory is reused
 	for _, title := range header {
@@ -249,7 +256,8 @@ func (s *sheet) otherTitles(header []string) string {
 	return "; it has " + strings.Join(titles, ", ")
 }
 
-// guessValue takes the column named like the question, or else the only one besides that of the ids.
+// guessValue takes the column named like the question, or else the only one besides that of the
+// ids.
 func (s *sheet) guessValue(header []string, c Columns) error {
 	if like := slices.Index(header, c.question); c.question != "" && like >= 0 && like != s.id {
 		var err error
@@ -258,14 +266,17 @@ func (s *sheet) guessValue(header []string, c Columns) error {
 	}
 	switch {
 	case c.strict:
-		return output.InputError(fmt.Sprintf("--question %s with --value-column COLUMN takes them from any column", c.question),
-			"%s: the header has no column %q, which would have the true values of that question%s", s.file, c.question, s.otherTitles(header))
+		return output.InputError(fmt.Sprintf("--question %s with --value-column COLUMN takes them from any column",
+			c.question),
+			"%s: the header has no column %q, which would have the true values of that question%s", s.file, c.question,
+			s.otherTitles(header))
 	case s.id == absent && s.width == 1:
 		s.value = 0
 	case s.id != absent && s.width == 2:
 		s.value = 1 - s.id
 	default:
-		return output.UsageError("", "%s has %d columns: --value-column must name the one with the true values%s", s.file, s.width, s.otherTitles(header))
+		return output.UsageError("", "%s has %d columns: --value-column must name the one with the true values%s",
+			s.file, s.width, s.otherTitles(header))
 	}
 	return nil
 }
@@ -354,10 +365,12 @@ func (s *sheet) newID(id string, line int) (string, error) {
 	var name *ledger.NameError
 	switch err := ledger.CheckName("id", id); {
 	case errors.As(err, &name):
-		return "", output.InputError("ids are compared byte by byte and taken as they are: correct the file; a spreadsheet's CLEAN and TRIM help with blanks",
+		return "", output.InputError("ids are compared byte by byte and taken as they are: correct the file; a "+
+			"spreadsheet's CLEAN and TRIM help with blanks",
 			"%s: line %d, column %q: the id has %s (byte %d)", s.file, line, s.title, name.Fault, name.Offset)
 	case err != nil:
-		return "", s.fail("line %d, column %q: the id has %d bytes, which is too long for a name", line, s.title, len(id))
+		return "", s.fail("line %d, column %q: the id has %d bytes, which is too long for a name", line, s.title,
+			len(id))
 	}
 	if before, twice := s.first[id]; twice {
 		return "", s.fail("line %d has the same id as line %d", line, before)

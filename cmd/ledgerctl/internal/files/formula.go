@@ -22,8 +22,8 @@ func isDecimal(cell string) bool {
 	return err == nil && strings.Trim(cell, "0123456789.eE+-") == ""
 }
 
-// guarded puts an apostrophe before what a spreadsheet would run, and before what looks as if that had been done to it,
-// so that plain(guarded(text)) is text, whatever it is.
+// guarded puts an apostrophe before what a spreadsheet would run, and before what looks as if that
+// had been done to it, so that plain(guarded(text)) is text, whatever it is.
 func guarded(text string) string {
 	if runs(strings.TrimLeft(text, "'")) {
 		return "'" + text

@@ -12,21 +12,24 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
-// Output is a file of results that gets its name only when it is complete, or standard output. A nil one is none.
+// Output is a file of results that gets its name only when it is complete, or standard output. A
+// nil one is none.
 type Output struct {
 	Path string           // its name; - for standard output
 	file *atomicfile.File // nil for standard output
 	out  io.Writer
 }
 
-// NewOutput begins the file that a flag names (see [Files.CheckFiles]), or none if path is empty, before anything is drawn: a draw
-// that could not be handed out would be a waste. It replaces the file that path leads to, whose owner and mode it keeps; only
-// the owner can read a new one. What goes to standard output, named -, is there in place of the result.
+// NewOutput begins the file that a flag names (see [Files.CheckFiles]), or none if path is empty,
+// before anything is drawn: a draw that could not be handed out would be a waste. It replaces the
+// file that path leads to, whose owner and mode it keeps; only the owner can read a new one. What
+// goes to standard output, named -, is there in place of the result.
 func (s *Files) NewOutput(flag, path string) (*Output, error) {
 	return s.NewFile(flag, path, ledgerfile.Unknown, 0o600)
 }
 
-// NewFile is [Files.NewOutput] for a file that is something to a ledger, or that has another mode if it is new.
+// NewFile is [Files.NewOutput] for a file that is something to a ledger, or that has another mode
+// if it is new.
 func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode) (*Output, error) {
 	if path == "" {
 		return nil, nil
@@ -51,7 +54,8 @@ func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode)
 	case errors.As(err, &classed):
 		return nil, err
 	case errors.Is(err, fs.ErrNotExist) && isDir(filepath.Dir(path)):
-		return nil, output.InputError("", "%s: the symbolic link %q leads to a directory that does not exist", flag, path)
+		return nil, output.InputError("", "%s: the symbolic link %q leads to a directory that does not exist", flag,
+			path)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, output.InputError("", "%s: there is no directory %q", flag, filepath.Dir(path))
 	case err != nil:

@@ -33,9 +33,11 @@ type Budgets interface {
 	Budget(ctx context.Context, r ledger.BudgetRequest) (ledger.Budget, error)
 }
 
-// CheckPeople returns an error if none of the people in a file is enrolled in the question: the column is probably not that of the ids, and
-// its cells may be true values. The error has none of them. To be of use it must come before a request that prints or records whom it
-// refuses. It reports no other fault: what hinders the check hinders the request, too, or is a token that may not ask.
+// CheckPeople returns an error if none of the people in a file is enrolled in the question: the
+// column is probably not that of the ids, and its cells may be true values. The error has none of
+// them. To be of use it must come before a request that prints or records whom it refuses. It
+// reports no other fault: what hinders the check hinders the request, too, or is a token that may
+// not ask.
 func (c Columns) CheckPeople(ctx context.Context, l Budgets, path, question string, people []string) error {
 	const most = 1000 // in a call: mostly an object of the first call is enrolled
 	if path == "" {
@@ -43,7 +45,10 @@ func (c Columns) CheckPeople(ctx context.Context, l Budgets, path, question stri
 	}
 	for some := range slices.Chunk(people, most) {
 		b, err := l.Budget(ctx, ledger.BudgetRequest{Question: question, Objects: some})
-		allUnknown := func(r ledger.RefusalSum) bool { return r.Reason == ledger.NotEnrolled && r.Count == uint64(len(some)) }
+		allUnknown := func(r ledger.RefusalSum) bool {
+			return r.Reason == ledger.NotEnrolled &&
+				r.Count == uint64(len(some))
+		}
 		if err != nil || !slices.ContainsFunc(b.Refused, allUnknown) {
 			return nil
 		}
@@ -53,7 +58,8 @@ func (c Columns) CheckPeople(ctx context.Context, l Budgets, path, question stri
 		what = "the numbers of its rows"
 	}
 	return output.InputError(`do --id-column or --id-rows mean their ids? "ledgerctl enroll" adds people to a question`,
-		"%s: %s: none of them (%d) is enrolled in question %q; they are not shown, because they may be true values", path, what, len(people), question)
+		"%s: %s: none of them (%d) is enrolled in question %q; they are not shown, because they may be true values",
+		path, what, len(people), question)
 }
 
 // CheckStdin refuses to read two files from standard input.
@@ -77,8 +83,8 @@ func (f *TruthFlags) Flags(flags *pflag.FlagSet) {
 	Mark(flags, Reads, ByName, "truth")
 }
 
-// Source returns the true values that the flags name, for a ledger. A partial request leaves out people whose value is not one of the
-// question's; for another one, such a value is an error.
+// Source returns the true values that the flags name, for a ledger. A partial request leaves out
+// people whose value is not one of the question's; for another one, such a value is an error.
 func (f *TruthFlags) Source(s *Files, l Ledger, partial bool) *Truths {
 	return &Truths{files: s, ledger: l, path: f.Truth, columns: f.Columns, partial: partial}
 }
@@ -97,8 +103,8 @@ type Truths struct {
 	path    string // "" if there is no file
 	columns Columns
 	partial bool
-	// Several tells that the ledger may ask about more than one question. Then a column counts only for
-	// the question it is named like: another one's values would be drawn from, for good.
+	// Several tells that the ledger may ask about more than one question. Then a column counts only
+	// for the question it is named like: another one's values would be drawn from, for good.
 	Several  bool
 	question string            // whose values are loaded
 	values   map[string]string // nil if none are
@@ -106,7 +112,8 @@ type Truths struct {
 	allowed  []string          // the question's values
 }
 
-// Ask implements [ledger.TruthFunc]. A value that the question does not have is named by its line, never by what it is.
+// Ask implements [ledger.TruthFunc]. A value that the question does not have is named by its line,
+// never by what it is.
 func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]string, error) {
 	if t.path == "" {
 		return nil, output.UsageError("give --truth FILE", "a draw is needed, for which no true values are given")
@@ -130,8 +137,8 @@ func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]
 	return values, nil
 }
 
-// invalid stands for a value that the question does not have: no value of a question has a control character. What the cell says is not
-// passed on.
+// invalid stands for a value that the question does not have: no value of a question has a control
+// character. What the cell says is not passed on.
 const invalid = "\x00"
 
 // wrongValues is the error of values that a question does not have, in lines of a file.
@@ -164,8 +171,8 @@ func (v Values) Add(e Entry) {
 	}
 }
 
-// Check returns an error that lists the lines of a file with values that a question does not have. Of a question that the ledger does not
-// know it says nothing.
+// Check returns an error that lists the lines of a file with values that a question does not have.
+// Of a question that the ledger does not know it says nothing.
 func (v Values) Check(ctx context.Context, l Ledger, path, question string) error {
 	t := Truths{ledger: l}
 	known, err := t.known(ctx, question)
@@ -196,13 +203,15 @@ func (t *Truths) checkSeveral(question string) error {
 		return output.UsageError("give a file, or advance one question at a time with --question "+question,
 			"standard input can be read once only, and two questions need true values")
 	case t.columns.value != "" && t.columns.value != question:
-		return output.UsageError(fmt.Sprintf("add --question NAME for the question that column %q is about, or leave out --value-column: then each question takes the column named like it", t.columns.value),
+		return output.UsageError(fmt.Sprintf("add --question NAME for the question that column %q is about, or "+
+			"leave out --value-column: then each question takes the column named like it", t.columns.value),
 			"question %q needs true values, and --value-column names a column of another name", question)
 	}
 	return nil
 }
 
-// load reads the file. Values that the question does not have matter only if somebody's is asked for.
+// load reads the file. Values that the question does not have matter only if somebody's is asked
+// for.
 func (t *Truths) load(ctx context.Context, question string) error {
 	if err := t.checkSeveral(question); err != nil {
 		return err
@@ -227,8 +236,8 @@ func (t *Truths) load(ctx context.Context, question string) error {
 	return err
 }
 
-// known returns the values that a file may have, each as the one text that all people with it share: those of the
-// question, and nothing.
+// known returns the values that a file may have, each as the one text that all people with it
+// share: those of the question, and nothing.
 func (t *Truths) known(ctx context.Context, question string) (map[string]string, error) {
 	all, err := t.ledger.Questions(ctx)
 	at := slices.IndexFunc(all, func(q ledger.Question) bool { return q.Name == question })

@@ -24,9 +24,12 @@ type Remote struct {
 
 // Flags adds the flags to all commands.
 func (r *Remote) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&r.Address, "addr", "", "the `ADDRESS` of a ledger that another process has open and serves, in place of --db: https://…, http://… on this machine, or unix:PATH (default $LEDGER_ADDR)")
+	flags.StringVar(&r.Address, "addr", "",
+		"the `ADDRESS` of a ledger that another process has open and serves, in place of --db: https://…, http://… "+
+			"on this machine, or unix:PATH (default $LEDGER_ADDR)")
 	flags.StringVar(&r.token, "token", "", "a `FILE` with the token for --addr (default: the token in $LEDGER_TOKEN)")
-	flags.StringVar(&r.ca, "addr-ca", "", "a `FILE` with the certificates, in PEM, that the server's must be signed by (default: those of this system)")
+	flags.StringVar(&r.ca, "addr-ca", "",
+		"a `FILE` with the certificates, in PEM, that the server's must be signed by (default: those of this system)")
 	flags.StringVar(&r.cert, "addr-cert", "", "a `FILE` with a certificate to show the server, in PEM")
 	flags.StringVar(&r.key, "addr-key", "", "a `FILE` with the key of --addr-cert, in PEM")
 	files.Mark(flags, files.Reads, files.ByName, "token", "addr-ca", "addr-cert", "addr-key")
@@ -44,7 +47,8 @@ func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client
 	}
 	// No proxy: of what stands between, nobody may read.
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
-	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token, HTTP: &http.Client{Transport: transport}})
+	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token,
+		HTTP: &http.Client{Transport: transport}})
 }
 
 // secret returns the token.

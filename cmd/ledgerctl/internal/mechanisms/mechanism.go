@@ -16,7 +16,8 @@ import (
 )
 
 func (h *Host) mechanismCommand() *cobra.Command {
-	return output.Group("mechanism", "say which mechanism to compute: solve or family", h.solveCommand(), h.familyCommand())
+	return output.Group("mechanism", "say which mechanism to compute: solve or family", h.solveCommand(),
+		h.familyCommand())
 }
 
 // bounds are the flags --epsilon and --delta.

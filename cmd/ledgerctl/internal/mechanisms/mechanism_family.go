@@ -16,7 +16,8 @@ import (
 )
 
 func (h *Host) familyCommand() *cobra.Command {
-	return output.Group("mechanism family", "say which mechanism to make: subset or hadamard", h.subsetCommand(), h.hadamardCommand())
+	return output.Group("mechanism family", "say which mechanism to make: subset or hadamard", h.subsetCommand(),
+		h.hadamardCommand())
 }
 
 // familyFlags are the flags of mechanism family.
@@ -29,9 +30,12 @@ type familyFlags struct {
 
 func (f *familyFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.values, "values", nil, "the `VALUES` of the question, separated by commas; one with a comma in double quotes; or @FILE, with one on each line")
+	flags.StringSliceVar(&f.values, "values", nil,
+		"the `VALUES` of the question, separated by commas; one with a comma in double quotes; or @FILE, with one "+
+			"on each line")
 	flags.Var(&f.epsilons, "epsilon", "the ε, `E1,E2,...`, at which there are to be responses, rising")
-	flags.StringVar(&f.out, "out", "", "write the mechanism, as JSON, to a `FILE`; an existing one is replaced; - is standard output")
+	flags.StringVar(&f.out, "out", "",
+		"write the mechanism, as JSON, to a `FILE`; an existing one is replaced; - is standard output")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("out", "json")
 	files.Mark(flags, files.Writes, files.ByName, "out")
@@ -75,7 +79,8 @@ func (f *familyFlags) check(values []string) error {
 }
 
 // family makes a mechanism, and prints it.
-func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx context.Context, values []string) (mechanismFile, error)) error {
+func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx context.Context,
+	values []string) (mechanismFile, error)) error {
 	values, err := ReadValues(f.values)
 	if err != nil {
 		return err
@@ -107,8 +112,8 @@ type step struct {
 	names   []string // of the outputs
 }
 
-// meanVariance returns the variance of an estimated share from one response, on average over the shares, if all are
-// equal.
+// meanVariance returns the variance of an estimated share from one response, on average over the
+// shares, if all are equal.
 func meanVariance(m *finite.Matrix) (float64, error) {
 	variances, err := finiteestimate.Variance(m, slices.Repeat([]int64{1}, m.Inputs()))
 	if err != nil {

@@ -20,7 +20,8 @@ func (f *familyFlags) sizesFor(values int) ([]int, error) {
 	case n:
 		return f.sizes, nil
 	default:
-		return nil, output.UsageError("give one size, or one for each ε", "--size has %d sizes, and --epsilon %d ε", len(f.sizes), n)
+		return nil, output.UsageError("give one size, or one for each ε", "--size has %d sizes, and --epsilon %d ε",
+			len(f.sizes), n)
 	}
 }
 
@@ -31,8 +32,8 @@ type way struct {
 	cost  float64 // the sum of the logarithms of the variances
 }
 
-// bestSizes returns the sizes for which the product of the variances is least, among those for which there is a way
-// from each ε to the next. What is best at each ε apart need not be so.
+// bestSizes returns the sizes for which the product of the variances is least, among those for
+// which there is a way from each ε to the next. What is best at each ε apart need not be so.
 func (f *familyFlags) bestSizes(values int) ([]int, error) {
 	ways := []way{{}}
 	for _, epsilon := range f.epsilons {
@@ -50,7 +51,8 @@ func (f *familyFlags) bestSizes(values int) ([]int, error) {
 
 func byCost(a, b way) int { return cmp.Compare(a.cost, b.cost) }
 
-// extend returns the best way to each candidate for the next higher ε. The size always may stay as it is.
+// extend returns the best way to each candidate for the next higher ε. The size always may stay as
+// it is.
 func extend(ways []way, candidates []step, values int) ([]way, error) {
 	var longer []way
 	for _, c := range candidates {
@@ -91,9 +93,10 @@ func (f *familyFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, e
 	return all, nil
 }
 
-// leads tells whether subset selection at a lower ε is a degradation of that at a higher one: the condition that
-// [finite.SubsetSelection] tells, but for what is too near the border for float64, and what would take a linear
-// program of more than seconds. [finite.NewFamily] proves it afterwards.
+// leads tells whether subset selection at a lower ε is a degradation of that at a higher one: the
+// condition that [finite.SubsetSelection] tells, but for what is too near the border for float64,
+// and what would take a linear program of more than seconds. [finite.NewFamily] proves it
+// afterwards.
 func leads(values int, higher, lower step) bool {
 	if higher.size == lower.size {
 		return true

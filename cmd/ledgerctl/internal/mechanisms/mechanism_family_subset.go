@@ -18,7 +18,8 @@ func (h *Host) subsetCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return h.family(cmd, f, f.subsets) },
 	}
 	f.flags(cmd)
-	cmd.Flags().IntSliceVar(&f.sizes, "size", nil, "how many values, `K` or K1,K2,..., a response has (default: what estimates best)")
+	cmd.Flags().IntSliceVar(&f.sizes, "size", nil,
+		"how many values, `K` or K1,K2,..., a response has (default: what estimates best)")
 	return cmd
 }
 
@@ -53,7 +54,8 @@ func subsetStep(values, size int, epsilon privacy.Epsilon) (step, error) {
 // maxName is the most bytes that the name of an output can have.
 const maxName = 256
 
-// blockNames names blocks by their values, or by their numbers where some would be too long or alike.
+// blockNames names blocks by their values, or by their numbers where some would be too long or
+// alike.
 func blockNames(values []string, blocks [][]int) []string {
 	names, seen := make([]string, len(blocks)), map[string]bool{}
 	for b, block := range blocks {

@@ -18,15 +18,16 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// mechanismFile is a file with a mechanism: a [ledger.Mechanism], and what "ledgerctl mechanism family" tells
-// besides, which may be left out.
+// mechanismFile is a file with a mechanism: a [ledger.Mechanism], and what "ledgerctl mechanism
+// family" tells besides, which may be left out.
 type mechanismFile struct {
 	ledger.Mechanism
 	Values []string      `json:"values,omitempty"` // the inputs, in their order
 	Levels []familyLevel `json:"levels,omitempty"`
 }
 
-// mechanismText is a mechanismFile before its matrices are read, so that an error can tell which one it is about.
+// mechanismText is a mechanismFile before its matrices are read, so that an error can tell which
+// one it is about.
 type mechanismText struct {
 	Family  json.RawMessage `json:"family"`
 	Outputs [][]string      `json:"outputs"`
@@ -35,9 +36,11 @@ type mechanismText struct {
 }
 
 const (
-	mechanismHint = `a mechanism is {"family":{"levels":[…]},"outputs":[[…],…]}, as "ledgerctl mechanism family" makes it`
-	countedHint   = "mechanisms, inputs and outputs are counted from 0"
-	degradedHint  = "what is answered at the lower ε cannot be made from what is answered at the higher one without the truth, " +
+	mechanismHint = `a mechanism is {"family":{"levels":[…]},"outputs":[[…],…]}, ` +
+		`as "ledgerctl mechanism family" makes it`
+	countedHint  = "mechanisms, inputs and outputs are counted from 0"
+	degradedHint = "what is answered at the lower ε cannot be made from what is answered at the higher one without " +
+		"the truth, " +
 		"so that both together would cost more than the higher ε"
 )
 
@@ -52,7 +55,8 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 		return nil, output.InputError(mechanismHint, "--mechanism: %s: %w", path, err)
 	}
 	if file.Values != nil && !slices.Equal(file.Values, values) {
-		return nil, output.InputError("a mechanism is for some values in some order", "--mechanism: %s is for the values %s, not %s",
+		return nil, output.InputError("a mechanism is for some values in some order",
+			"--mechanism: %s is for the values %s, not %s",
 			path, output.Listed(file.Values), output.Listed(values))
 	}
 	family, err := readFamily(ctx, file.Family)
@@ -78,7 +82,8 @@ func (h *Host) readMechanismText(ctx context.Context, path string) (text string,
 	return text, err
 }
 
-// strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be passed over.
+// strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be
+// passed over.
 func strictJSON(text string, value any) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -94,8 +99,8 @@ func strictJSON(text string, value any) error {
 // formError says that a text does not have the form of a mechanism.
 type formError struct{ error }
 
-// readFamily reads the levels one by one before all of them, because the family's own errors do not tell whose a
-// wrong probability is.
+// readFamily reads the levels one by one before all of them, because the family's own errors do not
+// tell whose a wrong probability is.
 func readFamily(ctx context.Context, text json.RawMessage) (*finite.Family, error) {
 	var parts struct {
 		Levels   []json.RawMessage `json:"levels"`
@@ -168,7 +173,8 @@ func newMechanismFile(ctx context.Context, values []string, steps []step) (mecha
 	family, err := finite.NewFamily(ctx, matrices...)
 	var game *finite.NotDegradationError
 	if errors.As(err, &game) {
-		return out, &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: degradedHint + "; other sizes, or ε farther apart, may do", Err: err}
+		return out, &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: degradedHint +
+			"; other sizes, or ε farther apart, may do", Err: err}
 	}
 	out.Family = family
 	return out, err
@@ -196,7 +202,8 @@ func (r mechanismFile) Table(w io.Writer) {
 		if l.Size > 0 {
 			size = strconv.Itoa(l.Size)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.6g\t%.6g\t%.4g\n", l.Epsilon, size, l.Outputs, l.Variance, l.Direct, l.Variance/l.Direct)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.6g\t%.6g\t%.4g\n", l.Epsilon, size, l.Outputs, l.Variance, l.Direct,
+			l.Variance/l.Direct)
 	}
 	fmt.Fprintln(w, "\nThe variance is that of an estimated share from one response; N people have an Nth of it.")
 }

@@ -39,7 +39,8 @@ func (h *Host) solveCommand() *cobra.Command {
 	flags.StringVar(&f.color, "color-column", "", "the `COLUMN` of the nodes with the colour")
 	f.bounds.flags(flags)
 	flags.BoolVar(&f.balanced, "balanced", false, "the same probability of the true answer on the whole boundary")
-	flags.StringSliceVar(&f.boundary, "boundary", nil, "the probability of the true answer on each colour's boundary, `COLOR=P,...`")
+	flags.StringSliceVar(&f.boundary, "boundary", nil,
+		"the probability of the true answer on each colour's boundary, `COLOR=P,...`")
 	flags.StringVar(&f.boundaryFile, "boundary-file", "", "the CSV `FILE` with what is given at some vertices")
 	flags.StringSliceVar(&f.order, "order", nil, "the order, `A,B,C`, in which a vertex prefers the other colours")
 	flags.Var(&f.law, "boundary-law", "the probabilities, `M1,M2,...`, on the boundary, the preferred answer's first")
@@ -68,13 +69,14 @@ func (h *Host) solve(cmd *cobra.Command, f *solveFlags) error {
 		err = h.Print(out)
 	}
 	if err == nil && infeasible != nil {
-		err = &output.Error{Kind: "infeasible", Code: output.ExitRefused, Hint: "a larger ε or δ, or other probabilities", Err: infeasible}
+		err = &output.Error{Kind: "infeasible", Code: output.ExitRefused,
+			Hint: "a larger ε or δ, or other probabilities", Err: infeasible}
 	}
 	return err
 }
 
-// interruptible returns what a computation returns, or the error of ctx as soon as that has ended. The computation takes no context:
-// it goes on then, while the program ends.
+// interruptible returns what a computation returns, or the error of ctx as soon as that has ended.
+// The computation takes no context: it goes on then, while the program ends.
 func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, error) {
 	type result struct {
 		it  T
@@ -109,13 +111,15 @@ func (f *solveFlags) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case len(modes) == 0:
-		return output.UsageError("give --balanced, --boundary, --boundary-file or --order", "nothing is said about the boundary")
+		return output.UsageError("give --balanced, --boundary, --boundary-file or --order",
+			"nothing is said about the boundary")
 	case len(modes) > 1:
 		return output.UsageError("give one of them", "%s exclude each other", strings.Join(modes, " and "))
 	case f.law != nil && f.order == nil:
 		return output.UsageError("", "--boundary-law is for --order")
 	case f.law != nil && len(f.law) != len(f.order):
-		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.law), len(f.order))
+		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.law),
+			len(f.order))
 	case len(inputs) > 1:
 		return output.UsageError("", "no more than one file can be standard input")
 	}
@@ -125,7 +129,8 @@ func (f *solveFlags) check(cmd *cobra.Command) error {
 func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
 	err = h.Stream(ctx, f.nodes, func(nodes io.Reader) error {
 		return h.Stream(ctx, f.edges, func(edges io.Reader) error {
-			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.id, ColorColumn: f.color, Colors: f.order})
+			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.id, ColorColumn: f.color,
+				Colors: f.order})
 			return f.inFile(err)
 		})
 	})
@@ -168,7 +173,8 @@ func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) 
 		return f.ranked(g)
 	}
 	if len(g.Colors) != 2 {
-		return nil, output.UsageError("give --order with all of them", "column %q has %d colours", f.color, len(g.Colors))
+		return nil, output.UsageError("give --order with all of them", "column %q has %d colours", f.color,
+			len(g.Colors))
 	}
 	switch {
 	case f.balanced:
@@ -189,7 +195,8 @@ func (f *solveFlags) ranked(g *graph.CSVGraph) (*graph.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := graph.Homogeneous(g.Graph, g.Preferences, f.privacy(), slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows()))
+	t, err := graph.Homogeneous(g.Graph, g.Preferences, f.privacy(),
+		slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows()))
 	var edge *graph.EdgeError
 	if errors.As(err, &edge) {
 		return nil, err
@@ -216,7 +223,8 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 		color := slices.Index(g.Colors, item[:equals])
 		switch {
 		case color < 0:
-			return truth, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals], f.color)
+			return truth, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
+				f.color)
 		case !math.IsNaN(truth[color]):
 			return truth, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
 		}
@@ -226,7 +234,8 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 	}
 	for _, p := range truth {
 		if math.IsNaN(p) {
-			return truth, output.UsageError("", "--boundary says nothing about one of the two colours in column %q", f.color)
+			return truth, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
+				f.color)
 		}
 	}
 	return truth, nil
@@ -246,7 +255,8 @@ func (h *Host) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*g
 	var missed *graph.MissedEdgeError
 	if errors.As(err, &missed) {
 		err = output.InputError("one end at least of each edge that joins two colours must be given",
-			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.boundaryFile, g.IDs[missed.From], g.IDs[missed.To])
+			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.boundaryFile,
+			g.IDs[missed.From], g.IDs[missed.To])
 	}
 	return table, err
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// conflict says why there is no mechanism: at To the answers of Colors have together a higher probability
-// than they may have at that distance from From.
+// conflict says why there is no mechanism: at To the answers of Colors have together a higher
+// probability than they may have at that distance from From.
 type conflict struct {
 	From            string        `json:"from"`
 	To              string        `json:"to"`
@@ -43,14 +43,16 @@ func quotedList(names []string) string {
 	return strings.Join(all, " or ")
 }
 
-// conflict puts the error of a mechanism that does not exist in the words of the files. It returns nil for
-// other errors.
+// conflict puts the error of a mechanism that does not exist in the words of the files. It returns
+// nil for other errors.
 func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
 	var pair *graph.ConflictError
 	if errors.As(err, &pair) {
 		return &conflict{
-			From: g.IDs[pair.From], To: g.IDs[pair.To], Colors: []string{g.Colors[pair.Output]}, Distance: pair.Distance,
-			FromProbability: output.Number(pair.FromProbability), ToProbability: output.Number(pair.ToProbability), Bound: output.Number(pair.Bound),
+			From: g.IDs[pair.From], To: g.IDs[pair.To], Colors: []string{g.Colors[pair.Output]},
+			Distance:        pair.Distance,
+			FromProbability: output.Number(pair.FromProbability), ToProbability: output.Number(pair.ToProbability),
+			Bound: output.Number(pair.Bound),
 		}
 	}
 	var edge *graph.EdgeError
@@ -213,7 +215,8 @@ func (r solveResult) tableRegions(w io.Writer) {
 		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.distance, b.distance))
 	}) {
 		first := of[at][0]
-		fmt.Fprintf(w, "%s\t%s\t%d%s\n", output.OneLine(first.Color), first.distance(), len(of[at]), cells(numbers(first.Probabilities.values)))
+		fmt.Fprintf(w, "%s\t%s\t%d%s\n", output.OneLine(first.Color), first.distance(), len(of[at]),
+			cells(numbers(first.Probabilities.values)))
 	}
 }
 
@@ -225,7 +228,8 @@ func (r solveResult) tableVertices(w io.Writer) {
 			fmt.Fprintf(w, "… and %d more; --json lists all\n", len(r.Vertices)-most)
 			return
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(), cells(numbers(v.Probabilities.values)))
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
+			cells(numbers(v.Probabilities.values)))
 	}
 }
 

@@ -12,19 +12,21 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// ReadValues returns the values that a flag lists, or those in the file that it names. A question has more than
-// one value, so that a single one that begins with @ cannot be meant as such.
+// ReadValues returns the values that a flag lists, or those in the file that it names. A question
+// has more than one value, so that a single one that begins with @ cannot be meant as such.
 func ReadValues(values []string) ([]string, error) {
 	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
 		for _, v := range values {
 			if strings.TrimSpace(v) != v {
-				return nil, output.UsageError("only commas stand between values, such as --values yes,no", "--values: the value %q begins or ends with a blank", v)
+				return nil, output.UsageError("only commas stand between values, such as --values yes,no",
+					"--values: the value %q begins or ends with a blank", v)
 			}
 		}
 		return values, nil
 	}
 	if len(values) > 1 {
-		return nil, output.UsageError("a file's name cannot have a comma in it; a value that begins with @ can stand in a file", "--values takes a list of values or one @FILE, not both")
+		return nil, output.UsageError("a file's name cannot have a comma in it; a value that begins with @ can "+
+			"stand in a file", "--values takes a list of values or one @FILE, not both")
 	}
 	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
 	if err != nil {

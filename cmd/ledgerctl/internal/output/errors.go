@@ -23,15 +23,19 @@ import (
 type ExitCode int
 
 const (
-	ExitDone        ExitCode = iota // what was asked for is done
-	ExitUnexpected                  // anything else
-	ExitMisuse                      // wrong usage or input
-	ExitRefused                     // by a budget, a policy or a price, for want of a true value or a key, or because no mechanism has what is asked for
-	ExitIntegrity                   // damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or proof is of
-	ExitKeyConflict                 // the idempotency key was used for another request
-	ExitInUse                       // another process has the file open
-	ExitStopped                     // the ledger that was served has stopped: a supervisor starts the server again
-	ExitIncomplete                  // the result is of a file whose journal is missing, and lacks what only that has
+	ExitDone       ExitCode = iota // what was asked for is done
+	ExitUnexpected                 // anything else
+	ExitMisuse                     // wrong usage or input
+	// by a budget, a policy or a price, for want of a true value or a key, or because no mechanism
+	// has what is asked for
+	ExitRefused
+	// damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or
+	// proof is of
+	ExitIntegrity
+	ExitKeyConflict // the idempotency key was used for another request
+	ExitInUse       // another process has the file open
+	ExitStopped     // the ledger that was served has stopped: a supervisor starts the server again
+	ExitIncomplete  // the result is of a file whose journal is missing, and lacks what only that has
 )
 
 // Error is an error classed where it arose.
@@ -58,7 +62,8 @@ func InputError(hint, format string, args ...any) error {
 	return &Error{Kind: "input", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// Cause is why the operating system failed to do something with a file, without the name that it was given.
+// Cause is why the operating system failed to do something with a file, without the name that it
+// was given.
 func Cause(err error) error {
 	var one *fs.PathError
 	var two *os.LinkError
@@ -119,17 +124,26 @@ type hint struct {
 // hints lists what may help. The first that fits counts.
 func hints() []hint {
 	return []hint{
-		{ledger.ErrJournal, "what was committed last is in the journal, a directory NAME.journal beside the file while it is open and after a crash; keep, move and copy both together; where it is missing, --without-journal reads the file alone"},
+		{ledger.ErrJournal,
+			"what was committed last is in the journal, a directory NAME.journal beside the file while it is open " +
+				"and after a crash; keep, move and copy both together; where it is missing, --without-journal reads " +
+				"the file alone"},
 		{ledger.ErrVersion, "use the ledgerctl of that version"},
 		{ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
-		{ledger.ErrInUse, `another process has it open: if that serves it, as a host or "ledgerctl serve" does, give --addr ADDRESS in place of --db; else try again when it is done`},
+		{ledger.ErrInUse,
+			`another process has it open: if that serves it, as a host or "ledgerctl serve" does, ` +
+				"give --addr ADDRESS in place of --db; else try again when it is done"},
 		{ledger.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
 		{ledger.ErrForgotten, "its responses were destroyed, for good"},
 		{ledger.ErrClock, "set the clock of this machine"},
-		{ledger.ErrTruthKey, "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"},
-		{ledger.ErrNoiseKey, "responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former ones too"},
+		{ledger.ErrTruthKey,
+			"this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"},
+		{ledger.ErrNoiseKey,
+			"responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former " +
+				"ones too"},
 		{ledger.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
-		{ledger.ErrNoResponses, `"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
+		{ledger.ErrNoResponses,
+			`"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
 		{ledger.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
 		{ledger.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
 	}
@@ -150,12 +164,14 @@ func others(err error) []Error {
 func permissionHint(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) && strings.Contains(at.Path, ".journal") {
-		return "nothing was changed; whoever changes a ledger must be able to write to its directory, where it makes its journal, a directory NAME.journal"
+		return "nothing was changed; whoever changes a ledger must be able to write to its directory, where it " +
+			"makes its journal, a directory NAME.journal"
 	}
 	return ""
 }
 
-// ofLedger returns the class of an error of a ledger, which may be behind an address. Others are unexpected.
+// ofLedger returns the class of an error of a ledger, which may be behind an address. Others are
+// unexpected.
 func ofLedger(err error) Error {
 	kind, exit, _ := problem.Classify(err)
 	class := Error{string(kind), ExitCode(exit), "", err}
@@ -191,7 +207,8 @@ func classify(err error) Error {
 	case errors.Is(err, context.Canceled):
 		return Error{"interrupted", ExitUnexpected, "", err}
 	case errors.As(err, &rollback):
-		return Error{"rolled-back", ExitIntegrity, RollbackHint(rollback.Checkpoint.Origin != rollback.Ledger.Origin), err}
+		return Error{"rolled-back", ExitIntegrity, RollbackHint(rollback.Checkpoint.Origin != rollback.Ledger.Origin),
+			err}
 	case errors.As(err, &classed):
 		return *classed
 	case errors.As(err, &refused):
@@ -199,7 +216,8 @@ func classify(err error) Error {
 	case errors.As(err, &quote):
 		return classifyQuote(quote, err)
 	case errors.As(err, &displaced):
-		return Error{"displaced", ExitRefused, "--quote lists what would be lost; --accept-loss answers all the same", err}
+		return Error{"displaced", ExitRefused, "--quote lists what would be lost; --accept-loss answers all the same",
+			err}
 	case errors.As(err, &clock):
 		return Error{"clock", ExitMisuse, clockHint(clock), err}
 	case errors.As(err, &closed):
@@ -217,12 +235,14 @@ func classify(err error) Error {
 	return class
 }
 
-// RollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of another log.
+// RollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of
+// another log.
 func RollbackHint(foreign bool) string {
 	if foreign {
 		return "--db may name another ledger than the checkpoint is of"
 	}
-	return "use nothing of this file: what was released since would be drawn anew; find the one that goes on from the checkpoint"
+	return "use nothing of this file: what was released since would be drawn anew; find the one that goes on from " +
+		"the checkpoint"
 }
 
 func classifyQuote(quote *ledger.QuoteError, err error) Error {
@@ -272,10 +292,12 @@ func reasons(refused []ledger.Refusal) string {
 
 func explainReason(r ledger.Refusal) string {
 	text := map[ledger.Reason]string{
-		ledger.NotEnrolled:   `"ledgerctl enroll" adds people to a question`,
-		ledger.NoNoiseKey:    "--noise-key NAME=FILE gives the key that they began with",
-		ledger.NoTruth:       "a draw is needed, and the truth file has no value for them (do --id-column or --id-rows mean their ids?)",
-		ledger.NoTruthKey:    "this ledger binds people to their true values; --truth-key FILE gives it the key by which it does",
+		ledger.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
+		ledger.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
+		ledger.NoTruth: "a draw is needed, and the truth file has no value for them (do --id-column or " +
+			"--id-rows mean their ids?)",
+		ledger.NoTruthKey: "this ledger binds people to their true values; --truth-key FILE gives it the key by " +
+			"which it does",
 		ledger.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
 		ledger.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
 		ledger.Withdrawn:     "they take part in nothing, unless they are enrolled again",
@@ -284,9 +306,11 @@ func explainReason(r ledger.Refusal) string {
 		ledger.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
 		ledger.BuyerRefused:  "their policy does not sell to this buyer",
 		ledger.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
-		ledger.NeedsConsent:  "these terms may allow more than the people have agreed to; --consent TEXT says where their consent to them is on record",
-		ledger.HoldersFull:   "as many buyers as their policy allows hold this ε",
-		ledger.Full:          "the ledger keeps no more levels, buyers and reservations of them; a level that is recorded already may be possible",
+		ledger.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT says where " +
+			"their consent to them is on record",
+		ledger.HoldersFull: "as many buyers as their policy allows hold this ε",
+		ledger.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
+			"recorded already may be possible",
 	}[r.Reason]
 	if text == "" {
 		return ""
@@ -337,8 +361,10 @@ func Explain(err error) (Report, ExitCode) {
 	}
 	if quote, is := errors.AsType[*ledger.QuoteError](err); is {
 		q := quote.Quote
-		f.Details.Question, f.Details.Refused, f.Details.Unlisted, f.Details.Sums = q.Question, q.Refused, q.Unlisted, q.Sums
-		f.Details.Price, f.Details.Currency, f.Details.MaxPrice, f.Details.Quote, f.Details.Terms = &q.Price, q.Currency, quote.MaxPrice, q.ID, quote.TermsChanged
+		f.Details.Question, f.Details.Refused = q.Question, q.Refused
+		f.Details.Unlisted, f.Details.Sums = q.Unlisted, q.Sums
+		f.Details.Price, f.Details.Currency, f.Details.MaxPrice = &q.Price, q.Currency, quote.MaxPrice
+		f.Details.Quote, f.Details.Terms = q.ID, quote.TermsChanged
 	}
 	if displaced, is := errors.AsType[*ledger.DisplacedError](err); is {
 		f.Details.Question, f.Details.Displaced = displaced.Question, displaced.Displaced
@@ -361,10 +387,12 @@ func Explain(err error) (Report, ExitCode) {
 	case !errors.As(err, &request):
 	case errors.As(err, &done):
 		f.Details.Key, f.Details.Sale = request.key, done.sale
-		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice", Quoted(request.key))
+		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice",
+			Quoted(request.key))
 	case class.Code == ExitUnexpected:
 		f.Details.Key = request.key
-		f.Details.Hint = fmt.Sprintf("the parts committed so far stay; the same command with --key %s goes on from there", Quoted(request.key))
+		f.Details.Hint = "the parts committed so far stay; the same command with --key " +
+			Quoted(request.key) + " goes on from there"
 		if class.Kind == string(problem.Unreachable) || class.Hint == problem.TakenOver {
 			f.Details.Hint = class.Hint + "; " + f.Details.Hint
 		}
@@ -378,12 +406,15 @@ func reservationHint(e *ledger.ReservationError) string {
 	case ledger.ReservationCaptured:
 		return `its sale is made, "ledgerctl sales" lists it: charge nothing again`
 	case ledger.ReservationExpired:
-		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge is refunded; reserve again with another --key`, e.Number)
+		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge `+
+			"is refunded; reserve again with another --key", e.Number)
 	}
 	return "charge nothing for it, and refund what was charged; reserve again with another --key"
 }
 
-// clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when somebody has typed it.
+// clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when
+// somebody has typed it.
 func clockHint(e *ledger.ClockError) string {
-	return "compare the clock with another; if it is right, give this command --clock-ahead " + Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
+	return "compare the clock with another; if it is right, give this command --clock-ahead " +
+		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
 }

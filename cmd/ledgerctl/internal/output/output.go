@@ -1,4 +1,5 @@
-// Package output prints what commands find out, as tables for people or as JSON for programs, and what went wrong.
+// Package output prints what commands find out, as tables for people or as JSON for programs, and
+// what went wrong.
 package output
 
 import (
@@ -26,7 +27,8 @@ type Result interface {
 	Table(w io.Writer)
 }
 
-// Fields is a result that lists its values in order: each has a key in JSON, a label in the table, or both.
+// Fields is a result that lists its values in order: each has a key in JSON, a label in the table,
+// or both.
 type Fields []field
 
 type field struct {
@@ -151,8 +153,8 @@ func (p *Printer) Print(r Result) error {
 	return p.show(text.Bytes())
 }
 
-// PrintDone prints the result of a request that is done for good. If that fails, the error says so, and by which key the
-// result is to be had again; "" is none.
+// PrintDone prints the result of a request that is done for good. If that fails, the error says so,
+// and by which key the result is to be had again; "" is none.
 func (p *Printer) PrintDone(done, key string, r Result) error {
 	signal.Ignore(syscall.SIGPIPE) // it must be told even if nobody reads standard output any more
 	err := Unfinished(done+", but the result is not printed", 0, p.Print(r))
@@ -195,8 +197,9 @@ func (p *Printer) Warn(text string) {
 	}
 }
 
-// WarnTruths says whose true value is not the one drawn from before, and whose is none of the question's. The results say "no-truth" of
-// them, which others may read as well: so it is on standard error alone, once, and in no exit code.
+// WarnTruths says whose true value is not the one drawn from before, and whose is none of the
+// question's. The results say "no-truth" of them, which others may read as well: so it is on
+// standard error alone, once, and in no exit code.
 func (p *Printer) WarnTruths(changed, invalid []string) {
 	p.warnOf("the true value is not the one drawn from before", changed)
 	p.warnOf("the true value is none of the question's", invalid)

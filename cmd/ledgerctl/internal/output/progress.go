@@ -17,7 +17,8 @@ type Bar struct {
 	bar  *progressbar.ProgressBar
 }
 
-// NewBar returns a bar on a terminal and what feeds it. The latter is nil if out is none, or if the user wants none.
+// NewBar returns a bar on a terminal and what feeds it. The latter is nil if out is none, or if the
+// user wants none.
 func NewBar(out io.Writer, quiet bool, what string) (*Bar, func(done, total int)) {
 	b := &Bar{out: out, what: what}
 	if quiet || !isTerminal(out) {
@@ -37,8 +38,10 @@ func (b *Bar) show(done, total int) {
 	}
 	if b.bar == nil {
 		b.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.what), progressbar.OptionSetWidth(30),
-			progressbar.OptionShowCount(), progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish())
+			progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.what),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionShowCount(),
+			progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
 	// A bar that cannot be drawn is no reason to stop.
 	_ = b.bar.Set(done)

@@ -16,12 +16,14 @@ func WrongValue(err error) string {
 	if !errors.As(err, &wrong) {
 		return ""
 	}
-	flag, kinds := wrong.GetFlag(), map[string]string{"uint64": "a whole number from 0 on", "bool": "true or false", "float64": "a number"}
+	flag, kinds := wrong.GetFlag(), map[string]string{"uint64": "a whole number from 0 on", "bool": "true or false",
+		"float64": "a number"}
 	switch {
 	case !errors.As(err, &number):
 		return fmt.Sprintf("--%s: %v", flag.Name, wrong.Unwrap())
 	case errors.Is(err, strconv.ErrRange):
 		return fmt.Sprintf("--%s: %q is too large, or too small", flag.Name, wrong.GetValue())
 	}
-	return fmt.Sprintf("--%s: %q is not %s", flag.Name, wrong.GetValue(), cmp.Or(kinds[flag.Value.Type()], "a whole number"))
+	return fmt.Sprintf("--%s: %q is not %s", flag.Name, wrong.GetValue(),
+		cmp.Or(kinds[flag.Value.Type()], "a whole number"))
 }

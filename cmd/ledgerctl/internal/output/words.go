@@ -84,7 +84,8 @@ func Brief(response string) string {
 	return fmt.Sprintf("%d of %d bits set", strings.Count(response, "1"), len(response))
 }
 
-// IsPlain reports whether a shell reads a name as nothing but the name. Others are not completed: the person who chose a name may be a stranger.
+// IsPlain reports whether a shell reads a name as nothing but the name. Others are not completed:
+// the person who chose a name may be a stranger.
 func IsPlain(name string) bool {
 	other := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,%", r)

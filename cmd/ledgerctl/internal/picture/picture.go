@@ -7,7 +7,8 @@ import (
 	"github.com/sluicedp/sluice/internal/chart"
 )
 
-// File is a picture in the making, in the format that its name asks for. The zero value is none: saving it does nothing.
+// File is a picture in the making, in the format that its name asks for. The zero value is none:
+// saving it does nothing.
 type File struct {
 	format string
 	out    *files.Output // nil for none

@@ -36,9 +36,10 @@ func (h *Host) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore --journal FILE",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return h.reopened(cmd, f, "the journal goes on after the file", func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
-				return h.Open(ctx, ledger.Options{Journal: j.Restore})
-			})
+			return h.reopened(cmd, f, "the journal goes on after the file",
+				func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
+					return h.Open(ctx, ledger.Options{Journal: j.Restore})
+				})
 		},
 	}
 	f.flag(cmd)
@@ -50,12 +51,14 @@ func (h *Host) acceptLossCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "accept-loss --journal FILE --events N",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return h.reopened(cmd, f, "the loss is accepted", func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
-				return h.acceptLoss(ctx, j, f.events)
-			})
+			return h.reopened(cmd, f, "the loss is accepted",
+				func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
+					return h.acceptLoss(ctx, j, f.events)
+				})
 		},
 	}
-	cmd.Flags().Uint64Var(&f.events, "events", 0, "how many events are left, `N`: what the error without this flag says")
+	cmd.Flags().Uint64Var(&f.events, "events", 0,
+		"how many events are left, `N`: what the error without this flag says")
 	f.flag(cmd)
 	return cmd
 }
@@ -71,14 +74,16 @@ func (h *Host) acceptLoss(ctx context.Context, j *sharedJournal, events uint64) 
 	case !lost:
 		return nil, err
 	case end.Events != events:
-		return nil, &output.Error{Kind: "journal", Code: output.ExitIntegrity, Hint: fmt.Sprintf("to accept it, give --events %d", end.Events), Err: err}
+		return nil, &output.Error{Kind: "journal", Code: output.ExitIntegrity,
+			Hint: fmt.Sprintf("to accept it, give --events %d", end.Events), Err: err}
 	}
 	j.AcceptLoss(end)
 	return h.Open(ctx, ledger.Options{Journal: j.Restore})
 }
 
 // reopened opens the ledger by way of its journal, and prints where it ends.
-func (h *Host) reopened(cmd *cobra.Command, f *journalFlags, done string, open func(context.Context, *sharedJournal) (*ledger.Ledger, error)) (err error) {
+func (h *Host) reopened(cmd *cobra.Command, f *journalFlags, done string,
+	open func(context.Context, *sharedJournal) (*ledger.Ledger, error)) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
 	}
@@ -115,7 +120,8 @@ func (h *Host) dismissCommand() *cobra.Command {
 			return h.PrintDone(fmt.Sprintf("host %q is dismissed", args[0]), "", out)
 		},
 	}
-	cmd.Flags().StringVar(&f.ledger, "ledger", "", "the `ID` of the ledger, if the database has the journals of several")
+	cmd.Flags().StringVar(&f.ledger, "ledger", "",
+		"the `ID` of the ledger, if the database has the journals of several")
 	f.flag(cmd)
 	return cmd
 }

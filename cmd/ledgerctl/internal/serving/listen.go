@@ -1,4 +1,5 @@
-// Package listen opens what a server listens on, and sees to it that nothing is open that nobody chose.
+// Package listen opens what a server listens on, and sees to it that nothing is open that nobody
+// chose.
 package serving
 
 import (
@@ -22,13 +23,17 @@ import (
 
 // tlsFiles are files for TLS. The zero value is none.
 type tlsFiles struct {
-	Cert, Key string // the server's certificate and its key, in PEM; they are read for each connection, so that they can be renewed
+	// the server's certificate and its key, in PEM; they are read for each connection, so that they
+	// can be renewed
+	Cert, Key string
 	ClientCA  string // the certificates that a client's must be signed by; "" asks clients for none
 }
 
-// listenOn listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT. Without TLS the host must be this machine. bound returns
-// the listener as one whose connections are bounded; TLS is on top of that.
-func listenOn(ctx context.Context, address string, s tlsFiles, f *files.Files, bound func(net.Listener) net.Listener) (net.Listener, error) {
+// listenOn listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT.
+// Without TLS the host must be this machine. bound returns the listener as one whose connections
+// are bounded; TLS is on top of that.
+func listenOn(ctx context.Context, address string, s tlsFiles, f *files.Files,
+	bound func(net.Listener) net.Listener) (net.Listener, error) {
 	config, err := s.config(ctx, f)
 	if err != nil {
 		return nil, err
@@ -39,7 +44,8 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *files.Files, b
 	}
 	if isSocket {
 		if config != nil {
-			return nil, output.UsageError("leave out --tls-cert, --tls-key and --client-ca", "a Unix socket has no TLS: only its owner may connect to it")
+			return nil, output.UsageError("leave out --tls-cert, --tls-key and --client-ca",
+				"a Unix socket has no TLS: only its owner may connect to it")
 		}
 		l, err := ListenUnix(path)
 		if err != nil {
@@ -52,7 +58,8 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *files.Files, b
 		return nil, output.UsageError("", "--listen is neither unix:PATH nor HOST:PORT")
 	}
 	if config == nil && !loopback(host) {
-		return nil, output.UsageError("give --tls-cert and --tls-key, or listen on 127.0.0.1", "without TLS only this machine may be listened to, and %q is more", host)
+		return nil, output.UsageError("give --tls-cert and --tls-key, or listen on 127.0.0.1",
+			"without TLS only this machine may be listened to, and %q is more", host)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -80,7 +87,8 @@ func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, erro
 	}
 	for _, path := range []string{s.Cert, s.Key} {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			return nil, output.UsageError("", "--tls-cert, --tls-key: %q is not a regular file, and is read again for each connection", path)
+			return nil, output.UsageError("",
+				"--tls-cert, --tls-key: %q is not a regular file, and is read again for each connection", path)
 		}
 	}
 	load := func(ctx context.Context) (*tls.Certificate, error) {
@@ -104,9 +112,11 @@ func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, erro
 	return config, nil
 }
 
-// ListenUnix listens on a ListenUnix socket that only its owner may connect to, from the first moment on: it is made in a directory that no
-// other user can enter, and then moved to its path. The socket that a dead server left there is replaced; any other is an error,
-// and so is a link, which is neither followed nor replaced. Of two servers that start at one path at the same time, one gets it.
+// ListenUnix listens on a ListenUnix socket that only its owner may connect to, from the first
+// moment on: it is made in a directory that no other user can enter, and then moved to its path.
+// The socket that a dead server left there is replaced; any other is an error, and so is a link,
+// which is neither followed nor replaced. Of two servers that start at one path at the same time,
+// one gets it.
 func ListenUnix(path string) (net.Listener, error) {
 	l, err := unix(path)
 	var classed *output.Error
@@ -144,7 +154,8 @@ func unix(path string) (_ net.Listener, err error) {
 	return &unixListener{UnixListener: l, path: path, info: info}, nil
 }
 
-// abandoned returns an error unless nothing is at a path but, perhaps, the socket of a server that has died: nothing listens there any more.
+// abandoned returns an error unless nothing is at a path but, perhaps, the socket of a server that
+// has died: nothing listens there any more.
 func abandoned(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,7 +165,8 @@ func abandoned(path string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: "give --listen another path", Err: fmt.Errorf("%q exists already, and is no socket", path)}
+		return &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: "give --listen another path",
+			Err: fmt.Errorf("%q exists already, and is no socket", path)}
 	}
 	c, err := net.Dial("unix", path)
 	switch {
@@ -167,7 +179,8 @@ func abandoned(path string) error {
 }
 
 func inUse(hint, path string) error {
-	return &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint, Err: fmt.Errorf("the socket %q is in use", path)}
+	return &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint,
+		Err: fmt.Errorf("the socket %q is in use", path)}
 }
 
 // unixListener removes its socket when it is closed.

@@ -1,4 +1,5 @@
-// Package serving holds the commands by which a ledger is served, and by which is said who may do what of it.
+// Package serving holds the commands by which a ledger is served, and by which is said who may do
+// what of it.
 package serving
 
 import (
@@ -31,8 +32,10 @@ import (
 type Host struct {
 	*output.Printer
 	*files.Files
-	DB    *string                                                                   // the ledger's file, when a command runs
-	Check func(cmd *cobra.Command) error                                            // refuses a command where no file is meant
+	// the ledger's file, when a command runs
+	DB *string
+	// refuses a command where no file is meant
+	Check func(cmd *cobra.Command) error
 	Open  func(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) // opens the file
 	// Health is that of the ledger in the file, or at an address.
 	Health func(ctx context.Context) (observe.Health, error)
@@ -40,7 +43,8 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{h.serveCommand(), h.healthCommand(), h.tokenCommand(), h.keyholderCommand(), h.journalCommand()}
+	return []*cobra.Command{h.serveCommand(), h.healthCommand(), h.tokenCommand(), h.keyholderCommand(),
+		h.journalCommand()}
 }
 
 // serveFlags are the flags of serve.
@@ -61,16 +65,22 @@ func (h *Host) serveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return h.serve(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", "", "the `ADDRESS` to listen on, unix:PATH or HOST:PORT (default: unix: and the ledger's name and .sock)")
-	flags.StringVar(&f.tokens, "tokens", "", "the `FILE` with the tokens (default on HOST:PORT: the ledger's name and .tokens)")
-	flags.StringVar(&f.tls.Cert, "tls-cert", "", "a `FILE` with the server's certificate, in PEM; it may be renewed meanwhile")
+	flags.StringVar(&f.listen, "listen", "",
+		"the `ADDRESS` to listen on, unix:PATH or HOST:PORT (default: unix: and the ledger's name and .sock)")
+	flags.StringVar(&f.tokens, "tokens", "",
+		"the `FILE` with the tokens (default on HOST:PORT: the ledger's name and .tokens)")
+	flags.StringVar(&f.tls.Cert, "tls-cert", "",
+		"a `FILE` with the server's certificate, in PEM; it may be renewed meanwhile")
 	flags.StringVar(&f.tls.Key, "tls-key", "", "a `FILE` with the key of --tls-cert, in PEM")
-	flags.StringVar(&f.tls.ClientCA, "client-ca", "", "a `FILE` with the certificates, in PEM, that a client's must be signed by (default: clients need none)")
-	flags.StringVar(&f.truthURL, "truth-url", "", "the `URL` that is asked for true values which draws need and requests do not bring")
+	flags.StringVar(&f.tls.ClientCA, "client-ca", "",
+		"a `FILE` with the certificates, in PEM, that a client's must be signed by (default: clients need none)")
+	flags.StringVar(&f.truthURL, "truth-url", "",
+		"the `URL` that is asked for true values which draws need and requests do not bring")
 	flags.StringVar(&f.truthToken, "truth-token", "", "a `FILE` with the token for --truth-url")
 	flags.DurationVar(&f.truthTimeout, "truth-timeout", time.Minute, "how long one answer of --truth-url may take")
 	flags.StringVar(&f.journal, "journal", "", "the `FILE` that says where the journal is, if that is in PostgreSQL")
-	flags.BoolVar(&f.standby, "standby", false, "follow the host that has the ledger, and change nothing before a takeover")
+	flags.BoolVar(&f.standby, "standby", false,
+		"follow the host that has the ledger, and change nothing before a takeover")
 	f.signer.Flag(cmd)
 	f.limits.define(flags)
 	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token", "journal")
@@ -80,8 +90,8 @@ func (h *Host) serveCommand() *cobra.Command {
 // tokensFile is where the tokens of a ledger are unless a flag names another file.
 func (h *Host) tokensFile() string { return ledgerfile.Beside(*h.DB, ledgerfile.Tokens) }
 
-// socketFile is where the socket of a ledger is unless --listen says otherwise: beside the file, also if that has the name of an
-// abstract socket.
+// socketFile is where the socket of a ledger is unless --listen says otherwise: beside the file,
+// also if that has the name of an abstract socket.
 func (h *Host) socketFile() string {
 	path := ledgerfile.Beside(*h.DB, ledgerfile.Socket)
 	if strings.HasPrefix(path, "@") {
@@ -118,7 +128,8 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	}
 	counts := metrics.New()
 	options.Meter = counts
-	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby, Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
+	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby,
+		Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
 	if f.journal != "" {
 		j, err := openJournal(cmd.Context(), h.Files, f.journal)
 		if err != nil {
@@ -178,8 +189,8 @@ func (f *serveFlags) address(at net.Listener) string {
 // grace is how long requests under way may go on when the server is told to end.
 const grace = 20 * time.Second
 
-// until serves until ctx ends, and then until what is under way is done. What is not done by then goes on when it is asked for again, by
-// its key.
+// until serves until ctx ends, and then until what is under way is done. What is not done by then
+// goes on when it is asked for again, by its key.
 func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server, at net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(at) }()
@@ -202,7 +213,8 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server
 		err = errors.Join(err, served)
 	}
 	if why != nil {
-		err = &output.Error{Kind: "stopped", Code: output.ExitStopped, Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
+		err = &output.Error{Kind: "stopped", Code: output.ExitStopped,
+			Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
 	}
 	return err
 }
@@ -210,8 +222,8 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server
 // lookEvery is how soon a server ends when its ledger has stopped.
 const lookEvery = time.Second
 
-// stopped returns a channel on which the error comes with which the ledger has stopped. It looks until
-// ctx ends.
+// stopped returns a channel on which the error comes with which the ledger has stopped. It looks
+// until ctx ends.
 func stopped(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
 	why := make(chan error, 1)
 	go func() {
@@ -276,9 +288,11 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 	case path == "":
 		path = h.tokensFile()
 	}
-	tokens, err := ledgerhttp.OpenTokens(path, func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
+	tokens, err := ledgerhttp.OpenTokens(path,
+		func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it`,
+			Err: fmt.Errorf("there is no file of tokens at %q", path)}
 	}
 	if err != nil {
 		return nil, output.InputError("", "%v", err)
@@ -290,7 +304,8 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
 	if f.signer.Path == "" {
 		if _, err := os.Stat(keys.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
-			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is", keys.SignerFile(*h.DB)))
+			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is",
+				keys.SignerFile(*h.DB)))
 			return nil, nil
 		}
 	}

@@ -1,4 +1,5 @@
-// Package shared opens the journal that several hosts share, in PostgreSQL, and shows the keys of it that lie here to the others.
+// Package shared opens the journal that several hosts share, in PostgreSQL, and shows the keys of
+// it that lie here to the others.
 package serving
 
 import (
@@ -53,18 +54,21 @@ func readSettings(ctx context.Context, f *files.Files, path string) (s settings,
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&s); err != nil {
-		return s, output.InputError(`"ledgerctl serve --help" shows what is in it`, "--journal: %q is no JSON of a journal's settings: %s", path, jsonReason(err))
+		return s, output.InputError(`"ledgerctl serve --help" shows what is in it`,
+			"--journal: %q is no JSON of a journal's settings: %s", path, jsonReason(err))
 	}
 	keys.WarnExposed(f.Out, path)
 	for _, must := range []struct{ name, value string }{
-		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key", s.Key}, {"authority", s.Authority},
+		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key",
+			s.Key}, {"authority", s.Authority},
 	} {
 		if must.value == "" {
 			return s, output.InputError("", "--journal %q: %q is missing", path, must.name)
 		}
 	}
 	if len(s.Others) == 0 {
-		return s, output.InputError("", `--journal %q: "others" is missing: a journal is shared by two hosts at least`, path)
+		return s, output.InputError("", `--journal %q: "others" is missing: a journal is shared by two hosts at least`,
+			path)
 	}
 	for _, at := range []*string{&s.Keys, &s.Cert, &s.Key, &s.Authority} {
 		if !filepath.IsAbs(*at) {
@@ -74,7 +78,8 @@ func readSettings(ctx context.Context, f *files.Files, path string) (s settings,
 	return s, nil
 }
 
-// jsonReason returns what is wrong with the file, without the values in it: one of them has a password.
+// jsonReason returns what is wrong with the file, without the values in it: one of them has a
+// password.
 func jsonReason(err error) string {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -98,8 +103,8 @@ type sharedJournal struct {
 	now     atomic.Pointer[pgjournal.Journal]
 }
 
-// openJournal reads the file of settings, and shows the keys that lie here until Close, which is to be called after the ledger's. The journal itself is opened with
-// the ledger.
+// openJournal reads the file of settings, and shows the keys that lie here until Close, which is to
+// be called after the ledger's. The journal itself is opened with the ledger.
 func openJournal(ctx context.Context, f *files.Files, path string) (*sharedJournal, error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
@@ -122,7 +127,8 @@ func openJournal(ctx context.Context, f *files.Files, path string) (*sharedJourn
 		return nil, errors.Join(err, j.own.Close())
 	}
 	j.Address = at.Addr().String()
-	j.server = &http.Server{Handler: keyholder.Handler(j.own), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	j.server = &http.Server{Handler: keyholder.Handler(j.own), ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() { j.ended <- j.server.Serve(tls.NewListener(at, config)) }()
 	return j, nil
 }
@@ -179,8 +185,9 @@ func leftOf(err error) (end journal.Position, lost bool) {
 // AcceptLoss has the journal opened although more was told than it has, if it ends there.
 func (j *sharedJournal) AcceptLoss(end journal.Position) { j.options.AcceptLoss = &end }
 
-// dismissHost has the journal of a ledger forget the base of a host, and returns what the database says of the journal. It needs neither the
-// ledger's file nor the keys of this host, which a server may have open.
+// dismissHost has the journal of a ledger forget the base of a host, and returns what the database
+// says of the journal. It needs neither the ledger's file nor the keys of this host, which a server
+// may have open.
 func dismissHost(ctx context.Context, f *files.Files, path, ledger, host string) (head journal.Head, err error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
@@ -207,7 +214,8 @@ func dismissHost(ctx context.Context, f *files.Files, path, ledger, host string)
 		return head, err
 	}
 	if head.Host == host {
-		return head, output.InputError("have a standby take over first", "host %q has the ledger, and cannot be dismissed", host)
+		return head, output.InputError("have a standby take over first",
+			"host %q has the ledger, and cannot be dismissed", host)
 	}
 	return head, j.Dismiss(ctx, host)
 }
@@ -226,7 +234,8 @@ func idOf(ctx context.Context, o pgjournal.Options, text string) (id [16]byte, e
 		return id, err
 	}
 	if len(all) != 1 {
-		return id, output.UsageError("say which one by --ledger; their ids are in the column ledger of the table heads", "the database has the journals of %d ledgers", len(all))
+		return id, output.UsageError("say which one by --ledger; their ids are in the column ledger of the table heads",
+			"the database has the journals of %d ledgers", len(all))
 	}
 	return all[0], nil
 }

@@ -24,7 +24,8 @@ func (h *Host) tokenCommand() *cobra.Command {
 	var path string
 	cmd := output.Group("token", "say whether to add, to remove or to list tokens",
 		h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
-	cmd.PersistentFlags().StringVar(&path, "tokens", "", "the `FILE` with the tokens (default: the ledger's name and .tokens)")
+	cmd.PersistentFlags().StringVar(&path, "tokens", "",
+		"the `FILE` with the tokens (default: the ledger's name and .tokens)")
 	files.MarkAs(cmd.PersistentFlags(), ledgerfile.Tokens, "tokens")
 	return cmd
 }
@@ -37,10 +38,13 @@ func (h *Host) tokenAddCommand(path *string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *path == "" {
 				if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
-					return &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no ledger at %q", *h.DB)}
+					return &output.Error{Kind: "not-found", Code: output.ExitMisuse,
+						Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no "+
+							"ledger at %q", *h.DB)}
 				}
 			}
-			return h.tokenAdd(cmd.Context(), h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
+			return h.tokenAdd(cmd.Context(), h.orTokens(*path),
+				ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what whoever has it may do: a `ROLE`")
@@ -66,7 +70,8 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	t.SHA256 = ledgerhttp.HashToken(token)
 	_, err := h.changeTokens(ctx, path, true, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
 		if slices.ContainsFunc(all, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
-			return nil, output.UsageError("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
+			return nil, output.UsageError("give it another NAME, or remove that one first",
+				"there is a token of the name %q already", t.Name)
 		}
 		return append(all, t), nil
 	})
@@ -81,14 +86,17 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	out.Add("", "token", token+" (secret: it is shown this once)")
 	out.Add("file", "file", path)
 	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", out); err != nil {
-		return &output.Error{Kind: "unexpected", Code: output.ExitUnexpected, Hint: "nobody has it: remove it, and add another one", Err: err}
+		return &output.Error{Kind: "unexpected", Code: output.ExitUnexpected,
+			Hint: "nobody has it: remove it, and add another one", Err: err}
 	}
 	return nil
 }
 
-// changeTokens changes the tokens of a file, which may be created, and returns those that it has then. The file to which path
-// leads is locked, so that no other process changes it concurrently by another name.
-func (h *Host) changeTokens(ctx context.Context, path string, made bool, change func([]ledgerhttp.Token) ([]ledgerhttp.Token, error)) ([]ledgerhttp.Token, error) {
+// changeTokens changes the tokens of a file, which may be created, and returns those that it has
+// then. The file to which path leads is locked, so that no other process changes it concurrently by
+// another name.
+func (h *Host) changeTokens(ctx context.Context, path string, made bool,
+	change func([]ledgerhttp.Token) ([]ledgerhttp.Token, error)) ([]ledgerhttp.Token, error) {
 	if err := h.CheckPlace("--tokens", path, ledgerfile.Tokens); err != nil {
 		return nil, err
 	}
@@ -108,17 +116,19 @@ func (h *Host) changeTokens(ctx context.Context, path string, made bool, change 
 	return file.Tokens, h.writeTokens(path, file)
 }
 
-// lockTokens keeps other processes from changing a file of tokens: what one of them has read before would bring back a token
-// that was removed. The lock is beside the file to which path leads.
+// lockTokens keeps other processes from changing a file of tokens: what one of them has read before
+// would bring back a token that was removed. The lock is beside the file to which path leads.
 func lockTokens(path string) (unlock func(), err error) {
 	lock := ledgerfile.Beside(path, ledgerfile.TokensLock)
 	file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		hint := fmt.Sprintf("try again; if none does, one was killed: remove %q", lock)
-		return nil, &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint, Err: fmt.Errorf("another process is changing %q", path)}
+		return nil, &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint,
+			Err: fmt.Errorf("another process is changing %q", path)}
 	}
 	if err != nil {
-		return nil, output.InputError("", "--tokens: no file can be made in %q: %w", filepath.Dir(path), output.Cause(err))
+		return nil, output.InputError("", "--tokens: no file can be made in %q: %w", filepath.Dir(path),
+			output.Cause(err))
 	}
 	unlock = func() { _ = os.Remove(lock) }
 	_, err = file.WriteString(ledgerfile.LockText)
@@ -136,7 +146,8 @@ func checkToken(t ledgerhttp.Token) error {
 	case t.Name == "":
 		return output.UsageError("", "NAME is empty")
 	case !slices.Contains(ledgerhttp.Roles(), t.Role):
-		return output.UsageError(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q", t.Role)
+		return output.UsageError(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q",
+			t.Role)
 	case of != "" && t.Whom == "":
 		return output.UsageError("", "--role %s needs --name %s", t.Role, of)
 	case of == "" && t.Whom != "":
@@ -160,7 +171,9 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file l
 		return file, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return file, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return file, &output.Error{Kind: "not-found", Code: output.ExitMisuse,
+			Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no "+
+				"file of tokens at %q", path)}
 	}
 	if err != nil {
 		return file, err
@@ -199,13 +212,16 @@ func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 		Use:  "remove NAME",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
-				left := slices.DeleteFunc(slices.Clone(all), func(t ledgerhttp.Token) bool { return t.Name == args[0] })
-				if len(left) == len(all) {
-					return nil, output.UsageError(`"ledgerctl token list" shows their names`, "there is no token of the name %q", args[0])
-				}
-				return left, nil
-			})
+			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false,
+				func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
+					named := func(t ledgerhttp.Token) bool { return t.Name == args[0] }
+					left := slices.DeleteFunc(slices.Clone(all), named)
+					if len(left) == len(all) {
+						return nil, output.UsageError(`"ledgerctl token list" shows their names`,
+							"there is no token of the name %q", args[0])
+					}
+					return left, nil
+				})
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -6,15 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// writeEvent writes an event on one line for people.
-func writeEvent(w io.Writer, ev ledger.Event) {
+// WriteEvent writes an event on one line for people.
+func WriteEvent(w io.Writer, ev ledger.Event) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
 	if ev.Erased {
 		fmt.Fprint(w, " erased")
@@ -30,7 +29,7 @@ func writeEvent(w io.Writer, ev ledger.Event) {
 	case event.Sold:
 		f.text("object", d.Object)
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
-		f.text("response", output.Brief(d.Response), "method", d.Method)
+		f.text("response", Brief(d.Response), "method", d.Method)
 		f.number("price", d.Price)
 	default:
 		if !ev.Erased && !f.ofMarket(d) && !f.ofObject(d) {
@@ -47,14 +46,14 @@ type fields struct{ w io.Writer }
 func (f fields) text(named ...string) {
 	for pair := range slices.Chunk(named, 2) {
 		if pair[1] != "" {
-			fmt.Fprintf(f.w, " %s=%s", pair[0], output.Quoted(pair[1]))
+			fmt.Fprintf(f.w, " %s=%s", pair[0], Quoted(pair[1]))
 		}
 	}
 }
 
 // list writes texts behind one name, if there are any.
 func (f fields) list(name string, all []string) {
-	f.text(name, strings.ReplaceAll(output.Listed(all), ", ", ","))
+	f.text(name, strings.ReplaceAll(Listed(all), ", ", ","))
 }
 
 func (f fields) number(name string, n int64) { fmt.Fprintf(f.w, " %s=%d", name, n) }
@@ -90,7 +89,7 @@ func (f fields) ofMarket(d event.Detail) bool {
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 		f.count("objects", d.Objects)
 		f.number("price", d.Price)
-		f.text("expires", output.Stamp(d.Expires))
+		f.text("expires", Stamp(d.Expires))
 	case event.Cancelled:
 		f.share(d.Question, d.Epsilon, d.Sale, d.Buyer)
 	case event.SaleMade:
@@ -109,7 +108,8 @@ func (f fields) ofObject(d event.Detail) bool {
 	case event.Enrolled:
 		f.enrolled(d)
 	case event.Released:
-		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String(), "response", output.Brief(d.Response), "method", d.Method)
+		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String(), "response",
+			Brief(d.Response), "method", d.Method)
 	case event.Charged:
 		f.text("object", d.Object, "question", d.Question, "epsilon", d.Epsilon.String())
 	case event.TruthBound:
@@ -147,14 +147,14 @@ func (f fields) ofLedger(d event.Detail) {
 		f.list("values", d.Values)
 		f.text("encoding", string(d.Encoding))
 		if d.Mechanism != nil {
-			f.list("levels", levelsOf(d.Mechanism))
+			f.list("levels", LevelsOf(d.Mechanism))
 		}
 	case event.PolicyDefined:
 		f.policy(&d.Policy)
 	case event.Answered:
 		f.text("question", d.Question, "epsilon", d.Epsilon.String(), "query", d.Query)
 		f.count("objects", d.Objects)
-		f.text("response", output.Brief(d.Response), "method", d.Method)
+		f.text("response", Brief(d.Response), "method", d.Method)
 	}
 }
 
@@ -177,10 +177,19 @@ func writeRefusal(w io.Writer, r ledger.Refusal) {
 		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
 	}
 	if r.Why != "" {
-		fmt.Fprintf(w, " why=%s", output.Quoted(r.Why))
+		fmt.Fprintf(w, " why=%s", Quoted(r.Why))
 	}
 	fmt.Fprintf(w, " helps=%s", r.Remedy)
 	if !r.Largest.IsZero() {
 		fmt.Fprintf(w, " largest=%s", r.Largest)
 	}
+}
+
+// LevelsOf returns the ε of a mechanism, rising.
+func LevelsOf(m *ledger.Mechanism) []string {
+	var all []string
+	for _, epsilon := range m.Family.Epsilons() {
+		all = append(all, epsilon.String())
+	}
+	return all
 }
