@@ -107,6 +107,10 @@ func (c *QuestionDefined) parse(d *event.QuestionDefined, p *parser) {
 	}
 }
 
+func (c *QuestionDefined) requests(Names) ([]Identity, error) {
+	return []Identity{DefineRequest(c.Question, ""), DefineRequest(c.Question, c.Encoding)}, nil
+}
+
 func (c *QuestionDefined) references() References { return References{Question: c.Number} }
 
 // PolicyDefined gives a policy a number, by which chains refer to it.

@@ -53,6 +53,10 @@ func (c *Withdrawn) About() string { return c.Object }
 // Fields implements [Change].
 func (c *Withdrawn) Fields(x wire.Codec) { x.Text(&c.Object) }
 
+func (c *Withdrawn) requests(Names) ([]Identity, error) {
+	return []Identity{ObjectRequest(RequestWithdraw, c.Object)}, nil
+}
+
 func (c *Withdrawn) describe(*describer) event.Withdrawn { return event.Withdrawn{Object: c.Object} }
 
 func (c *Withdrawn) parse(d *event.Withdrawn, _ *parser) { c.Object = d.Object }
@@ -71,6 +75,14 @@ func (c *EpochBegun) About() string { return c.Object }
 func (c *EpochBegun) Fields(x wire.Codec) {
 	x.Text(&c.Object)
 	x.U32(&c.Question)
+}
+
+func (c *EpochBegun) requests(names Names) ([]Identity, error) {
+	q, err := names.Question(c.Question)
+	if err != nil {
+		return nil, err
+	}
+	return []Identity{EpochRequest(q.Name, c.Object)}, nil
 }
 
 func (c *EpochBegun) describe(to *describer) event.EpochBegun {
@@ -179,6 +191,10 @@ func (c *Stated) Fields(x wire.Codec) {
 	c.Account.fields(x)
 }
 
+func (c *Stated) requests(Names) ([]Identity, error) {
+	return []Identity{ObjectRequest(RequestStatement, c.Object)}, nil
+}
+
 func (c *Stated) describe(*describer) event.Stated {
 	return event.Stated{
 		Object: c.Object, Cap: c.Cap, Spent: c.Spent, Earned: int64(c.Earned), Forgotten: c.Forgotten, Events: c.Events,
@@ -211,6 +227,10 @@ func (c *Forgotten) Fields(x wire.Codec) {
 		x.U32(&r.Question, &r.Policy)
 		x.Epsilon(&r.Spent)
 	})
+}
+
+func (c *Forgotten) requests(Names) ([]Identity, error) {
+	return []Identity{ObjectRequest(RequestForget, c.Object)}, nil
 }
 
 func (c *Forgotten) describe(to *describer) event.Forgotten {

@@ -48,6 +48,21 @@ func EpochRequest(question, object string) Identity {
 	return f.Finish()
 }
 
+// single is a change that is the only one of a request.
+type single interface {
+	Change
+	requests(Names) ([]Identity, error) // the requests of which it can be the one change
+}
+
+// RequestsFor returns the identities of the requests of which a change can be the only one; nil for a change
+// that requests with other changes record.
+func RequestsFor(c Change, names Names) ([]Identity, error) {
+	if c, is := c.(single); is {
+		return c.requests(names)
+	}
+	return nil, nil
+}
+
 // RaiseRequest returns the identity of a release or a raise: objects are in order, and nil if it is
 // for all.
 func RaiseRequest(question string, epsilon privacy.Epsilon, partial bool, objects []string, all bool) Identity {

@@ -99,6 +99,10 @@ func (*Cancelled) Kind() Kind { return KindCancelled }
 // Fields implements [Change].
 func (c *Cancelled) Fields(x wire.Codec) { x.Uvarint(&c.Sale) }
 
+func (c *Cancelled) requests(Names) ([]Identity, error) {
+	return []Identity{CancelRequest(c.Sale)}, nil
+}
+
 func (c *Cancelled) describe(to *describer) event.Cancelled {
 	d := event.Cancelled{Sale: c.Sale}
 	d.Question, d.Epsilon, d.Buyer = to.namesOf(to.deal(KindReserved, c.Sale))

@@ -67,7 +67,7 @@ func applyKind(s *state.State, ev event.Event) error {
 	case *event.Sold:
 		return with(s, c, ev, check.Sold, applySold)
 	case *event.Stated:
-		return with(s, c, ev, check.Stated, applyStated)
+		return with(s, c, ev, check.Stated, applyMention)
 	case *event.Forgotten:
 		return with(s, c, ev, check.Forgotten, applyForgotten)
 	case *event.ObjectRefused:

@@ -85,9 +85,9 @@ func heldInOthers(s *state.State, numbers []uint64, question uint32) (kept []uin
 	return kept, nil
 }
 
-// applyStated makes a statement the last event about its object.
-func applyStated(s *state.State, c *event.Stated, ev event.Event, o state.Object) error {
-	return putObject(s, c.Object, o, ev.Number)
+// applyMention makes an event the last one about its object. It has no other effect.
+func applyMention[C event.Personal](s *state.State, c C, ev event.Event, o state.Object) error {
+	return putObject(s, c.About(), o, ev.Number)
 }
 
 // applyForgotten destroys everything about an object but what it has spent and earned. It comes to the same

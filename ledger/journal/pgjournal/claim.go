@@ -42,23 +42,22 @@ func (e *LostError) Unwrap() error {
 // Claim is [journal.Journal.Claim]. Before it takes the journal from anybody, it sees to it that this host can go on with it: it has the key of every segment, or
 // gets it from another host ([keyholder.ErrNoKey]); and the journal has all that somebody was told ([LostError]).
 func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
-	if err := j.ready(ctx); err != nil {
-		return 0, end, err
-	}
-	ctx, cancel := j.limited(ctx)
-	defer cancel()
-	if err := j.writing.Take(ctx); err != nil {
-		return 0, end, j.done(err)
-	}
-	defer j.writing.Leave()
-	if err := j.ready(ctx); err != nil {
-		return 0, end, err
-	}
-	if err := j.claim(ctx); err != nil {
-		j.term = 0
-		return 0, end, j.done(fmt.Errorf("claim the journal: %w", err))
-	}
-	return j.term, j.end, nil
+	err = j.call(ctx, func(ctx context.Context) error {
+		if err := j.writing.Take(ctx); err != nil {
+			return err
+		}
+		defer j.writing.Leave()
+		if err := j.ready(ctx); err != nil {
+			return err
+		}
+		if err := j.claim(ctx); err != nil {
+			j.term = 0
+			return fmt.Errorf("claim the journal: %w", err)
+		}
+		term, end = j.term, j.end
+		return nil
+	})
+	return term, end, err
 }
 
 func (j *Journal) claim(ctx context.Context) error {
@@ -185,7 +184,7 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 	var root []byte
 	args := []any{j.ledger, j.id, int64(highest), accept, j.Host, int64(v.end.Events), v.end.Root[:], int64(v.begun)}
 	claimed := j.releasing(ctx, j.writer.pid)
-	err := j.writer.ask(ctx, j.sql.claim, args, &term, &events, &root)
+	err := j.writer.ask(ctx, claimSQL, args, &term, &events, &root)
 	claimed()
 	if err == nil && term == nil {
 		err = errMoved
@@ -216,7 +215,7 @@ func (j *Journal) releasing(ctx context.Context, pid int32) (over func()) {
 			}
 			// If this fails, the claim waits until the server ends the transaction.
 			_ = j.using(ctx, func(s *session) error {
-				_, err := s.change(ctx, j.sql.release, pid)
+				_, err := s.change(ctx, releaseSQL, pid)
 				return err
 			})
 		}

@@ -18,13 +18,14 @@ const (
 // Await is [journal.Follower.Await]. It asks the database again and again, at most twenty times a second when nothing comes.
 func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	for pause := askFirst; ; pause = min(2*pause, askMost) {
-		if err := j.ready(ctx); err != nil {
+		var v view
+		err := j.call(ctx, func(ctx context.Context) (err error) {
+			v, err = j.look(ctx, after)
 			return err
-		}
-		v, err := j.lookOnce(ctx, after)
+		})
 		switch {
 		case err != nil:
-			return j.done(err)
+			return err
 		case v.end.Events > after.Events:
 			return nil
 		case v.end != after:
@@ -40,23 +41,24 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 
 // Leader tells which host has claimed the journal last, by its name: the one that has the ledger, unless it is gone.
 func (j *Journal) Leader(ctx context.Context) (host string, err error) {
-	if err := j.ready(ctx); err != nil {
-		return "", err
-	}
-	v, err := j.lookOnce(ctx, journal.Position{})
-	return v.host, j.done(err)
+	var v view
+	err = j.call(ctx, func(ctx context.Context) (err error) {
+		v, err = j.look(ctx, journal.Position{})
+		return err
+	})
+	return v.host, err
 }
 
 // Head is [journal.Hosted.Head].
 func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
-	if err := j.ready(ctx); err != nil {
-		return journal.Head{}, err
-	}
-	v, err := j.lookOnce(ctx, journal.Position{})
-	if err == nil {
-		err = j.overtaken(v)
-	}
-	return journal.Head{Host: v.host, Term: v.term, End: v.end}, j.done(err)
+	var v view
+	err := j.call(ctx, func(ctx context.Context) (err error) {
+		if v, err = j.look(ctx, journal.Position{}); err != nil {
+			return err
+		}
+		return j.overtaken(v)
+	})
+	return journal.Head{Host: v.host, Term: v.term, End: v.end}, err
 }
 
 // overtaken returns [journal.ErrFenced] if the journal was claimed after the claim of this handle. Whoever
@@ -72,55 +74,41 @@ func (j *Journal) overtaken(v view) error {
 	return j.fencedBy(v, false)
 }
 
-// lookOnce is look within the time that a request may take.
-func (j *Journal) lookOnce(ctx context.Context, at journal.Position) (view, error) {
-	ctx, cancel := j.limited(ctx)
-	defer cancel()
-	return j.look(ctx, at)
-}
-
 // Folded is [journal.Follower.Folded], under the name of this host. Behind an ErrLost or ErrForked this host counts as one that has nothing.
 func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
-	if err := j.ready(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := j.limited(ctx)
-	defer cancel()
+	return j.call(ctx, func(ctx context.Context) error { return j.folded(ctx, through) })
+}
+
+func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 	if fits(through) {
 		var n int64
 		err := j.using(ctx, func(s *session) (err error) {
-			n, err = s.change(ctx, j.sql.folded, j.ledger, j.id, j.Host, int64(through.Events), through.Root[:])
+			n, err = s.change(ctx, foldedSQL, j.ledger, j.id, j.Host, int64(through.Events), through.Root[:])
 			return err
 		})
 		if err != nil || n == 1 {
-			return j.done(err)
+			return err
 		}
 	}
 	v, err := j.look(ctx, through)
-	if err == nil {
-		if err = v.where(through); err == nil {
-			err = fmt.Errorf("%w: it has not taken what this host has folded", ErrServer)
-		} else {
-			err = errors.Join(err, j.dismiss(ctx, j.Host)) // its base is none to go on with
-		}
+	if err != nil {
+		return err
 	}
-	return j.done(err)
+	if err := v.where(through); err != nil {
+		return errors.Join(err, j.dismiss(ctx, j.Host)) // its base is none to go on with
+	}
+	return fmt.Errorf("%w: it has not taken what this host has folded", ErrServer)
 }
 
 // Dismiss forgets the base of a host, which that has said by [Journal.Folded] or left when it had the journal: Trim does not wait for it any more. Do so
 // when a host is gone for good: once Trim has gone on, its base is of no use.
 func (j *Journal) Dismiss(ctx context.Context, host string) error {
-	if err := j.ready(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := j.limited(ctx)
-	defer cancel()
-	return j.done(j.dismiss(ctx, host))
+	return j.call(ctx, func(ctx context.Context) error { return j.dismiss(ctx, host) })
 }
 
 func (j *Journal) dismiss(ctx context.Context, host string) error {
 	return j.using(ctx, func(s *session) error {
-		_, err := s.change(ctx, j.sql.dismiss, j.ledger, host)
+		_, err := s.change(ctx, dismissSQL, j.ledger, host)
 		return err
 	})
 }

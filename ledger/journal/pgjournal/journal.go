@@ -95,6 +95,16 @@ func (j *Journal) ready(ctx context.Context) error {
 	return nil
 }
 
+// call makes a request of a handle that is neither closed nor stopped, within the time that a request may take.
+func (j *Journal) call(ctx context.Context, request func(context.Context) error) error {
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := j.limited(ctx)
+	defer cancel()
+	return j.done(request(ctx))
+}
+
 // stop stops the handle, and returns why.
 func (j *Journal) stop(why error) error {
 	j.mu.Lock()
@@ -241,7 +251,7 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 		at = journal.Position{} // which is not known, either
 	}
 	var r row
-	err = s.ask(ctx, j.sql.look, []any{j.ledger, int64(at.Events), at.Root[:]},
+	err = s.ask(ctx, lookSQL, []any{j.ledger, int64(at.Events), at.Root[:]},
 		&r.standby, &r.id, &r.term, &r.events, &r.root, &r.begin, &r.beginRoot, &r.erased, &r.erasedRoot, &r.conceded, &r.begun, &r.host, &r.known,
 		&r.segmentEvents, &r.segmentTerms, &r.segmentNumbers, &r.baseHosts, &r.baseEvents, &r.baseSeconds)
 	switch {
@@ -362,9 +372,9 @@ func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) err
 			f.of, int64(f.segment.Term), int64(f.segment.Number), f.body, int64(j.term),
 		}
 		if i == 0 {
-			steps = append(steps, step{j.sql.append, append(args, j.Synchronous, !j.segment.stored)})
+			steps = append(steps, step{appendSQL, append(args, j.Synchronous, !j.segment.stored)})
 		} else {
-			steps = append(steps, step{j.sql.frame, append(args, f.number)})
+			steps = append(steps, step{frameSQL, append(args, f.number)})
 		}
 	}
 	changed, err := j.writer.together(ctx, steps)
@@ -449,17 +459,14 @@ func (j *Journal) unfit() error {
 
 // Settle is [journal.Settler.Settle].
 func (j *Journal) Settle(ctx context.Context) error {
-	if err := j.ready(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := j.limited(ctx)
-	defer cancel()
-	return j.done(j.using(ctx, func(s *session) error { return j.settleBy(ctx, s) }))
+	return j.call(ctx, func(ctx context.Context) error {
+		return j.using(ctx, func(s *session) error { return j.settleBy(ctx, s) })
+	})
 }
 
 // settleBy commits something, so that everything that was committed before is as durable as that.
 func (j *Journal) settleBy(ctx context.Context, s *session) error {
-	n, err := s.change(ctx, j.sql.settle, j.ledger, j.id)
+	n, err := s.change(ctx, settleSQL, j.ledger, j.id)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("%w: the journal is gone, or the settings of the session are; %s", journal.ErrLost, poolMode)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -130,11 +131,12 @@ func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
 	return answers
 }
 
-// teller tells the other hosts, now and then, how far somebody was told.
+// teller sends marks to the other hosts: the newest one, at most once every tellEvery.
 type teller struct {
-	news  chan keyholder.Mark // the newest, if it was not taken yet
-	over  chan struct{}
-	ended chan struct{}
+	newest  atomic.Pointer[keyholder.Mark]
+	wake    chan struct{} // has an element if a mark may not have been sent yet
+	over    chan struct{}
+	running sync.WaitGroup
 }
 
 // tellEvery is how long the others may not know what was told last.
@@ -142,14 +144,13 @@ const tellEvery = time.Second
 
 // startTelling begins to tell the other hosts.
 func (j *Journal) startTelling() {
-	t := &teller{make(chan keyholder.Mark, 1), make(chan struct{}), make(chan struct{})}
+	t := &teller{wake: make(chan struct{}, 1), over: make(chan struct{})}
 	j.teller = t
-	go func() {
-		defer close(t.ended)
+	t.running.Go(func() {
 		for going := true; going; {
 			select {
-			case m := <-t.news:
-				j.tellOthers(m)
+			case <-t.wake:
+				j.tellOthers(*t.newest.Load())
 				select {
 				case <-time.After(tellEvery):
 				case <-t.over:
@@ -158,12 +159,10 @@ func (j *Journal) startTelling() {
 				going = false
 			}
 		}
-		select {
-		case m := <-t.news:
-			j.tellOthers(m)
-		default:
+		if len(t.wake) > 0 {
+			j.tellOthers(*t.newest.Load())
 		}
-	}()
+	})
 }
 
 // tellOthers tells those that can be reached.
@@ -175,16 +174,10 @@ func (j *Journal) tellOthers(m keyholder.Mark) {
 
 // tell has a mark told soon. It does not wait.
 func (t *teller) tell(m keyholder.Mark) {
-	for {
-		select {
-		case t.news <- m:
-			return
-		default:
-		}
-		select {
-		case <-t.news: // an older one
-		default:
-		}
+	t.newest.Store(&m)
+	select {
+	case t.wake <- struct{}{}:
+	default: // an older one was not sent yet: this one is sent in its place
 	}
 }
 
@@ -192,6 +185,6 @@ func (t *teller) tell(m keyholder.Mark) {
 func (t *teller) end() {
 	if t != nil {
 		close(t.over)
-		<-t.ended
+		t.running.Wait()
 	}
 }

@@ -51,7 +51,6 @@ type Options struct {
 type settings struct {
 	Options
 	config *pgx.ConnConfig
-	sql    statements
 }
 
 // check checks options, and fills in what is usual.
@@ -84,7 +83,7 @@ func (o Options) check() (*settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	return &settings{o, config, statementsIn(o.Schema)}, nil
+	return &settings{o, config}, nil
 }
 
 // isText tells whether PostgreSQL takes a text.
@@ -116,7 +115,7 @@ func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 			if err := j.checkVersion(ctx, s); err != nil {
 				return err
 			}
-			return s.ask(ctx, j.sql.ledgers, nil, &all)
+			return s.ask(ctx, ledgersSQL, nil, &all)
 		})
 	})
 	if err != nil {

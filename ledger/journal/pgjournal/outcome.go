@@ -90,7 +90,7 @@ func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, high
 	var term, events *int64
 	var root []byte
 	args := []any{j.ledger, j.id, int64(j.term), int64(highest), j.Host, j.Synchronous}
-	if err := s.ask(ctx, j.sql.raise, args, &term, &events, &root); err != nil {
+	if err := s.ask(ctx, raiseSQL, args, &term, &events, &root); err != nil {
 		return end, err
 	}
 	if term != nil {

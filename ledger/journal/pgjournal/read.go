@@ -118,7 +118,7 @@ func (r *reader) follows(v view, found []frame) error {
 // fetch reads frames, and where the journal begins and ends.
 func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, err error) {
 	number := s.next()
-	rows, err := s.conn.Query(ctx, r.sql.read, number, r.ledger, int64(r.tail.Events), len(r.frames), int64(readBytes), readFrames)
+	rows, err := s.conn.Query(ctx, s.in(readSQL), number, r.ledger, int64(r.tail.Events), len(r.frames), int64(readBytes), readFrames)
 	if err != nil {
 		return nil, v, err
 	}

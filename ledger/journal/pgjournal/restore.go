@@ -85,16 +85,18 @@ func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, a
 // replace puts a head where there is none, or one that is behind a position.
 func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, term uint64, accept bool) error {
 	err := pgx.BeginFunc(ctx, s.conn, func(pgx.Tx) error {
-		n, err := s.change(ctx, j.sql.drop, j.ledger, j.id, int64(at.Events))
+		n, err := s.change(ctx, dropSQL, j.ledger, j.id, int64(at.Events))
 		if err != nil || n == 0 {
 			return err // it is there, and not behind
 		}
-		for _, clear := range []string{j.sql.clearFrames, j.sql.clearSegments, j.sql.clearBases} {
-			if _, err := s.change(ctx, clear, j.ledger); err != nil {
-				return err
-			}
+		if _, err := s.change(ctx, clearSQL, j.ledger); err != nil {
+			return err
 		}
-		n, err = s.change(ctx, j.sql.restore, j.ledger, j.id, int64(at.Events), at.Root[:], j.Host, int64(term), accept)
+		conceded := int64(0)
+		if accept {
+			conceded = int64(term) + 1
+		}
+		n, err = s.change(ctx, createSQL, j.ledger, j.id, int64(at.Events), at.Root[:], j.Host, int64(term)+1, 0, []byte{}, conceded)
 		if err == nil && n != 1 {
 			err = fmt.Errorf("%w: the journal was not made", ErrServer)
 		}

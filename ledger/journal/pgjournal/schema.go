@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -68,19 +67,20 @@ CREATE TABLE @.bases (
 INSERT INTO @.version VALUES (1);
 `
 
-// statements are those of a journal in a schema. Each answers with the number that it was sent with, so that an answer to something else is not
-// taken for its own.
-type statements struct {
-	version, ledgers, create, look, claim, raise, append, frame, read, lock, cut, split, reseal, rootAt, sweep, stray, erased, settle, folded, left, dismiss, release, tables string
-	drop, clearFrames, clearSegments, clearBases, restore                                                                                                                     string
-}
-
 // sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
 // waiting for them. A pool of connections that hands out another session would not have these settings.
 const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply') AND current_setting('client_min_messages') = 'warning'
 	AND NOT pg_is_in_recovery()`
 
-// The statements, with @ for the schema. Those without "clear" or "sweep" in their names change at most one row, which they count.
+// How a statement that changes one table begins and ends: it counts the rows that it has changed.
+const (
+	with  = `WITH done AS (`
+	count = ` RETURNING 1)
+SELECT $1::bigint, (SELECT count(*) FROM done)`
+)
+
+// The statements, with @ for the schema ([session.in]). Each answers with the number that it was sent with, so that an answer to
+// something else is not taken for its own. Those without "clear" or "sweep" in their names change at most one row, which they count.
 const (
 	// which version the tables are of
 	versionSQL = `SELECT $1::bigint, version FROM @.version`
@@ -89,11 +89,10 @@ const (
 	ledgersSQL = `SELECT $1::bigint, ARRAY(SELECT ledger FROM @.heads ORDER BY ledger)`
 
 	// a journal is made, unless the ledger has one
-	createSQL = `WITH head AS (
+	createSQL = with + `
 	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, begun, host, claimed)
-	SELECT $2, $3, 0, $4, $5, $4, $5, $4, $5, 0, 0, $6, now() WHERE ` + sure + `
-	ON CONFLICT (ledger) DO NOTHING RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM head)`
+	SELECT $2, $3, $7, $4, $5, $4, $5, $8, $9, $10, 0, $6, now() WHERE ` + sure + `
+	ON CONFLICT (ledger) DO NOTHING` + count
 
 	// what is known of the journal, and whether a group ends at $3 and $4
 	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events, h.begin_root, h.erased_events, h.erased_root, h.conceded,
@@ -141,11 +140,10 @@ SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
 	// another frame of a group that was appended in the same transaction
-	frameSQL = `WITH frame AS (
+	frameSQL = with + `
 	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
 	SELECT ledger, $5, $14, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
-	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $7 AND root = $8 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM frame)`
+	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $7 AND root = $8` + count
 
 	// frames from one of a group on, as many as have some bytes together, and where the journal begins and ends
 	readSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.begin_events, h.begin_root, h.events, h.root,
@@ -168,27 +166,24 @@ ORDER BY f.events, f.frame`
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
 	// what is left of a segment is one of its own
-	splitSQL = `WITH segment AS (
+	splitSQL = with + `
 	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $6, $7 FROM @.heads
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events = $5 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM segment)`
+	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events = $5` + count
 
 	// a frame is encrypted anew
-	resealSQL = `WITH frame AS (
+	resealSQL = with + `
 	UPDATE @.frames f SET segment_term = $7, segment_number = $8, body = $9 FROM @.heads h
-	WHERE h.ledger = $2 AND h.journal = $3 AND h.term = $4 AND f.ledger = $2 AND f.events = $5 AND f.frame = $6 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM frame)`
+	WHERE h.ledger = $2 AND h.journal = $3 AND h.term = $4 AND f.ledger = $2 AND f.events = $5 AND f.frame = $6` + count
 
 	// the root with which a segment begins
 	rootAtSQL = `SELECT $1::bigint, (SELECT root FROM @.frames WHERE ledger = $2 AND events = $3 AND frame = 0)`
 
 	// rows before the begin of the journal are removed
-	sweepSQL = `WITH gone AS (
+	sweepSQL = with + `
 	DELETE FROM @.frames f USING (
 		SELECT f.events, f.frame FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger AND f.events < h.begin_events
 		WHERE h.ledger = $2 ORDER BY f.events, f.frame LIMIT $3) old
-	WHERE f.ledger = $2 AND f.events = old.events AND f.frame = old.frame RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM gone)`
+	WHERE f.ledger = $2 AND f.events = old.events AND f.frame = old.frame` + count
 
 	// how many frames are of segments that are not in the table of these
 	straySQL = `SELECT $1::bigint, count(*) FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger AND f.events >= h.begin_events
@@ -196,28 +191,25 @@ WHERE f.ledger = $2 AND NOT EXISTS (
 	SELECT FROM @.segments s WHERE s.ledger = $2 AND s.term = f.segment_term AND s.number = f.segment_number)`
 
 	// up to where the keys are destroyed
-	erasedSQL = `WITH head AS (
+	erasedSQL = with + `
 	UPDATE @.heads SET erased_events = $5, erased_root = $6
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + sure + ` RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM head)`
+	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + sure + count
 
 	// something is committed, which stands in nobody's way
 	settleSQL = `SELECT $1::bigint, (SELECT count(pg_logical_emit_message(true, 'sluice', '')) FROM @.heads WHERE ledger = $2 AND journal = $3 AND ` + sure + `)`
 
 	// a host has a base of its own
-	foldedSQL = `WITH base AS (
+	foldedSQL = with + `
 	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, $4, $5, $6, now() FROM @.heads h
 	WHERE ledger = $2 AND journal = $3 AND $5 >= begin_events AND ((events, root) = ($5, $6) OR (begin_events, begin_root) = ($5, $6)
 		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.root = $6 AND f.frame = 0)) AND ` + sure + `
-	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM base)`
+	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told` + count
 
 	// the host that has the journal has a base of its own, in a transaction that has cut the journal up to there at most
-	leftSQL = `WITH base AS (
+	leftSQL = with + `
 	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, host, $5, $6, 'epoch' FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND $5 BETWEEN begin_events AND events
-	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM base)`
+	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told` + count
 
 	// a journal that ends before an event is none any more. There may be none: then it counts as one, too
 	dropSQL = `WITH head AS (
@@ -225,55 +217,13 @@ SELECT $1::bigint, (SELECT count(*) FROM base)`
 SELECT $1::bigint, CASE WHEN EXISTS (SELECT FROM head) OR NOT EXISTS (SELECT FROM @.heads WHERE ledger = $2) THEN 1 ELSE 0 END::bigint`
 
 	// what a journal that is none any more has left
-	clearFramesSQL = `WITH gone AS (DELETE FROM @.frames WHERE ledger = $2 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM gone)`
-	clearSegmentsSQL = `WITH gone AS (DELETE FROM @.segments WHERE ledger = $2 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM gone)`
-	clearBasesSQL = `WITH gone AS (DELETE FROM @.bases WHERE ledger = $2 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM gone)`
-
-	// a journal is made anew
-	restoreSQL = `WITH head AS (
-	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, begun, host, claimed)
-	SELECT $2, $3, $7::bigint + 1, $4, $5, $4, $5, 0, '', CASE WHEN $8 THEN $7::bigint + 1 ELSE 0 END, 0, $6, now() WHERE ` + sure + `
-	ON CONFLICT (ledger) DO NOTHING RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM head)`
+	clearSQL = `WITH frames AS (DELETE FROM @.frames WHERE ledger = $2), segments AS (DELETE FROM @.segments WHERE ledger = $2), bases AS (
+	DELETE FROM @.bases WHERE ledger = $2)
+SELECT $1::bigint, 0::bigint`
 
 	// it has none any more
-	dismissSQL = `WITH base AS (DELETE FROM @.bases WHERE ledger = $2 AND host = $3 RETURNING 1)
-SELECT $1::bigint, (SELECT count(*) FROM base)`
+	dismissSQL = with + `DELETE FROM @.bases WHERE ledger = $2 AND host = $3` + count
 )
-
-func statementsIn(schema string) statements {
-	name := pgx.Identifier{schema}.Sanitize()
-	in := func(text string) string { return strings.ReplaceAll(text, "@", name) }
-	return statements{
-		tables:  in(tables),
-		version: in(versionSQL),
-		ledgers: in(ledgersSQL),
-		create:  in(createSQL),
-		look:    in(lookSQL),
-		claim:   in(claimSQL),
-		raise:   in(raiseSQL),
-		append:  in(appendSQL),
-		frame:   in(frameSQL),
-		read:    in(readSQL),
-		lock:    in(lockSQL),
-		cut:     in(cutSQL),
-		split:   in(splitSQL),
-		reseal:  in(resealSQL),
-		rootAt:  in(rootAtSQL),
-		sweep:   in(sweepSQL),
-		stray:   in(straySQL),
-		erased:  in(erasedSQL),
-		settle:  in(settleSQL),
-		folded:  in(foldedSQL),
-		left:    in(leftSQL),
-		dismiss: in(dismissSQL),
-		release: in(releaseSQL),
-		drop:    in(dropSQL), clearFrames: in(clearFramesSQL), clearSegments: in(clearSegmentsSQL), clearBases: in(clearBasesSQL), restore: in(restoreSQL),
-	}
-}
 
 // lockTables keeps two hosts from making the tables at once.
 const lockTables = `SELECT pg_advisory_xact_lock(7738141121405112431)`
@@ -289,7 +239,7 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 		if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&there); err != nil || there {
 			return err
 		}
-		text := j.sql.tables
+		text := s.in(tables)
 		if err := tx.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, pgx.Identifier{j.Schema}.Sanitize()).Scan(&there); err != nil {
 			return err
 		}
@@ -304,7 +254,7 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 // checkVersion says whether the tables are those that this program knows. [fs.ErrNotExist]: there are none.
 func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 	var found int
-	err := s.ask(ctx, j.sql.version, nil, &found)
+	err := s.ask(ctx, versionSQL, nil, &found)
 	if reason, is := errors.AsType[*pgconn.PgError](err); is && (reason.Code == "42P01" || reason.Code == "3F000") {
 		return fmt.Errorf("%w: there are no tables in schema %s", fs.ErrNotExist, j.Schema)
 	}
@@ -328,7 +278,7 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 		}
 		var id [16]byte
 		_, _ = rand.Read(id[:])
-		made, err := s.change(ctx, j.sql.create, j.ledger, id, int64(at.Events), at.Root[:], j.Host)
+		made, err := s.change(ctx, createSQL, j.ledger, id, int64(at.Events), at.Root[:], j.Host, 0, int64(at.Events), at.Root[:], 0)
 		if err == nil && made != 1 {
 			err = fmt.Errorf("%w: the ledger has a journal", fs.ErrExist)
 		}

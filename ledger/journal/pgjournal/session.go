@@ -77,11 +77,23 @@ type session struct {
 	warned error // what the server has warned of since it was asked last
 	number int64 // of what it was asked last
 	used   time.Time
+	schema string            // as an identifier
+	texts  map[string]string // of statements, with the schema in them
+}
+
+// in returns a statement with the name of the schema in it.
+func (s *session) in(statement string) string {
+	text, known := s.texts[statement]
+	if !known {
+		text = strings.ReplaceAll(statement, "@", s.schema)
+		s.texts[statement] = text
+	}
+	return text
 }
 
 // dial connects to the database, and refuses a server that will not do.
 func (o *settings) dial(ctx context.Context) (*session, error) {
-	s := &session{used: time.Now()}
+	s := &session{used: time.Now(), schema: pgx.Identifier{o.Schema}.Sanitize(), texts: map[string]string{}}
 	c := o.config.Copy()
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized != "NOTICE" && n.SeverityUnlocalized != "INFO" {
@@ -165,7 +177,7 @@ func (s *session) next() int64 {
 // ask asks for one row, which begins with the number of the question.
 func (s *session) ask(ctx context.Context, sql string, args []any, into ...any) error {
 	number, echo := s.next(), int64(0)
-	err := s.conn.QueryRow(ctx, sql, append([]any{number}, args...)...).Scan(append([]any{&echo}, into...)...)
+	err := s.conn.QueryRow(ctx, s.in(sql), append([]any{number}, args...)...).Scan(append([]any{&echo}, into...)...)
 	if err == nil && echo != number {
 		err = s.mixed()
 	}

@@ -19,13 +19,12 @@ const (
 // Trim is [journal.Journal.Trim]. It goes as far as every other host that follows or had the journal has folded, and at least [Options.Bases] of them;
 // and it is done when the keys are destroyed with all holders. What else stands in its way, such as a database that does not answer, comes as a [*journal.HeldError], too.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
-	if err := j.ready(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := j.limited(ctx)
-	defer cancel()
+	return j.call(ctx, func(ctx context.Context) error { return j.trim(ctx, through) })
+}
+
+func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 	if err := j.trimming.Take(ctx); err != nil {
-		return j.done(err)
+		return err
 	}
 	defer j.trimming.Leave()
 	t := &trim{Journal: j, through: through}
@@ -34,9 +33,9 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next trim goes on")
 	}
 	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrCorrupt) {
-		return j.done(err)
+		return err
 	}
-	return j.done(&journal.HeldError{Through: t.erased, Wanted: through, Reason: err})
+	return &journal.HeldError{Through: t.erased, Wanted: through, Reason: err}
 }
 
 // trim is one call of Trim.
@@ -122,7 +121,7 @@ func (t *trim) await(ctx context.Context) error {
 		if err := s.command(ctx, "BEGIN"); err != nil {
 			return err
 		}
-		if _, err := s.change(ctx, t.sql.lock, t.ledger); err != nil {
+		if _, err := s.change(ctx, lockSQL, t.ledger); err != nil {
 			return err
 		}
 		return s.command(ctx, "ROLLBACK")
@@ -217,7 +216,7 @@ func (v *view) after(s span) uint64 {
 func (t *trim) rootAt(ctx context.Context, events uint64) (at journal.Position, err error) {
 	err = t.using(ctx, func(s *session) error {
 		var root []byte
-		err := s.ask(ctx, t.sql.rootAt, []any{t.ledger, int64(events)}, &root)
+		err := s.ask(ctx, rootAtSQL, []any{t.ledger, int64(events)}, &root)
 		at = position(int64(events), root)
 		return err
 	})
@@ -262,15 +261,15 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal journal.Position, dea
 	add := func(sql string, more ...any) {
 		steps = append(steps, step{sql, slices.Concat([]any{t.ledger, t.Journal.id, int64(t.term)}, more)})
 	}
-	add(t.sql.cut, int64(goal.Events), goal.Root[:], dead)
+	add(cutSQL, int64(goal.Events), goal.Root[:], dead)
 	if again != nil {
-		add(t.sql.split, int64(goal.Events), int64(again.id.Term), int64(again.id.Number))
+		add(splitSQL, int64(goal.Events), int64(again.id.Term), int64(again.id.Number))
 		for _, f := range again.frames {
-			add(t.sql.reseal, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number), f.body)
+			add(resealSQL, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number), f.body)
 		}
 	}
 	// When another host has claimed the journal, the base of this one counts, too, until it is dismissed.
-	add(t.sql.left, int64(t.through.Events), t.through.Root[:])
+	add(leftSQL, int64(t.through.Events), t.through.Root[:])
 	changed, err := s.together(ctx, steps)
 	if err == nil && !changed {
 		err = fmt.Errorf("%w: the journal was not cut at %v", journal.ErrFenced, goal)
@@ -306,7 +305,7 @@ func (t *trim) destroy(ctx context.Context) error {
 		return all
 	}
 	if err := t.using(ctx, func(s *session) error {
-		n, err := s.change(ctx, t.sql.erased, t.ledger, t.Journal.id, int64(t.term), int64(v.begin.Events), v.begin.Root[:])
+		n, err := s.change(ctx, erasedSQL, t.ledger, t.Journal.id, int64(t.term), int64(v.begin.Events), v.begin.Root[:])
 		if err == nil && n != 1 {
 			err = journal.ErrFenced
 		}
@@ -322,7 +321,7 @@ func (t *trim) destroy(ctx context.Context) error {
 // destroyed before.
 func (t *trim) sweep(ctx context.Context, s *session) error {
 	for {
-		n, err := s.change(ctx, t.sql.sweep, t.ledger, sweepRows)
+		n, err := s.change(ctx, sweepSQL, t.ledger, sweepRows)
 		if err != nil {
 			return err
 		}
@@ -334,7 +333,7 @@ func (t *trim) sweep(ctx context.Context, s *session) error {
 
 // checkSegments says whether there is a group whose segment nobody would know of: its key is not to be destroyed.
 func (t *trim) checkSegments(ctx context.Context, s *session) error {
-	n, err := s.change(ctx, t.sql.stray, t.ledger)
+	n, err := s.change(ctx, straySQL, t.ledger)
 	if err == nil && n != 0 {
 		err = fmt.Errorf("%w: %d frames are of no segment", journal.ErrCorrupt, n)
 	}

@@ -202,21 +202,10 @@ func mayIdentifyChange(s *state.State, c *event.Settled, number uint64) (bool, e
 	if err != nil || ev.Erased != nil {
 		return true, err
 	}
-	switch made := ev.Change.(type) {
-	case *event.QuestionDefined:
-		q := made.Question
-		return !c.Alone && c.IsAmong(event.DefineRequest(q, ""), event.DefineRequest(q, q.Encoding)), nil
-	case *event.Cancelled:
-		return !c.Alone && event.CancelRequest(made.Sale).Is(c), nil
-	case *event.Forgotten:
-		return !c.Alone && event.ObjectRequest(event.RequestForget, made.Object).Is(c), nil
-	case *event.Stated:
-		return c.Alone && event.ObjectRequest(event.RequestStatement, made.Object).Is(c), nil
-	case *event.Withdrawn:
-		return c.Alone && event.ObjectRequest(event.RequestWithdraw, made.Object).Is(c), nil
-	case *event.EpochBegun:
-		q, err := s.Question(made.Question)
-		return err == nil && c.Alone && event.EpochRequest(q.Name, made.Object).Is(c), err
+	all, err := event.RequestsFor(ev.Change, s)
+	if err != nil || all == nil {
+		return err == nil, err
 	}
-	return true, nil
+	_, isAlone := ev.Change.(event.Personal)
+	return isAlone == c.Alone && c.IsAmong(all...), nil
 }
