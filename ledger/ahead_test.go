@@ -181,7 +181,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 				_, err := l.Enroll(t.Context(), test.enroll)
 				must(t, err)
 			}
-			q, err := l.findQuestion(t.Context(), "other")
+			q, err := l.requests.Question(t.Context(), "other")
 			must(t, err)
 			some := request.Panel{Names: names, Question: q.Number}
 			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.Contains}
@@ -211,7 +211,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 	names := crowd(5*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
-	l.mostTold = 2 * state.PartSize
+	l.requests.MostTold = 2 * state.PartSize
 	asked := map[string]int{}
 	request := order(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
@@ -239,7 +239,7 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	for _, partial := range []bool{true, false} {
 		l := voters(t, inMemory(t, Options{}), "10", names...)
-		l.mostTold = state.PartSize
+		l.requests.MostTold = state.PartSize
 		last, times := names[len(names)-1], 0
 		request := order(t, "raise", "1", names...)
 		request.Partial = partial

@@ -2,16 +2,10 @@ package ledger
 
 import (
 	"context"
-	"errors"
 
-	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/request"
-	"github.com/sluicedp/sluice/ledger/internal/rules"
-	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
+
+	"github.com/sluicedp/sluice/ledger/internal/request"
 )
 
 // AnswerRequest asks a query about the true values of a panel of objects.
@@ -70,53 +64,19 @@ type AnswerResult struct {
 // appears in a result, an error, the log or the file, except a score: the signed distance with
 // ε-differentially private noise.
 func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
-	if l.engine.ReadOnly {
-		return AnswerResult{}, ErrReadOnly
-	}
-	x, err := l.inquiry(ctx, r)
-	if err != nil {
-		return AnswerResult{}, err
-	}
-	if err := names.Check("idempotency key", r.Key); err != nil {
-		return AnswerResult{}, err
-	}
-	result, err := x.Run(ctx)
-	if errors.As(err, new(*DisplacedError)) {
-		l.engine.Observe(func(o observe.Observer) { o.Refused(observe.Refusal{Question: x.Question.Name}) })
-	}
+	result, err := l.requests.Answer(ctx, r.query())
 	return AnswerResult(result), err
 }
 
 // QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing and
 // asks for no truth; the Key and the Truth of the request are not used.
 func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote, error) {
-	x, err := l.inquiry(ctx, r)
-	if err != nil {
-		return AnswerQuote{}, err
-	}
-	return x.Quote(ctx)
+	return l.requests.QuoteAnswer(ctx, r.query())
 }
 
-// inquiry checks a request, and gets it ready to be carried out.
-func (l *Ledger) inquiry(ctx context.Context, r AnswerRequest) (*request.PanelQuery, error) {
-	if r.Epsilon.IsZero() {
-		return nil, errs.Invalid("ε must be above 0")
+func (r *AnswerRequest) query() request.Query {
+	return request.Query{
+		Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Objects: r.Objects, All: r.All,
+		Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth,
 	}
-	x := &request.PanelQuery{
-		Desk: request.Desk{Engine: &l.engine, Rules: &l.rules, Sampler: l.queries, Refuse: func(key string, q *event.Question, epsilon privacy.Epsilon, refused request.RefusalList, faults *rules.TruthFaults) error {
-			return l.refuse(asker{key: key}, q, epsilon, &refused, faults)
-		}},
-		Request: request.QueryRequest{Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, All: r.All, Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth},
-	}
-	var err error
-	if x.Names, err = names.CheckAsked(r.Objects, r.All, MaxPanel); err != nil {
-		return nil, err
-	}
-	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {
-		return nil, err
-	}
-	if x.Query, err = mechanism.ParseQuery(r.Query, x.Question.Values); err != nil {
-		return nil, errs.Invalid("question %q: %w", r.Question, err)
-	}
-	return x, nil
 }

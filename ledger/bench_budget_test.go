@@ -28,7 +28,7 @@ func BenchmarkBudget(b *testing.B) {
 				r.Epsilons = append(r.Epsilons, epsilon)
 			}
 			for b.Loop() {
-				l.budgets.All = nil
+				l.requests.Forecasts.All = nil
 				_, err := l.Budget(b.Context(), r)
 				must(b, err)
 			}

@@ -14,6 +14,7 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -134,11 +135,25 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 		must(b.T, err)
 		return q.Objects, q.Price, q.Refused
 	}
-	x, err := b.ledger.newRaise(b.Context(), RaiseRequest{Key: "a raise", Question: "vote", Epsilon: epsilon, Objects: names})
+	q, err := b.ledger.requests.Question(b.Context(), "vote")
 	must(b.T, err)
-	p, err := x.precheck(b.Context(), "")
-	must(b.T, err)
-	return uint64(p.objects - len(p.refused)), 0, p.refused
+	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
+		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
+		for _, name := range names {
+			x, r, err := b.ledger.rules.Subject(s, q, name, epsilon)
+			if err == nil && r == nil {
+				if _, r, err = b.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
+					err = b.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
+				}
+			}
+			must(b.T, err)
+			if r != nil {
+				refused = append(refused, *r)
+			}
+		}
+		return nil
+	}))
+	return uint64(len(names) - len(refused)), 0, refused
 }
 
 func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) Budget {
@@ -181,11 +196,11 @@ func (b *bazaar) checkKept(r BudgetRequest) {
 	b.Helper()
 	got, err := b.ledger.Budget(b.Context(), r)
 	must(b.T, err)
-	kept := b.ledger.budgets.All
-	b.ledger.budgets.All = nil
+	kept := b.ledger.requests.Forecasts.All
+	b.ledger.requests.Forecasts.All = nil
 	fresh, err := b.ledger.Budget(b.Context(), r)
 	must(b.T, err)
-	if b.ledger.budgets.All = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
+	if b.ledger.requests.Forecasts.All = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
 		b.Errorf("kept of %+v is %+v, and it is %+v", r, got, fresh)
 	}
 }
@@ -447,9 +462,9 @@ func TestABudgetIsKept(t *testing.T) {
 			}
 			_, err := l.Budget(t.Context(), request)
 			must(t, err)
-			for key, one := range l.budgets.All {
+			for key, one := range l.requests.Forecasts.All {
 				one.Budget.Objects = 99 // so it is recognized
-				l.budgets.All[key] = one
+				l.requests.Forecasts.All[key] = one
 			}
 			c.then(l)
 			got, err := l.Budget(t.Context(), request)

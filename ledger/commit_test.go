@@ -16,7 +16,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
-	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -290,7 +289,7 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	submit(func(s *state.State) ([]event.Change, error) { // it can be done once
 		times = append(times, s.Clock)
 		if calls[0]++; calls[0] > 1 {
-			return nil, request.ErrOvertaken
+			return nil, errors.New("it cannot be done twice")
 		}
 		return buyer(s, "acme"), nil
 	})
@@ -632,21 +631,4 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 		err = firstError(l.Responses(ctx, "vote", eps(t, "0.5")))
 	}
 	return err
-}
-
-// A request that is overtaken for ever ends with an error; one that is overtaken for long does not.
-func TestARequestIsNotOvertakenForEver(t *testing.T) {
-	tries := 0
-	attempt := func() (int, error) {
-		if tries++; tries > request.MostAttempts/2 {
-			return tries, nil
-		}
-		return 0, request.ErrOvertaken
-	}
-	if n, err := request.UntilSettled(attempt); err != nil || n != request.MostAttempts/2+1 {
-		t.Errorf("%d, %v", n, err)
-	}
-	if _, err := request.UntilSettled(func() (int, error) { return 0, request.ErrOvertaken }); !errors.Is(err, request.ErrOvertaken) {
-		t.Errorf("got the error %v", err)
-	}
 }

@@ -38,7 +38,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	clock := newClock(epoch())
 	l, err := openStore(s, Options{Now: clock.read})
 	must(t, err)
-	l.engine.Chances.Sampler, l.queries, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
+	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
 	p, err := policy.Sell(terms)

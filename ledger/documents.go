@@ -44,7 +44,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	}
 	id := event.ObjectRequest(event.RequestStatement, object)
 	state := func(s *state.State) (event.Change, error) { return s.Statement(object) }
-	if err := request.Once(ctx, &l.engine, key, object, id, state); err != nil {
+	if err := l.requests.Once(ctx, key, object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}
 	return l.prover.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx

@@ -64,8 +64,8 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	if r.Terms != nil && (!r.Policy.IsZero() || !r.Cap.IsZero()) {
 		return EnrollResult{}, errs.Invalid("a policy or a cap for all, and terms for each")
 	}
-	x := enrollment.Enrolment{Office: l.office(), List: r.list(all)}
-	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {
+	x := enrollment.Enrolment{List: r.list(all)}
+	if x.Question, err = l.requests.Question(ctx, r.Question); err != nil {
 		return EnrollResult{}, err
 	}
 	for _, p := range x.Policies() {
@@ -73,7 +73,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 			return EnrollResult{}, err
 		}
 	}
-	x.Key, x.Id, x.Partial, x.Progress, x.New = r.Key, r.form(&x.List), r.Partial, r.Progress, r.New
+	x.Executor, x.Key, x.Id, x.Partial, x.Progress, x.New = &l.requests, r.Key, r.form(&x.List), r.Partial, r.Progress, r.New
 	x.DryRun = r.DryRun
 	done, err := x.Run(ctx)
 	if err != nil {

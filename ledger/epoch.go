@@ -37,12 +37,12 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 	if err := names.Check("object", object); err != nil {
 		return err
 	}
-	q, err := l.findQuestion(ctx, question)
+	q, err := l.requests.Question(ctx, question)
 	if err != nil {
 		return err
 	}
 	id := event.EpochRequest(question, object)
-	return callback.Tell(request.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) {
+	return callback.Tell(l.requests.Once(ctx, key, object, id, func(s *state.State) (event.Change, error) {
 		return l.epochOf(s, key, q, object)
 	}))
 }
@@ -61,7 +61,7 @@ func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object s
 	}
 	if refusal != nil {
 		refused := request.Refusals(*refusal)
-		return nil, l.refuse(asker{key: key}, q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
+		return nil, l.requests.Refuse(key, "", q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}
 	return &event.EpochBegun{Object: object, Question: q.Number}, nil
 }

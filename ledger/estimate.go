@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/shares"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
@@ -130,7 +131,7 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
 func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
-		if q, err = l.questionByName(s, r.Question); err != nil {
+		if q, err = request.QuestionByName(s, r.Question); err != nil {
 			return err
 		}
 		seen, sum := 0, shares.Counting{Question: q, Chains: s.Counters.Chains}
@@ -157,7 +158,7 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCount, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
 		levels = nil
-		q, err := l.questionByName(s, question)
+		q, err := request.QuestionByName(s, question)
 		if err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
 func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
-	if q, err = l.findQuestion(ctx, r.Question); err != nil {
+	if q, err = l.requests.Question(ctx, r.Question); err != nil {
 		return nil, nil, 0, err
 	}
 	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}

@@ -44,7 +44,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey})
-	l.engine.Chances.Sampler, l.queries = steadySampler(), medians()
+	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch().Add(-time.Hour), Ceiling: eps(t, "0.3")}, policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	terms := market(t, "1.5", func(m *policy.Market) {
@@ -756,7 +756,7 @@ func forgottenMarket(t *testing.T) []event.Event {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
-	l.engine.Chances.Sampler, l.queries = steadySampler(), medians()
+	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
 	r := purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")
 	r.Partial = true
 	sell(t, l, r)

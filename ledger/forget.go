@@ -7,7 +7,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -43,7 +42,7 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 		return err
 	}
 	id := event.ObjectRequest(event.RequestForget, object)
-	err := request.Once(ctx, &l.engine, key, "", id, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
+	err := l.requests.Once(ctx, key, "", id, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func jointLedger(t *testing.T, s *kvtest.Memory, object string, requests []joint
 	t.Helper()
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.Chances.Sampler, l.queries = steadySampler(), queriesOf(1)
+	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), queriesOf(1)
 	define(t, l, vote())
 	for _, r := range requests {
 		_, err := r.send(l, r.key, r.epsilon, []string{"ann", object, "cid"})

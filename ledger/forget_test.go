@@ -18,7 +18,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -567,10 +566,16 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
 	sell(t, l, purchase(t, "sold", "acme", "1.3", "ann"))
-	raised := &raise{request: RaiseRequest{Question: "vote", Epsilon: eps(t, "0.7")}, panel: request.Panel{Names: []string{"ann"}}}
-	order := (&trade{order: Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1.3")}, names: []string{"ann"}}).form("sell")
-	limits{}.add(order)
-	digests := [][32]byte{raised.form().Digest, order.Finish().Digest}
+	raised := event.RaiseRequest("vote", eps(t, "0.7"), false, []string{"ann"}, false)
+	order := event.NewForm("sell")
+	order.Field("Buyer").Text("acme")
+	order.Field("Question").Text("vote")
+	order.Field("Epsilon").Epsilon(eps(t, "1.3"))
+	order.Objects([]string{"ann"}, false)
+	order.Field("QuoteID").Flag(false)
+	order.Field("MaxPrice").Flag(false)
+	order.Field("Partial").Flag(false)
+	digests := [][32]byte{raised.Digest, order.Finish().Digest}
 	where := func(digest [32]byte) (n int) {
 		for _, p := range pairs(t, l.engine.Store) {
 			n += bytes.Count(p.value, digest[:])

@@ -60,7 +60,7 @@ func tell(t *testing.T, s kv.Store) {
 	clock := newClock(epoch())
 	l, err := openStore(s, Options{Now: clock.read})
 	must(t, err)
-	l.engine.Chances.Sampler, l.queries, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
+	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	steps := []func(){
 		func() { define(t, l, vote()) },
@@ -289,7 +289,7 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { must(t, l.Forget(t.Context(), "forget pia", "pia")) },
 		func() {
-			gone := enrollment.Withdrawal{Office: l.office(), Request: enrollment.Request{Key: "gone together", Id: event.NewForm("gone").Finish()}, Names: []string{"nan", "oto", "pia"}, AsOf: 1 << 40}
+			gone := enrollment.Withdrawal{Request: enrollment.Request{Executor: &l.requests, Key: "gone together", Id: event.NewForm("gone").Finish()}, Names: []string{"nan", "oto", "pia"}, AsOf: 1 << 40}
 			_, err := gone.Run(t.Context())
 			must(t, err)
 		},

@@ -293,21 +293,6 @@ func refusedBy(call func(l *Ledger) error) func(l *Ledger) ([]Refusal, int, []Re
 	}
 }
 
-// TestQuote_OfAll_KeepsNothingOfEach looks into a quote: neither names nor prices of its objects are kept.
-func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
-	_, _, key := logKey(t, "panel", 1)
-	l := openMemory(t, sellersLedger(t, key), Options{})
-	for _, epsilon := range []string{"1.5", "2.5"} {
-		x, err := l.newTrade(t.Context(), Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, epsilon), All: true})
-		must(t, err)
-		x.quoting, x.counting = true, true
-		must(t, l.engine.View(t.Context(), func(s *state.State) error { return x.convene(s, s.Counters.Events, s.Clock, nil) }))
-		if len(x.names)+len(x.lines) > 0 || len(x.refused.Listed) > vocabulary.MaxListed || x.refused.Count()+int(x.sum.objects) != sellersHere {
-			t.Errorf("at ε=%s it keeps %d names, %d lines and %d refusals of %d", epsilon, len(x.names), len(x.lines), len(x.refused.Listed), x.refused.Count())
-		}
-	}
-}
-
 // TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst counts what is read of a panel of which the third object is refused.
 func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	_, _, key := logKey(t, "panel", 1)

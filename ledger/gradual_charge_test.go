@@ -23,7 +23,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		answerTo(t, l, r)
 		first := answeredEvent(t, l)
 		r.Key, r.Epsilon = "k2", eps(t, "3")
-		q, err := l.findQuestion(t.Context(), "vote")
+		q, err := l.requests.Question(t.Context(), "vote")
 		must(t, err)
 		_, _, err = l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 			var changes []event.Change
@@ -52,7 +52,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 // with these draws, always.
 func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 	l := inMemory(t, Options{})
-	l.queries = queriesOf(5)
+	l.requests.Sampler = queriesOf(5)
 	voters(t, l, "1000", "ann", "bob", "cy")
 	for _, query := range []string{
 		"majority:yes", "majority:no", "majority:blank", "threshold:yes:1", "threshold:yes:2", "threshold:no:1", "threshold:no:2",

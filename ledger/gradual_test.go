@@ -159,7 +159,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 // answersOf returns the recorded answers of a request.
 func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a state.Answers) {
 	t.Helper()
-	q, err := l.findQuestion(t.Context(), r.Question)
+	q, err := l.requests.Question(t.Context(), r.Question)
 	must(t, err)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		p := request.Panel{Names: slices.Sorted(slices.Values(r.Objects)), All: r.All, Question: q.Number, Through: s.Counters.Events}
@@ -187,7 +187,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 			t.Fatalf("charged %s", got.Charged)
 		}
 		before := answersOf(t, l, ask("0.7", nil))
-		l.queries = queriesOf(seed)
+		l.requests.Sampler = queriesOf(seed)
 		got := answerTo(t, l, ask("0.7", never(t)))
 		if how := methodOf(eventAt(t, l, got.Event)); how != "degrade" {
 			t.Errorf("it came about by %q", how)
@@ -571,7 +571,7 @@ func farBits(fill byte) *mechanism.Sampler {
 func TestScoresFarOut(t *testing.T) {
 	for _, fill := range []byte{0x00, 0xff} {
 		l := voters(t, inMemory(t, Options{}), "2", "ann", "bob", "cy")
-		l.queries = farBits(fill)
+		l.requests.Sampler = farBits(fill)
 		r := inquire(t, "", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 		var given []string
 		for _, epsilon := range []string{"0.000000001", "0.000000002", "1"} {

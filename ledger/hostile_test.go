@@ -45,7 +45,7 @@ func specimen(t testing.TB) []pair {
 	s := &kvtest.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.Chances.Sampler, l.queries = steadySampler(), medians()
+	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
 	voters(t, l, "2", "ann")
 	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})
 	must(t, err)
@@ -264,7 +264,7 @@ func isSame(got, want any) bool {
 func (l *lab) open(records []pair) (*Ledger, error) {
 	ledger, err := openStore(fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
 	if err == nil {
-		ledger.engine.Chances.Sampler, ledger.queries = l.sampler, l.queries
+		ledger.engine.Chances.Sampler, ledger.requests.Sampler = l.sampler, l.queries
 	}
 	return ledger, err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/kvtest"
-	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -124,8 +123,7 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 	seen := map[[2]event.Sum]string{}
 	for _, names := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"a", "b", "c"}, {"\x02ab", "c"}} {
 		for _, question := range []string{"", "ab", "a"} {
-			x := &raise{request: RaiseRequest{Question: question, Epsilon: eps(t, "1")}, panel: request.Panel{Names: names}}
-			id := x.form()
+			id := event.RaiseRequest(question, eps(t, "1"), false, names, false)
 			sum := [2]event.Sum{id.Sum, id.Objects}
 			text := fmt.Sprintf("%q of %q", question, names)
 			if twin, twice := seen[sum]; twice {

@@ -55,7 +55,7 @@ func medians() *mechanism.Sampler {
 func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 	names := []string{"ann", "bob", "cy"}
 	l := voters(t, newLedger(t), "2", names...)
-	l.queries = medians()
+	l.requests.Sampler = medians()
 	got := answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann", "cy"), names...))
 	if got.Answer != "yes" || got.Objects != 3 || got.Charged != eps(t, "0.5") || got.Epsilon != eps(t, "0.5") || len(got.Refused) != 0 {
 		t.Errorf("the answer came to %+v", got)
@@ -76,7 +76,7 @@ func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
 	dump := func(query string, yes ...string) []pair {
 		l := inMemory(t, Options{Now: epoch})
-		l.engine.Salts, l.queries = steadySalts(2), medians()
+		l.engine.Salts, l.requests.Sampler = steadySalts(2), medians()
 		voters(t, l, "2", "ann", "bob", "cy", "dan", "eve")
 		answerTo(t, l, inquire(t, "1", query, "0.001", ballots(yes...), "ann", "bob", "cy", "dan", "eve"))
 		return pairs(t, l.engine.Store)

@@ -121,18 +121,16 @@ type Ledger struct {
 	engine engine.Engine
 	rules  rules.Rules
 	prover prover.Prover
+	// requests executes those that change the ledger.
+	requests request.Executor
 
-	publisher *prover.Publisher  // nil if nothing is published
-	queries   *mechanism.Sampler // used by the one goroutine that commits
-	objects   sync.Pool          // of *objectReader, for the next reader
-	file      string             // its path, resolved; "" in memory
+	publisher *prover.Publisher // nil if nothing is published
+	objects   sync.Pool         // of *objectReader, for the next reader
+	file      string            // its path, resolved; "" in memory
 	// options are those of a standby, for who takes over.
 	options      Options
 	reservations openReservations // that hold
 	takingOver   sync.Mutex
-	budgets      request.Forecasts // that were asked for
-	// mostTold is the constant of that name, or a test's.
-	mostTold int
 }
 
 // CreateOptions are what a ledger is created with, for good. The zero value is ready for use.
@@ -265,8 +263,9 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 	l = &Ledger{
 		options: options,
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
-		queries: mechanism.NewSampler(), mostTold: rules.MostTold,
 	}
+	l.requests.Engine, l.requests.Rules, l.requests.MostTold = &l.engine, &l.rules, rules.MostTold
+	l.requests.Sampler = mechanism.NewSampler()
 	l.prover.Engine, l.prover.Signer, l.prover.Known = &l.engine, options.Signer, options.Verifiers
 	if err := options.check(); err != nil {
 		return nil, err
@@ -395,19 +394,4 @@ func (l *Ledger) Close() error {
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
 	return About{ID: uuid.UUID(l.prover.About.ID).String(), Created: l.prover.About.At, Currency: l.prover.About.Currency, LogKey: l.prover.About.LogKey, Origin: l.prover.About.Origin(), MissingJournal: l.engine.Missing}
-}
-
-// questionByName returns a question, or ErrUnknown.
-func (l *Ledger) questionByName(s *state.State, name string) (*event.Question, error) {
-	if err := names.Check("question", name); err != nil {
-		return nil, err
-	}
-	number, found, err := s.QuestionNumber(name)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, fmt.Errorf("question %q: %w", name, ErrUnknown)
-	}
-	return s.Question(number)
 }

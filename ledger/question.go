@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -26,7 +25,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
-	return request.Once(ctx, &l.engine, key, "", event.DefineRequest(q, asked), func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
+	return l.requests.Once(ctx, key, "", event.DefineRequest(q, asked), func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
 }
 
 // defineQuestion returns the change that defines a question, or nil if it is defined already. strict: in this

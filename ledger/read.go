@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -62,7 +61,7 @@ func (l *Ledger) scan(ctx context.Context, bucket string, from []byte, visit fun
 // Reading is free: it charges nobody, needs no truth and leaves no event.
 func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon privacy.Epsilon) iter.Seq2[Response, error] {
 	return func(yield func(Response, error) bool) {
-		q, err := l.findQuestion(ctx, questionName)
+		q, err := l.requests.Question(ctx, questionName)
 		if err != nil {
 			yield(Response{}, err)
 			return
@@ -82,7 +81,7 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 // objects after a name, "" for all. next is the name after which the next part begins; "" at the
 // end. A part may have fewer responses than the limit, or none, and not be the last.
 func (l *Ledger) ResponsesPage(ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int) (found []Response, next string, err error) {
-	q, err := l.findQuestion(ctx, question)
+	q, err := l.requests.Question(ctx, question)
 	if err = cmp.Or(err, request.CheckLimit(limit)); err != nil {
 		return nil, "", err
 	}
@@ -92,26 +91,6 @@ func (l *Ledger) ResponsesPage(ctx context.Context, question string, epsilon pri
 		return err
 	})
 	return found, next, err
-}
-
-// findQuestion returns a question, or ErrUnknown.
-func (l *Ledger) findQuestion(ctx context.Context, name string) (*event.Question, error) {
-	if q := l.engine.Known.Named(name); q != nil {
-		return q, errors.Join(errs.Context(ctx), l.engine.Queue.Check())
-	}
-	return l.readQuestion(ctx, name)
-}
-
-// readQuestion is findQuestion for one that is not known yet.
-func (l *Ledger) readQuestion(ctx context.Context, name string) (q *event.Question, err error) {
-	err = l.engine.View(ctx, func(s *state.State) error {
-		q, err = l.questionByName(s, name)
-		return err
-	})
-	if err == nil {
-		l.engine.Known.Name(q) // it is durable
-	}
-	return q, err
 }
 
 // ObjectState is everything the ledger knows of one object.

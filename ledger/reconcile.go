@@ -112,7 +112,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 	if r.Members == nil || r.Gone < 0 {
 		return ReconcileResult{}, errs.Invalid("no table is given, or %d are expected to be gone", r.Gone)
 	}
-	x := enrollment.Reconciliation{Office: l.office(), Withdraw: r.Withdraw, Progress: r.Progress}
+	x := enrollment.Reconciliation{Executor: &l.requests, Withdraw: r.Withdraw, Progress: r.Progress}
 	err := l.engine.View(ctx, func(s *state.State) error {
 		x.AsOf = s.Counters.Events
 		if r.AsOf > x.AsOf {
@@ -154,7 +154,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 
 // readTable reads the host's table, and checks each row.
 func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (*enrollment.Table, error) {
-	table, err := enrollment.NewTable(&l.engine, l.findQuestion)
+	table, err := enrollment.NewTable(&l.engine, l.requests.Question)
 	if err != nil {
 		return nil, err
 	}

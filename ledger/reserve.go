@@ -4,14 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/sluicedp/sluice/privacy"
+
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
-	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
-	"github.com/sluicedp/sluice/privacy"
 )
 
 // ReserveRequest asks to hold an order for some time.
@@ -62,73 +60,14 @@ type Reservation struct {
 // Its time is that of the log: after a clock that was ahead has been put right, a reservation lasts that
 // much longer, unless it is cancelled.
 func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	term := request.Term{For: r.For, Until: r.Until}
-	if err := term.Check(); err != nil {
-		return Reservation{}, err
-	}
-	x, form, err := l.newSelling(ctx, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
-	if err != nil {
-		return Reservation{}, err
-	}
-	form.Field("For").U64(uint64(r.For))
-	if !r.Until.IsZero() {
-		form.Field("Until").U64(uint64(r.Until.UnixNano()))
-	}
-	x.id, x.reserving = form.Finish(), true
-	if x.order.All || len(x.names) > state.PartSize {
-		// Nobody else waits while a refusal is found out outside of the transaction.
-		if _, err := x.precheck(ctx); err != nil {
-			return Reservation{}, x.instead(ctx, err)
-		}
-	}
-	var number uint64
-	_, _, err = l.engine.Submit(ctx, func(s *state.State) ([]event.Change, error) {
-		st, err := request.StandingOf(s, x.key, x.id)
-		if err != nil {
-			return nil, err
-		}
-		if st.Done {
-			if number, err = request.SettledSale(s, st.Last); err == nil {
-				_, err = request.OpenReservation(s, number)
-			}
-			return nil, err
-		}
-		x.through = st.Through
-		expires, err := term.Expires(s.Now)
-		if err != nil {
-			return nil, err
-		}
-		changes, made, err := x.reserve(s, expires)
-		number = made
-		return changes, err
+	number, err := l.requests.Reserve(ctx, request.Reserve{
+		Key: r.Key, Order: request.Order(r.Order), Term: request.Term{For: r.For, Until: r.Until},
+		Limits: request.Limits{QuoteID: r.QuoteID, MaxPrice: r.MaxPrice, Partial: r.Partial},
 	})
 	if err != nil {
-		return Reservation{}, x.instead(ctx, err)
+		return Reservation{}, l.orderError(err)
 	}
-	return l.readReservation(context.WithoutCancel(ctx), number, request.AsGranted) // it is done, whatever has become of ctx
-}
-
-// reserve makes the events of the reservation.
-func (x *selling) reserve(s *state.State, expires time.Time) ([]event.Change, uint64, error) {
-	if expires.Year() > event.LastYear {
-		return nil, 0, errs.Invalid("a reservation until %v", expires)
-	}
-	var under []uint32 // the policies of those who take part
-	note := func(o rules.Subject, _ *line) { under = append(under, o.Chain.Policy) }
-	if err := x.convene(s, x.through, s.Clock, note); err != nil {
-		return nil, 0, err
-	}
-	if err := x.accept(x.limits); err != nil {
-		return nil, 0, err
-	}
-	end := x.settle(s)
-	changes, d := x.begin(s)
-	changes = append(changes, &event.Reserved{Deal: d, Expires: expires})
-	for i, one := range x.lines {
-		changes = append(changes, &event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price, Policy: under[i]})
-	}
-	end.Sale = d.Sale
-	return request.Settling(changes, x.Question.Number, x.refused.Listed, end), d.Sale, nil
+	return l.readReservation(context.WithoutCancel(ctx), number, request.AsGranted) // it is durable, even if ctx has ended
 }
 
 // Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept for good.
@@ -194,56 +133,10 @@ type CaptureRequest struct {
 // reserved one, whatever its terms say now, less what the buyer has paid for it since. Besides the errors of Sell there is
 // [*ReservationError], when the reservation has expired, was cancelled or was captured under another key.
 func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
-	if l.engine.ReadOnly {
-		return Sale{}, ErrReadOnly
-	}
-	if err := names.Check("idempotency key", r.Key); err != nil {
-		return Sale{}, err
-	}
-	if r.Reservation == 0 {
-		return Sale{}, errs.Invalid("no reservation is given")
-	}
-	x := &selling{
-		trade:  &trade{ledger: l, key: r.Key, leaves: r.Partial, Bid: rules.Bid{Reserved: r.Reservation}},
-		limits: limits{partial: r.Partial}, truth: r.Truth, id: event.CaptureRequest(r.Reservation, r.Partial), progress: r.Progress,
-	}
-	return x.run(ctx)
-}
-
-// recall reads what was reserved into the trade.
-func (x *selling) recall(s *state.State) error {
-	r, err := request.OpenReservation(s, x.Reserved)
-	if err != nil {
-		return err
-	}
-	if x.Question, err = s.Question(r.Question); err != nil {
-		return err
-	}
-	x.order = Order{Epsilon: r.Epsilon}
-	if x.order.Buyer, x.order.Question, err = s.NamesOf(r); err != nil {
-		return err
-	}
-	x.Client, x.Epsilon, x.Granted, x.names, x.promised = x.order.Buyer, r.Epsilon, r.Granted, nil, nil
-	var gone request.RefusalList
-	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
-		ev, err := s.Event(n)
-		if err != nil {
-			return err
-		}
-		c, ok := ev.Change.(*event.Held)
-		if !ok {
-			return errs.Corrupt(nil, "event %d reserves nothing", n)
-		}
-		if ev.Erased != nil {
-			gone.Add(Refusal{Reason: Withdrawn, Asked: r.Epsilon, Remedy: vocabulary.RemedyNothing}) // it was forgotten, its name too
-			continue
-		}
-		x.names, x.promised = append(x.names, c.Object), append(x.promised, c.Policy)
-	}
-	if gone.Count() > 0 && (!x.partial || len(x.names) == 0) {
-		return x.ledger.refuse(x.asker(), x.Question, r.Epsilon, &gone, &x.faults)
-	}
-	return nil
+	number, faults, err := l.requests.Capture(ctx, request.Capture{
+		Key: r.Key, Reservation: r.Reservation, Partial: r.Partial, Truth: r.Truth, Progress: r.Progress,
+	})
+	return l.sold(ctx, number, faults, err)
 }
 
 // Cancel gives a reservation up: what it holds is free again, and nothing of it is to be paid. It can be
@@ -252,14 +145,5 @@ func (x *selling) recall(s *state.State) error {
 // right. It returns a [*ReservationError] if the reservation was captured, or was cancelled under another key,
 // and [ErrUnknown] if there never was one. key is the request's own, not that of the reservation.
 func (l *Ledger) Cancel(ctx context.Context, key string, reservation uint64) error {
-	return request.Once(ctx, &l.engine, key, "", event.CancelRequest(reservation), func(s *state.State) (event.Change, error) {
-		r, err := request.Reservation(s, reservation)
-		if err == nil && r.Status != state.SaleReserved {
-			err = request.ClosedReservation(reservation, r, s.Now)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &event.Cancelled{Sale: reservation}, nil
-	})
+	return l.requests.Cancel(ctx, key, reservation)
 }

@@ -39,7 +39,7 @@ func (at rigged) Open(d request.Draws, options Options) (*Ledger, error) {
 		l.engine.Chances.Outputs = d.Outputs
 	}
 	if d.Queries != nil {
-		l.queries = d.Queries
+		l.requests.Sampler = d.Queries
 	}
 	return l, nil
 }

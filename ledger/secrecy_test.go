@@ -236,14 +236,6 @@ func TestTruthsAreForgotten(t *testing.T) {
 			t.Errorf("a truth is still there: %d", number)
 		}
 	}
-	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	r, err := l.newRaise(t.Context(), withTruth(order(t, "k", "0.5"), "no"))
-	must(t, err)
-	_, err = r.run(t.Context())
-	must(t, err)
-	if len(r.truths.Batches) != 0 {
-		t.Error("a raise kept what it was told")
-	}
 }
 
 // The market: whatever the truths are, if the responses come out equal, everything stored is equal, every

@@ -473,8 +473,8 @@ func TestATakeoverKeepsNoBudget(t *testing.T) {
 		must(t, err)
 		return got.Levels[0].Can
 	}
-	if can(b) != 1 || len(b.budgets.All) != 1 {
-		t.Errorf("the standby says that %d can answer, and keeps %d budgets", can(b), len(b.budgets.All))
+	if can(b) != 1 || len(b.requests.Forecasts.All) != 1 {
+		t.Errorf("the standby says that %d can answer, and keeps %d budgets", can(b), len(b.requests.Forecasts.All))
 	}
 	next, err := b.TakeOver(t.Context())
 	must(t, err)

@@ -44,6 +44,6 @@ func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if err != nil {
 		return nil, err
 	}
-	next.engine.Chances, next.queries = l.engine.Chances, l.queries // a test's, maybe
+	next.engine.Chances, next.requests.Sampler = l.engine.Chances, l.requests.Sampler // a test's, maybe
 	return next, nil
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/request"
-	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -72,11 +70,11 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 			return ChangeTermsResult{}, err
 		}
 	}
-	x := enrollment.TermsChange{Office: l.office(), List: enrollment.List{Names: all, Each: []enrollment.Terms{{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}}}}
-	if x.Question, err = l.findQuestion(ctx, r.Question); err != nil {
+	x := enrollment.TermsChange{List: enrollment.List{Names: all, Each: []enrollment.Terms{{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}}}}
+	if x.Question, err = l.requests.Question(ctx, r.Question); err != nil {
 		return ChangeTermsResult{}, err
 	}
-	x.Key, x.Id, x.Partial, x.Progress = r.Key, r.form(all), r.Partial, r.Progress
+	x.Executor, x.Key, x.Id, x.Partial, x.Progress = &l.requests, r.Key, r.form(all), r.Partial, r.Progress
 	done, err := x.Run(ctx)
 	if err != nil {
 		return ChangeTermsResult{}, err
@@ -85,13 +83,6 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 		Changed: int(done.Counts[enrollment.TermsChanged]), Unchanged: int(done.Counts[enrollment.TermsUnchanged]),
 		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
-}
-
-// office carries out the requests about who takes part, and on which terms.
-func (l *Ledger) office() enrollment.Office {
-	return enrollment.Office{Engine: &l.engine, Rules: &l.rules, Refuse: func(key string, q *event.Question, refused request.RefusalList) error {
-		return l.refuse(asker{key: key}, q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
-	}}
 }
 
 func (r *ChangeTermsRequest) check() error {

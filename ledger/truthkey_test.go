@@ -350,7 +350,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	beginWithKey(t, s, public)
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read, Signer: signer, Logger: zerolog.New(log).Level(zerolog.TraceLevel)})
-	l.engine.Chances.Sampler, l.queries, l.engine.Salts = steadySampler(), medians(), steadySalts(9)
+	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(9)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	define(t, l, vote())
 	define(t, l, smoker())

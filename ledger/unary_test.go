@@ -345,7 +345,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 	for _, encoding := range []Encoding{Direct, Unary} {
 		l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
 		_, random := sampler(7)
-		l.queries = mechanism.ReplaySampler(random)
+		l.requests.Sampler = mechanism.ReplaySampler(random)
 		q := vote()
 		q.Encoding = encoding
 		define(t, l, q)
@@ -853,7 +853,7 @@ func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
 	define(t, l, Question{Name: "home", Values: valuesOf(vocabulary.MaxUnaryValues), Encoding: Unary})
 	enroll(t, l, "home", "9", "ann")
-	most := mostWork / vocabulary.MaxUnaryValues
+	const most = 1 << 28 / vocabulary.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
 	_, err := l.Quote(t.Context(), o)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/names"
-	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -20,7 +19,7 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 		return err
 	}
 	id := event.ObjectRequest(event.RequestWithdraw, object)
-	return request.Once(ctx, &l.engine, key, object, id, func(s *state.State) (event.Change, error) {
+	return l.requests.Once(ctx, key, object, id, func(s *state.State) (event.Change, error) {
 		o, found, err := s.Object(object)
 		if err != nil {
 			return nil, err

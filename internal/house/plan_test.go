@@ -61,8 +61,8 @@ func plan() []room {
 		{"ledger/observe", "what is told in numbers", "ledger/vocabulary"},
 		{"ledger/internal/engine", "the queue of requests, commits and snapshots", "ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/callback ledger/internal/kv ledger/internal/merkle ledger/internal/names ledger/internal/state ledger/internal/table ledger/internal/wire ledger/journal ledger/observe ledger/vocabulary"},
 		{"ledger/internal/prover", "proofs, receipts and statements are made, and checkpoints handed out", "ledger/evidence ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/callback ledger/internal/kv ledger/internal/merkle ledger/internal/state ledger/observe"},
-		{"ledger/internal/request", "the requests that change a ledger", "ledger/internal/callback ledger/internal/engine ledger/internal/errs ledger/internal/event " +
-			"ledger/internal/kv ledger/internal/names ledger/internal/rules ledger/internal/state ledger/internal/wire ledger/vocabulary mechanism policy privacy rrchain rrchain/finite"},
+		{"ledger/internal/request", "the requests that change a ledger", "ledger/internal/callback ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold " +
+			"ledger/internal/kv ledger/internal/names ledger/internal/rules ledger/internal/state ledger/internal/wire ledger/observe ledger/vocabulary mechanism policy privacy rrchain rrchain/finite"},
 		{"ledger/internal/enrollment", "who takes part, and on which terms", "ledger/internal/callback ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold " +
 			"ledger/internal/names ledger/internal/request ledger/internal/kv ledger/internal/kv/bolt ledger/internal/rules ledger/internal/state ledger/internal/table ledger/internal/wire ledger/vocabulary policy privacy"},
 		{"ledger/internal/audit", "the log folded again, and compared", "ledger/evidence ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/kv ledger/internal/kv/bolt ledger/internal/merkle ledger/internal/state ledger/internal/table ledger/internal/wire ledger/vocabulary policy privacy"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -40,10 +41,10 @@ type Difference struct {
 
 // Comparison compares a table with the ledger, object by object, in short snapshots.
 type Comparison struct {
-	Office                        // of the ledger
-	Table  *Table                 // of the host
-	AsOf   uint64                 // who was enrolled by a later event may be missing in the table
-	Found  func(Difference) error // is called for each object and question, in order
+	*request.Executor                        // of the ledger
+	Table             *Table                 // of the host
+	AsOf              uint64                 // who was enrolled by a later event may be missing in the table
+	Found             func(Difference) error // is called for each object and question, in order
 	// Between is called between snapshots.
 	Between func() error
 	Present int // objects that take part in something

@@ -14,7 +14,6 @@ import (
 
 // Enrolment enrols objects in a question. It does not change the terms of who is there.
 type Enrolment struct {
-	Office
 	Request
 	List
 	Strangers bool // only those who were never enrolled in the question; who has withdrawn from all stays so
@@ -33,14 +32,14 @@ func (x *Enrolment) Run(ctx context.Context) (request.Outcome, error) {
 	if x.DryRun {
 		return x.dryRun(ctx)
 	}
-	return x.run(ctx, &x.Request, x.Names, &planning{&x.Office, &x.Request, x.plan})
+	return x.run(ctx, x.Names, x.plan)
 }
 
 // dryRun returns what would be done.
 func (x *Enrolment) dryRun(ctx context.Context) (out request.Outcome, err error) {
 	refused := request.NewRefusals(x.Partial)
 	p := request.Panel{Names: x.Names, Question: x.Question.Number}
-	err = request.EachPart(ctx, x.Engine, &p, "", func(s *state.State, names []string) error {
+	err = x.EachPart(ctx, &p, "", func(s *state.State, names []string) error {
 		part, err := x.plan(s, names)
 		for i, n := range part.Counts {
 			out.Counts[i] += n

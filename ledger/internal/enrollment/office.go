@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/callback"
-	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -15,52 +14,39 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Office is what all of these requests need of a ledger.
-type Office struct {
-	Engine *engine.Engine // its own
-	Rules  *rules.Rules   // its own
-	// Refuse returns that a request with a key is refused for somebody, when the host's log has been told.
-	Refuse func(key string, q *event.Question, refused request.RefusalList) error
-}
-
 // Request is one under a key of its own.
 type Request struct {
-	Key      string                // its idempotency key
-	Id       event.Identity        // by which a repetition is recognized
-	Question *event.Question       // nil for all
-	Partial  bool                  // who is refused is left out
-	Progress func(done, total int) // optional
+	*request.Executor                       // of the ledger
+	Key               string                // its idempotency key
+	Id                event.Identity        // by which a repetition is recognized
+	Question          *event.Question       // nil for all
+	Partial           bool                  // refused objects are left out
+	Progress          func(done, total int) // optional
 }
 
-// run carries a request out for objects that are in order.
-func (o *Office) run(ctx context.Context, r *Request, objects []string, work batchWork) (request.Outcome, error) {
+// run executes a request for objects that are in order.
+func (r *Request) run(
+	ctx context.Context, objects []string, plan func(s *state.State, names []string) (request.Part, error),
+) (request.Outcome, error) {
 	p := request.Panel{Names: objects}
 	if r.Question != nil {
 		p.Question = r.Question.Number
 	}
-	b := &request.Bulk{Engine: o.Engine, Holds: &o.Rules.Holds, Work: work, Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress}
-	done, err := b.Run(ctx)
+	b := request.Bulk{Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress, Work: &planning{r, plan}}
+	done, err := r.Bulk(ctx, b)
 	return done, callback.Tell(err)
 }
 
-// batchWork is what package batch asks for.
-type batchWork interface {
-	Precheck(ctx context.Context, p request.Panel, behind string) (int, error)
-	Truths(ctx context.Context, behind string) error
-	Decide(s *state.State, names []string) (request.Part, error)
-}
-
-// planning makes of a plan what a request does with its objects: before anybody is dealt with, it is refused if anybody must be.
+// planning executes a plan. Before any part of it is done, the request is refused if an object must be refused.
 type planning struct {
-	office  *Office
-	request *Request
-	plan    func(s *state.State, names []string) (request.Part, error)
+	*Request
+	plan func(s *state.State, names []string) (request.Part, error)
 }
 
-// Precheck implements [request.Bulk]'s work.
+// Precheck implements [request.Work].
 func (x *planning) Precheck(ctx context.Context, p request.Panel, behind string) (total int, err error) {
 	var refused request.RefusalList
-	err = request.EachPart(ctx, x.office.Engine, &p, behind, func(s *state.State, names []string) error {
+	err = x.EachPart(ctx, &p, behind, func(s *state.State, names []string) error {
 		total += len(names)
 		part, err := x.plan(s, names)
 		refused.Add(part.Refused...)
@@ -75,7 +61,7 @@ func (x *planning) Precheck(ctx context.Context, p request.Panel, behind string)
 // Truths has nothing to do: none of these requests takes true values.
 func (x *planning) Truths(context.Context, string) error { return nil }
 
-// Decide implements [request.Bulk]'s work.
+// Decide implements [request.Work].
 func (x *planning) Decide(s *state.State, names []string) (request.Part, error) {
 	p, err := x.plan(s, names)
 	if err == nil {
@@ -86,10 +72,10 @@ func (x *planning) Decide(s *state.State, names []string) (request.Part, error) 
 
 // refuse returns that the request is refused, if anybody is and it is not partial.
 func (x *planning) refuse(refused request.RefusalList) error {
-	if x.request.Partial || len(refused.Listed) == 0 {
+	if x.Partial || len(refused.Listed) == 0 {
 		return nil
 	}
-	return x.office.Refuse(x.request.Key, x.request.Question, refused)
+	return x.Refuse(x.Key, "", x.Question, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 }
 
 // Terms are what an object takes part on.

@@ -108,7 +108,7 @@ func (r *Report) todo() (n int) {
 
 // Reconciliation brings the ledger in line with a table.
 type Reconciliation struct {
-	Office
+	*request.Executor
 	Table    *Table                // of the host
 	AsOf     uint64                // the last event when the table began to be read
 	Withdraw bool                  // who is gone is withdrawn
@@ -132,7 +132,7 @@ type pending struct {
 // Plan says what there is to do.
 func (x *Reconciliation) Plan(ctx context.Context) (*Report, error) {
 	r := newReport()
-	c := Comparison{Office: x.Office, Table: x.Table, AsOf: x.AsOf, Found: r.add, Between: func() error { return nil }}
+	c := Comparison{Executor: x.Executor, Table: x.Table, AsOf: x.AsOf, Found: r.add, Between: func() error { return nil }}
 	if err := c.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (x *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error)
 		return nil, fmt.Errorf("a key: %w", err)
 	}
 	x.key, x.report, x.at = "reconcile "+id.String(), newReport(), map[uint32]*pending{}
-	c := Comparison{Office: x.Office, Table: x.Table, AsOf: x.AsOf, Found: x.note, Between: func() error { return x.flush(ctx, state.PartSize) }}
+	c := Comparison{Executor: x.Executor, Table: x.Table, AsOf: x.AsOf, Found: x.note, Between: func() error { return x.flush(ctx, state.PartSize) }}
 	if err := c.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (x *Reconciliation) inQuestion(ctx context.Context, number uint32, step fun
 // request returns one under a new key. Whoever would do the same again finds that it is done.
 func (x *Reconciliation) request(q *event.Question) Request {
 	x.requests++
-	return Request{Key: fmt.Sprintf("%s %d", x.key, x.requests), Id: event.NewForm("reconcile").Finish(), Question: q, Partial: true}
+	return Request{Executor: x.Executor, Key: fmt.Sprintf("%s %d", x.key, x.requests), Id: event.NewForm("reconcile").Finish(), Question: q, Partial: true}
 }
 
 // settle takes in what came of a request.
@@ -260,7 +260,7 @@ func (x *Reconciliation) changeTo(ctx context.Context, q *event.Question, list L
 	if len(list.Names) == 0 {
 		return nil
 	}
-	c := TermsChange{Office: x.Office, Request: x.request(q), List: list, AsOf: x.AsOf}
+	c := TermsChange{Request: x.request(q), List: list, AsOf: x.AsOf}
 	o, err := c.Run(ctx)
 	return x.settle(q, n, o, err)
 }
@@ -269,7 +269,7 @@ func (x *Reconciliation) enrol(ctx context.Context, at *pending) error {
 	if len(at.enrol.Names) == 0 {
 		return nil
 	}
-	e := Enrolment{Office: x.Office, Request: x.request(at.question), List: at.enrol, Strangers: true}
+	e := Enrolment{Request: x.request(at.question), List: at.enrol, Strangers: true}
 	o, err := e.Run(ctx)
 	return x.settle(at.question, len(at.enrol.Names), o, err)
 }
@@ -278,7 +278,7 @@ func (x *Reconciliation) withdraw(ctx context.Context) error {
 	if len(x.gone) == 0 {
 		return nil
 	}
-	w := Withdrawal{Office: x.Office, Request: x.request(nil), Names: x.gone, AsOf: x.AsOf}
+	w := Withdrawal{Request: x.request(nil), Names: x.gone, AsOf: x.AsOf}
 	o, err := w.Run(ctx)
 	if err == nil {
 		x.report.Withdrawn += int(o.Counts[WithdrawnNow])

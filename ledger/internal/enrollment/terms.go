@@ -15,7 +15,6 @@ import (
 
 // TermsChange puts objects under other terms.
 type TermsChange struct {
-	Office
 	Request
 	List
 	// AsOf, if it is not 0, is an event: who was put under other terms by a later one is left so.
@@ -30,7 +29,7 @@ const (
 
 // Run carries it out.
 func (x *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
-	return x.run(ctx, &x.Request, x.Names, &planning{&x.Office, &x.Request, x.plan})
+	return x.run(ctx, x.Names, x.plan)
 }
 
 // plan says what to do with each object.

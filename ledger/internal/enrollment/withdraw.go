@@ -12,7 +12,6 @@ import (
 // Withdrawal ends the part of many objects in all questions. Who was enrolled by an event behind AsOf stays, and so does who takes part
 // in nothing.
 type Withdrawal struct {
-	Office
 	Request
 	Names []string // in order
 	AsOf  uint64   // an event
@@ -26,7 +25,7 @@ const (
 
 // Run carries it out.
 func (x *Withdrawal) Run(ctx context.Context) (request.Outcome, error) {
-	return x.run(ctx, &x.Request, x.Names, &planning{&x.Office, &x.Request, x.plan})
+	return x.run(ctx, x.Names, x.plan)
 }
 
 // plan says what to do with each object.

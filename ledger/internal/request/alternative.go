@@ -13,35 +13,37 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given up.
-const mostLooks = 16
-
-// instead adds to the error of a refused answer what the panel could answer: at its ε, and at the largest for all. If that cannot be
+// alternative adds to the error of a refused answer what the panel could answer: at its ε, and at the largest for all. If that cannot be
 // found out, the error stays as it is.
-func (x *PanelQuery) instead(ctx context.Context, err error) error {
+func (x *panelQuery) alternative(ctx context.Context, err error) error {
 	err = callback.Tell(err)
 	var refused *vocabulary.RefusedError
 	if !errors.As(err, &refused) {
 		return err
 	}
 	var out vocabulary.Budget
-	if x.Desk.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, &x.why, &out) }) == nil {
+	if x.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, &x.why, &out) }) == nil {
 		refused.Instead = &out
 	}
 	return err
 }
 
 // lookAround looks at the ε that was asked for, and at the largest that all can answer at.
-func (x *PanelQuery) lookAround(s *state.State, refused *RefusalList, out *vocabulary.Budget) error {
-	y := &PanelQuery{Desk: x.Desk, Request: x.Request, Question: x.Question, Query: x.Query, Names: x.Names, whole: x.whole, at: s.Clock}
-	y.Request.Partial = true
-	if err := errors.Join(y.convene(s, s.Counters.Events), y.recall(s)); err != nil {
+func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *vocabulary.Budget) error {
+	y := &panelQuery{request: x.request, query: x.query, names: x.names, whole: x.whole}
+	y.Executor, y.question, y.epsilon, y.panel = x.Executor, x.question, x.epsilon, x.panel
+	y.start(s, Standing{Through: s.Counters.Events})
+	y.request.Partial = true
+	if err := errors.Join(y.convene(s), y.recall(s)); err != nil {
 		return err
 	}
 	_, without, free := y.recorded() // what a partial request would get at once
-	y.Request.Partial, y.others = false, nil
-	*out = vocabulary.Budget{Question: x.Question.Name, Objects: uint64(len(y.Names)), Event: s.Counters.Events, At: s.Clock, Refused: refused.Sums()}
-	top := vocabulary.BudgetLevel{Epsilon: x.Request.Epsilon}
+	y.request.Partial, y.others = false, nil
+	*out = vocabulary.Budget{
+		Question: x.question.Name, Objects: uint64(len(y.names)), Event: s.Counters.Events, At: s.Clock,
+		Refused: refused.Sums(),
+	}
+	top := vocabulary.BudgetLevel{Epsilon: x.epsilon}
 	if err := y.lookAt(s, refused.Untold, &top); err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func (x *PanelQuery) lookAround(s *state.State, refused *RefusalList, out *vocab
 }
 
 // lookAt counts who can answer without those who cannot, and who will be able to by time alone.
-func (x *PanelQuery) lookAt(s *state.State, untold []string, at *vocabulary.BudgetLevel) error {
+func (x *panelQuery) lookAt(s *state.State, untold []string, at *vocabulary.BudgetLevel) error {
 	x.note = func(s *state.State, r *vocabulary.Refusal) error {
 		from, ever, err := x.from(s, r.Object)
 		if ever {
@@ -89,10 +91,10 @@ func (x *PanelQuery) lookAt(s *state.State, untold []string, at *vocabulary.Budg
 }
 
 // from returns when time alone will allow an object to be charged, if nothing else is asked of it until then.
-func (x *PanelQuery) from(s *state.State, name string) (at time.Time, ever bool, err error) {
+func (x *panelQuery) from(s *state.State, name string) (at time.Time, ever bool, err error) {
 	var o rules.Subject
-	refusal, err := rules.ReadSubject(s, x.Question, name, x.Request.Epsilon, &o)
-	if err != nil || refusal != nil || x.Desk.Rules.LacksTruthKey(name, x.Request.Epsilon) != nil {
+	refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
+	if err != nil || refusal != nil || x.Rules.LacksTruthKey(name, x.epsilon) != nil {
 		return at, false, err
 	}
 	if state.Minus(o.Object.Cap, o.Object.Spent).Less(x.cost) {
@@ -107,10 +109,10 @@ func (x *PanelQuery) from(s *state.State, name string) (at time.Time, ever bool,
 }
 
 // largestFor returns the largest ε at which everybody could answer, below the one that somebody is refused at; 0 if there is none.
-func (x *PanelQuery) largestFor(s *state.State, refused *RefusalList) (privacy.Epsilon, error) {
+func (x *panelQuery) largestFor(s *state.State, refused *RefusalList) (privacy.Epsilon, error) {
 	for range mostLooks {
-		most := refused.Lowest(x.Request.Epsilon)
-		if x.Request.Epsilon = most; most.IsZero() {
+		most := refused.Lowest(x.epsilon)
+		if x.epsilon = most; most.IsZero() {
 			break
 		}
 		if _, _, free := x.recorded(); free {

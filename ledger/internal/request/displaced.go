@@ -21,17 +21,17 @@ const mostLevels = 100
 
 // refuseLoss returns a [*vocabulary.DisplacedError] if the charge of some objects takes levels on
 // offer off the market, unless the request accepts that.
-func (x *PanelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
-	if x.Request.AcceptLoss {
+func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
+	if x.request.AcceptLoss {
 		return nil
 	}
 	lost, err := x.displaced(s, names, at)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	key, question, epsilon := x.Request.Key, x.Question.Name, x.Request.Epsilon.String()
+	key, question, epsilon := x.key, x.question.Name, x.epsilon.String()
 	return callback.ToTell(&vocabulary.DisplacedError{Question: question, Displaced: lost}, func() {
-		x.Desk.Engine.Log.Now(func(log *zerolog.Logger) {
+		x.Engine.Log.Now(func(log *zerolog.Logger) {
 			log.Info().Str("key", key).Str("question", question).Str("epsilon", epsilon).
 				Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")
 		})
@@ -41,7 +41,7 @@ func (x *PanelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 // displaced returns the levels on offer that some objects lose if each is charged the cost. It reads
 // each object once, and its chains in other questions only if its cap may bind there. What is
 // reserved is not lost: the check of the charge leaves reservations their budget.
-func (x *PanelQuery) displaced(s *state.State, names []string, at time.Time) ([]vocabulary.Displaced, error) {
+func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]vocabulary.Displaced, error) {
 	if x.cost.IsZero() {
 		return nil, nil
 	}
@@ -86,38 +86,38 @@ func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 // exposed returns the questions in which an object may lose levels: the one of the request, and the
 // others if, with the charge, its cap leaves less than the highest maximum of all terms, or if
 // reservations or raises hold some of it.
-func (x *PanelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
+func (x *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
 	var o state.Object
 	if _, err := s.ReadObject(name, &o); err != nil {
 		return nil, err
 	}
 	left := state.Minus(o.Cap, state.Plus(o.Spent, x.cost))
-	if len(o.Held) == 0 && len(x.Desk.Rules.Holds.List()) == 0 && !left.Less(highest) {
-		return []uint32{x.Question.Number}, nil
+	if len(o.Held) == 0 && len(x.Rules.Holds.List()) == 0 && !left.Less(highest) {
+		return []uint32{x.question.Number}, nil
 	}
 	return s.QuestionsOf(name)
 }
 
 // addLosses adds what an object would lose in a question.
-func (x *PanelQuery) addLosses(s *state.State, question uint32, name string, at time.Time, sum *losses) error {
+func (x *panelQuery) addLosses(s *state.State, question uint32, name string, at time.Time, sum *losses) error {
 	q, err := s.Question(question)
 	if err != nil {
 		return err
 	}
 	var o rules.Subject
-	out, err := rules.ReadSubject(s, q, name, x.Request.Epsilon, &o)
+	out, err := rules.ReadSubject(s, q, name, x.epsilon, &o)
 	if err != nil || out != nil {
 		return err
 	}
-	before, err := x.Desk.Rules.Market(s, q, &o, at)
+	before, err := x.Rules.Market(s, q, &o, at)
 	if err != nil || before.Ever.IsZero() {
 		return err
 	}
 	o.Object.Spent = state.Plus(o.Object.Spent, x.cost)
-	if question == x.Question.Number {
+	if question == x.question.Number {
 		o.Chain.Answered = state.Plus(o.Chain.Answered, x.cost)
 	}
-	after, err := x.Desk.Rules.Market(s, q, &o, at)
+	after, err := x.Rules.Market(s, q, &o, at)
 	if err != nil {
 		return err
 	}

@@ -1,291 +1,270 @@
 package request
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Most is how many ε can be asked about at once.
-const Most = 100
-
-// mostKinds is how many kinds of objects are counted apart before they are summed, and begun anew.
-const mostKinds = 1024
-
-// Outlook counts. The exported fields up to Levels are set before the first object is added.
+// Forecast asks what objects can answer to a question. Package ledger describes it.
 type Forecast struct {
-	Rules  *rules.Rules      // of the ledger
-	State  *state.State      // the snapshot that is counted in
-	Bid    rules.Bid         // the question, and who buys
-	Buying bool              // somebody buys; else the host asks for itself
-	Levels []privacy.Epsilon // that are asked about, rising, 1 to Most
-	// Untold are names, in order, of objects that nothing can be drawn for, since the host has no true value of them.
-	Untold []string
-	// Tops, unless nil, gets for each object the highest level that it can have at once.
-	Tops   Tops
-	Lowest privacy.Epsilon // an ε that everybody could have: at first the highest that is asked for, at last the largest ε for all
-
-	objects  uint64
-	counts   []vocabulary.BudgetLevel
-	refused  map[vocabulary.Reason]*refused // at the highest level
-	lowestOf kind                           // of the last object that was asked for it
-	odd      bool                           // somebody has other levels than the terms say
-	until    time.Time                      // when time changes something, or zero
-	offers   map[uint32]*saleTerms
-	kinds    map[kind]*group
-	last     kind // the one counted last, which most often comes again
-	alike    *group
+	Question string            // by its name
+	Objects  []string          // the objects, or
+	All      bool              // all objects of the question
+	Buyer    string            // by its name; "" for the host
+	Epsilons []privacy.Epsilon // levels that are asked about
 }
 
-// places are a set of levels, by their places.
-type places [(Most + 63) / 64]uint64
-
-func (b *places) add(i int)      { b[i/64] |= 1 << (i % 64) }
-func (b *places) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
-
-// kind is what objects have in common that are counted together.
-type kind struct {
-	policy  uint32
-	buyers  uint64          // that the chain would have served
-	beside  privacy.Epsilon // what the chain has spent beside its highest level
-	held    privacy.Epsilon // the highest level that the buyer holds
-	paid    uint64          // by the buyer
-	expires time.Time       // the end of the last reservation that holds something of the object, or zero
-	allowed places          // levels that may be had though the terms say otherwise, because the buyer holds them
-	blocked places          // levels that may not be had though the terms say otherwise, because others hold them
-	waiting places          // levels that may be had later, when those who reserved them do not hold them; if only is set, also when the sale opens
-	only    bool            // nothing but recorded levels can be had, which are those allowed: the noise key is missing, or the chain is full
-}
-
-// alike are the objects of a kind, by how many of the levels their budgets allow.
-type group struct {
-	now  [Most + 1]uint32 // at once
-	ever [Most + 1]uint32 // if time raises the ceiling as far as need be
-}
-
-// refused are those refused at the highest level for one reason.
-type refused struct {
-	vocabulary.RefusalSum
-	never bool // time alone does not help all of them
-}
-
-// Add counts an object that a name stands for.
-func (o *Forecast) Add(name string) error {
-	var x rules.Subject
-	top := o.Levels[len(o.Levels)-1]
-	if o.objects++; o.objects == 1 {
-		o.begin()
+// Forecast returns what objects can answer to a question.
+func (e *Executor) Forecast(ctx context.Context, r Forecast) (out vocabulary.Budget, err error) {
+	x := &forecast{Executor: e}
+	if err := x.set(ctx, r); err != nil {
+		return out, err
 	}
-	refusal, err := rules.ReadSubject(o.State, o.Bid.Question, name, top, &x)
+	err = e.Engine.View(ctx, func(s *state.State) (err error) {
+		var found bool
+		if out, found, err = x.recall(s); err != nil || found {
+			return err
+		}
+		until, err := x.read(ctx, s, &out)
+		if err == nil && x.isSteady(s) {
+			e.Forecasts.Keep(x.form(), out, until)
+		}
+		return err
+	})
 	if err != nil {
+		return vocabulary.Budget{}, err
+	}
+	out.Levels, out.Refused = slices.Clone(out.Levels), slices.Clone(out.Refused) // others have the same
+	return out, nil
+}
+
+// forecast is a request for what objects can answer.
+type forecast struct {
+	*Executor
+	bid    rules.Bid
+	buying bool
+	panel  Panel
+	levels []privacy.Epsilon // rising; none if they are to be found
+	untold []string          // in order, the objects that the host has no true value of
+}
+
+// set checks the request, and gets it ready.
+func (x *forecast) set(ctx context.Context, r Forecast) (err error) {
+	if x.bid.Client, x.buying = r.Buyer, r.Buyer != ""; x.buying {
+		if err := names.Check("buyer", r.Buyer); err != nil {
+			return err
+		}
+	}
+	if x.panel.Names, err = names.CheckAsked(r.Objects, r.All, math.MaxInt); err != nil {
 		return err
 	}
-	if refusal != nil {
-		o.Lowest = privacy.Epsilon{}
-		o.refuse(refusal.Reason, privacy.Epsilon{}, time.Time{}, false)
-		return nil
-	}
-	span, err := o.Rules.Span(o.State, &x, o.asking(&x))
-	if err != nil {
+	if x.bid.Question, err = x.Question(ctx, r.Question); err != nil {
 		return err
 	}
-	if _, untold := slices.BinarySearch(o.Untold, name); untold {
-		span.Now = state.Lower(span.Now, x.Chain.Current())
-		span.Ever = span.Now
+	x.panel.All = r.All
+	if len(r.Epsilons) > MostLevels {
+		return errs.Invalid("a budget at %d values of ε; %d are possible", len(r.Epsilons), MostLevels)
 	}
-	k, err := o.kindOf(&x, &span)
-	if err != nil {
-		return err
-	}
-	if k != o.last || o.alike == nil {
-		o.turnTo(k)
-	}
-	o.alike.now[o.within(span.Now)]++
-	o.alike.ever[o.within(span.Ever)]++
-	if o.Tops != nil {
-		return o.addTop(&x, &span)
-	}
-	if err := o.lower(&x, &k, &span); err != nil {
-		return err
-	}
-	return o.refuseAtTop(&x, &k, &span)
-}
-
-// begin gets ready for the first object.
-func (o *Forecast) begin() {
-	o.counts = make([]vocabulary.BudgetLevel, len(o.Levels))
-	for i, epsilon := range o.Levels {
-		o.counts[i].Epsilon = epsilon
-	}
-	o.refused = map[vocabulary.Reason]*refused{}
-	o.offers, o.kinds = map[uint32]*saleTerms{}, map[kind]*group{}
-}
-
-// asking is what is asked of an object, at whatever ε.
-func (o *Forecast) asking(x *rules.Subject) rules.Asking {
-	ask := rules.Asking{Question: o.Bid.Question, Epsilon: privacy.MaxEpsilon(), At: o.State.Clock}
-	if o.Buying {
-		ask.Buyer, ask.Newcomer = o.Bid.Buyer, x.Chain.HeldBy(o.Bid.Buyer).IsZero()
-	}
-	return ask
-}
-
-// within returns how many of the levels are not above an ε.
-func (o *Forecast) within(epsilon privacy.Epsilon) int {
-	n, found := slices.BinarySearchFunc(o.Levels, epsilon, privacy.Epsilon.Compare)
-	if found {
-		n++
-	}
-	return n
-}
-
-// turnTo makes a kind the one that is counted.
-func (o *Forecast) turnTo(k kind) {
-	one := o.kinds[k]
-	if one == nil {
-		if len(o.kinds) == mostKinds {
-			o.sum()
-		}
-		one = &group{}
-		o.kinds[k] = one
-	}
-	o.last, o.alike = k, one
-}
-
-// kindOf returns the kind of an object.
-func (o *Forecast) kindOf(x *rules.Subject, span *rules.Span) (k kind, err error) {
-	o.offer(x.Chain.Policy, x.Policy)
-	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered, only: span.Recorded}
-	if k.expires, err = o.heldUntil(x); err != nil {
-		return k, err
-	}
-	if o.Buying {
-		if k.held = x.Chain.HeldBy(o.Bid.Buyer); k.held.IsZero() {
-			k.buyers++
-		} else {
-			k.paid = x.Chain.PaidBy(o.Bid.Buyer)
-		}
-		if err := o.except(x, &k); err != nil {
-			return k, err
+	for _, epsilon := range r.Epsilons {
+		if err := x.bid.Question.CheckLevel(epsilon); err != nil {
+			return err
 		}
 	}
-	if k.only {
-		o.allowRecorded(x, &k, span)
-	}
-	return k, nil
+	x.levels = slices.Clone(r.Epsilons)
+	slices.SortFunc(x.levels, privacy.Epsilon.Compare)
+	x.levels = slices.Compact(x.levels)
+	return nil
 }
 
-// heldUntil returns when the last of the reservations ends that hold something of an object, or zero. The end of each changes something.
-func (o *Forecast) heldUntil(x *rules.Subject) (last time.Time, err error) {
-	for _, number := range x.Object.Held {
-		r, err := o.State.Sale(number)
-		if err != nil {
-			return last, err
-		}
-		if r.HoldsOn(x.Object, o.State.Now) {
-			o.changes(r.Expires)
-			last = rules.Latest(last, r.Expires)
-		}
+// through returns the panel, as it is in a state.
+func (x *forecast) through(s *state.State) Panel {
+	return Panel{
+		Names: x.panel.Names, All: x.panel.All, Question: x.bid.Question.Number, Through: s.Counters.Events,
 	}
-	return last, nil
 }
 
-// except notes at which levels the buyer is not treated as the terms alone say: because it holds the response, or others do.
-func (o *Forecast) except(x *rules.Subject, k *kind) error {
-	offered := o.offers[k.policy]
-	if k.held.IsZero() && (offered.holders == 0 || len(x.Chain.Levels)+len(x.Object.Held) == 0) {
-		return nil
+// form returns the identity of the request, as the key of its answer.
+func (x *forecast) form() [2]event.Sum {
+	f := event.NewForm("budget")
+	f.Field("Question").Text(x.bid.Question.Name)
+	f.Field("Buyer").Text(x.bid.Client)
+	levels := f.Field("Epsilons")
+	for _, epsilon := range x.levels {
+		levels.Epsilon(epsilon)
 	}
-	levels := make([]privacy.Epsilon, 0, len(x.Chain.Levels)+len(x.Object.Held))
-	for _, at := range x.Chain.Levels {
-		levels = append(levels, at.Epsilon)
+	f.Objects(x.panel.Names, x.panel.All)
+	id := f.Finish()
+	return [2]event.Sum{id.Sum, id.Objects}
+}
+
+// read computes it, in a snapshot. until is when time will change the answer, or zero.
+func (x *forecast) read(ctx context.Context, s *state.State, out *vocabulary.Budget) (until time.Time, err error) {
+	if x.bid.Buyer, _, err = s.BuyerNumber(x.bid.Client); err != nil {
+		return until, err
 	}
-	for _, number := range x.Object.Held {
-		r, err := o.State.Sale(number)
+	levels := x.levels
+	if len(levels) == 0 {
+		if levels, err = x.tops(ctx, s); err != nil {
+			return until, err
+		}
+	}
+	o := x.counting(s, levels)
+	if err = x.count(ctx, s, o); err != nil {
+		return until, err
+	}
+	*out, until = o.Result()
+	if out.Objects == 0 {
+		return until, fmt.Errorf("question %q: nobody takes part: %w", x.bid.Question.Name, errs.ErrUnknown)
+	}
+	out.Largest, err = x.largest(ctx, s, o)
+	return until, err
+}
+
+// outlook begins to count.
+func (x *forecast) counting(s *state.State, levels []privacy.Epsilon) *counting {
+	return &counting{Rules: x.Rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold, Lowest: privacy.MaxEpsilon()}
+}
+
+// tops returns the levels to look at where none are given.
+func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon, error) {
+	o := x.counting(s, []privacy.Epsilon{privacy.MaxEpsilon()})
+	o.Tops = tops{}
+	if err := x.count(ctx, s, o); err != nil {
+		return nil, err
+	}
+	if levels := o.Tops.Levels(); len(levels) > 0 {
+		return levels, nil
+	}
+	if x.bid.Question.Encoding == vocabulary.Finite { // nobody can answer: not even at the lowest level
+		return x.bid.Question.Mechanism.Family.Epsilons()[:1], nil
+	}
+	lowest, err := privacy.EpsilonFromNano(1)
+	return []privacy.Epsilon{lowest}, err
+}
+
+// count adds everybody.
+func (x *forecast) count(ctx context.Context, s *state.State, o *counting) error {
+	p := x.through(s)
+	for behind, last := "", false; !last; {
+		if err := errs.Context(ctx); err != nil {
+			return err
+		}
+		some, end, err := p.After(s, behind, state.PartSize)
 		if err != nil {
 			return err
 		}
-		levels = append(levels, r.Epsilon)
-	}
-	for _, epsilon := range levels {
-		i, found := slices.BinarySearchFunc(o.Levels, epsilon, privacy.Epsilon.Compare)
-		if !found {
-			o.odd = true // it counts where the largest ε for all is looked for
-			continue
-		}
-		bid := o.Bid
-		bid.Epsilon = epsilon
-		refusal, err := bid.CheckSale(o.State, x)
-		opens := refusal != nil && offered.comes(i)
-		if opens && offered.holders == 0 {
-			continue
-		}
-		if opens { // it may still have all its holders when the sale opens
-			refusal, err = bid.CheckHolders(o.State, x, epsilon, offered.holders)
-		}
-		switch {
-		case err != nil:
-			return err
-		case refusal == nil && !opens && offered.reasons[i] != "":
-			k.allowed.add(i)
-			o.odd = true
-		case refusal != nil && (opens || offered.reasons[i] == ""):
-			k.blocked.add(i)
-			o.odd = true
-			if refusal.Remedy == vocabulary.RemedyWaiting {
-				k.waiting.add(i)
+		for _, name := range some {
+			if err := o.Add(name); err != nil {
+				return err
 			}
+			behind = name
 		}
+		last = end
 	}
 	return nil
 }
 
-// allowRecorded notes which recorded levels can be had of an object of which nothing else can.
-func (o *Forecast) allowRecorded(x *rules.Subject, k *kind, span *rules.Span) {
-	o.odd = true
-	offered := o.offers[k.policy]
-	held, waiting := k.allowed, k.waiting
-	k.allowed, k.waiting = places{}, places{}
-	for i, epsilon := range o.Levels {
-		_, recorded := x.Chain.At(epsilon)
-		switch {
-		case !recorded, !span.Allows(o.Bid.Question, &x.Chain, epsilon):
-		case waiting.has(i) || offered.comes(i) && !held.has(i) && !k.blocked.has(i):
-			k.waiting.add(i)
-		case !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)):
-			k.allowed.add(i)
+// largest returns the largest ε that everybody can have, given what was found by looking once. Where offers differ that takes more looks:
+// each finds a lower ε, until one that nobody lowers any more.
+func (x *forecast) largest(ctx context.Context, s *state.State, o *counting) (privacy.Epsilon, error) {
+	for range mostLooks {
+		if o.Proven() {
+			return o.Lowest, nil
+		}
+		again := x.counting(s, []privacy.Epsilon{o.Lowest})
+		again.Lowest = o.Lowest
+		if err := x.count(ctx, s, again); err != nil {
+			return privacy.Epsilon{}, err
+		}
+		if again.Lowest == o.Lowest {
+			return o.Lowest, nil
+		}
+		o = again
+	}
+	return privacy.Epsilon{}, nil
+}
+
+// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given up.
+const mostLooks = 16
+
+// mostSince is how many events are read before everybody is looked at again.
+const mostSince = 4096
+
+// isSteady reports whether the answer follows from the events and the time alone: no request holds anything in memory, and the clock has
+// not gone back.
+func (x *forecast) isSteady(s *state.State) bool {
+	return len(x.Rules.Holds.List()) == 0 && s.Clock.Equal(s.Now)
+}
+
+// recall returns an answer that still holds.
+func (x *forecast) recall(s *state.State) (out vocabulary.Budget, found bool, err error) {
+	key, now := x.form(), s.Counters.Events
+	out, until, found := x.Forecasts.Get(key)
+	passed := s.Clock.Before(out.At) || !until.IsZero() && !s.Clock.Before(until)
+	if !found || passed || !x.isSteady(s) || out.Event > now || now-out.Event > mostSince {
+		return out, false, nil
+	}
+	for number := out.Event + 1; number <= now; number++ {
+		ev, err := s.Event(number)
+		if err != nil {
+			return out, false, err
+		}
+		if concerns, err := x.isConcerned(s, ev.Change); err != nil || concerns {
+			return out, false, err
 		}
 	}
+	out.Event, out.At = now, s.Clock
+	x.Forecasts.Keep(key, out, until)
+	return out, true, nil
 }
 
-// lower lowers the ε that all could have to what an object could, at once.
-func (o *Forecast) lower(x *rules.Subject, k *kind, span *rules.Span) (err error) {
-	same := *k == o.lowestOf && k.held.IsZero() && !span.Recorded && o.offers[k.policy].holders == 0
-	if same && o.objects > 1 && !span.Now.Less(o.Lowest) {
-		return nil // its like could have it
+// isConcerned reports whether an event may have changed what somebody can have.
+func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
+	switch c := c.(type) {
+	case *event.Settled, *event.Answered, *event.ObjectRefused, *event.Stated, *event.TruthBound, *event.BuyerNamed, *event.PolicyDefined,
+		*event.QuestionDefined, *event.Reserved, *event.SaleMade: // what they come with concerns people, if anything does
+		return false, nil
+	case event.Personal:
+		p := x.through(s)
+		return p.Contains(s, c.About())
 	}
-	o.Lowest, err = o.Rules.Within(x, o.Bid.Question, span, o.Lowest, o.on(x))
-	o.lowestOf = *k
+	return true, nil
+}
+
+// alternative adds to the error of a request that was refused at an ε what its objects could answer: at this ε, and at the largest for all. If
+// that cannot be found out, the error stays as it is.
+func (x *forecast) alternative(ctx context.Context, err error, epsilon privacy.Epsilon) error {
+	var refused *vocabulary.RefusedError
+	if err == nil || !errors.As(err, &refused) || x.bid.Question == nil {
+		return err
+	}
+	x.levels = []privacy.Epsilon{epsilon}
+	var out vocabulary.Budget
+	if x.Engine.View(ctx, func(s *state.State) error { return x.readAround(ctx, s, &out) }) == nil {
+		refused.Instead = &out
+	}
 	return err
 }
 
-// addTop notes the highest level that an object can have at once.
-func (o *Forecast) addTop(x *rules.Subject, span *rules.Span) error {
-	top, err := o.Rules.Within(x, o.Bid.Question, span, privacy.MaxEpsilon(), o.on(x))
-	if err == nil {
-		o.Tops.add(top)
+// readAround reads the one level that is asked about, and at the largest that all can have.
+func (x *forecast) readAround(ctx context.Context, s *state.State, out *vocabulary.Budget) error {
+	_, err := x.read(ctx, s, out)
+	if err != nil || out.Largest.IsZero() || !out.Largest.Less(x.levels[0]) {
+		return err
 	}
+	x.levels = []privacy.Epsilon{out.Largest, x.levels[0]}
+	_, err = x.read(ctx, s, out)
 	return err
-}
-
-// on is what may be had of an object, whatever its budget.
-func (o *Forecast) on(x *rules.Subject) rules.Offering {
-	if o.Buying {
-		return o.Bid.Offer(o.State, x)
-	}
-	return rules.Offered(o.Bid.Question)
 }

@@ -1,5 +1,3 @@
-// Package quoteid makes the ID of a quote: of what a buyer would get and pay, of whom, and under which policies. It takes the
-// objects one by one, in the order of their names, and keeps none of them.
 package request
 
 import (
@@ -20,13 +18,13 @@ const (
 )
 
 // People are the objects of a quote, refused or not.
-type QuotedPeople struct{ people, under hash.Hash }
+type quotedPeople struct{ people, under hash.Hash }
 
 // NewPeople returns none.
-func NewQuotedPeople() *QuotedPeople { return &QuotedPeople{sha256.New(), sha256.New()} }
+func newQuotedPeople() *quotedPeople { return &quotedPeople{sha256.New(), sha256.New()} }
 
-// Add adds an object, with the number of its policy.
-func (p *QuotedPeople) Add(name string, policy uint32) {
+// add adds an object, with the number of its policy.
+func (p *quotedPeople) add(name string, policy uint32) {
 	e := wire.Encoder{Buf: make([]byte, 0, 64)}
 	e.Text(name)
 	_, _ = p.people.Write(e.Buf) // it never fails
@@ -35,14 +33,14 @@ func (p *QuotedPeople) Add(name string, policy uint32) {
 }
 
 // Offer is what a quote says of its objects.
-type QuotedOffer struct {
+type quotedOffer struct {
 	sum hash.Hash
 	e   *wire.Encoder
 }
 
 // NewOffer returns the offer of a ledger to a buyer, without objects.
-func NewQuotedOffer(ledger [16]byte, buyer string, question uint32, epsilon privacy.Epsilon) *QuotedOffer {
-	o := &QuotedOffer{sha256.New(), wire.NewDigest("quote")}
+func newQuotedOffer(ledger [16]byte, buyer string, question uint32, epsilon privacy.Epsilon) *quotedOffer {
+	o := &quotedOffer{sha256.New(), wire.NewDigest("quote")}
 	o.e.Raw(ledger[:])
 	o.e.Text(buyer)
 	o.e.U32(question)
@@ -51,40 +49,40 @@ func NewQuotedOffer(ledger [16]byte, buyer string, question uint32, epsilon priv
 	return o
 }
 
-// Sells adds an object that answers, with its price.
-func (o *QuotedOffer) Sells(name string, price uint64) {
+// sells adds an object that answers, with its price.
+func (o *quotedOffer) sells(name string, price uint64) {
 	o.e.Flag(true)
 	o.e.Text(name)
 	o.e.Uvarint(price)
 	o.write()
 }
 
-// Refuses adds an object that is refused. The ID does not say why: the buyer has it.
-func (o *QuotedOffer) Refuses(name string) {
+// refuses adds an object that is refused. The ID does not say why: the buyer has it.
+func (o *quotedOffer) refuses(name string) {
 	o.e.Flag(false)
 	o.e.Text(name)
 	o.write()
 }
 
 // write hashes what was encoded.
-func (o *QuotedOffer) write() {
+func (o *quotedOffer) write() {
 	_, _ = o.sum.Write(o.e.Buf) // it never fails
 	o.e.Buf = o.e.Buf[:0]
 }
 
-// ID returns the ID of the quote that makes this offer about some people.
-func (o *QuotedOffer) ID(p *QuotedPeople) string {
+// id returns the ID of the quote that makes this offer about some people.
+func (o *quotedOffer) id(p *quotedPeople) string {
 	return hex.EncodeToString(slices.Concat(o.sum.Sum(nil)[:offerBytes], p.people.Sum(nil)[:peopleBytes], p.under.Sum(nil)[:termsBytes]))
 }
 
-// SameOffer reports whether two quotes offer the same.
-func SameOffer(id, other string) bool { return offerOf(id) == offerOf(other) }
+// areSameOffer reports whether two quotes offer the same.
+func areSameOffer(id, other string) bool { return offerOf(id) == offerOf(other) }
 
 // offerOf returns the part of an ID that stands for what is offered.
 func offerOf(id string) string { return id[:min(len(id), 2*offerBytes)] }
 
-// UnderOtherTerms reports whether one quote is about the same people as another, under other policies.
-func UnderOtherTerms(id, other string) bool {
+// areUnderOtherTerms reports whether one quote is about the same people as another, under other policies.
+func areUnderOtherTerms(id, other string) bool {
 	const people, all = 2 * offerBytes, 2 * (offerBytes + peopleBytes + termsBytes)
 	const terms = people + 2*peopleBytes
 	return len(id) == all && len(other) == all && id[people:terms] == other[people:terms] && id[terms:] != other[terms:]

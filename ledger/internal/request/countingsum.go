@@ -16,10 +16,10 @@ import (
 // offer is what the terms of a policy let the buyer have.
 type saleTerms struct {
 	policy  policy.Policy
-	holders int                     // that a level may have; 0 for any number
-	reasons [Most]vocabulary.Reason // why they sell no such level now, by its place; "" if they do
-	opens   time.Time               // when they open, if that is to come
-	closes  time.Time               // when they close for good, or zero
+	holders int                           // that a level may have; 0 for any number
+	reasons [MostLevels]vocabulary.Reason // why they sell no such level now, by its place; "" if they do
+	opens   time.Time                     // when they open, if that is to come
+	closes  time.Time                     // when they close for good, or zero
 }
 
 // comes tells whether the terms sell a level later, by its place.
@@ -28,7 +28,7 @@ func (f *saleTerms) comes(i int) bool {
 }
 
 // offer returns what the policy of a number lets the buyer have.
-func (o *Forecast) offer(number uint32, p policy.Policy) *saleTerms {
+func (o *counting) offer(number uint32, p policy.Policy) *saleTerms {
 	if known := o.offers[number]; known != nil {
 		return known
 	}
@@ -54,7 +54,7 @@ func (o *Forecast) offer(number uint32, p policy.Policy) *saleTerms {
 }
 
 // changes notes that something is different from an instant on, if that is to come.
-func (o *Forecast) changes(at time.Time) {
+func (o *counting) changes(at time.Time) {
 	if at.After(o.State.Now) && (o.until.IsZero() || at.Before(o.until)) {
 		o.until = at
 	}
@@ -62,7 +62,7 @@ func (o *Forecast) changes(at time.Time) {
 
 // from returns when time alone will allow an object of a kind a level, if nothing else is asked of it until then. ever is false if it
 // never will. within tells whether its budget allows the level at once.
-func (o *Forecast) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
+func (o *counting) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
 	if ever = within; !within {
 		at, ever = f.policy.Reaches(state.Plus(epsilon, k.beside), k.buyers)
 	}
@@ -71,7 +71,7 @@ func (o *Forecast) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within b
 }
 
 // sum adds what is counted so far to the levels, and forgets it.
-func (o *Forecast) sum() {
+func (o *counting) sum() {
 	for k, one := range o.kinds {
 		o.sumAlike(&k, one)
 	}
@@ -80,7 +80,7 @@ func (o *Forecast) sum() {
 }
 
 // sumAlike adds those of one kind.
-func (o *Forecast) sumAlike(k *kind, one *group) {
+func (o *counting) sumAlike(k *kind, one *group) {
 	f := o.offers[k.policy]
 	var now, ever uint64 // that have a level in reach
 	for i := len(o.Levels) - 1; i >= 0; i-- {
@@ -104,7 +104,7 @@ func (o *Forecast) sumAlike(k *kind, one *group) {
 }
 
 // pay adds what objects cost. A sum that is too large stays at the largest there is.
-func (o *Forecast) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64) {
+func (o *counting) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64) {
 	sale := f.policy.Terms()
 	if !o.Buying || sale == nil || objects == 0 {
 		return
@@ -118,12 +118,12 @@ func (o *Forecast) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objec
 }
 
 // waits tells whether those of a kind can have a level by its place, as far as their budgets go, but only later.
-func (o *Forecast) waits(k *kind, i int) bool {
+func (o *counting) waits(k *kind, i int) bool {
 	return k.waiting.has(i) || !k.only && !k.allowed.has(i) && !k.blocked.has(i) && o.offers[k.policy].comes(i)
 }
 
 // wait adds objects that must wait for a level. within tells whether their budgets allow it at once.
-func (o *Forecast) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
+func (o *counting) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
 	if objects == 0 {
 		return
 	}
@@ -134,7 +134,7 @@ func (o *Forecast) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, obje
 }
 
 // rises notes when the ceiling of a kind is higher next. That may change the largest ε, even if all can have each of the levels.
-func (o *Forecast) rises(f *saleTerms, k *kind) {
+func (o *counting) rises(f *saleTerms, k *kind) {
 	most := k.buyers
 	if !k.expires.IsZero() {
 		most++ // as if whoever reserves had bought
@@ -147,7 +147,7 @@ func (o *Forecast) rises(f *saleTerms, k *kind) {
 }
 
 // refuseAtTop notes why an object cannot have the highest level, if it cannot.
-func (o *Forecast) refuseAtTop(x *rules.Subject, k *kind, span *rules.Span) error {
+func (o *counting) refuseAtTop(x *rules.Subject, k *kind, span *rules.Span) error {
 	i := len(o.Levels) - 1
 	top, f := o.Levels[i], o.offers[k.policy]
 	reason := f.reasons[i]
@@ -180,7 +180,7 @@ func (o *Forecast) refuseAtTop(x *rules.Subject, k *kind, span *rules.Span) erro
 }
 
 // short returns why the budget of an object, or a missing key, does not allow a level, or "".
-func (o *Forecast) short(x *rules.Subject, span *rules.Span, epsilon privacy.Epsilon) (vocabulary.Reason, error) {
+func (o *counting) short(x *rules.Subject, span *rules.Span, epsilon privacy.Epsilon) (vocabulary.Reason, error) {
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
 	}
@@ -197,7 +197,7 @@ func (o *Forecast) short(x *rules.Subject, span *rules.Span, epsilon privacy.Eps
 }
 
 // refuse counts an object that is refused at the highest level.
-func (o *Forecast) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from time.Time, ever bool) {
+func (o *counting) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from time.Time, ever bool) {
 	one := o.refused[reason]
 	if one == nil {
 		one = &refused{}
@@ -211,7 +211,7 @@ func (o *Forecast) refuse(reason vocabulary.Reason, largest privacy.Epsilon, fro
 }
 
 // Result returns what was counted.
-func (o *Forecast) Result() (out vocabulary.Budget, until time.Time) {
+func (o *counting) Result() (out vocabulary.Budget, until time.Time) {
 	o.sum()
 	out = vocabulary.Budget{Question: o.Bid.Question.Name, Objects: o.objects, Event: o.State.Counters.Events, At: o.State.Clock, Largest: o.Lowest, Levels: o.counts}
 	for _, one := range o.refused {
@@ -226,7 +226,7 @@ func (o *Forecast) Result() (out vocabulary.Budget, until time.Time) {
 
 // Proven tells whether all who were counted could have the largest ε that was found. Else those who were looked at before the last
 // may have less.
-func (o *Forecast) Proven() bool {
+func (o *counting) Proven() bool {
 	switch {
 	case o.Lowest.IsZero():
 		return true

@@ -6,31 +6,31 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Tops are the highest levels of objects, each once: there the number of those who can answer changes.
-type Tops map[privacy.Epsilon]struct{}
+// tops are the highest levels of objects, each once: there the number of those who can answer changes.
+type tops map[privacy.Epsilon]struct{}
 
 // mostTops is how many are kept: further ones are left out, since so many are too many to be asked about anyway.
 const mostTops = 1 << 14
 
-func (t Tops) add(top privacy.Epsilon) {
+func (t tops) add(top privacy.Epsilon) {
 	if !top.IsZero() && len(t) < mostTops {
 		t[top] = struct{}{}
 	}
 }
 
-// Levels returns at most Most levels to ask about, rising: all of them, or the lowest, the highest and some evenly between.
-func (t Tops) Levels() []privacy.Epsilon {
+// Levels returns at most MostLevels levels to ask about, rising: all of them, or the lowest, the highest and some evenly between.
+func (t tops) Levels() []privacy.Epsilon {
 	all := make([]privacy.Epsilon, 0, len(t))
 	for top := range t {
 		all = append(all, top)
 	}
 	slices.SortFunc(all, privacy.Epsilon.Compare)
-	if len(all) <= Most {
+	if len(all) <= MostLevels {
 		return all
 	}
-	some := make([]privacy.Epsilon, Most)
+	some := make([]privacy.Epsilon, MostLevels)
 	for i := range some {
-		some[i] = all[i*(len(all)-1)/(Most-1)]
+		some[i] = all[i*(len(all)-1)/(MostLevels-1)]
 	}
 	return some
 }

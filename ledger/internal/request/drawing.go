@@ -1,0 +1,126 @@
+package request
+
+import (
+	"context"
+
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// drawing is what a release and a raise do with one object: they bring its chain to one ε.
+type drawing struct {
+	*protocol
+	hold     *rules.Hold     // of the budget of objects whose turn comes later
+	given    state.Level     // the response that the last object got or had
+	released event.Released  // the last response, as it is recorded
+	recorded [2]event.Change // memory for it, and for what binds the chain
+}
+
+// asking is what is asked of an object at the instant at which the request was looked up.
+func (x *drawing) asking() rules.Asking {
+	return rules.Asking{Question: x.question, Epsilon: x.epsilon, At: x.at, Hold: x.hold}
+}
+
+// assess reads an object, and decides what the request means for it. If the request was not looked up, a refusal
+// does not say what would be possible.
+func (x *drawing) assess(
+	s *state.State, name string, ask rules.Asking, o *rules.Subject,
+) (event.Verdict, *vocabulary.Refusal, error) {
+	if refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, o); err != nil || refusal != nil {
+		return 0, refusal, err
+	}
+	v, refusal, err := x.Rules.Assess(s, o, ask)
+	if err == nil && refusal != nil && !x.prompt {
+		err = x.Rules.OrLess(s, o, ask, rules.Offered(x.question), refusal)
+	}
+	return v, refusal, err
+}
+
+// answer records the response of one object, unless there is one or it is refused, and counts it.
+func (x *drawing) answer(s *state.State, name string, counts *event.Counts) (*vocabulary.Refusal, error) {
+	var o rules.Subject
+	ask := x.asking()
+	ask.At = rules.Earlier(x.at, s.Clock)
+	v, refusal, err := x.assess(s, name, ask, &o)
+	if err != nil || refusal != nil {
+		return refusal, err
+	}
+	truth, asked := x.truths.Of(name)
+	if v == event.Drawn {
+		switch {
+		case !asked:
+			return nil, errOvertaken
+		case truth == rules.NoTruth:
+			return x.Rules.LacksTruth(s, &o, x.asking(), rules.Offered(x.question))
+		}
+		if err := x.checkTruth(x.question, &o.Chain, name, truth); err != nil {
+			return nil, err
+		}
+	}
+	counts[v]++
+	if v == event.Reused {
+		x.given, _ = o.Chain.At(x.epsilon)
+		return nil, nil
+	}
+	r, first, err := x.Rules.Respond(s.Chances, x.question, &o, x.epsilon, truth)
+	if err != nil {
+		return nil, err
+	}
+	x.released = event.Released{Object: name, Question: x.question.Number, Epsilon: x.epsilon, Response: r}
+	_, last, err := fold.Record(s, append(append(x.recorded[:0], first...), &x.released))
+	x.given = state.NewLevel(x.epsilon, r.Value, last)
+	return nil, err
+}
+
+// again returns which responses are handed out again, if any are.
+func (x *drawing) again(counts event.Counts) event.Wanted {
+	if counts[event.Reused] == 0 {
+		return event.Wanted{}
+	}
+	return event.Wanted{Question: x.question.Number, Epsilon: x.epsilon}
+}
+
+// refuseUntold refuses objects without a true value, or for what else they would be refused by now.
+func (x *drawing) refuseUntold(ctx context.Context, names []string) (refused []vocabulary.Refusal, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	err = x.Engine.View(ctx, func(s *state.State) error {
+		for _, name := range names {
+			var o rules.Subject
+			refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
+			if err == nil && refusal == nil {
+				refusal, err = x.Rules.LacksTruth(s, &o, x.asking(), rules.Offered(x.question))
+			}
+			if err != nil {
+				return err
+			}
+			refused = append(refused, *refusal)
+		}
+		return nil
+	})
+	return refused, err
+}
+
+// alternative adds to the error of a refused request what would have been possible.
+func (x *drawing) alternative(ctx context.Context, err error) error {
+	f := &forecast{Executor: x.Executor, bid: rules.Bid{Question: x.question}, panel: x.panel, untold: x.untold}
+	return f.alternative(ctx, err, x.epsilon)
+}
+
+// set gets a request for a level ready, and checks it.
+func (x *drawing) set(ctx context.Context, e *Executor, own steps, r Raise, objects []string) (err error) {
+	if err := x.begin(e, own, r.Key); err != nil {
+		return err
+	}
+	if x.question, err = e.Question(ctx, r.Question); err != nil {
+		return err
+	}
+	x.epsilon, x.source = r.Epsilon, r.Truth
+	x.panel = Panel{Names: objects, All: r.All, Question: x.question.Number}
+	x.id = event.RaiseRequest(r.Question, r.Epsilon, r.Partial, objects, r.All)
+	return x.question.CheckLevel(r.Epsilon)
+}

@@ -1,0 +1,21 @@
+package request
+
+import (
+	"context"
+
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// KeptByQuote returns how many names, lines and listed refusals a quote keeps, and how many objects it counts.
+func (e *Executor) KeptByQuote(ctx context.Context, o Order) (names, lines, listed, counted int, err error) {
+	t := &trade{}
+	if err := t.set(ctx, e, o); err != nil {
+		return 0, 0, 0, 0, err
+	}
+	t.quoting, t.counting = true, true
+	err = e.Engine.View(ctx, func(s *state.State) error {
+		t.start(s, Standing{Through: s.Counters.Events})
+		return t.convene(s, t.at, nil)
+	})
+	return len(t.names), len(t.lines), len(t.refused.Listed), t.refused.Count() + int(t.sum.objects), err
+}

@@ -1,0 +1,170 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Release asks for the response of one object at one ε. Package ledger describes it.
+type Release struct {
+	Key, Question, Object string          // the idempotency key, and names
+	Epsilon               privacy.Epsilon // that is asked for
+	Truth                 truthSource     // the host's source of true values
+	TrueValue             string          // "" if it is not at hand
+}
+
+// Release executes a request for the response of one object.
+func (e *Executor) Release(ctx context.Context, r Release) (*event.Question, state.Level, error) {
+	x := &release{name: [1]string{r.Object}}
+	if err := x.set(ctx, e, r); err != nil {
+		return nil, state.Level{}, err
+	}
+	err := x.run(ctx)
+	if err == nil && !x.decided { // it is recorded, even if ctx has ended
+		err = e.Engine.View(context.WithoutCancel(ctx), x.readRecorded)
+	}
+	if err != nil {
+		return nil, state.Level{}, x.alternative(ctx, callback.Tell(err))
+	}
+	return x.question, x.given, nil
+}
+
+// release is a request for the response of one object, in one transaction.
+type release struct {
+	protocol
+	drawing
+	name    [1]string       // the object
+	number  [1]int32        // the number of the true value, if the release is prompt
+	verdict event.Verdict   // what the release means for the object
+	bond    [1]state.Bond   // what its chain is bound to
+	decided bool            // by this call
+	changes [1]event.Change // the one that settles it
+}
+
+// set checks the request. With a true value at hand it is decided before it is looked up, unless the ledger has a
+// truth key: then another value than before must take the same steps as none.
+func (x *release) set(ctx context.Context, e *Executor, r Release) error {
+	if err := names.Check("object", r.Object); err != nil {
+		return err
+	}
+	x.drawing.protocol = &x.protocol
+	raise := Raise{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Truth: r.Truth}
+	if err := x.drawing.set(ctx, e, x, raise, x.name[:]); err != nil {
+		return err
+	}
+	if r.TrueValue == "" {
+		return nil
+	}
+	if r.Truth != nil {
+		return errs.Invalid("a release with a true value, and with a source of one")
+	}
+	value := r.TrueValue // without TruthOf: this source is called for no other object
+	x.source = func(context.Context, string, []string) ([]string, error) { return []string{value}, nil }
+	if number, known := x.question.Index[r.TrueValue]; known && e.Rules.Binder == nil {
+		x.number[0], x.prompt = int32(number), true
+	}
+	return nil
+}
+
+// look reads what the request means for the object.
+func (x *release) look(s *state.State) error {
+	var o rules.Subject
+	v, refusal, err := x.assess(s, x.name[0], x.asking(), &o)
+	if err == nil && refusal != nil {
+		err = x.refuse(Refusals(*refusal))
+	}
+	x.verdict, x.bond[0] = v, o.Chain.Bond()
+	return err
+}
+
+// ask asks for the true value, if a response must be drawn from it.
+func (x *release) ask(ctx context.Context) error {
+	if x.verdict != event.Drawn {
+		return nil
+	}
+	who := rules.Needy{Names: x.name[:], Bonds: x.bond[:]}
+	values, err := x.Rules.Ask(ctx, x.question, x.source, who, &x.faults)
+	if err != nil {
+		return err
+	}
+	x.truths.Add(who.Names, values)
+	if values[0] != rules.NoTruth {
+		return nil
+	}
+	refused, err := x.refuseUntold(ctx, who.Names)
+	if err != nil {
+		return err
+	}
+	return x.refuse(Refusals(refused...))
+}
+
+// commit decides the release. If it is prompt and fails, for whatever reason, a response that is recorded already is
+// returned all the same, even if ctx has ended.
+func (x *release) commit(ctx context.Context) error {
+	prompt := x.prompt
+	if prompt {
+		x.truths.Add(x.name[:], x.number[:])
+	}
+	err := x.propose(ctx, engine.Proposal{})
+	if x.decided = err == nil; x.decided || !prompt || errors.Is(err, errOvertaken) {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if x.Engine.View(ctx, x.lookUpSettled) == nil && x.st.Done {
+		return nil
+	}
+	return err
+}
+
+// lookUpSettled finds the event that settled the request, if one did.
+func (x *release) lookUpSettled(s *state.State) (err error) {
+	x.st, err = StandingOf(s, x.key, x.id)
+	return err
+}
+
+// decide records the response, if there is none.
+func (x *release) decide(s *state.State) ([]event.Change, error) {
+	s.Coming = 2
+	refusal, err := x.answer(s, x.name[0], &x.end.Counts)
+	switch {
+	case err != nil:
+		return nil, err
+	case refusal != nil && x.prompt:
+		return nil, errOvertaken // the refusal is explained outside of the transaction: others wait for this
+	case refusal != nil:
+		return nil, x.refuse(Refusals(*refusal))
+	}
+	x.end.Again = x.again(x.end.Counts)
+	x.changes[0] = x.end
+	return x.changes[:], nil
+}
+
+// readRecorded reads the response to a request that was settled before.
+func (x *release) readRecorded(s *state.State) error {
+	name := x.name[0]
+	o, found, err := s.Object(name)
+	if err == nil && o.Forgotten > x.st.Last {
+		return fmt.Errorf("object %q, ε=%s: %w", name, x.epsilon, errs.ErrForgotten)
+	}
+	if err != nil || !found {
+		return errs.Corrupt(err, "object %q has lost its budget", name)
+	}
+	c, found, err := s.Chain(x.question.Number, name)
+	if err != nil || !found {
+		return errs.Corrupt(err, "object %q has lost its chain", name)
+	}
+	if x.given, found = c.During(x.st.Last).At(x.epsilon); !found {
+		return errs.Corrupt(nil, "object %q has lost its response at ε=%s", name, x.epsilon)
+	}
+	return nil
+}

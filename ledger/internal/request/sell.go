@@ -1,0 +1,421 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/fold"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// Sell asks to execute an order. Package ledger describes it.
+type Sell struct {
+	Key string // idempotency key
+	Order
+	Limits
+	Truth    truthSource           // the host's source of true values
+	Progress func(done, total int) // optional
+}
+
+// Limits are what a buyer agrees to.
+type Limits struct {
+	QuoteID  string // "" for any quote
+	MaxPrice *int64 // nil for any price
+	Partial  bool   // refused objects are left out
+}
+
+// Capture asks to execute a reservation. Package ledger describes it.
+type Capture struct {
+	Key         string                // idempotency key
+	Reservation uint64                // its number
+	Partial     bool                  // refused objects are left out
+	Truth       truthSource           // the host's source of true values
+	Progress    func(done, total int) // optional
+}
+
+// Sell executes an order, in one transaction. It returns the number of the sale, and what is wrong with true values.
+func (e *Executor) Sell(ctx context.Context, r Sell) (uint64, *rules.TruthFaults, error) {
+	x := &selling{}
+	form, err := x.setOrder(ctx, e, "sell", r.Key, r.Order, r.Limits)
+	if err != nil {
+		return 0, nil, err
+	}
+	x.id, x.source, x.progress = form.Finish(), r.Truth, r.Progress
+	return x.execute(ctx)
+}
+
+// Capture executes a reservation, as Sell does an order.
+func (e *Executor) Capture(ctx context.Context, r Capture) (uint64, *rules.TruthFaults, error) {
+	x := &selling{limits: Limits{Partial: r.Partial}}
+	if err := x.begin(e, x, r.Key); err != nil {
+		return 0, nil, err
+	}
+	if r.Reservation == 0 {
+		return 0, nil, errs.Invalid("no reservation is given")
+	}
+	x.Reserved, x.partial = r.Reservation, r.Partial
+	x.id, x.source, x.progress = event.CaptureRequest(r.Reservation, r.Partial), r.Truth, r.Progress
+	return x.execute(ctx)
+}
+
+// selling is a request to sell an order, to capture its reservation, or to reserve it.
+type selling struct {
+	trade
+	limits Limits
+	needy  rules.Needy    // the objects that need a true value
+	bound  []event.Change // what binds chains to their true values
+	rows   []rrchain.Bits // the responses, in unary encoding
+	sale   uint64         // its number
+	term   Term           // of a reservation
+
+	progress func(done, total int) // may be nil
+	report   callback.Progress     // has progress called, outside of the commit
+	ended    func() error          // returns why nobody waits for the sale any more
+}
+
+// setOrder gets an order ready, and checks it. It returns the beginning of the request's form.
+func (x *selling) setOrder(
+	ctx context.Context, e *Executor, operation, key string, o Order, m Limits,
+) (*event.Form, error) {
+	if e.Engine.ReadOnly {
+		return nil, errs.ErrReadOnly
+	}
+	if err := errors.Join(names.Check("idempotency key", key), m.check()); err != nil {
+		return nil, err
+	}
+	if err := x.set(ctx, e, o); err != nil {
+		return nil, err
+	}
+	f := x.form(operation)
+	m.add(f)
+	x.steps, x.key, x.limits, x.partial, x.quoting = x, key, m, m.Partial, m.QuoteID != "" || m.MaxPrice != nil
+	return f, nil
+}
+
+// execute returns the number of the sale.
+func (x *selling) execute(ctx context.Context) (uint64, *rules.TruthFaults, error) {
+	if err := x.run(ctx); err != nil {
+		return 0, nil, x.alternative(ctx, err)
+	}
+	return x.sale, &x.faults, nil
+}
+
+// found reads which sale or reservation the request has made.
+func (x *selling) found(s *state.State) (err error) {
+	if x.sale, err = SettledSale(s, x.st.Last); err == nil && x.reserving {
+		_, err = OpenReservation(s, x.sale)
+	}
+	return err
+}
+
+// look assesses the order without true values.
+func (x *selling) look(s *state.State) error {
+	if x.Reserved != 0 {
+		if err := x.recall(s); err != nil {
+			return err
+		}
+	}
+	x.needy = rules.Needy{}
+	if err := x.convene(s, x.at, x.addNeedy); err != nil {
+		return err
+	}
+	m := x.limits
+	if m.Partial && !x.reserving {
+		m.MaxPrice = nil // objects without a true value will cost nothing
+	}
+	return x.accept(m)
+}
+
+// addNeedy notes an object whose response is drawn from the true value.
+func (x *selling) addNeedy(o rules.Subject, one *line) {
+	if one.verdict == event.Drawn {
+		x.needy.Add(o.Name, o.Chain.Bond())
+	}
+}
+
+// ask asks for the true values that draws will need.
+func (x *selling) ask(ctx context.Context) error {
+	if x.reserving {
+		return nil
+	}
+	if err := x.askFor(ctx, x.needy, x.truths.Add); err != nil {
+		return err
+	}
+	x.needy = rules.Needy{}
+	if err := x.Engine.View(ctx, x.dropUntold); err != nil {
+		return err
+	}
+	return x.accept(x.limits)
+}
+
+// dropUntold refuses the lines that need a true value that the host does not have.
+func (x *selling) dropUntold(s *state.State) error {
+	lines, kept := x.lines, x.lines[:0]
+	for _, one := range lines {
+		name := x.names[one.at]
+		truth, asked := x.truths.Of(name)
+		if one.verdict == event.Drawn && !asked {
+			return errOvertaken
+		}
+		if one.verdict == event.Drawn && truth == rules.NoTruth {
+			refusal, err := x.refuseUntold(s, name)
+			if err != nil {
+				return err
+			}
+			x.refused.Add(*refusal)
+			continue
+		}
+		kept = append(kept, one)
+	}
+	if x.lines = kept; len(kept) < len(lines) {
+		x.recount()
+	}
+	return nil
+}
+
+// refuseUntold refuses an object without a true value, or for what else it would be refused by now.
+func (x *selling) refuseUntold(s *state.State, name string) (*vocabulary.Refusal, error) {
+	o, refusal, err := x.Rules.Subject(s, x.question, name, x.epsilon)
+	if err != nil || refusal != nil {
+		return refusal, err
+	}
+	return x.Rules.LacksTruth(s, &o, x.asking(&o, x.at), x.Offer(s, &o))
+}
+
+// commit reports progress from the transaction, unless the order is reserved.
+func (x *selling) commit(ctx context.Context) error {
+	x.lines = nil // they are assessed again
+	if x.reserving {
+		return x.protocol.commit(ctx)
+	}
+	return callback.WithProgress(ctx, x.progress, func(ctx context.Context, report callback.Progress) error {
+		x.report, x.ended = report, ctx.Err
+		return x.propose(ctx, engine.Proposal{Record: x.record})
+	})
+}
+
+// tell reports how many objects are drawn or, after all are, recorded.
+func (x *selling) tell(recorded bool, done int) {
+	if recorded {
+		done += len(x.names)
+	}
+	x.report(done, 2*len(x.names))
+}
+
+// decide assesses all objects again, in the transaction, and draws. All that can be refused is refused here; record
+// records what is decided.
+func (x *selling) decide(s *state.State) ([]event.Change, error) {
+	if x.reserving {
+		return x.reserve(s)
+	}
+	if x.Reserved != 0 {
+		if _, err := OpenReservation(s, x.Reserved); err != nil {
+			return nil, err
+		}
+	}
+	halted, err := x.reassess(s, rules.Earlier(x.at, s.Clock))
+	if err != nil {
+		return nil, err
+	}
+	if err := x.dropUntold(s); err != nil {
+		return nil, err
+	}
+	if err := x.accept(x.limits); err != nil {
+		return nil, err
+	}
+	if x.sum.price > math.MaxInt64-s.Counters.Revenue {
+		return nil, errs.Invalid("the revenue would be more than can be counted")
+	}
+	return nil, halted
+}
+
+// reassess assesses the order in the transaction. It also draws the responses, as long as it seems that they will be
+// sold. halted is why one could not be drawn.
+func (x *selling) reassess(s *state.State, at time.Time) (halted, err error) {
+	if err := x.anew(s); err != nil {
+		return nil, err
+	}
+	x.bound, x.rows = nil, nil
+	err = x.eachPart(func(from int, names []string) error {
+		defer x.tell(false, from+len(names))
+		return x.assessPart(s, from, names, at, func(o rules.Subject, one *line) {
+			if halted == nil {
+				halted = x.respond(s, o, one)
+			}
+		})
+	})
+	if errors.Is(err, errDecided) {
+		err = nil
+	}
+	return halted, err
+}
+
+// respond fills in the response of a line, unless it needs a true value that is missing.
+func (x *selling) respond(s *state.State, o rules.Subject, one *line) error {
+	if err := x.ended(); err != nil {
+		return err // nothing has happened yet
+	}
+	truth, asked := x.truths.Of(o.Name)
+	if one.verdict == event.Drawn {
+		if !asked || truth == rules.NoTruth {
+			return nil
+		}
+		if err := x.checkTruth(x.question, &o.Chain, o.Name, truth); err != nil {
+			return err
+		}
+	}
+	r, first, err := x.Rules.Respond(s.Chances, x.question, &o, x.epsilon, truth)
+	if err != nil {
+		return err
+	}
+	x.bound = append(x.bound, first...)
+	if one.value = uint32(r.Value.Index); r.Value.IsUnary() {
+		one.value = uint32(len(x.rows))
+		x.rows = append(x.rows, r.Value.Bits)
+	}
+	return nil
+}
+
+// response returns the response of a line.
+func (x *selling) response(one line) event.Response {
+	if x.rows != nil {
+		return event.Response{Value: event.Value{Bits: x.rows[one.value]}, Method: one.method}
+	}
+	return event.Response{Value: event.Value{Index: int(one.value)}, Method: one.method}
+}
+
+// record records what was decided.
+func (x *selling) record(s *state.State) error {
+	named, d := x.deal(s)
+	if x.Reserved != 0 {
+		d.Sale = x.Reserved
+	}
+	for _, one := range x.lines {
+		x.end.Counts[one.verdict]++
+	}
+	x.sale, x.end.Sale = d.Sale, d.Sale
+	if _, _, err := fold.Record(s, named); err != nil {
+		return err
+	}
+	if err := x.recordBound(s); err != nil { // before the sale, which its objects follow
+		return err
+	}
+	if _, _, err := fold.Record(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.sum.tally}}); err != nil {
+		return err
+	}
+	if err := x.recordSold(s); err != nil {
+		return err
+	}
+	_, _, err := fold.Record(s, Settling(nil, x.question.Number, x.refused.Listed, x.end))
+	return err
+}
+
+// recordBound binds the chains to their true values that are not bound yet.
+func (x *selling) recordBound(s *state.State) error {
+	_, _, err := fold.Record(s, x.bound)
+	return err
+}
+
+// recordSold hands out the responses.
+func (x *selling) recordSold(s *state.State) error {
+	capacity := min(len(x.lines), state.PartSize)
+	page, changes := make([]event.Sold, 0, capacity), make([]event.Change, 0, capacity)
+	left := x.lines
+	return x.eachPart(func(from int, names []string) error {
+		defer x.tell(true, from+len(names))
+		page, changes = page[:0], changes[:0]
+		for len(left) > 0 && int(left[0].at) < from+len(names) {
+			one := left[0]
+			left = left[1:]
+			page = append(page, event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)})
+			changes = append(changes, &page[len(page)-1])
+		}
+		_, _, err := fold.Record(s, changes)
+		return err
+	})
+}
+
+// eachPart passes the objects to visit, part by part, each with its place among the names.
+func (x *selling) eachPart(visit func(from int, names []string) error) error {
+	from := 0
+	for some := range slices.Chunk(x.names, state.PartSize) {
+		if err := visit(from, some); err != nil {
+			return err
+		}
+		from += len(some)
+	}
+	return nil
+}
+
+// deal returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is about under the
+// next number.
+func (t *trade) deal(s *state.State) ([]event.Change, event.Deal) {
+	d := event.Deal{
+		Sale: s.Counters.Sales + 1, Buyer: t.Buyer, Question: t.question.Number, Epsilon: t.epsilon,
+		Objects: t.sum.objects, Price: t.sum.price, Refused: uint64(t.refused.Count()),
+	}
+	if t.Buyer != 0 {
+		return nil, d
+	}
+	d.Buyer = s.Counters.Buyers + 1
+	return []event.Change{&event.BuyerNamed{Number: d.Buyer, Name: t.buyer}}, d
+}
+
+// add adds the fields of the limits to the form of a request.
+func (m Limits) add(f *event.Form) {
+	if f.Field("QuoteID").Flag(m.QuoteID != ""); m.QuoteID != "" {
+		f.ObjectField("QuoteID").Text(m.QuoteID) // it has a digest of the objects
+	}
+	price := f.Field("MaxPrice")
+	if price.Flag(m.MaxPrice != nil); m.MaxPrice != nil {
+		price.U64(uint64(*m.MaxPrice))
+	}
+	f.Field("Partial").Flag(m.Partial)
+}
+
+func (m Limits) check() error {
+	if m.MaxPrice != nil && *m.MaxPrice < 0 {
+		return errs.Invalid("a highest price of %d", *m.MaxPrice)
+	}
+	if len(m.QuoteID) > names.MaxBytes {
+		return errs.Invalid("a quote ID of %d bytes", len(m.QuoteID))
+	}
+	return nil
+}
+
+// accept returns why a trade is not one the buyer agrees to, or nil.
+func (t *trade) accept(m Limits) error {
+	if t.refused.Count() > 0 && !m.Partial || t.sum.objects == 0 {
+		return t.refuse(t.refused)
+	}
+	if m.QuoteID == "" && m.MaxPrice == nil {
+		return nil
+	}
+	if lacking := t.lackTruth(); m.QuoteID != "" && lacking.Count() > 0 {
+		return t.refuse(lacking) // another quote would not help
+	}
+	q := t.quote()
+	mismatch := &MismatchError{
+		Quote: q, Expected: m.QuoteID, TermsChanged: areUnderOtherTerms(m.QuoteID, q.ID), MaxPrice: m.MaxPrice,
+	}
+	switch {
+	case m.MaxPrice != nil && *m.MaxPrice < int64(q.Deal.Price):
+		mismatch.Remedy = vocabulary.RemedyPaying
+	case m.QuoteID != "" && !areSameOffer(m.QuoteID, q.ID):
+		mismatch.Remedy = vocabulary.RemedyQuoting
+	default:
+		return nil
+	}
+	return mismatch
+}

@@ -1,0 +1,375 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Order is what a buyer asks for. Package ledger describes it.
+type Order struct {
+	Buyer, Question    string          // by their names
+	Epsilon            privacy.Epsilon // that is asked for
+	Objects            []string        // the objects, or
+	All, StopAtRefusal bool            // for all objects; the first refusal ends the order
+}
+
+// Quote is what an order would bring and cost. Package ledger describes it.
+type Quote struct {
+	ID, Buyer, Question string                   // "" if it stopped at a refusal; the others are names
+	Deal                event.Deal               // its ε, price and number of objects
+	Tally               event.SaleTally          // how its responses are made
+	Refused             *vocabulary.RefusedError // lists the refused objects, and what would be possible instead
+	Event               uint64                   // the last one that is counted
+}
+
+// MismatchError reports that an order is not the one that was quoted, or costs more than the buyer would pay.
+// Package ledger has a public type for it.
+type MismatchError struct {
+	Quote        Quote             // what the order is now
+	Expected     string            // the ID of the quote it was to be, or ""
+	TermsChanged bool              // the quote was made under other terms
+	MaxPrice     *int64            // the most the buyer would pay, or nil
+	Remedy       vocabulary.Remedy // what would help
+}
+
+func (e *MismatchError) Error() string { return "the order is not the one that was quoted" }
+
+// Quote returns what an order would bring now, without what would be possible instead of refusals if listed is set:
+// the buyer itself may not know that, and only buys levels that terms list.
+func (e *Executor) Quote(ctx context.Context, o Order, listed bool) (Quote, error) {
+	t := &trade{}
+	if err := t.set(ctx, e, o); err != nil {
+		return Quote{}, err
+	}
+	t.Listed, t.quoting, t.counting = listed, true, true
+	var q Quote
+	err := e.Engine.View(ctx, func(s *state.State) error {
+		t.start(s, Standing{Through: s.Counters.Events})
+		if err := t.convene(s, t.at, nil); err != nil {
+			return err
+		}
+		q = t.quote()
+		q.Event = s.Counters.Events
+		return nil
+	})
+	if err == nil && t.refused.Count() > 0 && !listed {
+		_ = t.alternative(ctx, q.Refused)
+		err = ctx.Err()
+	}
+	return q, err
+}
+
+// trade is an order that is assessed, for a quote, a reservation or a sale.
+type trade struct {
+	protocol
+	rules.Bid
+	names         []string // the objects asked for, in order; of all, the ones that were read and are kept
+	stopAtRefusal bool
+	lines         []line      // of the objects that answer; none of an order that is refused, or only counted
+	sum           sums        // of the same
+	refused       RefusalList // the others
+	// promised are, of a reservation that is captured, the policies by whose prices the names were reserved.
+	promised  []uint32
+	reserving bool // it becomes a reservation
+	partial   bool // refused objects are left out; else a single one refuses the order
+	counting  bool // only sums are wanted
+	quoting   bool // the ID of the quote is wanted, so:
+	people    *quotedPeople
+	offer     *quotedOffer
+}
+
+// set gets the order ready, and checks it.
+func (t *trade) set(ctx context.Context, e *Executor, o Order) (err error) {
+	if err := names.Check("buyer", o.Buyer); err != nil {
+		return err
+	}
+	if t.names, err = names.CheckAsked(o.Objects, o.All, vocabulary.MaxPanel); err != nil {
+		return err
+	}
+	if t.question, err = e.Question(ctx, o.Question); err != nil {
+		return err
+	}
+	t.Executor, t.buyer, t.epsilon, t.stopAtRefusal = e, o.Buyer, o.Epsilon, o.StopAtRefusal
+	t.panel = Panel{Names: t.names, All: o.All, Question: t.question.Number}
+	t.Bid = rules.Bid{Question: t.question, Client: o.Buyer, Epsilon: o.Epsilon}
+	return t.question.CheckLevel(o.Epsilon)
+}
+
+// form begins the canonical form of a request with the order.
+func (t *trade) form(operation string) *event.Form {
+	f := event.NewForm(operation)
+	f.Field("Buyer").Text(t.buyer)
+	f.Field("Question").Text(t.question.Name)
+	f.Field("Epsilon").Epsilon(t.epsilon)
+	f.Objects(t.panel.Names, t.panel.All)
+	return f
+}
+
+// alternative adds to the error of a refused order what would have been possible. A reservation cannot be captured for
+// less.
+func (t *trade) alternative(ctx context.Context, err error) error {
+	err = callback.Tell(err)
+	if t.Reserved != 0 || t.stopAtRefusal {
+		return err
+	}
+	bid := rules.Bid{Question: t.question, Client: t.buyer}
+	panel := Panel{Names: t.names, All: t.panel.All}
+	f := &forecast{Executor: t.Executor, bid: bid, buying: true, panel: panel, untold: t.refused.Untold}
+	return f.alternative(ctx, err, t.epsilon)
+}
+
+// sums are of what is sold.
+type sums struct {
+	objects, price uint64 // the price is at most MaxPanel times the largest price there is, 10¹²
+	tally          event.SaleTally
+}
+
+// add counts a line.
+func (n *sums) add(one *line) {
+	n.objects++
+	n.price += one.price
+	n.tally.Add(one.method, one.upgrade)
+}
+
+// errDecided ends the reading of an order of which the first refusal is known, and nothing else is wanted.
+var errDecided = errors.New("refused")
+
+// line is one object of a trade. It is small, since there may be many: what else is needed of the object is read again.
+type line struct {
+	price   uint64
+	at      uint32 // its place among the names
+	value   uint32 // its response, once there is one: a value, or the place of a row of bits; see [selling.rows]
+	verdict event.Verdict
+	method  event.Method // by which its response comes about
+	upgrade bool         // the buyer holds a lower level of it
+}
+
+// convene finds the objects of the order, and assesses each at an instant: part by part, while their records are at
+// hand. taken is as in assessPart.
+func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject, one *line)) error {
+	p := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number, Through: t.panel.Through}
+	if err := t.anew(s); err != nil {
+		return err
+	}
+	most := mostWork / t.question.Work()
+	count, after, size := 0, "", state.PartSize
+	if t.stopAtRefusal {
+		size = firstPart
+	}
+	for last := false; !last && count <= vocabulary.MaxPanel; size = min(2*size, state.PartSize) {
+		some, end, err := p.After(s, after, size)
+		if err != nil {
+			return err
+		}
+		if p.All && t.keeps() {
+			t.names = append(roomFor(t.names[:count], len(some)), some...)
+		}
+		if last = end; count+len(some) <= most {
+			err = t.assessPart(s, count, some, at, taken)
+		}
+		if errors.Is(err, errDecided) {
+			return nil
+		}
+		if count += len(some); err != nil {
+			return err
+		}
+		if len(some) > 0 {
+			after = some[len(some)-1]
+		}
+	}
+	if err := CheckPanel(t.question, count); err != nil {
+		return err
+	}
+	if count > most {
+		const text = "question %q: an order about %d objects; %d are possible at a time"
+		return errs.Invalid(text, t.question.Name, count, most)
+	}
+	return nil
+}
+
+// firstPart is how many objects are read first where the first refusal decides: one of them may be it.
+const firstPart = 32
+
+// anew begins to assess the objects.
+func (t *trade) anew(s *state.State) (err error) {
+	t.lines, t.sum, t.refused = nil, sums{}, NewRefusals(t.partial)
+	if t.quoting {
+		t.people, t.offer = newQuotedPeople(), t.newOffer()
+	}
+	t.Buyer, _, err = s.BuyerNumber(t.buyer)
+	return err
+}
+
+func (t *trade) newOffer() *quotedOffer {
+	return newQuotedOffer(t.ID, t.buyer, t.question.Number, t.epsilon)
+}
+
+// keeps reports whether the lines are needed: not for a quote, nor once a whole order is refused.
+func (t *trade) keeps() bool { return !t.counting && (t.partial || t.refused.Count() == 0) }
+
+// assessPart assesses objects, the first of which has a place among the names. Each whose line is kept is passed to
+// taken, with the line that it gets.
+func (t *trade) assessPart(
+	s *state.State, from int, names []string, at time.Time, taken func(x rules.Subject, one *line),
+) error {
+	if t.keeps() {
+		t.lines = roomFor(t.lines, max(len(names), len(t.names)-len(t.lines)))
+	}
+	for i, name := range names {
+		one, x, refusal, err := t.assess(s, from+i, name, at)
+		if t.quoting {
+			t.people.add(name, x.Chain.Policy)
+		}
+		switch {
+		case err != nil:
+			return err
+		case refusal != nil:
+			if err := t.leaveOut(refusal); err != nil {
+				return err
+			}
+		default:
+			if t.keeps() {
+				taken(x, &one)
+				t.lines = append(t.lines, one)
+			}
+			t.count(name, &one)
+		}
+	}
+	return nil
+}
+
+// leaveOut notes a refusal, and returns errDecided if that is all that is wanted.
+func (t *trade) leaveOut(r *vocabulary.Refusal) error {
+	t.refused.Add(*r)
+	if t.quoting {
+		t.offer.refuses(r.Object)
+	}
+	if t.partial {
+		return nil
+	}
+	if t.lines = nil; t.stopAtRefusal {
+		return errDecided
+	}
+	return nil
+}
+
+// count counts the line of an object.
+func (t *trade) count(name string, one *line) {
+	if t.sum.add(one); t.quoting {
+		t.offer.sells(name, one.price)
+	}
+}
+
+// recount counts the lines again, after some of them were refused.
+func (t *trade) recount() {
+	t.refused.Sort()
+	if t.sum = (sums{}); t.quoting {
+		t.offer = t.newOffer()
+	}
+	left := t.refused.Listed
+	refuseBefore := func(name string) {
+		for ; t.quoting && len(left) > 0 && (name == "" || left[0].Object < name); left = left[1:] {
+			t.offer.refuses(left[0].Object)
+		}
+	}
+	for i := range t.lines {
+		name := t.names[t.lines[i].at]
+		refuseBefore(name)
+		t.count(name, &t.lines[i])
+	}
+	refuseBefore("")
+}
+
+// roomFor makes room for more items of a list that may get many.
+func roomFor[T any](list []T, more int) []T {
+	if cap(list)-len(list) < more {
+		list = slices.Grow(list, max(more, len(list)))
+	}
+	return list
+}
+
+// assess returns what the trade means for one object, by its place among the names, and at what price.
+func (t *trade) assess(
+	s *state.State, place int, name string, at time.Time,
+) (one line, x rules.Subject, refusal *vocabulary.Refusal, err error) {
+	if x, refusal, err = t.Rules.Subject(s, t.question, name, t.epsilon); err != nil || refusal != nil {
+		return one, x, refusal, err
+	}
+	held := x.Chain.HeldBy(t.Buyer)
+	if t.Reserved != 0 {
+		at = s.Now // which is not before the reservation was granted, whatever the clock says now
+	}
+	ask := t.asking(&x, at)
+	refusal, err = t.CheckSale(s, &x)
+	if err == nil && refusal == nil {
+		one.verdict, refusal, err = t.Rules.Assess(s, &x, ask)
+	}
+	if err == nil && refusal != nil && !t.Listed { // else it is not explained
+		err = t.Rules.OrLess(s, &x, ask, t.Offer(s, &x), refusal)
+	}
+	if err != nil || refusal != nil {
+		return one, x, refusal, err
+	}
+	one.at, one.method = uint32(place), rules.MethodOf(x.Chain, t.epsilon)
+	one.upgrade = !held.IsZero() && held.Less(t.epsilon)
+	one.price, err = t.due(s, place, &x)
+	return one, x, nil, err
+}
+
+// due is the price of an object: by its terms, or by those that were in force when it was reserved.
+func (t *trade) due(s *state.State, place int, x *rules.Subject) (price uint64, err error) {
+	p := x.Policy
+	if t.Reserved != 0 {
+		if p, err = s.Policy(t.promised[place]); err != nil {
+			return 0, err
+		}
+	}
+	return rules.Due(p, &x.Chain, t.Buyer, t.epsilon), nil
+}
+
+// asking is what the trade wants of an object at an instant.
+func (t *trade) asking(x *rules.Subject, at time.Time) rules.Asking {
+	return rules.Asking{
+		Question: t.question, Epsilon: t.epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(),
+		Sale: t.Reserved, Reserving: t.reserving,
+	}
+}
+
+// quote describes the trade, which is not to be sold if it stopped at a refusal.
+func (t *trade) quote() Quote {
+	q := Quote{
+		Buyer: t.buyer, Question: t.question.Name, Refused: t.refused.Error(t.question), Tally: t.sum.tally,
+		Deal: event.Deal{Epsilon: t.epsilon, Price: t.sum.price, Objects: t.sum.objects},
+	}
+	if t.stopAtRefusal && t.refused.Count() > 0 && !t.partial {
+		q.Deal, q.Tally = event.Deal{Epsilon: t.epsilon}, event.SaleTally{}
+	} else {
+		q.ID = t.offer.id(t.people)
+	}
+	return q
+}
+
+// lackTruth returns the refusals of objects that the host has no true value of.
+func (t *trade) lackTruth() (missing RefusalList) {
+	for _, refusal := range t.refused.Listed {
+		if refusal.Reason == vocabulary.NoTruth {
+			missing.Add(refusal)
+		}
+	}
+	return missing
+}
+
+// mostWork is how many bits one transaction may draw, or probabilities read: about ten seconds' work, during which
+// other requests wait.
+const mostWork = 1 << 28
