@@ -19,7 +19,8 @@ func (p *printer) newBar(runs int) *bar {
 	}
 	return &bar{progressbar.NewOptions(runs,
 		progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("running"), progressbar.OptionSetWidth(30),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish())}
+		progressbar.OptionShowCount(), progressbar.OptionThrottle(50*time.Millisecond),
+		progressbar.OptionClearOnFinish())}
 }
 
 func (b *bar) show(runs, _ int) {

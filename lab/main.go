@@ -50,7 +50,8 @@ func (p *printer) rootCommand() *cobra.Command {
 		Short: "Repeat the papers' experiments, and compute their formulas",
 		Long: `Repeat the papers' experiments, and compute their formulas. No ledger is needed.
 
-Exit codes: 0 done; 1 unexpected; 2 wrong usage or input. "go run" returns 1 for both; build the program to tell them apart.`,
+Exit codes: 0 done; 1 unexpected; 2 wrong usage or input. "go run" returns 1 for both; build the program to
+tell them apart.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkNotEmpty(cmd.Flags()) },
@@ -66,10 +67,10 @@ Exit codes: 0 done; 1 unexpected; 2 wrong usage or input. "go run" returns 1 for
 	mechanism := &cobra.Command{
 		Use:   "mechanism",
 		Short: "Compute differentially private mechanisms by the distance from the boundary",
-		Long: `Compute optimal (ε,δ)-differentially private mechanisms on a graph whose vertices are datasets: an edge joins
-two that differ by one individual, and the colour of a vertex is its true answer. A vertex with a neighbour of
-another colour is on the boundary. The probabilities there determine all others: the farther a vertex is from the
-boundary, the likelier is the true answer. "ledgerctl mechanism solve" computes them on a given graph.`,
+		Long: `Compute optimal (ε,δ)-differentially private mechanisms on a graph whose vertices are datasets.
+An edge joins two that differ by one individual, and the colour of a vertex is its true answer. A vertex with a
+neighbour of another colour is on the boundary. The probabilities there determine all others: the farther a vertex
+is from the boundary, the likelier is the true answer. "ledgerctl mechanism solve" computes them on a given graph.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usageError(`run "lab mechanism --help"`, "say which mechanism to compute: line or rainbow")
@@ -84,7 +85,8 @@ boundary, the likelier is the true answer. "ledgerctl mechanism solve" computes 
 func checkNotEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
-			err = usageError("is a variable of the shell not set? leave the flag out if nothing is meant", "--%s is empty", f.Name)
+			err = usageError("is a variable of the shell not set? leave the flag out if nothing is meant",
+				"--%s is empty", f.Name)
 		}
 	})
 	return err

@@ -76,7 +76,8 @@ func (p *printer) fail(err error) int {
 		if class.hint != "" {
 			details["hint"] = class.hint
 		}
-		_ = writeJSON(p.stderr, map[string]any{"error": map[string]any{"kind": class.kind, "message": message, "details": details}})
+		_ = writeJSON(p.stderr, map[string]any{"error": map[string]any{"kind": class.kind, "message": message,
+			"details": details}})
 		return code
 	}
 	if class.hint != "" {

@@ -51,10 +51,12 @@ the preferred answer, for the first two together and so on, where growth by all 
 
 func (p *printer) rainbow(ctx context.Context, f *rainbowFlags) error {
 	if f.n >= 0 && f.n <= maxSteps && (f.n+1)*len(f.boundary) > maxNumbers {
-		return usageError("", "%d distances with %d answers; %d probabilities are possible", f.n+1, len(f.boundary), maxNumbers)
+		return usageError("", "%d distances with %d answers; %d probabilities are possible", f.n+1, len(f.boundary),
+			maxNumbers)
 	}
 	if f.plot != "" && len(f.boundary) > figures.MaxCurves {
-		return usageError("without --plot there may be more", "--plot shows up to %d answers, not %d", figures.MaxCurves, len(f.boundary))
+		return usageError("without --plot there may be more", "--plot shows up to %d answers, not %d",
+			figures.MaxCurves, len(f.boundary))
 	}
 	plotted, err := newPicture("--plot", f.plot)
 	if err != nil {

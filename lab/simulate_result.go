@@ -64,7 +64,8 @@ type seriesResult struct {
 func newSimulateResult(r *simulate.Result, figures []simulate.Figure) (simulateResult, error) {
 	x := r.Experiment
 	out := simulateResult{
-		Experiment: x.Name, Runs: r.Runs, Objects: x.Objects(), Epsilon: x.Levels, Chance: simulateChance, Files: []string{},
+		Experiment: x.Name, Runs: r.Runs, Objects: x.Objects(), Epsilon: x.Levels, Chance: simulateChance,
+		Files: []string{},
 	}
 	comparisons, err := r.Compare(simulateChance)
 	if err != nil {
@@ -119,7 +120,8 @@ func (r simulateResult) Table(w io.Writer) {
 		if i == 0 {
 			fmt.Fprintf(w, "\nAttacks at ε=%.3f: %s\nERROR RATE\tMEAN\tTHEORY\n", c.Epsilon.Float64(), figuresOf(c))
 		}
-		fmt.Fprintf(w, "%s\t%.4f%s\t%s\n", strings.TrimPrefix(c.What, "error rate "), c.Measured, c.mark(), c.errorRate())
+		fmt.Fprintf(w, "%s\t%.4f%s\t%s\n", strings.TrimPrefix(c.What, "error rate "), c.Measured, c.mark(),
+			c.errorRate())
 	}
 	fmt.Fprintf(w, "\n%s\n", r.verdict())
 	for _, file := range r.Files {
@@ -168,6 +170,7 @@ func (r simulateResult) verdict() string {
 	if r.Outside == 0 {
 		return fmt.Sprintf("All %d measured numbers are where theory says.", len(r.Comparisons))
 	}
-	return fmt.Sprintf("%d of %d measured numbers are not where theory says, and marked with !; each would be by bad luck once in %.0f times.",
+	return fmt.Sprintf("%d of %d measured numbers are not where theory says, and marked with !; each would be by bad "+
+		"luck once in %.0f times.",
 		r.Outside, len(r.Comparisons), 1/r.Chance)
 }

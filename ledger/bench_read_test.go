@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -124,93 +123,4 @@ func BenchmarkReadObject(b *testing.B) {
 			b.ReportMetric(ours-stored-answer, "allocs-beyond")
 		})
 	}
-}
-
-// BenchmarkEstimate compares the estimate of few objects with that of many: its time does not depend on how many
-// there are.
-func BenchmarkEstimate(b *testing.B) {
-	usualGarbage(b)
-	var few, many *Ledger
-	few, _, _ = benchAnswers(b, 1_000, "1", "2", "3")
-	many, _, _ = benchAnswers(b, 100_000, "1", "2", "3")
-	const chunk = 100
-	estimate := func(l *Ledger) func() error {
-		return func() error {
-			for range chunk {
-				if _, err := l.Estimate(b.Context(), EstimateRequest{Question: "vote"}); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	}
-	var p turns
-	for b.Loop() {
-		p.ours = append(p.ours, timed(b, estimate(many)))
-		p.bare = append(p.bare, timed(b, estimate(few)))
-	}
-	p.report(b, "one-of-1000-objects", chunk)
-}
-
-// BenchmarkEstimateFromScratch counts all chains anew, as an estimate over chosen objects does. -cpu says on how many cores
-// they are checked; the bare walk is always on one.
-func BenchmarkEstimateFromScratch(b *testing.B) {
-	usualGarbage(b)
-	for _, objects := range []int{100_000, 1_000_000} {
-		b.Run(fmt.Sprint(objects), func(b *testing.B) {
-			l, db, _ := benchAnswers(b, objects, "1")
-			var p turns
-			for b.Loop() {
-				p.ours = append(p.ours, timed(b, func() error {
-					_, err := l.Estimate(b.Context(), EstimateRequest{Question: "vote", Include: everybody})
-					return err
-				}))
-				p.bare = append(p.bare, timed(b, func() error {
-					if n := bareWalk(db, state.BucketChains, 1); n != objects {
-						return fmt.Errorf("%d chains of %d", n, objects)
-					}
-					return nil
-				}))
-			}
-			p.report(b, "bare-walk", objects)
-		})
-	}
-}
-
-// BenchmarkResponses lists all responses at one ε.
-func BenchmarkResponses(b *testing.B) {
-	usualGarbage(b)
-	const objects = 100_000
-	l, db, _ := benchAnswers(b, objects, "1")
-	var p turns
-	for b.Loop() {
-		p.ours = append(p.ours, timed(b, func() error {
-			n := 0
-			for _, err := range l.Responses(b.Context(), "vote", eps(b, "1")) {
-				if err != nil {
-					return err
-				}
-				n++
-			}
-			if n != objects {
-				return fmt.Errorf("%d responses of %d", n, objects)
-			}
-			return nil
-		}))
-		p.bare = append(p.bare, timed(b, func() error { bareWalk(db, state.BucketChains, 1); return nil }))
-	}
-	p.report(b, "bare-walk", objects)
-}
-
-// bareWalk moves a cursor over all records of a question, and returns how many there are.
-func bareWalk(db *bbolt.DB, bucket string, question uint32) (n int) {
-	prefix := binary.BigEndian.AppendUint32(nil, question)
-	_ = db.View(func(tx *bbolt.Tx) error {
-		cursor := tx.Bucket([]byte(bucket)).Cursor()
-		for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Next() {
-			n++
-		}
-		return nil
-	})
-	return n
 }

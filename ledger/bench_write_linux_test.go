@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // slowFlush is how much longer a flush takes on the disk that some benchmarks pretend to have.
@@ -66,47 +62,6 @@ func oneByOne(b *testing.B, flush time.Duration, path string, names []string, re
 	}
 	t.reportMedians(b, "bare")
 }
-
-// BenchmarkReleaseObserved releases with an observer, beside the same without: what it costs to be told of.
-func BenchmarkReleaseObserved(b *testing.B) {
-	usualGarbage(b)
-	for _, callers := range []int{1, 64} {
-		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			names := crowd(callers * 200)
-			var ledgers [2]*Ledger
-			var took [2]time.Duration
-			for i, o := range []Options{{}, {Observer: &tally{}}} {
-				ledgers[i] = voters(b, inMemory(b, o), "900", names...)
-			}
-			n, ratios := 0, []float64{}
-			for b.Loop() {
-				for i, l := range ledgers {
-					took[i] = rushed(b, callers, before(len(names)), func(at int) error {
-						_, err := l.Release(context.Background(), atHand(releaseOf(b, fmt.Sprint(n, at), names[at], fmt.Sprintf("%d.%09d", 1+n/1_000_000_000, 1+n%1_000_000_000))))
-						return err
-					}).took
-				}
-				n++
-				ratios = append(ratios, float64(took[1])/float64(took[0]))
-			}
-			slices.Sort(ratios)
-			b.ReportMetric(ratios[len(ratios)/2], "of-unobserved")
-		})
-	}
-}
-
-// tally adds up, as an observer that counts does.
-type tally struct{ events, draws atomic.Uint64 }
-
-func (t *tally) Committed(c observe.Commit) {
-	t.events.Add(c.Events)
-	for _, n := range c.Draws {
-		t.draws.Add(n)
-	}
-}
-
-func (t *tally) Refused(observe.Refusal) {}
-func (t *tally) Audited(observe.Audit)   {}
 
 // BenchmarkRaiseAll raises everybody to three levels, one after the other, in transactions of bounded size. What that
 // writes is recorded in another run than the one that is timed.

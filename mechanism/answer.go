@@ -43,14 +43,15 @@ func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits: bits} }
 // Draw returns an answer to a query for a dataset at a place: an output, drawn by the optimal
 // mechanism whose law on the boundary is randomized response at ε. It is ε-differentially private
 // between neighbours (for the relation that the place was computed for), and the true answer is the
-// likelier the farther the dataset is from the boundary: with two outputs it is wrong with probability
-// e^(−εd)/(1+e^ε), the balanced optimum (doliveira2021 Corollary 2); with more, the prefix sums of the
-// preference order are those of zhou2022 as graph.Line has them. Without a boundary the answer is the true
-// one.
+// likelier the farther the dataset is from the boundary: with two outputs it is wrong with
+// probability e^(−εd)/(1+e^ε), the balanced optimum (doliveira2021 Corollary 2); with more, the
+// prefix sums of the preference order are those of zhou2022 as graph.Line has them. Without a
+// boundary the answer is the true one.
 //
-// It returns [ErrInvalid] for ε = 0 or an order that does not have each output once. The number of steps and of random
-// words that it takes does not depend on the distance, but for the case of none; the lengths of the numbers do, and with
-// them the time, by some per cent from the boundary to far away.
+// It returns [ErrInvalid] for ε = 0 or an order that does not have each output once. The number of
+// steps and of random words that it takes does not depend on the distance, but for the case of
+// none; the lengths of the numbers do, and with them the time, by some per cent from the boundary
+// to far away.
 func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if epsilon.IsZero() {
 		return 0, invalid("an answer at ε = 0 tells nothing")
@@ -71,14 +72,15 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	return pick(at.Order, rank), nil
 }
 
-// checkOrder refuses an order that does not have each of the outputs 0 … k−1 once. It takes the same steps for all orders of a length
-// that are right: an order is not public.
+// checkOrder refuses an order that does not have each of the outputs 0 … k−1 once. It takes the
+// same steps for all orders of a length that are right: an order is not public.
 func checkOrder(order []int) error {
 	var all [MaxOutputs / 64]uint64
 	seen := all[:(len(order)+63)/64]
 	for _, output := range order {
 		if output < 0 || output >= len(order) {
-			return invalid("not a place of a query: the order has output %d, the query the outputs 0 to %d", output, len(order)-1)
+			return invalid("not a place of a query: the order has output %d, the query the outputs 0 to %d",
+				output, len(order)-1)
 		}
 		for i := range seen { // all words are written to, whichever has the bit
 			x := uint64(i ^ output/64)
@@ -156,8 +158,9 @@ func (c *curve) at(prec uint) bends {
 	})
 }
 
-// cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g growing
-// steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). None grows by more than a factor of [MaxOutputs].
+// cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g
+// growing steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). None grows by more than a factor of
+// [MaxOutputs].
 func (l answerLaw) cumulative(prec uint) []exact.Interval {
 	one, b := exact.Int(1), l.at(prec)
 	sums := make([]exact.Interval, len(b.starts))
@@ -169,9 +172,9 @@ func (l answerLaw) cumulative(prec uint) []exact.Interval {
 	return sums
 }
 
-// growthSteps returns for each prefix of the preference order by how many steps from the boundary it
-// grows by e^ε: as long as it is at most 1/(e^ε+1) (zhou2022 Eq. (17)). It does not depend on the
-// dataset.
+// growthSteps returns for each prefix of the preference order by how many steps from the boundary
+// it grows by e^ε: as long as it is at most 1/(e^ε+1) (zhou2022 Eq. (17)). It does not depend on
+// the dataset.
 func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
 	steps := make([]uint64, outputs-1)
 	if epsilon.Float64() > 4 {
@@ -189,8 +192,8 @@ func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
 	return steps
 }
 
-// correctSteps returns the smallest t with e^(εt)·S(0)·(e^ε+1) > 1, beginning with a guess that floats
-// may have put beside it.
+// correctSteps returns the smallest t with e^(εt)·S(0)·(e^ε+1) > 1, beginning with a guess that
+// floats may have put beside it.
 func correctSteps(epsilon privacy.Epsilon, i, outputs int64, guess uint64) uint64 {
 	beyond := func(t uint64) bool { return exceedsBound(epsilon, i, outputs, t) }
 	for guess > 0 && beyond(guess-1) {
@@ -202,8 +205,8 @@ func correctSteps(epsilon privacy.Epsilon, i, outputs int64, guess uint64) uint6
 	return guess
 }
 
-// exceedsBound decides whether e^(εt)·(e^ε+i)·(e^ε+1) > e^ε+k−1. The two sides are polynomials in the
-// transcendental number e^(10⁻⁹), so they differ, and enough digits tell which is larger.
+// exceedsBound decides whether e^(εt)·(e^ε+i)·(e^ε+1) > e^ε+k−1. The two sides are polynomials in
+// the transcendental number e^(10⁻⁹), so they differ, and enough digits tell which is larger.
 func exceedsBound(epsilon privacy.Epsilon, i, outputs int64, t uint64) bool {
 	for prec := uint(128); ; prec *= 2 {
 		e := exact.Exp(epsilon.Nano(), prec)

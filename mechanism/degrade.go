@@ -10,14 +10,16 @@ import (
 //
 //	r/(1−r) = (e^ε₁−1)(e^ε₂+1) / (k(e^ε₂−e^ε₁)).
 //
-// Whatever ε₂-differentially private mechanism gave the answer, the degraded one alone is ε₁-private:
-// of a set of outputs with the probabilities p ≤ e^ε₂p′ and 1−p′ ≤ e^ε₂(1−p) on neighbouring datasets,
-// so that p′ ≤ 1/(e^ε₂+1) wherever p = e^ε₂p′, the new ones are rp+c and rp′+c with c ≥ (1−r)/k, and
-// their ratio is largest at p′ = 1/(e^ε₂+1), where it is e^ε₁. Both answers together are ε₂-private: the
-// degraded one is made of the first alone. With two outputs the law on the boundary is that of
-// randomized response at ε₁ again; farther away a fresh answer at ε₁ would be better.
+// Whatever ε₂-differentially private mechanism gave the answer, the degraded one alone is
+// ε₁-private: of a set of outputs with the probabilities p ≤ e^ε₂p′ and 1−p′ ≤ e^ε₂(1−p) on
+// neighbouring datasets, so that p′ ≤ 1/(e^ε₂+1) wherever p = e^ε₂p′, the new ones are rp+c and
+// rp′+c with c ≥ (1−r)/k, and their ratio is largest at p′ = 1/(e^ε₂+1), where it is e^ε₁. Both
+// answers together are ε₂-private: the degraded one is made of the first alone. With two outputs
+// the law on the boundary is that of randomized response at ε₁ again; farther away a fresh answer
+// at ε₁ would be better.
 //
-// Degrade returns [ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to [MaxOutputs] outputs.
+// Degrade returns [ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to [MaxOutputs]
+// outputs.
 func (s *Sampler) Degrade(outputs, answer int, from, to privacy.Epsilon) (int, error) {
 	if outputs < 2 || outputs > MaxOutputs || answer < 0 || answer >= outputs {
 		return 0, invalid("answer %d of %d outputs", answer, outputs)

@@ -10,8 +10,8 @@ import (
 // MaxOutputs is the largest number of outputs a query may have.
 const MaxOutputs = 1 << 10
 
-// Unreachable is the distance of a dataset from a boundary that does not exist. The optimal answer there is
-// the true one: all datasets have the same, so it tells nothing.
+// Unreachable is the distance of a dataset from a boundary that does not exist. The optimal answer
+// there is the true one: all datasets have the same, so it tells nothing.
 const Unreachable = -1
 
 // Relation says which datasets are neighbours, and so what the mechanism hides of an individual.
@@ -19,11 +19,11 @@ const Unreachable = -1
 type Relation uint8
 
 const (
-	// Substitution: one record has another value. The number of records is the same for all datasets
-	// and is not hidden.
+	// Substitution: one record has another value. The number of records is the same for all
+	// datasets and is not hidden.
 	Substitution Relation = iota + 1
-	// AddRemove: one record more or one less. Datasets of every size, also the empty one, take part, so
-	// that the number of records is hidden too.
+	// AddRemove: one record more or one less. Datasets of every size, also the empty one, take
+	// part, so that the number of records is hidden too.
 	AddRemove
 )
 
@@ -44,10 +44,10 @@ const (
 	AnswerYes = 1
 )
 
-// Query is a question about all records of a dataset, each of which holds one of the values 0 … m−1.
-// Its regions and their boundaries follow from the count of each value, so that no graph of the m^n
-// datasets is needed: to replace a dataset by its counts is a morphism that keeps rainbows and
-// distances (doliveira2021 Definition 3, zhou2022 Theorem 3).
+// Query is a question about all records of a dataset, each of which holds one of the values 0 …
+// m−1. Its regions and their boundaries follow from the count of each value, so that no graph of
+// the m^n datasets is needed: to replace a dataset by its counts is a morphism that keeps rainbows
+// and distances (doliveira2021 Definition 3, zhou2022 Theorem 3).
 //
 // Queries are compared with ==. The zero Query asks nothing and is invalid.
 type Query struct {
@@ -65,15 +65,16 @@ const (
 	kindWinner
 )
 
-// Majority asks whether more than half of all records hold a value. In a tie, and of no records, they
-// do not. Its outputs are [AnswerNo] and [AnswerYes].
+// Majority asks whether more than half of all records hold a value. In a tie, and of no records,
+// they do not. Its outputs are [AnswerNo] and [AnswerYes].
 func Majority(value int) Query { return Query{kind: kindMajority, value: value} }
 
-// Threshold asks whether at least t records hold a value. Its outputs are [AnswerNo] and [AnswerYes].
+// Threshold asks whether at least t records hold a value. Its outputs are [AnswerNo] and
+// [AnswerYes].
 //
 // If t ≤ 0 the answer is yes for every dataset, and if t exceeds the number of records it is no for
-// every neighbour by [Substitution]. Such a query has no boundary: the distance is [Unreachable], the
-// true answer can be given and tells nothing.
+// every neighbour by [Substitution]. Such a query has no boundary: the distance is [Unreachable],
+// the true answer can be given and tells nothing.
 func Threshold(value int, t int64) Query {
 	return Query{kind: kindThreshold, value: value, threshold: t}
 }
@@ -82,26 +83,26 @@ func Threshold(value int, t int64) Query {
 // ranks them by their counts; of equally common values the one with the lower number comes first.
 //
 // Every exchange of two places in the ranking, even of the last two, leads into another region: two
-// rare values that are about as common keep a dataset near its boundary, where the true answer is least
-// likely. What that may buy are errors that favour the values that are truly second, third and so on;
-// but with randomized response on the boundary they do so only for e^(2ε) < k−1, and are uniform
-// otherwise. See [Winner].
+// rare values that are about as common keep a dataset near its boundary, where the true answer is
+// least likely. What that may buy are errors that favour the values that are truly second, third
+// and so on; but with randomized response on the boundary they do so only for e^(2ε) < k−1, and are
+// uniform otherwise. See [Winner].
 func Plurality() Query { return Query{kind: kindPlurality} }
 
-// Winner asks what [Plurality] asks, with the same outputs and the same true answer. But only a change
-// of the commonest value leads into another region: a rainbow has that value first and all the others
-// in order of their numbers.
+// Winner asks what [Plurality] asks, with the same outputs and the same true answer. But only a
+// change of the commonest value leads into another region: a rainbow has that value first and all
+// the others in order of their numbers.
 //
-// A dataset is never nearer its boundary than under Plurality, and mostly much farther, so that for the
-// same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11 records, one
-// added or removed, the distance is 200 instead of 0. With randomized response on the boundary and
-// e^(2ε) ≥ k−1 errors are uniform, as they are for Plurality; for smaller ε they favour values of lower
-// numbers, without regard to their counts. With two values both queries are the same. Prefer Winner
-// unless ε is that small and it matters how wrong a wrong answer is.
+// A dataset is never nearer its boundary than under Plurality, and mostly much farther, so that for
+// the same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11
+// records, one added or removed, the distance is 200 instead of 0. With randomized response on the
+// boundary and e^(2ε) ≥ k−1 errors are uniform, as they are for Plurality; for smaller ε they
+// favour values of lower numbers, without regard to their counts. With two values both queries are
+// the same. Prefer Winner unless ε is that small and it matters how wrong a wrong answer is.
 func Winner() Query { return Query{kind: kindWinner} }
 
-// String returns the query as a call of its constructor, with its value by number. [Query.Text] writes
-// what [ParseQuery] reads.
+// String returns the query as a call of its constructor, with its value by number. [Query.Text]
+// writes what [ParseQuery] reads.
 func (q Query) String() string {
 	switch q.kind {
 	case kindMajority:
@@ -153,9 +154,9 @@ type Place struct {
 func (p Place) Color() int { return p.Order[0] }
 
 // Position returns the signed position z of a query with two outputs: the distance d if the true
-// answer is 1 ([AnswerYes]), and −(d+1) if it is 0. So the true answer is 1 if and only if z ≥ 0, and
-// neighbours differ by at most 1. It reports false, with z = 0, if the query has more outputs or no
-// boundary; without a boundary the true answer needs no noise.
+// answer is 1 ([AnswerYes]), and −(d+1) if it is 0. So the true answer is 1 if and only if z ≥ 0,
+// and neighbours differ by at most 1. It reports false, with z = 0, if the query has more outputs
+// or no boundary; without a boundary the true answer needs no noise.
 func (p Place) Position() (z int64, ok bool) {
 	switch {
 	case len(p.Order) != 2 || p.Distance == Unreachable:
@@ -166,12 +167,12 @@ func (p Place) Position() (z int64, ok bool) {
 	return -p.Distance - 1, true
 }
 
-// Place returns the rainbow of a dataset, and its distance to the boundary, from the number of records
-// that hold each of the values 0 … len(counts)−1. It is exact and takes O(m) time, for [Plurality]
-// O(m log m).
+// Place returns the rainbow of a dataset, and its distance to the boundary, from the number of
+// records that hold each of the values 0 … len(counts)−1. It is exact and takes O(m) time, for
+// [Plurality] O(m log m).
 //
-// It returns [ErrInvalid] if the query does not pass [Query.Validate], the relation is none, a count is
-// negative or all counts together exceed 2^63−1. No error tells a count.
+// It returns [ErrInvalid] if the query does not pass [Query.Validate], the relation is none, a
+// count is negative or all counts together exceed 2^63−1. No error tells a count.
 func (q Query) Place(counts []int64, rel Relation) (Place, error) {
 	if err := q.Validate(len(counts)); err != nil {
 		return Place{}, err
@@ -201,8 +202,8 @@ func records(counts []int64) (n int64, err error) {
 	return n, nil
 }
 
-// rank returns the rainbow and the slack: by how much the difference of two counts, or of a count and
-// a constant, may shrink before the rainbow changes.
+// rank returns the rainbow and the slack: by how much the difference of two counts, or of a count
+// and a constant, may shrink before the rainbow changes.
 func (q Query) rank(counts []int64, n int64) (order []int, slack int64) {
 	switch q.kind {
 	case kindMajority:
@@ -224,8 +225,8 @@ func yesFrom(margin int64) (order []int, slack int64) {
 	return []int{AnswerNo, AnswerYes}, -(margin + 1)
 }
 
-// ranking has the least slack between two places next to each other: that between more distant ones is
-// at least the sum of the slacks in between.
+// ranking has the least slack between two places next to each other: that between more distant ones
+// is at least the sum of the slacks in between.
 func ranking(counts []int64) (order []int, slack int64) {
 	order = inOrder(len(counts))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
@@ -255,8 +256,8 @@ func inOrder(n int) []int {
 	return numbers
 }
 
-// slackOf returns by how much the lead of one value over another may shrink before the other overtakes
-// it, which it does in a tie if it has the lower number.
+// slackOf returns by how much the lead of one value over another may shrink before the other
+// overtakes it, which it does in a tie if it has the lower number.
 func slackOf(counts []int64, first, second int) int64 {
 	lead := counts[first] - counts[second]
 	if second < first {
@@ -265,11 +266,11 @@ func slackOf(counts []int64, first, second int) int64 {
 	return lead
 }
 
-// distance turns slack into steps. A record added or removed changes one count, hence a difference of
-// counts by 1. A substitution from the leader to the follower changes it by 2, and is always possible
-// while the lead is positive; a lead of 0 ends with any record that changes to the follower. But the
-// difference of a count and a threshold changes by at most 1 in either case. A region is left with the
-// step that exceeds the slack, and the boundary lies one step before that.
+// distance turns slack into steps. A record added or removed changes one count, hence a difference
+// of counts by 1. A substitution from the leader to the follower changes it by 2, and is always
+// possible while the lead is positive; a lead of 0 ends with any record that changes to the
+// follower. But the difference of a count and a threshold changes by at most 1 in either case. A
+// region is left with the step that exceeds the slack, and the boundary lies one step before that.
 func (q Query) distance(slack, n int64, rel Relation) int64 {
 	switch {
 	case q.constant(n, rel):
@@ -280,9 +281,9 @@ func (q Query) distance(slack, n int64, rel Relation) int64 {
 	return slack
 }
 
-// constant reports whether all datasets that steps can reach have the same rainbow: those of no records
-// by substitution are one alone, and a threshold may be beyond all counts. In all other cases any true
-// answer can be reached from any dataset.
+// constant reports whether all datasets that steps can reach have the same rainbow: those of no
+// records by substitution are one alone, and a threshold may be beyond all counts. In all other
+// cases any true answer can be reached from any dataset.
 func (q Query) constant(n int64, rel Relation) bool {
 	if rel == Substitution && n == 0 {
 		return true

@@ -9,30 +9,34 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Score is an answer to a query with two outputs, in a form that can be raised: the query's signed position
-// ([Place.Position]) with two-sided geometric noise, Pr(noise = k) = (1−α)/(1+α)·α^|k|, α = e^−ε.
+// Score is an answer to a query with two outputs, in a form that can be raised: the query's signed
+// position ([Place.Position]) with two-sided geometric noise, Pr(noise = k) = (1−α)/(1+α)·α^|k|, α
+// = e^−ε.
 //
-// The answer is yes if the value is not negative. It is the optimal one at ε: wrong with probability
-// e^(−εd)/(1+e^ε) at distance d from the boundary, as that of [Sampler.Draw]. A score says more than its
-// answer, and as it is ε-differentially private (neighbours differ by at most 1 in their position), it may be
-// kept, and published; the position may not. It must be kept: the answers alone cannot be raised, because an
-// answer at one ε is no degradation of that at a higher ε.
+// The answer is yes if the value is not negative. It is the optimal one at ε: wrong with
+// probability e^(−εd)/(1+e^ε) at distance d from the boundary, as that of [Sampler.Draw]. A score
+// says more than its answer, and as it is ε-differentially private (neighbours differ by at most 1
+// in their position), it may be kept, and published; the position may not. It must be kept: the
+// answers alone cannot be raised, because an answer at one ε is no degradation of that at a higher
+// ε.
 //
-// Scores at rising ε form a chain, as randomized responses do (package rrchain): two-sided geometric noise
-// refines, y₁ = y₂ + A − A′, as Laplace noise does (Koufogiannis, Han and Pappas, "Gradual Release of
-// Sensitive Data under Differential Privacy", 2015). So given the score at the highest ε the others say nothing
-// about the position, and all of them together cost the largest ε only.
+// Scores at rising ε form a chain, as randomized responses do (package rrchain): two-sided
+// geometric noise refines, y₁ = y₂ + A − A′, as Laplace noise does (Koufogiannis, Han and Pappas,
+// "Gradual Release of Sensitive Data under Differential Privacy", 2015). So given the score at the
+// highest ε the others say nothing about the position, and all of them together cost the largest ε
+// only.
 //
-// [Sampler.Rank] makes other answers of a score, at boundaries that are not balanced and with more than two
-// outputs.
+// [Sampler.Rank] makes other answers of a score, at boundaries that are not balanced and with more
+// than two outputs.
 type Score struct {
 	Epsilon privacy.Epsilon // above 0
 	Value   int64           // from −MaxScore to MaxScore
 }
 
-// Positions and scores are bounded, so that the difference of any two, and the score drawn for them, is an
-// int64. A position beyond the bound is taken for the bound: that keeps neighbours neighbours, and a distance of
-// 2⁶⁰ is as good as infinite. A score beyond its own bound would have a probability below e^(−10⁹).
+// Positions and scores are bounded, so that the difference of any two, and the score drawn for
+// them, is an int64. A position beyond the bound is taken for the bound: that keeps neighbours
+// neighbours, and a distance of 2⁶⁰ is as good as infinite. A score beyond its own bound would have
+// a probability below e^(−10⁹).
 const farthestPosition = 1 << 60
 
 // MaxScore is the largest size of a score's value.
@@ -65,13 +69,14 @@ func (s Score) check() error {
 	return nil
 }
 
-// Raise draws the score at an ε above that of the last one, or a first one if that is zero, from the
-// position of the query. The cost of all of them rises to ε. It returns [ErrInvalid] if ε is not above the
-// last, the last is no score or the place none, and a [*ScoreError] if the query has no position (see
-// [Place.Position]). Whether there is a gradual release for a query of more outputs, graph.Gradual can tell.
+// Raise draws the score at an ε above that of the last one, or a first one if that is zero, from
+// the position of the query. The cost of all of them rises to ε. It returns [ErrInvalid] if ε is
+// not above the last, the last is no score or the place none, and a [*ScoreError] if the query has
+// no position (see [Place.Position]). Whether there is a gradual release for a query of more
+// outputs, graph.Gradual can tell.
 //
-// The law is exact, whatever integer comes out, up to a size of 2⁶¹; a position beyond ±2⁶⁰ counts as that.
-// The number of steps that it takes does not depend on the position.
+// The law is exact, whatever integer comes out, up to a size of 2⁶¹; a position beyond ±2⁶⁰ counts
+// as that. The number of steps that it takes does not depend on the position.
 func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error) {
 	if !last.Epsilon.Less(to) {
 		return Score{}, invalid("a raise to ε = %v must lie above the last ε = %v", to, last.Epsilon)
@@ -92,9 +97,9 @@ func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error)
 	return Score{to, s.score(scoreLaw{below: last.Epsilon.Nano(), at: to.Nano()}, last.Value, position)}, nil
 }
 
-// Between draws the score at an ε between those of two others or, if below is zero, below the lowest one.
-// It is free: it needs no position. It returns [ErrInvalid] unless below.Epsilon < at < above.Epsilon and both
-// are scores.
+// Between draws the score at an ε between those of two others or, if below is zero, below the
+// lowest one. It is free: it needs no position. It returns [ErrInvalid] unless below.Epsilon < at <
+// above.Epsilon and both are scores.
 func (s *Sampler) Between(below, above Score, at privacy.Epsilon) (Score, error) {
 	if !below.Epsilon.Less(at) || !at.Less(above.Epsilon) {
 		return Score{}, invalid("ε = %v is not between ε = %v and ε = %v", at, below.Epsilon, above.Epsilon)
@@ -111,13 +116,13 @@ func (s *Sampler) Between(below, above Score, at privacy.Epsilon) (Score, error)
 	return Score{at, s.score(l, below.Value, above.Value)}, nil
 }
 
-// scoreLaw names the distribution of a score given its neighbours below and above, in nano-nats: below is 0
-// if there is none, and above is 0 if it is the position itself (a score at ε = ∞).
+// scoreLaw names the distribution of a score given its neighbours below and above, in nano-nats:
+// below is 0 if there is none, and above is 0 if it is the position itself (a score at ε = ∞).
 //
-// From one level down to another, with α for the lower and α′ for the higher one, y − y′ is 0 with an extra
-// weight: Pr(k) ∝ α^|k|·(1 + extra·[k=0]), as the quotient of the generating functions of the two noises shows
-// by partial fractions. So by Bayes' rule, with u the steps from the score above towards the one below and D
-// their distance, Pr(u) is proportional to
+// From one level down to another, with α for the lower and α′ for the higher one, y − y′ is 0 with
+// an extra weight: Pr(k) ∝ α^|k|·(1 + extra·[k=0]), as the quotient of the generating functions of
+// the two noises shows by partial fractions. So by Bayes' rule, with u the steps from the score
+// above towards the one below and D their distance, Pr(u) is proportional to
 //
 //	α^|u|·(1 + extra_above·[u=0]) · α_below^|u−D|·(1 + extra_below·[u=D]).
 type scoreLaw struct{ below, at, above int64 }
@@ -131,8 +136,8 @@ func (s *Sampler) score(l scoreLaw, below, above int64) int64 {
 	return min(max(above+(u^sign)-sign, -MaxScore), MaxScore)
 }
 
-// shape is what all draws from a law have in common, at some precision: the levels are public. Beyond the neighbours, weights fall by
-// the tail with every step; between them, by the slope.
+// shape is what all draws from a law have in common, at some precision: the levels are public.
+// Beyond the neighbours, weights fall by the tail with every step; between them, by the slope.
 type shape struct {
 	tail, slope  decay
 	left, right  exact.Interval // 1/(1−tail), 1/(1−slope)
@@ -203,8 +208,9 @@ func (p *placed) terms(prec uint) terms {
 	return t
 }
 
-// guess says which integer a draw most likely is whose U begins with a word, by the inverse of the cumulative probability in floats. All
-// parts are computed, whichever it is in. Where floats cannot tell, or are not numbers, it says something.
+// guess says which integer a draw most likely is whose U begins with a word, by the inverse of the
+// cumulative probability in floats. All parts are computed, whichever it is in. Where floats cannot
+// tell, or are not numbers, it says something.
 func (p *placed) guess(word uint64) int64 {
 	nats := func(nano int64) float64 { return float64(nano) * 1e-9 }
 	more := func(low, high int64) float64 { // the extra weight, as extra has it
@@ -244,8 +250,8 @@ func (p *placed) guess(word uint64) int64 {
 	return int64(max(min(u, MaxScore), -MaxScore))
 }
 
-// extra is what a step down from a level adds to the weight of staying: with E and E′ for the e^ε of the
-// lower and the higher level, E′(E²−1)/((E′−E)(EE′−1)).
+// extra is what a step down from a level adds to the weight of staying: with E and E′ for the e^ε
+// of the lower and the higher level, E′(E²−1)/((E′−E)(EE′−1)).
 func extra(low, high exact.Interval) exact.Interval {
 	one := exact.Int(1)
 	return high.Mul(low.Mul(low).Sub(one)).Quo(high.Sub(low).Mul(low.Mul(high).Sub(one)))
@@ -257,9 +263,10 @@ func (p *placed) cumulative(u int64, prec uint) exact.Interval {
 	return p.weight(t, u).Quo(t.total)
 }
 
-// weight sums the weights of up to u steps. Each of the three parts, beyond the score above, between the two and
-// beyond the one below, is a geometric sum. All are computed for every u, and from powers of 1 or more, because how u
-// compares to the distance tells of the truth, and it is quicker to multiply by 0 or 1.
+// weight sums the weights of up to u steps. Each of the three parts, beyond the score above,
+// between the two and beyond the one below, is a geometric sum. All are computed for every u, and
+// from powers of 1 or more, because how u compares to the distance tells of the truth, and it is
+// quicker to multiply by 0 or 1.
 func (p *placed) weight(t terms, u int64) exact.Interval {
 	within, past := min(u, p.distance)+1, u-p.distance
 	power := func(d decay, n int64) exact.Interval { return d.pow(uint64(max(n, 1))) }
@@ -309,7 +316,8 @@ func (d decay) pow(n uint64) exact.Interval {
 // grown encloses e^(xn), likewise, for n of at most most.
 func (d decay) grown(n uint64) exact.Interval { return d.upTo(n).Quo(d.squares[0]) }
 
-// upTo encloses e^(x(n+1)). It begins with e^x, for which the caller makes up: it is quicker to multiply by 1.
+// upTo encloses e^(x(n+1)). It begins with e^x, for which the caller makes up: it is quicker to
+// multiply by 1.
 func (d decay) upTo(n uint64) exact.Interval {
 	power := d.squares[0]
 	for bit, square := range d.squares {

@@ -9,19 +9,19 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrMore says that a policy allows more than another, or that nobody has shown that it does not. The
-// error that wraps it says what.
+// ErrMore says that a policy allows more than another, or that nobody has shown that it does not.
+// The error that wraps it says what.
 var ErrMore = errors.New("the policy may allow more")
 
-// AtMost returns nil if it is certain that a policy p allows nothing, from an instant on, that q does
-// not allow: whoever has agreed to q then loses nothing by p. That is so if, at every later instant and
-// after any number of buyers, the ceiling of p is not above that of q; and if p is for sale, so is q, to
-// every buyer of p, at every level of p, whenever p is, to as many holders, and for no more than p
-// asks. A policy that releases by the calendar what q only sells allows more.
+// AtMost returns nil if it is certain that a policy p allows nothing, from an instant on, that q
+// does not allow: whoever has agreed to q then loses nothing by p. That is so if, at every later
+// instant and after any number of buyers, the ceiling of p is not above that of q; and if p is for
+// sale, so is q, to every buyer of p, at every level of p, whenever p is, to as many holders, and
+// for no more than p asks. A policy that releases by the calendar what q only sells allows more.
 //
-// Otherwise the error wraps [ErrMore]. It is also returned where the answer is not known: for sums of
-// several [Unlock], for example, whose ceilings cross between two of very many buyers. The zero value
-// allows nothing.
+// Otherwise the error wraps [ErrMore]. It is also returned where the answer is not known: for sums
+// of several [Unlock], for example, whose ceilings cross between two of very many buyers. The zero
+// value allows nothing.
 func AtMost(p, q Policy, from time.Time) error {
 	if p.Equal(q) || p.node == nil {
 		return nil
@@ -40,8 +40,9 @@ func AtMost(p, q Policy, from time.Time) error {
 	return nil
 }
 
-// What a comparison computes is bounded by the length of both policies, and to a fifth of a millisecond or so: a change of terms is a short event,
-// and each may be between two other policies. The unit is the ceiling of one part, about 10 ns.
+// What a comparison computes is bounded by the length of both policies, and to a fifth of a
+// millisecond or so: a change of terms is a short event, and each may be between two other
+// policies. The unit is the ceiling of one part, about 10 ns.
 const (
 	workPerByte = 32
 	maxWork     = 1 << 14
@@ -89,8 +90,9 @@ func (c *comparison) ceilings(p, q *node) error {
 	return err
 }
 
-// partByPart returns true if both are sums, and each part of p is at most the part of q in the same place. That is enough, and takes
-// much less work than sums of [Unlock] and steps of time take as a whole.
+// partByPart returns true if both are sums, and each part of p is at most the part of q in the same
+// place. That is enough, and takes much less work than sums of [Unlock] and steps of time take as a
+// whole.
 func (c *comparison) partByPart(p, q *node) bool {
 	lower, isSum := p.rule.(combined)
 	upper, areSums := q.rule.(combined)
@@ -112,7 +114,8 @@ func (c *comparison) afterAny(p, q *node) error {
 	defer func() { c.left += max(0, c.work) }()
 	lower, upper := inTime(p), inTime(q)
 	one, other := p.orders(), q.orders()
-	higher := c.above(lower, upper, one, one) || c.above(lower, upper, other, other) || c.between(lower, upper, 0, max(one, other))
+	higher := c.above(lower, upper, one, one) || c.above(lower, upper, other, other) ||
+		c.between(lower, upper, 0, max(one, other))
 	switch e := c.found; {
 	case c.work < 0:
 		return errTooLong
@@ -142,8 +145,9 @@ func inTime(n *node) timeline {
 	return timeline{n, n.instants()}
 }
 
-// atMost tells whether r is certain to unlock no more than another: its whole is not larger, and the share of each buyer is not. That
-// is enough: up to the smaller number of orders both rise in proportion, and afterwards only one does, to at most its whole.
+// atMost tells whether r is certain to unlock no more than another: its whole is not larger, and
+// the share of each buyer is not. That is enough: up to the smaller number of orders both rise in
+// proportion, and afterwards only one does, to at most its whole.
 func (r unlock) atMost(other unlock) bool {
 	hi, lo := bits.Mul64(uint64(r.total.Nano()), uint64(other.orders))
 	otherHi, otherLo := bits.Mul64(uint64(other.total.Nano()), uint64(r.orders))
@@ -165,8 +169,9 @@ func (n *node) orders() uint64 {
 	return 0
 }
 
-// between returns whether the ceiling of p may be above that of q after some number of buyers from first to last. Neither falls with the
-// buyers: so it is enough if p after the last is not above q after the first, and if it is, each half is compared.
+// between returns whether the ceiling of p may be above that of q after some number of buyers from
+// first to last. Neither falls with the buyers: so it is enough if p after the last is not above q
+// after the first, and if it is, each half is compared.
 func (c *comparison) between(p, q timeline, first, last uint64) bool {
 	higher := c.above(p, q, last, first)
 	if !higher || first == last {
@@ -179,8 +184,8 @@ func (c *comparison) between(p, q timeline, first, last uint64) bool {
 // errTooLong says that a comparison was given up.
 var errTooLong = errors.New("it would take too long to show that its ceiling is never higher")
 
-// above returns whether, at some later instant, the ceiling of p after some buyers is above that of q after fewer, or as many: c.found then
-// is where. It returns false if no work is left.
+// above returns whether, at some later instant, the ceiling of p after some buyers is above that of
+// q after fewer, or as many: c.found then is where. It returns false if no work is left.
 func (c *comparison) above(p, q timeline, buyers, fewer uint64) bool {
 	if c.work < 0 {
 		return false
@@ -224,8 +229,8 @@ func (t timeline) lineAt(memory *[]step, orders uint64) []step {
 	return *memory
 }
 
-// cost returns how many ceilings of parts lineAt computes, about, and what it takes to walk along the steps; half as much for steps that are
-// there already.
+// cost returns how many ceilings of parts lineAt computes, about, and what it takes to walk along
+// the steps; half as much for steps that are there already.
 func (t timeline) cost() int {
 	if t.byOrders == nil {
 		return 1 + t.steps/2

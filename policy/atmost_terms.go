@@ -118,8 +118,9 @@ func checkMultiples(p, q *Terms, stride, count int64) error {
 	case len(q.levels) > 0 || stride%q.step() != 0:
 		return errors.New("some of its levels were not for sale")
 	}
-	// Between neighbouring bends both prices are straight, before they are rounded up: who is not below at both ends is not below in between.
-	// A price also bends where it leaves its floor. That q does cannot matter: q is lower there than on the straight line between its neighbours.
+	// Between neighbouring bends both prices are straight, before they are rounded up: who is not
+	// below at both ends is not below in between. A price also bends where it leaves its floor.
+	// That q does cannot matter: q is lower there than on the straight line between its neighbours.
 	lowest, highest := stride, count*stride
 	if err := checkPrice(p, q, big.NewRat(highest, 1)); err != nil {
 		return err
@@ -142,7 +143,8 @@ func checkMultiples(p, q *Terms, stride, count int64) error {
 	return nil
 }
 
-// checkPrice returns an error if p is cheaper than q at a level in nano-nats, before prices are rounded.
+// checkPrice returns an error if p is cheaper than q at a level in nano-nats, before prices are
+// rounded.
 func checkPrice(p, q *Terms, at *big.Rat) error {
 	price, before := p.unrounded(at), q.unrounded(at)
 	if price.Cmp(before) >= 0 {
@@ -182,8 +184,8 @@ func (t *Terms) exactly(at int64) fraction {
 	return price
 }
 
-// around returns the points of the curve around a level, of which isUpTo says whether it is at most at a point. Beyond the last point it
-// returns that twice.
+// around returns the points of the curve around a level, of which isUpTo says whether it is at most
+// at a point. Beyond the last point it returns that twice.
 func (t *Terms) around(isUpTo func(Price) bool) (before, next Price) {
 	i := sort.Search(len(t.curve), func(i int) bool { return isUpTo(t.curve[i]) })
 	if i > 0 {
@@ -195,7 +197,8 @@ func (t *Terms) around(isUpTo func(Price) bool) (before, next Price) {
 	return before, t.curve[i]
 }
 
-// leavesFloor returns the level in nano-nats from which on the price is above the floor, or nil if that is a point of the curve, or none.
+// leavesFloor returns the level in nano-nats from which on the price is above the floor, or nil if
+// that is a point of the curve, or none.
 func (t *Terms) leavesFloor() *big.Rat {
 	before, next := t.around(func(p Price) bool { return t.floor < p.Amount })
 	if before.Amount < t.floor && t.floor < next.Amount {

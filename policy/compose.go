@@ -61,7 +61,8 @@ func (r combined) shape() (whole shape, err error) {
 	return whole, err
 }
 
-// limit joins the limits of the parts. Each ceiling reaches its limit by itself, so the joined ceiling does.
+// limit joins the limits of the parts. Each ceiling reaches its limit by itself, so the joined
+// ceiling does.
 func (r combined) limit() (privacy.Epsilon, error) {
 	sum := int64(0)
 	for _, part := range r.of {
@@ -79,7 +80,8 @@ func (r combined) terms(known, more *Terms) (*Terms, error) {
 	case more == nil:
 		return known, nil
 	case r.name == "sum":
-		return nil, errors.New(`a market cannot be part of a sum, which allows more than the market sells; put it in a "min"`)
+		return nil, errors.New("a market cannot be part of a sum, which allows more than the market sells; " +
+			`put it in a "min"`)
 	case known != nil:
 		return nil, errors.New("there is a second market: it is unclear whose prices hold")
 	}
@@ -102,7 +104,8 @@ func (r combined) line() []step {
 	instants = slices.Compact(instants)
 	line := make([]step, 0, len(instants))
 	for _, at := range instants {
-		line = appendStep(line, step{at, r.join(func(part *node) privacy.Epsilon { return ceilingAt(part.line(), at) })})
+		line = appendStep(line,
+			step{at, r.join(func(part *node) privacy.Epsilon { return ceilingAt(part.line(), at) })})
 	}
 	return line
 }

@@ -18,9 +18,11 @@ import (
 //	limit − (limit−from)·2^(−(t−start)/halfLife), rounded down to a multiple of stride, but never below from.
 //
 // It never gets to the limit; [Policy.Limit] is the largest multiple of stride below it that is
-// reached before 2262, and from if there is none above from. Needed: from below limit, start from 1970 to 2261, half-life and stride
-// above 0, and at most [MaxSteps] steps.
-func Halving(from, limit privacy.Epsilon, start time.Time, halfLife time.Duration, stride privacy.Epsilon) (Policy, error) {
+// reached before 2262, and from if there is none above from. Needed: from below limit, start from
+// 1970 to 2261, half-life and stride above 0, and at most [MaxSteps] steps.
+func Halving(
+	from, limit privacy.Epsilon, start time.Time, halfLife time.Duration, stride privacy.Epsilon,
+) (Policy, error) {
 	return build(halving{from, limit, instantOf(start), halfLife, stride})
 }
 
@@ -33,7 +35,8 @@ type halving struct {
 }
 
 func readHalving(f *fields) rule {
-	return halving{f.epsilon("from"), f.epsilon("limit"), f.instant("start"), f.duration("half_life"), f.epsilon("stride")}
+	return halving{f.epsilon("from"), f.epsilon("limit"), f.instant("start"), f.duration("half_life"),
+		f.epsilon("stride")}
 }
 
 func (halving) kind() string { return "halving" }
@@ -92,7 +95,8 @@ func (r halving) line() []step {
 	return line
 }
 
-// reaches returns the first nanosecond at which the curve is at a level between from and the limit, or false if that is after 2261.
+// reaches returns the first nanosecond at which the curve is at a level between from and the limit,
+// or false if that is after 2261.
 func (r halving) reaches(level int64) (instant, bool) {
 	elapsed, ok := timesLog2(int64(r.halfLife), r.to.Nano()-r.from.Nano(), r.to.Nano()-level)
 	if !ok || elapsed > int64(lastInstant-r.start) {
@@ -119,12 +123,14 @@ func timesLog2(h, a, b int64) (int64, bool) {
 	return ceil.Int64(), ceil.IsInt64()
 }
 
-// quickFraction is timesFraction for h < 2⁶³ in 128 bits, or false if they do not settle the result, which they do but for one in some ten
-// thousand. A line has up to 1,024 logarithms, and big integers take a hundred times as long.
+// quickFraction is timesFraction for h < 2⁶³ in 128 bits, or false if they do not settle the
+// result, which they do but for one in some ten thousand. A line has up to 1,024 logarithms, and
+// big integers take a hundred times as long.
 //
-// As in log2Fraction, squares show the digits. The number is hi·2⁶⁴+lo in units of 2⁻¹²⁷, between 1 and 2, and at most `wide` too small.
-// Rounding down makes it too small by at most 2⁻¹²⁷ of itself; each squaring doubles what it was and rounds down once more. So after i
-// squarings it is too small by less than 2^(i+2) units of 2⁻¹²⁷ of itself.
+// As in log2Fraction, squares show the digits. The number is hi·2⁶⁴+lo in units of 2⁻¹²⁷, between 1
+// and 2, and at most `wide` too small. Rounding down makes it too small by at most 2⁻¹²⁷ of itself;
+// each squaring doubles what it was and rounds down once more. So after i squarings it is too small
+// by less than 2^(i+2) units of 2⁻¹²⁷ of itself.
 func quickFraction(h, a, b uint64) (ceil uint64, ok bool) {
 	n := uint(bits.Len64(h)) + 16 // at most 79
 	high, rest := bits.Div64(a-b, 0, b)
@@ -184,9 +190,9 @@ func ceilQuick(h, digitsHi, digits uint64, n uint) (uint64, bool) {
 	return lo + 1, lo == hi && fits && alsoFits
 }
 
-// timesFraction returns ⌈h·log₂(a/b)⌉ for b < a < 2b. It begins with n binary digits of the logarithm
-// and doubles their number until they settle the result. They will: the logarithm is irrational,
-// because 2^(p/q) is rational only if p/q is an integer.
+// timesFraction returns ⌈h·log₂(a/b)⌉ for b < a < 2b. It begins with n binary digits of the
+// logarithm and doubles their number until they settle the result. They will: the logarithm is
+// irrational, because 2^(p/q) is rational only if p/q is an integer.
 func timesFraction(h, a, b int64, n uint) *big.Int {
 	for {
 		if digits, ok := log2Fraction(a, b, n, n+64); ok {
@@ -213,8 +219,8 @@ func ceilProduct(h int64, digits *big.Int, n uint) (*big.Int, bool) {
 
 // log2Fraction returns the first n binary digits of log₂(a/b) after the point, for b < a < 2b, or
 // false if arithmetic to 2⁻ᵖ does not settle them: squaring doubles the logarithm, so that a square
-// of 2 or more shows a digit 1. The number is kept between lo and hi, in units of 2⁻ᵖ; each squaring
-// doubles their distance, so that p must be well above n.
+// of 2 or more shows a digit 1. The number is kept between lo and hi, in units of 2⁻ᵖ; each
+// squaring doubles their distance, so that p must be well above n.
 func log2Fraction(a, b int64, n, p uint) (*big.Int, bool) {
 	lo, rest := new(big.Int).QuoRem(new(big.Int).Lsh(big.NewInt(a), p), big.NewInt(b), new(big.Int))
 	hi := new(big.Int).Set(lo)

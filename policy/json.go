@@ -25,7 +25,8 @@ type kindReader struct {
 func kinds() []kindReader {
 	return []kindReader{
 		{"fixed", readFixed}, {"linear", readLinear}, {"steps", readSteps}, {"halving", readHalving},
-		{"noisy-sampling", readNoisy}, {"unlock", readUnlock}, {"min", readMin}, {"sum", readSum}, {"market", readMarket},
+		{"noisy-sampling", readNoisy}, {"unlock", readUnlock},
+		{"min", readMin}, {"sum", readSum}, {"market", readMarket},
 	}
 }
 
@@ -38,9 +39,9 @@ func Kinds() []string {
 	return all
 }
 
-// Parse reads a policy from JSON, as the package documentation describes it. Unknown kinds, unknown,
-// missing or repeated fields, other spellings of a field's name, values out of range and text after
-// the object are errors that wrap [ErrInvalid].
+// Parse reads a policy from JSON, as the package documentation describes it. Unknown kinds,
+// unknown, missing or repeated fields, other spellings of a field's name, values out of range and
+// text after the object are errors that wrap [ErrInvalid].
 func Parse(text []byte) (Policy, error) {
 	n, err := parse(text)
 	if err != nil {
@@ -110,8 +111,8 @@ type field struct {
 	value []byte
 }
 
-// fields are those of one policy that have not been read yet. The first error is kept; reading goes on
-// with zero values, so that the readers of kinds are free of error handling.
+// fields are those of one policy that have not been read yet. The first error is kept; reading goes
+// on with zero values, so that the readers of kinds are free of error handling.
 type fields struct {
 	left  []field
 	depth int
@@ -401,7 +402,8 @@ func object(text []byte) ([]field, error) {
 	return all, nil
 }
 
-// cutValue cuts a valid JSON text after its first value. It returns the value, and what follows it and its comma or colon.
+// cutValue cuts a valid JSON text after its first value. It returns the value, and what follows it
+// and its comma or colon.
 func cutValue(text []byte) (value, rest []byte) {
 	depth, quoted := 0, false
 	for i := 0; ; i++ {

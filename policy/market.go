@@ -27,18 +27,19 @@ type Market struct {
 	Barred []string          // who may not; see [Terms.Barred]
 	From   time.Time         // when sales open; zero: they always were
 	Until  time.Time         // when they close; zero: never
-	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹. Who
-	// holds a higher level counts where it takes a lower one too. It needs a Stride or Levels: else one
-	// buyer more takes the level a nano-nat away, which says the same.
+	// Holders is how many buyers may hold the same level of the chain; 0: any number. At most 10⁹.
+	// Who holds a higher level counts where it takes a lower one too. It needs a Stride or Levels:
+	// else one buyer more takes the level a nano-nat away, which says the same.
 	Holders int
 }
 
-// Sell returns the policy that sells a chain up to m.Max. The ceiling is m.Max at all times, because
-// what was allowed once stays allowed: the window, the buyers and the prices are a matter of terms.
+// Sell returns the policy that sells a chain up to m.Max. The ceiling is m.Max at all times,
+// because what was allowed once stays allowed: the window, the buyers and the prices are a matter
+// of terms.
 //
-// The points of the price curve must satisfy [CheckPrices], and the last of them must be at m.Max or
-// above. Names have 1 to 256 bytes of UTF-8 without control characters. No name may be on both lists,
-// or twice on one.
+// The points of the price curve must satisfy [CheckPrices], and the last of them must be at m.Max
+// or above. Names have 1 to 256 bytes of UTF-8 without control characters. No name may be on both
+// lists, or twice on one.
 func Sell(m Market) (Policy, error) {
 	t := &Terms{
 		max: m.Max, stride: m.Stride, levels: slices.Clone(m.Levels), floor: m.Floor, curve: newCurve(m.Prices),
@@ -166,7 +167,8 @@ func (t *Terms) checkHolders() error {
 	case t.holders < 0 || t.holders > maxCount:
 		return fmt.Errorf("%d holders; at most %d are allowed", t.holders, int64(maxCount))
 	case t.holders > 0 && t.stride.IsZero() && len(t.levels) == 0:
-		return errors.New("holders needs a stride or levels: else who is refused at one level takes the next, a nano-nat away, which says the same")
+		return errors.New("holders needs a stride or levels: else who is refused at one level takes the next, " +
+			"a nano-nat away, which says the same")
 	}
 	return nil
 }
@@ -210,7 +212,8 @@ func badName(name string) string {
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return "contains a control character"
 	case strings.ContainsRune(name, utf8.RuneError):
-		// encoding/json puts it in the place of what it cannot read, and two such buyers would be one.
+		// encoding/json puts it in the place of what it cannot read, and two such buyers would be
+		// one.
 		return "contains U+FFFD, the sign of broken text"
 	}
 	return ""
@@ -287,16 +290,18 @@ func (t *Terms) NextOffer(level privacy.Epsilon) privacy.Epsilon {
 	case !t.stride.IsZero() || len(t.levels) > 0:
 		return t.HighestOffer(nanos(level.Nano() - 1))
 	}
-	i, _ := slices.BinarySearchFunc(t.curve, level, func(p Price, level privacy.Epsilon) int { return p.Epsilon.Compare(level) })
+	i, _ := slices.BinarySearchFunc(t.curve, level,
+		func(p Price, level privacy.Epsilon) int { return p.Epsilon.Compare(level) })
 	if i == 0 {
 		return privacy.Epsilon{}
 	}
 	return t.HighestOffer(t.curve[i-1].Epsilon)
 }
 
-// Lists reports whether a level is for sale and one of those that the terms name: the levels, the multiples of the stride or, where every
-// level is for sale, the maximum and the points of the price curve below it. Who is answered at these levels only cannot find out by
-// bisection how much budget is left.
+// Lists reports whether a level is for sale and one of those that the terms name: the levels, the
+// multiples of the stride or, where every level is for sale, the maximum and the points of the
+// price curve below it. Who is answered at these levels only cannot find out by bisection how much
+// budget is left.
 func (t *Terms) Lists(level privacy.Epsilon) bool {
 	if !t.Offers(level) {
 		return false
@@ -317,9 +322,10 @@ func (t *Terms) Price(level privacy.Epsilon) int64 {
 	return max(t.floor, t.curve.at(level))
 }
 
-// Upgrade returns what a buyer who holds one level, and has paid for the object so far, pays for another: the price of
-// the other less what is paid, never less than 0, and 0 if the other is not higher. So the way to a level does not
-// change what it costs, and nobody pays twice if prices change on the way.
+// Upgrade returns what a buyer who holds one level, and has paid for the object so far, pays for
+// another: the price of the other less what is paid, never less than 0, and 0 if the other is not
+// higher. So the way to a level does not change what it costs, and nobody pays twice if prices
+// change on the way.
 func (t *Terms) Upgrade(held, level privacy.Epsilon, paid int64) int64 {
 	if !held.Less(level) {
 		return 0
@@ -340,8 +346,9 @@ func listed(names []string, name string) bool {
 // Buyers returns who alone may buy, in order, or nil if everybody may. The slice is the caller's.
 func (t *Terms) Buyers() []string { return slices.Clone(t.buyers) }
 
-// Barred returns who may not buy, in order. The slice is the caller's. A list of those who may not is advice: it knows
-// names, and whoever is on it may come under another. A rule is a list of those who may ([Terms.Buyers]).
+// Barred returns who may not buy, in order. The slice is the caller's. A list of those who may not
+// is advice: it knows names, and whoever is on it may come under another. A rule is a list of those
+// who may ([Terms.Buyers]).
 func (t *Terms) Barred() []string { return slices.Clone(t.barred) }
 
 // Opens returns the first instant of the sale, or the zero time if it has always been open.

@@ -31,7 +31,8 @@ type noisy struct {
 }
 
 func readNoisy(f *fields) rule {
-	return noisy{f.epsilon("eps_alpha"), f.epsilon("eps_beta"), f.instant("start"), f.duration("period"), f.integer("rounds")}
+	return noisy{f.epsilon("eps_alpha"), f.epsilon("eps_beta"), f.instant("start"), f.duration("period"),
+		f.integer("rounds")}
 }
 
 func (noisy) kind() string { return "noisy-sampling" }
@@ -87,9 +88,9 @@ func (r noisy) level(k int64) int64 {
 // noisyEpsilon returns ⌊ε(k)⌋ in nano-nats. It starts from a guess n and a precision; intervals
 // decide, and both are improved until they do.
 //
-// They always get there: ε(k) = n for an integer n above 0 would be e^(α+kβ) + 1 = e^(n+α) + e^(n+kβ), which
-// the Lindemann–Weierstrass theorem excludes for rational exponents unless they cancel, that is
-// unless α or β is 0.
+// They always get there: ε(k) = n for an integer n above 0 would be e^(α+kβ) + 1 = e^(n+α) +
+// e^(n+kβ), which the Lindemann–Weierstrass theorem excludes for rational exponents unless they
+// cancel, that is unless α or β is 0.
 func noisyEpsilon(alpha, beta, k, n int64, prec uint) int64 {
 	bound := min(alpha, k*beta) // ε(k) is below it, so that n = bound is out of the question
 	for {
@@ -113,12 +114,15 @@ func noisyRatio(alpha, beta, k int64, prec uint) exact.Interval {
 	return a.Mul(b).Add(exact.Int(1)).Quo(a.Add(b))
 }
 
-// noisyBounds returns two integers between which ⌊ε(k)⌋ in nano-nats is, nearly always the same one twice. With x ≤ y for α and kβ,
-// ε = x + ln(1+e^(−x−y)) − ln(1+e^(x−y)). x is an integer of nano-nats, and the two logarithms are at most ln 2: with exponentials and
-// logarithms to within 8 units of the last place, their difference is known to within 40·2⁻⁵³ nats, which is below 10⁻⁵ nano-nats.
+// noisyBounds returns two integers between which ⌊ε(k)⌋ in nano-nats is, nearly always the same one
+// twice. With x ≤ y for α and kβ, ε = x + ln(1+e^(−x−y)) − ln(1+e^(x−y)). x is an integer of
+// nano-nats, and the two logarithms are at most ln 2: with exponentials and logarithms to within 8
+// units of the last place, their difference is known to within 40·2⁻⁵³ nats, which is below 10⁻⁵
+// nano-nats.
 //
-// Few rounds are that close to an integer, for any parameters: where ε is 1 nano-nat or more, and not the last below its bound, which
-// the bound decides, one round of 1,024 changes it by more than 10⁻⁴ nano-nats.
+// Few rounds are that close to an integer, for any parameters: where ε is 1 nano-nat or more, and
+// not the last below its bound, which the bound decides, one round of 1,024 changes it by more than
+// 10⁻⁴ nano-nats.
 func noisyBounds(alpha, sampled int64) (lowest, highest int64) {
 	const margin = 1e-5
 	x, y := min(alpha, sampled), max(alpha, sampled)

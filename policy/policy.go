@@ -31,10 +31,10 @@ const (
 )
 
 // Policy is the ceiling of a chain as a function of time and of the buyers it has served, and the
-// terms on which it is for sale. Values are immutable and safe for concurrent use; compare them with
-// [Policy.Equal], not with ==, nor with reflect.DeepEqual, which also sees steps that are computed when
-// they are first needed. The zero value is no policy at all (see [Policy.IsZero]); its ceiling
-// is ε = 0.
+// terms on which it is for sale. Values are immutable and safe for concurrent use; compare them
+// with [Policy.Equal], not with ==, nor with reflect.DeepEqual, which also sees steps that are
+// computed when they are first needed. The zero value is no policy at all (see [Policy.IsZero]);
+// its ceiling is ε = 0.
 type Policy struct {
 	_    [0]func() // two equal policies may be two nodes: == must not compile
 	node *node
@@ -46,10 +46,10 @@ func (p Policy) IsZero() bool { return p.node == nil }
 // Equal tells whether two policies have the same canonical form.
 func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 
-// Ceiling returns the largest ε that the chain may have at an instant, after it has served orders of
-// that many different buyers. It never falls as either grows. Instants before 1970 are before everything, and
-// those from 2262 on are after everything. The first call for a policy computes all its steps, in at most a
-// millisecond; later ones do not allocate.
+// Ceiling returns the largest ε that the chain may have at an instant, after it has served orders
+// of that many different buyers. It never falls as either grows. Instants before 1970 are before
+// everything, and those from 2262 on are after everything. The first call for a policy computes all
+// its steps, in at most a millisecond; later ones do not allocate.
 func (p Policy) Ceiling(at time.Time, orders uint64) privacy.Epsilon {
 	if p.node == nil {
 		return privacy.Epsilon{}
@@ -67,10 +67,10 @@ func (p Policy) Limit() privacy.Epsilon {
 }
 
 // Releases returns the levels that the policy releases by itself up to and including an instant,
-// and since when: the values above 0 that the ceiling takes on the way there after orders of that many buyers,
-// rising. The last of them is the ceiling at that instant. What was there from the beginning has the
-// zero time. It returns nil if no part of the policy depends on time. Whether the chain is for sale
-// makes no difference. The slice is the caller's.
+// and since when: the values above 0 that the ceiling takes on the way there after orders of that
+// many buyers, rising. The last of them is the ceiling at that instant. What was there from the
+// beginning has the zero time. It returns nil if no part of the policy depends on time. Whether the
+// chain is for sale makes no difference. The slice is the caller's.
 func (p Policy) Releases(until time.Time, orders uint64) []Step {
 	if p.node == nil || !p.node.timed {
 		return nil
@@ -84,8 +84,9 @@ func (p Policy) Releases(until time.Time, orders uint64) []Step {
 	return levels
 }
 
-// Reaches returns the first instant at which the ceiling is at least an ε after orders of that many buyers: the zero time if it is so from the
-// beginning. ever is false if it never is, whatever time passes.
+// Reaches returns the first instant at which the ceiling is at least an ε after orders of that many
+// buyers: the zero time if it is so from the beginning. ever is false if it never is, whatever time
+// passes.
 func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time, ever bool) {
 	if epsilon.IsZero() {
 		return time.Time{}, true
@@ -104,7 +105,8 @@ func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time
 	return line[n].at.time(), true
 }
 
-// Rises returns the first instant behind another at which the ceiling is higher, after orders of that many buyers, and whether there is one.
+// Rises returns the first instant behind another at which the ceiling is higher, after orders of
+// that many buyers, and whether there is one.
 func (p Policy) Rises(behind time.Time, orders uint64) (at time.Time, ever bool) {
 	if p.node == nil || !p.node.timed {
 		return time.Time{}, false

@@ -33,7 +33,8 @@ type ArbitrageError struct {
 }
 
 func (e *ArbitrageError) Error() string {
-	return fmt.Sprintf("the price falls from %d at ε = %v to %d at ε = %v: whoever wants the former would buy the latter",
+	return fmt.Sprintf("the price falls from %d at ε = %v to %d at ε = %v: whoever wants the former would buy "+
+		"the latter",
 		e.Lower.Amount, e.Lower.Epsilon, e.Higher.Amount, e.Higher.Epsilon)
 }
 
@@ -88,7 +89,8 @@ func (c curve) check() error {
 // at returns the amount at a level: on the straight line between the points around it, rounded up
 // to a whole unit, exactly.
 func (c curve) at(level privacy.Epsilon) int64 {
-	i, found := slices.BinarySearchFunc(c, level, func(p Price, level privacy.Epsilon) int { return p.Epsilon.Compare(level) })
+	i, found := slices.BinarySearchFunc(c, level,
+		func(p Price, level privacy.Epsilon) int { return p.Epsilon.Compare(level) })
 	switch {
 	case found:
 		return c[i].Amount

@@ -60,12 +60,13 @@ func build(r rule) (Policy, error) {
 	return Policy{node: n}, nil
 }
 
-// bytesOfStep is the memory that a step takes. What takes no more than the text is computed at once, so that most
-// policies that are equal are so to the last field, for hosts that compare events by them.
+// bytesOfStep is the memory that a step takes. What takes no more than the text is computed at
+// once, so that most policies that are equal are so to the last field, for hosts that compare
+// events by them.
 const bytesOfStep = 24
 
-// plan makes a node of a rule. It computes no more steps than fit in the memory of the text: a text of 100 bytes may
-// have 1,024 of them.
+// plan makes a node of a rule. It computes no more steps than fit in the memory of the text: a text
+// of 100 bytes may have 1,024 of them.
 func plan(r rule) (*node, error) {
 	s, err := r.shape()
 	if err != nil {

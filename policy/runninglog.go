@@ -26,21 +26,24 @@ func (x fixed128) over(n uint64) fixed128 {
 	return fixed128{hi, lo}
 }
 
-// runningLog is a logarithm to which those of further factors are added. A line has up to 1,024 logarithms of numbers that are close to
-// each other: a few terms of a series add the next one, where the digits of each by themselves take ten times as long.
+// runningLog is a logarithm to which those of further factors are added. A line has up to 1,024
+// logarithms of numbers that are close to each other: a few terms of a series add the next one,
+// where the digits of each by themselves take ten times as long.
 type runningLog struct {
 	half  fixed128 // half the natural logarithm, in units of 2⁻¹²⁴, at most 2⁻¹⁰³ too small for each factor
 	added uint64   // how many factors there are
 	rough bool     // whether a factor was too large for the series
 }
 
-// roughly is the error of each factor, in units of 2⁻¹²² of the binary logarithm: four times 2⁻¹⁰³ and more.
+// roughly is the error of each factor, in units of 2⁻¹²² of the binary logarithm: four times 2⁻¹⁰³
+// and more.
 const roughly = 1 << 22
 
 // add multiplies the number by a/b, for b < a < 2⁵² and a ≤ 2b.
 //
-// With w = (a−b)/(a+b), half the logarithm of a/b is w + w³/3 + w⁵/5 + …, and w² is at most 1/9. Numbers are in units of 2⁻¹²⁸. There are at most
-// 34 terms; roundings and what follows the last one come to less than 2⁻¹⁰³.
+// With w = (a−b)/(a+b), half the logarithm of a/b is w + w³/3 + w⁵/5 + …, and w² is at most 1/9.
+// Numbers are in units of 2⁻¹²⁸. There are at most 34 terms; roundings and what follows the last
+// one come to less than 2⁻¹⁰³.
 func (l *runningLog) add(a, b uint64) {
 	l.added++
 	if a > 2*b {
@@ -61,7 +64,8 @@ func (l *runningLog) add(a, b uint64) {
 	l.half = l.half.plus(fixed128{sum.hi >> 4, sum.hi<<60 | sum.lo>>4})
 }
 
-// times returns ⌈h·log₂ of the number⌉ for h < 2⁶³ and a number below 2⁴⁰, or false if 128 bits do not settle it, or it is 2⁶³ or more.
+// times returns ⌈h·log₂ of the number⌉ for h < 2⁶³ and a number below 2⁴⁰, or false if 128 bits do
+// not settle it, or it is 2⁶³ or more.
 func (l *runningLog) times(h uint64) (ceil uint64, ok bool) {
 	twoByLn2 := fixed128{0xb8aa3b295c17f0bb, 0xbe87fed0691d3e88} // 2/ln 2, in units of 2⁻¹²⁶
 	log := l.half.times(twoByLn2)                                // in units of 2⁻¹²²

@@ -65,8 +65,8 @@ func (w *writer) names(name string, names []string) {
 	}
 }
 
-// quote returns text as a JSON string. It escapes what [json.Marshal] does: a policy inside somebody
-// else's JSON then keeps its canonical bytes.
+// quote returns text as a JSON string. It escapes what [json.Marshal] does: a policy inside
+// somebody else's JSON then keeps its canonical bytes.
 func quote(text string) string {
 	if !strings.ContainsFunc(text, needsEscape) {
 		return `"` + text + `"`
@@ -75,7 +75,8 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// needsEscape tells whether [json.Marshal] may write a rune of a string in another way than as it is.
+// needsEscape tells whether [json.Marshal] may write a rune of a string in another way than as it
+// is.
 func needsEscape(r rune) bool {
 	return r < ' ' || r > '~' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
 }

@@ -186,8 +186,8 @@ type Step struct {
 }
 
 // Steps returns the policy that allows nothing before the first step and then what the latest step
-// says. Both the times, from 1970 to 2261, and the ceilings, above 0, must rise strictly. There must
-// be 1 to [MaxSteps] steps.
+// says. Both the times, from 1970 to 2261, and the ceilings, above 0, must rise strictly. There
+// must be 1 to [MaxSteps] steps.
 func Steps(of ...Step) (Policy, error) {
 	r := make(steps, 0, len(of))
 	for _, s := range of {

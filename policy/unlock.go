@@ -7,11 +7,11 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Unlock returns the policy that unlocks 1/orders of the total with the first order of each buyer that
-// the chain serves, rounded down to a nano-nat: total·min(n, orders)/orders after n buyers. Whoever comes
-// first cannot take all of the budget (Luo et al., "Privacy Budget Scheduling", OSDI 2021). A buyer counts
-// once, however often it buys; that two names are two buyers is the host's word. Time does not matter.
-// Needed: total above 0, and 1 to 10⁹ orders.
+// Unlock returns the policy that unlocks 1/orders of the total with the first order of each buyer
+// that the chain serves, rounded down to a nano-nat: total·min(n, orders)/orders after n buyers.
+// Whoever comes first cannot take all of the budget (Luo et al., "Privacy Budget Scheduling", OSDI
+// 2021). A buyer counts once, however often it buys; that two names are two buyers is the host's
+// word. Time does not matter. Needed: total above 0, and 1 to 10⁹ orders.
 func Unlock(total privacy.Epsilon, orders int) (Policy, error) {
 	return build(unlock{total, int64(orders)})
 }

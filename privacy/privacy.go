@@ -43,8 +43,8 @@ func EpsilonFromNano(n int64) (Epsilon, error) {
 // MaxEpsilon returns the largest ε, 1,000 nats. As a ceiling it is as good as none.
 func MaxEpsilon() Epsilon { return Epsilon{MaxEpsilonNano} }
 
-// ParseEpsilon reads an exact decimal such as "0.1", "2" or "5e-3": a JSON number without a sign, of
-// at most 64 characters, an exponent of at most 3 digits (so "1e0001" is refused), and at most 9
+// ParseEpsilon reads an exact decimal such as "0.1", "2" or "5e-3": a JSON number without a sign,
+// of at most 64 characters, an exponent of at most 3 digits (so "1e0001" is refused), and at most 9
 // decimals once the exponent is carried out. It never rounds; what it cannot hold exactly, and what
 // is above 1,000, it refuses with a [*ParseError].
 func ParseEpsilon(text string) (Epsilon, error) {
@@ -52,7 +52,8 @@ func ParseEpsilon(text string) (Epsilon, error) {
 	return Epsilon{n}, err
 }
 
-// MustEpsilon is [ParseEpsilon] for constants of a program. It panics where that gives an error, so it is not for input.
+// MustEpsilon is [ParseEpsilon] for constants of a program. It panics where that gives an error, so
+// it is not for input.
 func MustEpsilon(text string) Epsilon {
 	e, err := ParseEpsilon(text)
 	if err != nil {

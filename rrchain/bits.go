@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Bits is a row of up to [MaxValues] bits, numbered from 0. It never changes, and can be compared with
-// ==. The zero value has no bits.
+// Bits is a row of up to [MaxValues] bits, numbered from 0. It never changes, and can be compared
+// with ==. The zero value has no bits.
 type Bits struct {
 	n      int
 	packed string // bit i is bit i%8 of byte i/8; bits from n on are 0
@@ -32,8 +32,8 @@ func NewBits(n int, ones ...int) (Bits, error) {
 	return Bits{n, string(packed)}, nil
 }
 
-// UnpackBits returns the n bits of which [Bits.Pack] is packed. It returns [ErrInvalid] if there are
-// none: for another length, or a bit set beyond the last.
+// UnpackBits returns the n bits of which [Bits.Pack] is packed. It returns [ErrInvalid] if there
+// are none: for another length, or a bit set beyond the last.
 func UnpackBits(n int, packed []byte) (Bits, error) {
 	if n < 1 || n > MaxValues || len(packed) != packedLen(n) {
 		return Bits{}, fmt.Errorf("%w: %d bytes for a row of %d bits", ErrInvalid, len(packed), n)
@@ -157,13 +157,13 @@ func (s *Sampler) drawBits(l law, n int, above, below string) Bits {
 	return Bits{n, packed.String()}
 }
 
-// BitChain is everything one object ever answered about a row of true bits, such as a Bloom filter, by
-// rising ε: each bit is a chain of randomized responses with m = 2, and all of them are raised together
-// (pan2024 §5.1).
+// BitChain is everything one object ever answered about a row of true bits, such as a Bloom filter,
+// by rising ε: each bit is a chain of randomized responses with m = 2, and all of them are raised
+// together (pan2024 §5.1).
 //
-// Its ε is that of one bit. Between two truths that differ in d bits the privacy loss of all responses
-// together is at most d·ε for the highest ε, and that much is reached; so the loss of the whole is ε
-// times the largest number of bits in which two possible truths differ.
+// Its ε is that of one bit. Between two truths that differ in d bits the privacy loss of all
+// responses together is at most d·ε for the highest ε, and that much is reached; so the loss of the
+// whole is ε times the largest number of bits in which two possible truths differ.
 //
 // A chain belongs to one truth. The zero value is not usable; see [NewBitChain].
 type BitChain struct{ bitChain }
@@ -182,10 +182,10 @@ func NewBitChain(n int, recorded ...BitLevel) (*BitChain, error) {
 	return &BitChain{c}, nil
 }
 
-// Raise draws the response at an ε above the current one, each bit by the transition kernel for m = 2
-// (pan2024 Eq. (54)), and records it. truth is the true bits; they must be the same in every call and
-// are not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not above
-// the current one or there is another number of true bits.
+// Raise draws the response at an ε above the current one, each bit by the transition kernel for m =
+// 2 (pan2024 Eq. (54)), and records it. truth is the true bits; they must be the same in every call
+// and are not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not
+// above the current one or there is another number of true bits.
 func (c *BitChain) Raise(s *Sampler, to privacy.Epsilon, truth Bits) (BitLevel, error) {
 	current, err := c.raisable(to)
 	if err != nil {

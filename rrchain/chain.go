@@ -41,10 +41,10 @@ func NewChain(m int, recorded ...Level) (*Chain, error) {
 // Values returns m, the number of values of the question.
 func (c *Chain) Values() int { return c.m }
 
-// Raise draws the response at an ε above the current one by the transition kernel (pan2024 Eq. (54),
-// Algorithm 1; a first response when the chain is empty) and records it. The chain's privacy loss
-// rises to that ε. truth is the object's true value; it must be the same in every call and is not
-// kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not above the
+// Raise draws the response at an ε above the current one by the transition kernel (pan2024 Eq.
+// (54), Algorithm 1; a first response when the chain is empty) and records it. The chain's privacy
+// loss rises to that ε. truth is the object's true value; it must be the same in every call and is
+// not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not above the
 // current one or truth is not a value of the question.
 func (c *Chain) Raise(s *Sampler, to privacy.Epsilon, truth int) (Level, error) {
 	response, err := s.Raise(c.m, c.Current(), to, truth)

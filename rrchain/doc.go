@@ -14,41 +14,45 @@
 //
 // # The law of a chain
 //
-// Pan, "Randomized Response with Gradual Release of Privacy Budget" (2024, arXiv:2401.13952),
-// gives the kernel that raises a response from ε₁ to ε₂ (Eq. (50), here [NewKernel]) and proves
-// that every response has the law of its own ε (Property 1.1), that the composition of all of them
-// is ε-differentially private for the largest ε (Property 1.2), and that the ratio of likelihoods
-// of all responses is that of the highest one (Lemma 3.1), so that buyers who pool what they bought
+// Pan, "Randomized Response with Gradual Release of Privacy Budget" (2024, arXiv:2401.13952), gives
+// the kernel that raises a response from ε₁ to ε₂ (Eq. (50), here [NewKernel]) and proves that
+// every response has the law of its own ε (Property 1.1), that the composition of all of them is
+// ε-differentially private for the largest ε (Property 1.2), and that the ratio of likelihoods of
+// all responses is that of the highest one (Lemma 3.1), so that buyers who pool what they bought
 // gain nothing (Theorem 4.1).
 //
-// Lemma 3.1 says more: read downwards, truth → oₙ → … → o₁ is a Markov chain, in which going from ε₂
-// down to ε₁ keeps the response with probability λ(ε₁)/λ(ε₂) and else replaces it by a uniform value.
-// The truth is the response at ε = ∞, and uniform noise the one at ε = 0. So there is a single law
-// to draw from: that of a response at ε given its neighbours below and above. A first response lies
-// between noise and truth, a raise between the last response and the truth, a degradation between
-// noise and the lowest response, an insertion between two responses. Only the neighbour above can
-// be the truth, hence only a raise needs it. The exact sampler knows just this law; the kernel in the
-// closed form of the paper is a special case, and a test holds the two against each other.
+// Lemma 3.1 says more: read downwards, truth → oₙ → … → o₁ is a Markov chain, in which going from
+// ε₂ down to ε₁ keeps the response with probability λ(ε₁)/λ(ε₂) and else replaces it by a uniform
+// value. The truth is the response at ε = ∞, and uniform noise the one at ε = 0. So there is a
+// single law to draw from: that of a response at ε given its neighbours below and above. A first
+// response lies between noise and truth, a raise between the last response and the truth, a
+// degradation between noise and the lowest response, an insertion between two responses. Only the
+// neighbour above can be the truth, hence only a raise needs it. The exact sampler knows just this
+// law; the kernel in the closed form of the paper is a special case, and a test holds the two
+// against each other.
 //
 // # Many values, many bits, numbers
 //
 // A [Chain] is one value of m. Three more kinds of answers are made of chains with m = 2.
 //
-// A [UnaryChain] answers a question with many values, where a randomized response tells little: from
-// [UnaryFrom] values on it estimates better. A response has a bit for each value. It is optimized unary
-// encoding (Wang, Blocki, Li and Jha 2017), raised gradually, which is ours; its law follows from Lemma
-// 3.1 for each bit, and its privacy loss is that of a [Chain], the ε of its highest level.
+// A [UnaryChain] answers a question with many values, where a randomized response tells little:
+// from [UnaryFrom] values on it estimates better. A response has a bit for each value. It is
+// optimized unary encoding (Wang, Blocki, Li and Jha 2017), raised gradually, which is ours; its
+// law follows from Lemma 3.1 for each bit, and its privacy loss is that of a [Chain], the ε of its
+// highest level.
 //
 //	chain, err := rrchain.NewUnaryChain(500)
 //	first, err := chain.Raise(sampler, one, truth)   // 500 bits
 //	shares, err := estimate.UnaryFrequencies(estimate.Options{Confidence: 0.95}, estimate.UnaryCounts{…}) // package rrchain/estimate
 //
-// A [BitChain] answers with a row of true bits, such as a Bloom filter, all raised together (pan2024 §5.1).
-// Its ε is that of one bit: two truths that differ in d bits can be told apart with a loss of d·ε.
+// A [BitChain] answers with a row of true bits, such as a Bloom filter, all raised together
+// (pan2024 §5.1). Its ε is that of one bit: two truths that differ in d bits can be told apart with
+// a loss of d·ε.
 //
-// A [Range] is for the mean of bounded numbers (pan2024 §5.2). Each number is rounded to an end of the
-// range, once and for all. That end is the truth of a [Chain] with m = 2, and package estimate, below this one,
-// estimates the mean of the numbers from the responses, as it does the shares of values.
+// A [Range] is for the mean of bounded numbers (pan2024 §5.2). Each number is rounded to an end of
+// the range, once and for all. That end is the truth of a [Chain] with m = 2, and package estimate,
+// below this one, estimates the mean of the numbers from the responses, as it does the shares of
+// values.
 //
 // # Exact draws
 //
@@ -57,18 +61,19 @@
 //
 // # Noise from a key
 //
-// A chain must be kept: a response that was lost, and is drawn again, costs again. A [NoiseKey] keeps nothing. Its
-// [Staircase] holds all responses of an object at once, at every ε, as a function of the key and the
-// truth; so any order of questions, a repeated one and a restored backup all give the same answers.
+// A chain must be kept: a response that was lost, and is drawn again, costs again. A [NoiseKey]
+// keeps nothing. Its [Staircase] holds all responses of an object at once, at every ε, as a
+// function of the key and the truth; so any order of questions, a repeated one and a restored
+// backup all give the same answers.
 //
 //	key, err := rrchain.NewNoiseKey(secret)           // 32 random bytes, kept apart from the responses
 //	stairs, err := key.Staircase("colour v1", "ann", 4)
 //	high, err := stairs.Response(two, truth)          // ε = 2
 //	low, err := stairs.Response(half, high)           // ε = 0.5: free, and needs no truth
 //
-// The law is that of a chain, by the other reading of Lemma 3.1: going down from the truth, the response is
-// replaced by a uniform value at the arrivals of a Poisson process in −ln λ(ε). Where the process
-// stands at an ε does not depend on which levels were asked for. That the noise is a function of a key, and
-// not random, is the one thing that is computational here: see [NoiseKey]. [UnaryStaircase] is the same in
-// unary encoding. This construction is ours.
+// The law is that of a chain, by the other reading of Lemma 3.1: going down from the truth, the
+// response is replaced by a uniform value at the arrivals of a Poisson process in −ln λ(ε). Where
+// the process stands at an ε does not depend on which levels were asked for. That the noise is a
+// function of a key, and not random, is the one thing that is computational here: see [NoiseKey].
+// [UnaryStaircase] is the same in unary encoding. This construction is ours.
 package rrchain

@@ -6,15 +6,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Of all levels of a chain, the law of a response depends on its two neighbours alone. So whoever has these needs
-// no chain. The methods of Sampler here draw what chains draw, without making one: nothing is allocated but a
-// row of bits. They record nothing, and they cannot see the other levels: that no level lies between
-// the neighbours given, and that those belong to one chain, is the caller's to know.
+// Of all levels of a chain, the law of a response depends on its two neighbours alone. So whoever
+// has these needs no chain. The methods of Sampler here draw what chains draw, without making one:
+// nothing is allocated but a row of bits. They record nothing, and they cannot see the other
+// levels: that no level lies between the neighbours given, and that those belong to one chain, is
+// the caller's to know.
 
-// Raise draws a response at an ε above all others of a chain over m values, as [Chain.Raise] does. current is the
-// chain's highest level, and the zero level before the first response. truth must be the same in
-// every call. It returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues], the ε is above that of current, and
-// both its response and truth are below m.
+// Raise draws a response at an ε above all others of a chain over m values, as [Chain.Raise] does.
+// current is the chain's highest level, and the zero level before the first response. truth must be
+// the same in every call. It returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues], the ε is above that
+// of current, and both its response and truth are below m.
 func (s *Sampler) Raise(m int, current Level, to privacy.Epsilon, truth int) (int, error) {
 	if err := checkValues(m); err != nil {
 		return 0, err
@@ -31,10 +32,10 @@ func (s *Sampler) Raise(m int, current Level, to privacy.Epsilon, truth int) (in
 	return s.draw(upwards(m, current.Epsilon, to), truth, current.Response), nil
 }
 
-// Between draws a response at an ε between the levels just below and just above it in a chain over m values,
-// without the truth, as [Chain.Insert] does. Without a level below, that is the zero level, and it
-// draws as [Chain.Degrade] does. It returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues], the three ε rise, and both
-// responses are below m.
+// Between draws a response at an ε between the levels just below and just above it in a chain over
+// m values, without the truth, as [Chain.Insert] does. Without a level below, that is the zero
+// level, and it draws as [Chain.Degrade] does. It returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues],
+// the three ε rise, and both responses are below m.
 func (s *Sampler) Between(m int, below Level, at privacy.Epsilon, above Level) (int, error) {
 	if err := checkValues(m); err != nil {
 		return 0, err
@@ -51,9 +52,9 @@ func (s *Sampler) Between(m int, below Level, at privacy.Epsilon, above Level) (
 	return s.draw(between(m, below.Epsilon, at, above.Epsilon), above.Response, below.Response), nil
 }
 
-// RaiseUnary draws a response in unary encoding at an ε above all others of a chain over m values, as
-// [UnaryChain.Raise] does. Levels, truth and errors are as for [Sampler.Raise], but responses have m bits; that of
-// the zero level has none.
+// RaiseUnary draws a response in unary encoding at an ε above all others of a chain over m values,
+// as [UnaryChain.Raise] does. Levels, truth and errors are as for [Sampler.Raise], but responses
+// have m bits; that of the zero level has none.
 func (s *Sampler) RaiseUnary(m int, current BitLevel, to privacy.Epsilon, truth int) (Bits, error) {
 	if err := checkValues(m); err != nil {
 		return Bits{}, err
@@ -71,9 +72,9 @@ func (s *Sampler) RaiseUnary(m int, current BitLevel, to privacy.Epsilon, truth 
 	return s.drawBits(upwards(2, current.Epsilon, to), m, hidden, current.Response.packed), nil
 }
 
-// BetweenUnary draws a response in unary encoding at an ε between two levels of a chain over m values, without
-// the truth, as the methods Insert and Degrade of [UnaryChain] do. Levels and errors are as for
-// [Sampler.Between], but responses have m bits; that of the zero level has none.
+// BetweenUnary draws a response in unary encoding at an ε between two levels of a chain over m
+// values, without the truth, as the methods Insert and Degrade of [UnaryChain] do. Levels and
+// errors are as for [Sampler.Between], but responses have m bits; that of the zero level has none.
 func (s *Sampler) BetweenUnary(m int, below BitLevel, at privacy.Epsilon, above BitLevel) (Bits, error) {
 	if err := checkValues(m); err != nil {
 		return Bits{}, err

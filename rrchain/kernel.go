@@ -28,13 +28,13 @@ func valuesError(m int) error {
 	return fmt.Errorf("%w: %d values; a question has 2 to %d", ErrInvalid, m, MaxValues)
 }
 
-// Kernel holds the transition probabilities that raise a randomized response from one ε to a
-// higher one, pan2024 Eq. (50) and (54). With a the true value, b another value and c any third
-// one, PXY is the probability that the next response is Y when the last one was X.
+// Kernel holds the transition probabilities that raise a randomized response from one ε to a higher
+// one, pan2024 Eq. (50) and (54). With a the true value, b another value and c any third one, PXY
+// is the probability that the next response is Y when the last one was X.
 //
-// They are float64 values for display and analysis, each with a relative error of a few 10⁻¹⁴ down to
-// 10⁻³⁰⁰; below that digits are lost, and in the end the value shows as 0. Drawing does not use them
-// (see [Sampler]).
+// They are float64 values for display and analysis, each with a relative error of a few 10⁻¹⁴ down
+// to 10⁻³⁰⁰; below that digits are lost, and in the end the value shows as 0. Drawing does not use
+// them (see [Sampler]).
 type Kernel struct {
 	Values      int             // m, the number of values of the question
 	From, To    privacy.Epsilon // the levels; From is 0 for a first response

@@ -7,15 +7,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ladder is what all kinds of chains have in common: responses by rising ε, of which those below the highest
-// need no truth.
+// ladder is what all kinds of chains have in common: responses by rising ε, of which those below
+// the highest need no truth.
 type ladder[R any] struct {
 	levels []LevelOf[R]
 	bridge bridge[R]
 }
 
-// bridge draws a response between two levels, without the truth. Where there is none below, that is the
-// zero level.
+// bridge draws a response between two levels, without the truth. Where there is none below, that is
+// the zero level.
 type bridge[R any] func(s *Sampler, below, above LevelOf[R], at privacy.Epsilon) R
 
 // LevelOf is one response of a chain: what was handed out at one ε.
@@ -29,7 +29,8 @@ func newLadder[R any](recorded []LevelOf[R], check func(R) error, draw bridge[R]
 	last := privacy.Epsilon{}
 	for i, level := range recorded {
 		if !last.Less(level.Epsilon) {
-			return ladder[R]{}, fmt.Errorf("%w: level %d at ε=%v does not lie above ε=%v", ErrInvalid, i, level.Epsilon, last)
+			return ladder[R]{}, fmt.Errorf("%w: level %d at ε=%v does not lie above ε=%v",
+				ErrInvalid, i, level.Epsilon, last)
 		}
 		if err := check(level.Response); err != nil {
 			return ladder[R]{}, fmt.Errorf("%w: level %d %w", ErrInvalid, i, err)
@@ -42,8 +43,8 @@ func newLadder[R any](recorded []LevelOf[R], check func(R) error, draw bridge[R]
 // Levels returns a copy of all levels by rising ε.
 func (l *ladder[R]) Levels() []LevelOf[R] { return slices.Clone(l.levels) }
 
-// Current returns the highest level. Before the first response it returns the zero level: noise is a
-// response at ε = 0.
+// Current returns the highest level. Before the first response it returns the zero level: noise is
+// a response at ε = 0.
 func (l *ladder[R]) Current() LevelOf[R] {
 	if len(l.levels) == 0 {
 		return LevelOf[R]{}
@@ -61,7 +62,8 @@ func (l *ladder[R]) At(epsilon privacy.Epsilon) (LevelOf[R], bool) {
 }
 
 func (l *ladder[R]) find(epsilon privacy.Epsilon) (int, bool) {
-	return slices.BinarySearchFunc(l.levels, epsilon, func(l LevelOf[R], e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+	return slices.BinarySearchFunc(l.levels, epsilon,
+		func(l LevelOf[R], e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
 }
 
 // raisable returns the current level, if a raise to an ε starts from there.
@@ -93,7 +95,8 @@ func (l *ladder[R]) put(epsilon privacy.Epsilon, response R) LevelOf[R] {
 // chain is empty, or ε is 0 or not below the lowest level.
 func (l *ladder[R]) Degrade(s *Sampler, to privacy.Epsilon) (LevelOf[R], error) {
 	if len(l.levels) == 0 || !to.Less(l.levels[0].Epsilon) {
-		return LevelOf[R]{}, fmt.Errorf("%w: a degradation to ε=%v needs a recorded level above it and none below", ErrInvalid, to)
+		return LevelOf[R]{}, fmt.Errorf("%w: a degradation to ε=%v needs a recorded level above it and none below",
+			ErrInvalid, to)
 	}
 	if to.IsZero() {
 		return LevelOf[R]{}, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
@@ -107,7 +110,8 @@ func (l *ladder[R]) Degrade(s *Sampler, to privacy.Epsilon) (LevelOf[R], error) 
 func (l *ladder[R]) Insert(s *Sampler, at privacy.Epsilon) (LevelOf[R], error) {
 	i, found := l.find(at)
 	if found || i == 0 || i == len(l.levels) {
-		return LevelOf[R]{}, fmt.Errorf("%w: an insertion at ε=%v needs a level below it, one above it, and none at it", ErrInvalid, at)
+		return LevelOf[R]{}, fmt.Errorf("%w: an insertion at ε=%v needs a level below it, one above it, and none "+
+			"at it", ErrInvalid, at)
 	}
 	return l.derive(s, i, l.levels[i-1], at), nil
 }

@@ -116,8 +116,8 @@ func (s *Sampler) mixture(l law) *exact.Mixture {
 	return r.mix
 }
 
-// place returns the place of a law among the recent ones, from 0 to 15: the top bits of a product with 2⁶⁴ divided
-// by the golden ratio, which spreads numbers that are alike.
+// place returns the place of a law among the recent ones, from 0 to 15: the top bits of a product
+// with 2⁶⁴ divided by the golden ratio, which spreads numbers that are alike.
 func (l law) place() uint64 {
 	return uint64(l.below+3*l.at+5*l.above+7*l.m) * 0x9e3779b97f4a7c15 >> 60
 }

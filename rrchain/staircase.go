@@ -19,42 +19,45 @@ import (
 // NoiseKeySize is the length of a noise key in bytes.
 const NoiseKeySize = 32
 
-// NoiseKey draws responses that are functions of a secret key, the question, the object, the ε and the
-// truth, and of nothing else: drawn again, in whatever order, on whatever machine, they are the same.
+// NoiseKey draws responses that are functions of a secret key, the question, the object, the ε and
+// the truth, and of nothing else: drawn again, in whatever order, on whatever machine, they are the
+// same.
 //
-// The law of all responses of an object together is that of a [Chain] (or a [UnaryChain]). Put t = −ln λ(ε).
-// Downwards from the truth, at t = 0, a chain is a Poisson process of rate 1 in t, each arrival of which
-// replaces the response by a uniform draw: the retention between two levels is e^−Δt, which is the
-// probability that nothing arrives. With W₁, W₂, … uniform on (0,1) and V_j = W₁⋯W_j, the arrivals are at
-// −ln V_j, and the response at ε is
+// The law of all responses of an object together is that of a [Chain] (or a [UnaryChain]). Put t =
+// −ln λ(ε). Downwards from the truth, at t = 0, a chain is a Poisson process of rate 1 in t, each
+// arrival of which replaces the response by a uniform draw: the retention between two levels is
+// e^−Δt, which is the probability that nothing arrives. With W₁, W₂, … uniform on (0,1) and V_j =
+// W₁⋯W_j, the arrivals are at −ln V_j, and the response at ε is
 //
 //	the truth           if V₁ < λ(ε),
 //	U_j, j = max{j : V_j ≥ λ(ε)}, otherwise,
 //
-// with U_j uniform on the m values. V_j and λ(ε) are compared exactly, by as many digits as it takes.
+// with U_j uniform on the m values. V_j and λ(ε) are compared exactly, by as many digits as it
+// takes.
 //
-// W and U come from the key: AES-256 in the place of a random function, under a key of its own for each
-// object and question, which HMAC-SHA256 derives. Whoever does not know the key cannot tell them from
-// random ones, and what follows from that for privacy is computational: it holds against whoever cannot
-// break AES or HMAC. That AES never gives a block twice, as a random function might, tells it from one with
-// an advantage of at most q²/2¹²⁹ after q blocks: a staircase has fewer than 2⁷ blocks in use for a value or
-// a bit, so that it is below 2⁻¹¹⁵ for a response of one value and 2⁻⁷⁵ for 2²⁰ bits. These add over the staircases.
+// W and U come from the key: AES-256 in the place of a random function, under a key of its own for
+// each object and question, which HMAC-SHA256 derives. Whoever does not know the key cannot tell
+// them from random ones, and what follows from that for privacy is computational: it holds against
+// whoever cannot break AES or HMAC. That AES never gives a block twice, as a random function might,
+// tells it from one with an advantage of at most q²/2¹²⁹ after q blocks: a staircase has fewer than
+// 2⁷ blocks in use for a value or a bit, so that it is below 2⁻¹¹⁵ for a response of one value and
+// 2⁻⁷⁵ for 2²⁰ bits. These add over the staircases.
 //
-// Whoever knows the key and the responses knows, most often, the truth. So the key must not be kept with
-// the responses.
+// Whoever knows the key and the responses knows, most often, the truth. So the key must not be kept
+// with the responses.
 //
-// The work that a draw takes does not depend on the truth. It depends on the noise only where 64 bits do
-// not decide, which for one value or one bit has a probability below 2⁻⁵⁴ + m·2⁻⁵⁷.
+// The work that a draw takes does not depend on the truth. It depends on the noise only where 64
+// bits do not decide, which for one value or one bit has a probability below 2⁻⁵⁴ + m·2⁻⁵⁷.
 //
-// A NoiseKey is not safe for concurrent use, and neither are its staircases together: they share what it
-// computed of recent levels. It is cheap, so make one for each goroutine.
+// A NoiseKey is not safe for concurrent use, and neither are its staircases together: they share
+// what it computed of recent levels. It is cheap, so make one for each goroutine.
 type NoiseKey struct {
 	mac    hash.Hash // HMAC-SHA256 under the key
 	floors map[law]floor
 }
 
-// NewNoiseKey returns the noise of a key, which must be [NoiseKeySize] bytes drawn at random. It returns
-// [ErrInvalid] for another length.
+// NewNoiseKey returns the noise of a key, which must be [NoiseKeySize] bytes drawn at random. It
+// returns [ErrInvalid] for another length.
 func NewNoiseKey(key []byte) (*NoiseKey, error) {
 	if len(key) != NoiseKeySize {
 		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", ErrInvalid, len(key), NoiseKeySize)
@@ -62,12 +65,12 @@ func NewNoiseKey(key []byte) (*NoiseKey, error) {
 	return &NoiseKey{hmac.New(sha256.New, key), make(map[law]floor)}, nil
 }
 
-// Staircase returns the noise of one object in its responses to one question of m values. It returns
-// [ErrInvalid] unless 2 ≤ m ≤ [MaxValues].
+// Staircase returns the noise of one object in its responses to one question of m values. It
+// returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues].
 //
-// A staircase belongs to one truth. The same noise on two truths betrays both, where the responses differ.
-// So question must stand for the question's definition, not only its name, and an object whose truth
-// changed needs another question or another name.
+// A staircase belongs to one truth. The same noise on two truths betrays both, where the responses
+// differ. So question must stand for the question's definition, not only its name, and an object
+// whose truth changed needs another question or another name.
 func (k *NoiseKey) Staircase(question, object string, m int) (*Staircase, error) {
 	if err := checkValues(m); err != nil {
 		return nil, err
@@ -75,8 +78,9 @@ func (k *NoiseKey) Staircase(question, object string, m int) (*Staircase, error)
 	return &Staircase{k, k.noise("direct", question, object, m), m}, nil
 }
 
-// noise returns the random function of an object and a question of m values. HMAC gets each text after its
-// length, and m; a number is 8 bytes, the highest first. So different questions never give the same bytes.
+// noise returns the random function of an object and a question of m values. HMAC gets each text
+// after its length, and m; a number is 8 bytes, the highest first. So different questions never
+// give the same bytes.
 func (k *NoiseKey) noise(use, question, object string, m int) noise {
 	k.mac.Reset()
 	message := make([]byte, 0, 128)
@@ -89,17 +93,17 @@ func (k *NoiseKey) noise(use, question, object string, m int) noise {
 	return noise{block: block}
 }
 
-// Staircase is the noise of one object and one question of m values, at every ε: see [NoiseKey]. Its zero
-// value is not usable.
+// Staircase is the noise of one object and one question of m values, at every ε: see [NoiseKey].
+// Its zero value is not usable.
 type Staircase struct {
 	key   *NoiseKey
 	noise noise
 	m     int
 }
 
-// Response returns the response at an ε, given the truth or, which comes to the same, the response of this
-// staircase at any higher ε: so a response below another one needs no truth. It returns [ErrInvalid] for
-// ε = 0, or a value that the question does not have.
+// Response returns the response at an ε, given the truth or, which comes to the same, the response
+// of this staircase at any higher ε: so a response below another one needs no truth. It returns
+// [ErrInvalid] for ε = 0, or a value that the question does not have.
 func (s *Staircase) Response(epsilon privacy.Epsilon, above int) (int, error) {
 	if epsilon.IsZero() {
 		return 0, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
@@ -110,9 +114,10 @@ func (s *Staircase) Response(epsilon privacy.Epsilon, above int) (int, error) {
 	return int(s.noise.fall(s.key.floor(s.m, epsilon), uint64(s.m), uint64(above))), nil
 }
 
-// UnaryStaircase is the noise of one object and one question of m values in unary encoding, at every ε. Each
-// bit has a staircase of its own (m = 2), and the hidden bit of the true value (see [UnaryChain]) comes from
-// the key as well. The zero value is not usable; see [NoiseKey.UnaryStaircase].
+// UnaryStaircase is the noise of one object and one question of m values in unary encoding, at
+// every ε. Each bit has a staircase of its own (m = 2), and the hidden bit of the true value (see
+// [UnaryChain]) comes from the key as well. The zero value is not usable; see
+// [NoiseKey.UnaryStaircase].
 type UnaryStaircase struct {
 	key   *NoiseKey
 	noise noise
@@ -127,8 +132,8 @@ func (k *NoiseKey) UnaryStaircase(question, object string, m int) (*UnaryStairca
 	return &UnaryStaircase{k, k.noise("unary", question, object, m), m}, nil
 }
 
-// Response returns the response at an ε from the number of the true value. It returns [ErrInvalid] for ε = 0,
-// or a value that the question does not have.
+// Response returns the response at an ε from the number of the true value. It returns [ErrInvalid]
+// for ε = 0, or a value that the question does not have.
 func (s *UnaryStaircase) Response(epsilon privacy.Epsilon, truth int) (Bits, error) {
 	if err := checkTruth(truth, s.m); err != nil {
 		return Bits{}, err
@@ -138,8 +143,8 @@ func (s *UnaryStaircase) Response(epsilon privacy.Epsilon, truth int) (Bits, err
 	return s.fall(epsilon, hiddenRow(s.m, byte(word&1), truth))
 }
 
-// Below returns the response at an ε from the response of this staircase at any higher one. It returns
-// [ErrInvalid] for ε = 0, or another number of bits.
+// Below returns the response at an ε from the response of this staircase at any higher one. It
+// returns [ErrInvalid] for ε = 0, or another number of bits.
 func (s *UnaryStaircase) Below(epsilon privacy.Epsilon, above Bits) (Bits, error) {
 	if above.n != s.m {
 		return Bits{}, fmt.Errorf("%w: a response of %d bits to a question of %d values", ErrInvalid, above.n, s.m)
@@ -166,10 +171,10 @@ func (s *UnaryStaircase) fall(epsilon privacy.Epsilon, above string) (Bits, erro
 // runLanes is how many bits fall together, a multiple of 8.
 const runLanes = 512
 
-// fallTogether is [noise.fall] with m = 2 for the n bits of row, those of the lanes from first on: each becomes
-// what falls from it. The words of all lanes in a step come together from AES in counter mode, which is
-// much quicker than block by block. If 64 bits, or the steps of the floor, do not decide all lanes, it returns
-// false and leaves the row as it is.
+// fallTogether is [noise.fall] with m = 2 for the n bits of row, those of the lanes from first on:
+// each becomes what falls from it. The words of all lanes in a step come together from AES in
+// counter mode, which is much quicker than block by block. If 64 bits, or the steps of the floor,
+// do not decide all lanes, it returns false and leaves the row as it is.
 func (s *UnaryStaircase) fallTogether(to floor, first, n int, row []byte) bool {
 	var values [runLanes]uint64
 	var products [runLanes]product
@@ -221,8 +226,8 @@ type noise struct {
 	scratch [aes.BlockSize]byte // here, because what a cipher.Block gets escapes to the heap
 }
 
-// words returns 64 more bits of W_j and of U_j, those that come after k words of each: the two halves of the
-// block to which AES takes k, j and the lane, in 8, 4 and 4 bytes.
+// words returns 64 more bits of W_j and of U_j, those that come after k words of each: the two
+// halves of the block to which AES takes k, j and the lane, in 8, 4 and 4 bytes.
 func (n *noise) words(j uint32, k uint64) (w, u uint64) {
 	b := n.counter(j, k)
 	n.block.Encrypt(b, b)
@@ -288,9 +293,9 @@ func scaled(x *big.Float, n int) *big.Int {
 	return i
 }
 
-// stepsAbove returns a number of steps that with probability 2⁻⁶⁴ at most are all above the floor: there
-// are as many above it as a Poisson process of rate 1 has arrivals until t = −ln λ. From n ≥ 2t on the
-// probability of n arrivals or more is at most twice that of n.
+// stepsAbove returns a number of steps that with probability 2⁻⁶⁴ at most are all above the floor:
+// there are as many above it as a Poisson process of rate 1 has arrivals until t = −ln λ. From n ≥
+// 2t on the probability of n arrivals or more is at most twice that of n.
 func stepsAbove(lambda float64) uint32 {
 	t := max(-math.Log(lambda), 0x1p-53)
 	for n := math.Ceil(2*t) + 1; ; n++ {
@@ -301,9 +306,9 @@ func stepsAbove(lambda float64) uint32 {
 	}
 }
 
-// fall returns what becomes of a value from above on its way down to the floor: the uniform draw of the
-// last step that is not below it or, if there is none, the value. All steps are looked at, and their draws
-// selected without a branch.
+// fall returns what becomes of a value from above on its way down to the floor: the uniform draw of
+// the last step that is not below it or, if there is none, the value. All steps are looked at, and
+// their draws selected without a branch.
 func (n *noise) fall(to floor, m, above uint64) uint64 {
 	value, v := above, one()
 	for j := uint32(1); ; j++ {
@@ -333,7 +338,8 @@ func (n *noise) slowFall(to floor, m, above uint64) uint64 {
 	}
 }
 
-// lastStep returns the last step that is not below the floor, or 0, if so many words of each W decide it.
+// lastStep returns the last step that is not below the floor, or 0, if so many words of each W
+// decide it.
 func (n *noise) lastStep(to floor, words uint64) (last uint32, decided bool) {
 	length := int(64 * words)
 	lambda := to.law.keep(uint(length + 64))
@@ -393,7 +399,8 @@ func one() product {
 	return product{all, all}
 }
 
-// times multiplies by a real number of which w is the first 64 bits: it is from w to w+1, times 2⁻⁶⁴.
+// times multiplies by a real number of which w is the first 64 bits: it is from w to w+1, times
+// 2⁻⁶⁴.
 func (v product) times(w uint64) product {
 	return product{v.lo.times(w, uint128{}, 0), v.hi.times(w, v.hi, w)}
 }
@@ -412,8 +419,8 @@ func (x uint128) times(w uint64, y uint128, z uint64) uint128 {
 	return uint128{top + c, mid}
 }
 
-// compare returns all ones for "above" if the number is certainly above a real number inside of a cell, and
-// all ones for "open" if it is neither certainly above nor certainly below.
+// compare returns all ones for "above" if the number is certainly above a real number inside of a
+// cell, and all ones for "open" if it is neither certainly above nor certainly below.
 func (v product) compare(cell uint128) (above, open uint64) {
 	above = cell.less(v.lo)
 	return above, ^(above | v.hi.less(cell))

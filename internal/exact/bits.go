@@ -18,7 +18,8 @@ type Bits struct {
 
 // NewBits returns a stream from the operating system's generator, through a buffer of one page.
 func NewBits() *Bits {
-	// crypto/rand.Read never returns an error: it ends the program when the system has no randomness.
+	// crypto/rand.Read never returns an error: it ends the program when the system has no
+	// randomness.
 	return &Bits{fill: func(p []byte) { _, _ = rand.Read(p) }, used: page}
 }
 

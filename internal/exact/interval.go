@@ -16,8 +16,8 @@ func Int(n int64) Interval {
 // result returns an interval for the result of an operation on x and y.
 func result(x, y Interval) Interval { return outwards(max(x.lo.Prec(), y.lo.Prec())) }
 
-// outwards returns an interval of a precision: whatever is put into its ends is rounded outwards. Both are made
-// at once, because half the time of short operations goes into making numbers.
+// outwards returns an interval of a precision: whatever is put into its ends is rounded outwards.
+// Both are made at once, because half the time of short operations goes into making numbers.
 func outwards(prec uint) Interval {
 	ends := new([2]big.Float)
 	return Interval{
@@ -44,9 +44,10 @@ func (x Interval) Sub(y Interval) Interval {
 	return z
 }
 
-// near returns y ≥ 0 or, if x > 0 is so much larger that no bit of y is left in x − y at a precision, that of x at least, a number
-// for which that is rounded alike: below the last bit it only counts whether there is anything. Package big would write out all
-// bits from the first of x to the last of y, and there may be a thousand million between 1 and a probability.
+// near returns y ≥ 0 or, if x > 0 is so much larger that no bit of y is left in x − y at a
+// precision, that of x at least, a number for which that is rounded alike: below the last bit it
+// only counts whether there is anything. Package big would write out all bits from the first of x
+// to the last of y, and there may be a thousand million between 1 and a probability.
 func near(x, y *big.Float, prec uint) *big.Float {
 	below := x.MantExp(nil) - int(prec) - 2
 	if x.Sign() == 0 || y.Sign() == 0 || y.IsInf() || y.MantExp(nil) > below {
@@ -113,10 +114,11 @@ func Exp(nano int64, prec uint) Interval {
 	return x
 }
 
-// seriesOfExp encloses e^r with r = nano·10⁻⁹·2⁻²², by integers in units of 2^−places. The power series is cut
-// at the first term that is 0 in these units. All divisions are rounded down: r is less than one unit too small,
-// hence each term, as r < 2⁻¹², less than two. The first n terms are summed up, of which the last is 0; what comes
-// after them is less than one unit. So 2n+1 units make up for all of it.
+// seriesOfExp encloses e^r with r = nano·10⁻⁹·2⁻²², by integers in units of 2^−places. The power
+// series is cut at the first term that is 0 in these units. All divisions are rounded down: r is
+// less than one unit too small, hence each term, as r < 2⁻¹², less than two. The first n terms are
+// summed up, of which the last is 0; what comes after them is less than one unit. So 2n+1 units
+// make up for all of it.
 func seriesOfExp(nano int64, places uint) (lo, hi *big.Int) {
 	r := new(big.Int).Lsh(big.NewInt(nano), places-halved)
 	r.Quo(r, big.NewInt(1_000_000_000))

@@ -15,11 +15,12 @@ type Weights struct {
 // with one set of probabilities for two different values and another for equal ones. Every draw of
 // a chain of randomized responses has this form.
 //
-// One word is enough for a draw. W is a uniform real number in [0,1); then the whole part of mW is a uniform value, its
-// fraction is a uniform real number U, and the two are independent: for each value k, W is in [k/m, (k+1)/m) with
-// probability 1/m, and then uniform there, so that U = mW−k is uniform on [0,1). Both can therefore come from one W,
-// exactly. But 64 bits of W leave a cell of U that is m·2⁻⁶⁴ wide. Around each of three thresholds, and where one value
-// ends, that many words and a few more are undecided: at most 7m+24 of 2⁶⁴. Up to 2¹¹ values that is below 2⁻⁵⁰ of all
+// One word is enough for a draw. W is a uniform real number in [0,1); then the whole part of mW is
+// a uniform value, its fraction is a uniform real number U, and the two are independent: for each
+// value k, W is in [k/m, (k+1)/m) with probability 1/m, and then uniform there, so that U = mW−k is
+// uniform on [0,1). Both can therefore come from one W, exactly. But 64 bits of W leave a cell of U
+// that is m·2⁻⁶⁴ wide. Around each of three thresholds, and where one value ends, that many words
+// and a few more are undecided: at most 7m+24 of 2⁶⁴. Up to 2¹¹ values that is below 2⁻⁵⁰ of all
 // draws, and below 2⁻⁴¹ for 2²⁰, the most a question may have.
 type Mixture struct {
 	m                   uint64
@@ -27,8 +28,8 @@ type Mixture struct {
 	weights             func(prec uint) Weights
 }
 
-// threshold is a real number t in [0,1] as a cell of U sees it: U is below t if the cell begins below lo, not
-// below t if it begins above hi, and undecided between.
+// threshold is a real number t in [0,1] as a cell of U sees it: U is below t if the cell begins
+// below lo, not below t if it begins above hi, and undecided between.
 type threshold struct{ lo, hi uint64 }
 
 // NewMixture returns the law on the values 0 … m−1, 1 ≤ m ≤ 2³². weights must enclose the same
@@ -55,8 +56,8 @@ func (t threshold) widened(width uint64) threshold {
 	return threshold{t.lo - min(t.lo, width-1), t.hi}
 }
 
-// scaled returns ⌊x·2⁶⁴⌋, at most 2⁶⁴−1. For the upper end of an interval the rounding down is on the
-// safe side, because a threshold calls its own last cell undecided.
+// scaled returns ⌊x·2⁶⁴⌋, at most 2⁶⁴−1. For the upper end of an interval the rounding down is on
+// the safe side, because a threshold calls its own last cell undecided.
 func scaled(x *big.Float) uint64 {
 	u, _ := new(big.Float).SetMantExp(x, 64).Uint64()
 	return u
@@ -65,8 +66,8 @@ func scaled(x *big.Float) uint64 {
 // tight tells whether at most a few of the 2⁶⁴ cells are undecided.
 func (t threshold) tight() bool { return t.hi-t.lo <= 8 }
 
-// compare returns all ones for "below" if the cell that begins at u is below t, and all ones for "open" if it is
-// too close to tell.
+// compare returns all ones for "below" if the cell that begins at u is below t, and all ones for
+// "open" if it is too close to tell.
 func (t threshold) compare(u uint64) (below, open uint64) {
 	_, isBelow := bits.Sub64(u, t.lo, 0)
 	_, isAbove := bits.Sub64(t.hi, u, 0)
@@ -92,8 +93,8 @@ func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 	return uint32(choose(isFirst, uint64(first), value))
 }
 
-// refine compares U with all three thresholds, revealing more bits after the 64 of word. It also returns the
-// uniform value that is in the same bits.
+// refine compares U with all three thresholds, revealing more bits after the 64 of word. It also
+// returns the uniform value that is in the same bits.
 func (mix *Mixture) refine(word uint64, source *Bits) (isFirst, isEither, isSame, value uint64) {
 	x := newLazyReal(source, word, mix.m)
 	value = x.split()
@@ -103,23 +104,24 @@ func (mix *Mixture) refine(word uint64, source *Bits) (isFirst, isEither, isSame
 	return isFirst, isEither, isSame, value
 }
 
-// lazyReal is a real number of which the first length bits behind the point are known, up to its width: it is
-// uniform in the cell from prefix·2^−length to (prefix+width)·2^−length.
+// lazyReal is a real number of which the first length bits behind the point are known, up to its
+// width: it is uniform in the cell from prefix·2^−length to (prefix+width)·2^−length.
 type lazyReal struct {
 	source        *Bits
 	prefix, width *big.Int
 	length        int
 }
 
-// newLazyReal returns a uniform real number in [0,1), which begins with the 64 bits of a word, times width.
+// newLazyReal returns a uniform real number in [0,1), which begins with the 64 bits of a word,
+// times width.
 func newLazyReal(source *Bits, word, width uint64) *lazyReal {
 	x := &lazyReal{source: source, prefix: new(big.Int), width: new(big.Int).SetUint64(width)}
 	x.reveal(word)
 	return x
 }
 
-// split returns the whole part of the number, which becomes its fraction. It reveals bits until the cell has one
-// whole part; another 64 bits are not enough with probability width·2⁻⁶⁴ at most.
+// split returns the whole part of the number, which becomes its fraction. It reveals bits until the
+// cell has one whole part; another 64 bits are not enough with probability width·2⁻⁶⁴ at most.
 func (x *lazyReal) split() uint64 {
 	for {
 		last := new(big.Int).Add(x.prefix, x.width)

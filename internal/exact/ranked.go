@@ -1,8 +1,8 @@
 package exact
 
-// DrawRank returns a rank from 0 to n, where n is the number of cumulative probabilities given: it is
-// at most j with probability cumulative[j], which rise with j. weights encloses them more tightly the
-// higher the precision, as for [NewMixture].
+// DrawRank returns a rank from 0 to n, where n is the number of cumulative probabilities given: it
+// is at most j with probability cumulative[j], which rise with j. weights encloses them more
+// tightly the higher the precision, as for [NewMixture].
 //
 // Unlike a Mixture, whose thresholds are public and kept, these may depend on the truth: nothing is
 // kept, and all of U is compared with all of them, whichever decides.

@@ -2,8 +2,8 @@ package exact
 
 import "math/big"
 
-// Below tells whether a uniform real number in [0,1) is below a rational one; next returns its next 64
-// bits. The answer is yes with a probability of exactly that number.
+// Below tells whether a uniform real number in [0,1) is below a rational one; next returns its next
+// 64 bits. The answer is yes with a probability of exactly that number.
 func Below(next func() uint64, number *big.Rat) bool {
 	rest := new(big.Rat).Set(number)
 	scale := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64))

@@ -13,6 +13,6 @@ func lemire(word uint64, width uint, m uint64) (value uint64, ok bool) {
 	return value, true
 }
 
-// Lemire maps a uniform word to a value below m, each with the same probability exactly, or refuses it: m
-// words at most of all 2⁶⁴ (Lemire, "Fast Random Integer Generation in an Interval", 2019).
+// Lemire maps a uniform word to a value below m, each with the same probability exactly, or refuses
+// it: m words at most of all 2⁶⁴ (Lemire, "Fast Random Integer Generation in an Interval", 2019).
 func Lemire(word, m uint64) (value uint64, ok bool) { return lemire(word, 64, m) }

@@ -2,10 +2,11 @@ package lp
 
 import "math/big"
 
-// approach walks from the last basis to one that looks optimal, or shows why there is none. Float64 numbers
-// of size 1 do not show whether a constraint is violated by 1e-12. So if the vertex turns out to be
-// off by little, the walk goes on from there with that as the unit (A. Gleixner, D. Steffy, K.
-// Wolter, "Iterative refinement for linear programming", INFORMS Journal on Computing 28, 2016).
+// approach walks from the last basis to one that looks optimal, or shows why there is none. Float64
+// numbers of size 1 do not show whether a constraint is violated by 1e-12. So if the vertex turns
+// out to be off by little, the walk goes on from there with that as the unit (A. Gleixner, D.
+// Steffy, K. Wolter, "Iterative refinement for linear programming", INFORMS Journal on Computing
+// 28, 2016).
 //
 // It returns the vertex, or nil if what the walk took for a basis is none.
 func (p *Program) approach(objective constraint) *vertex {
@@ -26,7 +27,8 @@ func (p *Program) approach(objective constraint) *vertex {
 	}
 }
 
-// farthest returns by how much x violates the constraints at most, their largest coefficients being 1.
+// farthest returns by how much x violates the constraints at most, their largest coefficients being
+// 1.
 func (p *Program) farthest(x vector) *big.Float {
 	most := new(big.Float)
 	for r := range p.constraints {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// certify returns the optimum, with its proof, or a proof that there is none. It starts at a vertex, which
-// mostly is the right one; if it is nil, at 0.
+// certify returns the optimum, with its proof, or a proof that there is none. It starts at a
+// vertex, which mostly is the right one; if it is nil, at 0.
 func (p *Program) certify(v *vertex, objective constraint) (*Optimum, error) {
 	if v == nil {
 		v = newVertex(p, newWalk(p).basis)
@@ -35,8 +35,8 @@ func (c *constraint) dense(vars int) []*big.Int {
 // checked is after how many constraints it is checked whether the context has ended.
 const checked = 1024
 
-// exact is the simplex method in rational numbers, with Bland's rule: of all constraints that might enter
-// or leave the basis, it is the first.
+// exact is the simplex method in rational numbers, with Bland's rule: of all constraints that might
+// enter or leave the basis, it is the first.
 type exact struct {
 	p      *Program
 	vertex *vertex
@@ -64,7 +64,8 @@ func (e *exact) replace(i, r int) error {
 
 func (e *exact) equalAt(i int) bool { return e.p.constraints[e.vertex.basis[i]].equal }
 
-// feasible goes to a vertex that satisfies all constraints, by the dual simplex method, and returns it.
+// feasible goes to a vertex that satisfies all constraints, by the dual simplex method, and returns
+// it.
 func (e *exact) feasible(c []*big.Int) (vector, error) {
 	x := e.vertex.point()
 	r := e.violated(x)
@@ -90,8 +91,8 @@ func (e *exact) feasible(c []*big.Int) (vector, error) {
 	return x, nil
 }
 
-// suiting returns an objective for which the multipliers of all inequalities of the basis are at least 0:
-// c, or if it does not suit the basis, the sum of these inequalities.
+// suiting returns an objective for which the multipliers of all inequalities of the basis are at
+// least 0: c, or if it does not suit the basis, the sum of these inequalities.
 func (e *exact) suiting(c []*big.Int) []*big.Int {
 	if e.negative(e.vertex.multipliers(c)) < 0 {
 		return c
@@ -142,7 +143,8 @@ func (p *Program) violates(r int, x vector) bool {
 	return sign > 0 || sign < 0 && p.constraints[r].equal
 }
 
-// leaving returns the place of the constraint whose multiplier would be the first to fall below 0, or −1.
+// leaving returns the place of the constraint whose multiplier would be the first to fall below 0,
+// or −1.
 func (e *exact) leaving(y, z vector, above bool) int {
 	best := -1
 	var num, den *big.Int // the least ratio so far
@@ -178,8 +180,8 @@ func (e *exact) negative(y vector) int {
 	return best
 }
 
-// improve goes from a feasible vertex to the best, by the primal simplex method, and returns it with its
-// multipliers.
+// improve goes from a feasible vertex to the best, by the primal simplex method, and returns it
+// with its multipliers.
 func (e *exact) improve(x vector, c []*big.Int) (vector, vector, error) {
 	for {
 		y := e.vertex.multipliers(c)

@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// prime is the modulus of the inverse. It is the first prime below 2⁶¹ − 1618033988, a number of no meaning:
-// 2⁶¹ − 1 itself is too likely to divide numbers that come from float64, such as a sum of 1 − 2⁻⁶¹.
+// prime is the modulus of the inverse. It is the first prime below 2⁶¹ − 1618033988, a number of no
+// meaning: 2⁶¹ − 1 itself is too likely to divide numbers that come from float64, such as a sum of
+// 1 − 2⁻⁶¹.
 const (
 	prime   = 1<<61 - deficit
 	deficit = 1618033999
@@ -26,8 +27,8 @@ type vertex struct {
 	found   *vector    // the point, once it is
 }
 
-// newVertex inverts the basis matrix modulo the prime. It returns nil if there is no inverse: then the
-// constraints depend on one another, or the prime divides a determinant, which it does with a
+// newVertex inverts the basis matrix modulo the prime. It returns nil if there is no inverse: then
+// the constraints depend on one another, or the prime divides a determinant, which it does with a
 // probability of about 2⁻⁶¹; or the context has ended.
 func newVertex(p *Program, basis []int) *vertex {
 	v := &vertex{p: p, basis: make([]int, p.vars), inverse: make([][]uint64, p.vars)}
@@ -153,11 +154,11 @@ func (v *vertex) column(i int) vector {
 // multipliers returns y with y·(basis matrix) = c.
 func (v *vertex) multipliers(c []*big.Int) vector { return v.solve(c, true) }
 
-// solve returns the solution of (basis matrix)·x = b, or of x·(basis matrix) = b, which it has checked. Its
-// digits to the base prime are found one by one: with the inverse C modulo the prime, the first is C·b,
-// and b − A·C·b, divided by the prime, is what the others solve. From enough digits, the fraction
-// with these digits and a small numerator and denominator can be told. As there is an inverse, there is
-// one solution, and the search for it ends.
+// solve returns the solution of (basis matrix)·x = b, or of x·(basis matrix) = b, which it has
+// checked. Its digits to the base prime are found one by one: with the inverse C modulo the prime,
+// the first is C·b, and b − A·C·b, divided by the prime, is what the others solve. From enough
+// digits, the fraction with these digits and a small numerator and denominator can be told. As
+// there is an inverse, there is one solution, and the search for it ends.
 func (v *vertex) solve(b []*big.Int, transposed bool) vector {
 	rest := zeros(len(b))
 	for i := range b {
@@ -244,9 +245,9 @@ func (v *vertex) solved(x vector, b []*big.Int, transposed bool) bool {
 	return true
 }
 
-// fractions returns the vector of rational numbers with the given digits, lowest first, whose numerators
-// and common denominator are all so small that it is hardly by chance: there can be but one, and for most
-// digits there is none.
+// fractions returns the vector of rational numbers with the given digits, lowest first, whose
+// numerators and common denominator are all so small that it is hardly by chance: there can be but
+// one, and for most digits there is none.
 func (p *Program) fractions(digits [][]uint64) (vector, bool) {
 	modulus := new(big.Int).Exp(big.NewInt(prime), big.NewInt(int64(len(digits))), nil)
 	limit := modulus.BitLen()/2 - 25
@@ -282,8 +283,8 @@ func balance(x, modulus *big.Int) {
 	}
 }
 
-// fraction returns num of at most limit bits and den > 0 with num = x·den modulo the modulus. If there is such a
-// den of few bits, it is this one.
+// fraction returns num of at most limit bits and den > 0 with num = x·den modulo the modulus. If
+// there is such a den of few bits, it is this one.
 func fraction(x, modulus *big.Int, limit int) (num, den *big.Int) {
 	a, b := new(big.Int).Set(modulus), new(big.Int).Mod(x, modulus)
 	u, v := new(big.Int), big.NewInt(1)

@@ -19,8 +19,9 @@ var (
 
 // InfeasibleError says that no point satisfies all rows.
 type InfeasibleError struct {
-	// Multipliers has a number for each row, at least 0 unless the row is an equation. The rows multiplied
-	// by them add up to coefficients of at least 0 on the left, and to less than 0 on the right.
+	// Multipliers has a number for each row, at least 0 unless the row is an equation. The rows
+	// multiplied by them add up to coefficients of at least 0 on the left, and to less than 0 on
+	// the right.
 	Multipliers []*big.Rat
 }
 
@@ -28,8 +29,8 @@ func (e *InfeasibleError) Error() string { return "the linear program is infeasi
 
 // UnboundedError says that the objective can be as large as one likes.
 type UnboundedError struct {
-	// Ray is a direction, x ≥ 0, in which no row's left side grows, an equation's stays as it is, and the
-	// objective grows.
+	// Ray is a direction, x ≥ 0, in which no row's left side grows, an equation's stays as it is,
+	// and the objective grows.
 	Ray []*big.Rat
 }
 
@@ -52,9 +53,9 @@ type Row struct {
 type Optimum struct {
 	X     []*big.Rat // a value for each variable
 	Value *big.Rat   // of the objective at X
-	// Multipliers has a number for each row, at least 0 unless the row is an equation. The rows multiplied
-	// by them add up to at least the objective's coefficient of each variable on the left, and to Value
-	// on the right: so that no feasible point has a larger value.
+	// Multipliers has a number for each row, at least 0 unless the row is an equation. The rows
+	// multiplied by them add up to at least the objective's coefficient of each variable on the
+	// left, and to Value on the right: so that no feasible point has a larger value.
 	Multipliers []*big.Rat
 }
 
@@ -79,15 +80,16 @@ type constraint struct {
 	equal  bool
 }
 
-// New returns a program without rows. It returns [ErrInvalid] for less than one variable or more than
-// [MaxVars].
+// New returns a program without rows. It returns [ErrInvalid] for less than one variable or more
+// than [MaxVars].
 func New(vars int) (*Program, error) {
 	if vars < 1 || vars > MaxVars {
 		return nil, fmt.Errorf("%w: %d variables; 1 to %d are possible", ErrInvalid, vars, MaxVars)
 	}
 	p := &Program{vars: vars, ctx: context.Background()}
 	for j := range vars {
-		p.constraints = append(p.constraints, newConstraint(Row{Terms: []Term{{j, big.NewRat(-1, 1)}}, Bound: new(big.Rat)}))
+		p.constraints = append(p.constraints,
+			newConstraint(Row{Terms: []Term{{j, big.NewRat(-1, 1)}}, Bound: new(big.Rat)}))
 	}
 	p.walk = newWalk(p)
 	return p, nil
@@ -124,10 +126,11 @@ func (p *Program) check(terms []Term) error {
 func (p *Program) Rows() int { return len(p.constraints) - p.vars }
 
 // Maximize returns a vertex where the objective is largest, or an [*InfeasibleError], an
-// [*UnboundedError], [ErrNoCertificate], or, for an objective that is not well formed, [ErrInvalid].
+// [*UnboundedError], [ErrNoCertificate], or, for an objective that is not well formed,
+// [ErrInvalid].
 //
-// When ctx ends, so does Maximize, with its error, within the time of one change of an inverse: some ten milliseconds for
-// [MaxVars] variables. The program can be solved again.
+// When ctx ends, so does Maximize, with its error, within the time of one change of an inverse:
+// some ten milliseconds for [MaxVars] variables. The program can be solved again.
 func (p *Program) Maximize(ctx context.Context, objective []Term) (*Optimum, error) {
 	if err := p.check(objective); err != nil {
 		return nil, err
@@ -145,8 +148,8 @@ func (p *Program) Maximize(ctx context.Context, objective []Term) (*Optimum, err
 	return optimum, err
 }
 
-// ended reports whether the context of Maximize has ended. All that takes long stops then, with a result that means nothing, which
-// Maximize discards: a context that has ended stays so.
+// ended reports whether the context of Maximize has ended. All that takes long stops then, with a
+// result that means nothing, which Maximize discards: a context that has ended stays so.
 func (p *Program) ended() bool { return p.ctx.Err() != nil }
 
 func newConstraint(r Row) constraint {

@@ -14,14 +14,14 @@ const (
 	renewal = 150
 )
 
-// walk is the simplex method in float64. It may be wrong in any way, but for the number of its steps:
-// only the basis where it ends is used.
+// walk is the simplex method in float64. It may be wrong in any way, but for the number of its
+// steps: only the basis where it ends is used.
 type walk struct {
 	p     *Program
 	basis []int // the constraints of the basis
 	place []int // by constraint, its place in the basis, or −1
-	// inverse is the inverse of the matrix whose rows are the constraints of the basis; inverse[j][i] belongs
-	// to variable j and place i.
+	// inverse is the inverse of the matrix whose rows are the constraints of the basis;
+	// inverse[j][i] belongs to variable j and place i.
 	inverse [][]float64
 	// bound and x are the bounds of the constraints and the vertex, seen from an origin, in a unit.
 	bound, x []float64
@@ -52,7 +52,8 @@ func (w *walk) restart() {
 	w.since = 0
 }
 
-// renew makes the inverse anew, with the given constraints in the basis as far as they are independent.
+// renew makes the inverse anew, with the given constraints in the basis as far as they are
+// independent.
 func (w *walk) renew(basis []int) {
 	left := w.steps
 	w.restart()
@@ -144,8 +145,8 @@ func (w *walk) excess(r int) float64 {
 	return e
 }
 
-// replace puts constraint r, which is z·(basis matrix), into the basis at place i, and moves to the new
-// vertex.
+// replace puts constraint r, which is z·(basis matrix), into the basis at place i, and moves to the
+// new vertex.
 func (w *walk) replace(i, r int, z []float64) {
 	step := w.excess(r) / z[i]
 	w.support = w.support[:0]
@@ -216,8 +217,8 @@ func (w *walk) renewWith(y []float64) []float64 {
 	return w.multipliers(c)
 }
 
-// jitter spreads numbers from 1 to 2, the same for the same constraint each time. It keeps multipliers
-// of degenerate programs from being equal, and the method from going in circles.
+// jitter spreads numbers from 1 to 2, the same for the same constraint each time. It keeps
+// multipliers of degenerate programs from being equal, and the method from going in circles.
 func jitter(r int) float64 {
 	x := uint64(r)*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
 	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
@@ -242,8 +243,8 @@ func (w *walk) violated() int {
 	return worst
 }
 
-// leaving returns the place of the constraint that leaves the basis for z·(basis matrix): that whose
-// multiplier would be the first to fall below 0. It is −1 if none would.
+// leaving returns the place of the constraint that leaves the basis for z·(basis matrix): that
+// whose multiplier would be the first to fall below 0. It is −1 if none would.
 func (w *walk) leaving(y, z []float64, above bool) int {
 	best, least := -1, math.Inf(1)
 	for i, zi := range z {
@@ -284,8 +285,8 @@ func (w *walk) improve(c []float64) {
 	}
 }
 
-// dropped returns the place of a constraint with a negative multiplier: the most negative, or with Bland's
-// rule the first. It is −1 if there is none.
+// dropped returns the place of a constraint with a negative multiplier: the most negative, or with
+// Bland's rule the first. It is −1 if there is none.
 func (w *walk) dropped(y []float64, bland bool) int {
 	best := -1
 	for i, yi := range y {
@@ -299,8 +300,8 @@ func (w *walk) dropped(y []float64, bland bool) int {
 	return best
 }
 
-// blocking returns the first constraint that stops a move from the vertex off the constraint at place i,
-// and how far the move goes. It is −1 if nothing stops it.
+// blocking returns the first constraint that stops a move from the vertex off the constraint at
+// place i, and how far the move goes. It is −1 if nothing stops it.
 func (w *walk) blocking(i int, bland bool) (int, float64) {
 	best, least, steepest := -1, math.Inf(1), 0.0
 	for r := range w.p.constraints {

@@ -34,7 +34,7 @@ PASS
 ok  	github.com/sluicedp/sluice/ledger	12.000s
 `
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -34,7 +35,7 @@ const growthTime = 20 * time.Second
 // jobs returns what must be run for some rows: one job for each package, on all cores and on one,
 // and one for the growth.
 func jobs(groups []group, o options) (all []job) {
-	for _, pkg := range []string{"rrchain", "mechanism", "mechanism/graph", "ledger"} {
+	for _, pkg := range []string{"rrchain", "mechanism", "mechanism/graph", "ledger", "lab/bench"} {
 		for _, oneCore := range []bool{false, true} {
 			if names := functions(groups, pkg, oneCore); len(names) > 0 {
 				all = append(all, job{pkg: pkg, pattern: oneOf(names), oneCore: oneCore, time: o.time, count: o.count})
@@ -95,10 +96,18 @@ func (j job) cores() int {
 	return runtime.NumCPU()
 }
 
+// module returns the directory of the package's module below that of Sluice.
+func (j job) module() string {
+	if strings.HasPrefix(j.pkg, "lab/") {
+		return "lab"
+	}
+	return ""
+}
+
 func (j job) args() []string {
 	return []string{
 		"test", "-run", "^$", "-bench", j.pattern, "-benchtime", j.time.String(), "-count", strconv.Itoa(j.count),
-		"-cpu", strconv.Itoa(j.cores()), "-timeout", "0", "./" + j.pkg,
+		"-cpu", strconv.Itoa(j.cores()), "-timeout", "0", "./" + strings.TrimPrefix(j.pkg, j.module()+"/"),
 	}
 }
 
@@ -110,7 +119,7 @@ func (j job) run(ctx context.Context, found results, progress io.Writer) error {
 		return err
 	}
 	command := exec.CommandContext(ctx, "go", j.args()...)
-	command.Dir = dir
+	command.Dir = filepath.Join(dir, j.module())
 	// Tests collect their garbage later than programs do, unless they are told.
 	command.Env = append(append([]string{"GOGC=100"}, os.Environ()...), j.env...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }

@@ -66,7 +66,8 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	flags.DurationVar(&o.time, "bench-time", time.Second, "how long each benchmark runs, at least")
 	flags.IntVar(&o.count, "count", 3, "how often each benchmark is run; the table has the median and the range")
 	flags.BoolVar(&o.growth, "growth", false, "measure how cost grows with the number of objects")
-	largest := flags.Float64("largest", 1e6, "the most objects of -growth: 1e4, 1e5, 1e6, or 1e7, which takes 20 GB of disk")
+	largest := flags.Float64("largest", 1e6,
+		"the most objects of -growth: 1e4, 1e5, 1e6, or 1e7, which takes 20 GB of disk")
 	only := flags.String("only", "", "measure only those rows whose path matches this regular expression")
 	o.mixed.define(flags)
 	flags.StringVar(&o.file, "write", "", "replace the numbers in this Markdown `file`, and the plots beside it")

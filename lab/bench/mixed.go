@@ -32,7 +32,8 @@ type mixedOptions struct {
 }
 
 func (o *mixedOptions) define(flags *flag.FlagSet) {
-	flags.DurationVar(&o.length, "mixed", 0, "measure a mixed load for so long: alone, or with -growth behind everything else")
+	flags.DurationVar(&o.length, "mixed", 0,
+		"measure a mixed load for so long: alone, or with -growth behind everything else")
 	flags.IntVar(&o.people, "mixed-people", 100_000, "how many people are enrolled for -mixed")
 	flags.IntVar(&o.callers, "mixed-callers", 64, "how many callers release in -mixed")
 	flags.Float64Var(&o.rate, "mixed-rate", 5000, "how many releases a second they ask for; 0 for as many as they can")
@@ -40,7 +41,8 @@ func (o *mixedOptions) define(flags *flag.FlagSet) {
 
 func (o *mixedOptions) check() error {
 	if o.length < 0 || o.people < largestSale || o.callers < 1 || o.rate < 0 {
-		return fmt.Errorf("-mixed, -mixed-callers and -mixed-rate must not be negative, and -mixed-people at least %d", largestSale)
+		return fmt.Errorf("-mixed, -mixed-callers and -mixed-rate must not be negative, and -mixed-people at least %d",
+			largestSale)
 	}
 	return nil
 }
@@ -136,7 +138,8 @@ func (m *mix) open(ctx context.Context) (err error) {
 		m.people = append(m.people, fmt.Sprintf("person-%08d", i))
 	}
 	if err == nil {
-		_, err = m.l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: m.people, Policy: terms, Cap: most})
+		_, err = m.l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: m.people, Policy: terms,
+			Cap: most})
 	}
 	rand.Shuffle(len(m.people), func(i, j int) { m.people[i], m.people[j] = m.people[j], m.people[i] })
 	if err != nil {
@@ -189,7 +192,8 @@ func (m *mix) all(ctx context.Context) (checkpoints []float64, err error) {
 
 // repeat does something each time that it is due. Who is late for it, because the time before took
 // so long, has waited since it was due.
-func (m *mix) repeat(ctx context.Context, k kind, first, interval time.Duration, do func(ctx context.Context, n int) error) error {
+func (m *mix) repeat(ctx context.Context, k kind, first, interval time.Duration,
+	do func(ctx context.Context, n int) error) error {
 	var done []happening
 	defer func() {
 		m.mu.Lock()
@@ -237,7 +241,8 @@ func (m *mix) release(ctx context.Context, _ int) error {
 		return err
 	}
 	_, err = m.l.Release(ctx, ledger.ReleaseRequest{
-		Key: fmt.Sprintf("order-%016x", uint64(n)*0x9e3779b97f4a7c15), Question: "vote", Object: m.people[n%int64(len(m.people))], Epsilon: epsilon,
+		Key: fmt.Sprintf("order-%016x", uint64(n)*0x9e3779b97f4a7c15), Question: "vote",
+		Object: m.people[n%int64(len(m.people))], Epsilon: epsilon,
 		TrueValue: "yes",
 	})
 	return err
@@ -252,8 +257,9 @@ func (m *mix) sell(ctx context.Context, n int) error {
 	some := int(math.Pow(largestSale, rand.Float64()))
 	first := rand.IntN(len(m.people) - some + 1)
 	_, err = m.l.Sell(ctx, ledger.SellRequest{
-		Key:   fmt.Sprint("sale-", n),
-		Order: ledger.Order{Buyer: fmt.Sprint("buyer-", n%10), Question: "vote", Epsilon: epsilon, Objects: m.people[first : first+some]},
+		Key: fmt.Sprint("sale-", n),
+		Order: ledger.Order{Buyer: fmt.Sprint("buyer-", n%10), Question: "vote", Epsilon: epsilon,
+			Objects: m.people[first : first+some]},
 		Truth: yesForAll,
 	})
 	return err
@@ -273,7 +279,8 @@ func (m *mix) read(ctx context.Context, _ int) error {
 func (m *mix) raise(ctx context.Context, n int) error {
 	epsilon, err := privacy.EpsilonFromNano(m.round(m.released.Load()) + 1 + int64(n))
 	if err == nil {
-		_, err = m.l.Raise(ctx, ledger.RaiseRequest{Key: fmt.Sprint("raise-", n), Question: "vote", Epsilon: epsilon, All: true, Truth: yesForAll})
+		_, err = m.l.Raise(ctx, ledger.RaiseRequest{Key: fmt.Sprint("raise-", n), Question: "vote", Epsilon: epsilon,
+			All: true, Truth: yesForAll})
 	}
 	return err
 }

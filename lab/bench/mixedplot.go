@@ -39,7 +39,8 @@ func (m *mixture) drawMixed(path string) error {
 	for _, s := range []struct {
 		kind  kind
 		color color.Color
-	}{{audits, color.NRGBA{204, 121, 167, 70}}, {backups, color.NRGBA{0, 158, 115, 70}}, {raises, color.NRGBA{230, 159, 0, 90}}} {
+	}{{audits, color.NRGBA{204, 121, 167, 70}}, {backups, color.NRGBA{0, 158, 115, 70}}, {raises,
+		color.NRGBA{230, 159, 0, 90}}} {
 		if err := m.addSpans(p, &legend, s.kind, s.color); err != nil {
 			return err
 		}
@@ -81,7 +82,8 @@ func (m *mixture) addSpans(p *plot.Plot, legend *plot.Legend, k kind, c color.Co
 	for i, h := range m.done[k] {
 		from, to := float64(h.at), min(float64(h.at+h.took), p.X.Max)
 		low, high := p.Y.Min, p.Y.Max
-		bar, err := plotter.NewPolygon(plotter.XYs{{X: from, Y: low}, {X: to, Y: low}, {X: to, Y: high}, {X: from, Y: high}})
+		bar, err := plotter.NewPolygon(plotter.XYs{{X: from, Y: low}, {X: to, Y: low}, {X: to, Y: high},
+			{X: from, Y: high}})
 		if err != nil {
 			return fmt.Errorf("plot of %s: %w", k, err)
 		}
@@ -99,7 +101,8 @@ func (m *mixture) addCheckpoints(p *plot.Plot, legend *plot.Legend) {
 	if len(m.checkpoints) == 0 {
 		return
 	}
-	marks := &plotter.Scatter{GlyphStyle: draw.GlyphStyle{Color: color.Black, Radius: vg.Points(2), Shape: draw.TriangleGlyph{}}}
+	marks := &plotter.Scatter{GlyphStyle: draw.GlyphStyle{Color: color.Black, Radius: vg.Points(2),
+		Shape: draw.TriangleGlyph{}}}
 	for _, at := range m.checkpoints {
 		marks.XYs = append(marks.XYs, plotter.XY{X: at, Y: p.Y.Min * 1.1})
 	}

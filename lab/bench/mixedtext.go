@@ -70,12 +70,15 @@ func (m *mixture) text(commit string) string {
 	if m.rate > 0 {
 		asked = report.Number(m.rate) + " releases a second together"
 	}
-	fmt.Fprintf(&b, "For %v, on disk: %s people, %d callers who ask for %s, %d sales a second of 1 to %s people, %s reads a second, and now and then a raise of everybody, "+
-		"a backup, an audit. Options.Memory is 64 MiB.", m.length, report.Number(float64(m.people)), m.callers, asked, salesASecond, report.Number(largestSale), report.Number(readsASecond))
+	fmt.Fprintf(&b, "For %v, on disk: %s people, %d callers who ask for %s, %d sales a second of 1 to %s people, %s "+
+		"reads a second, and now and then a raise of everybody, a backup, an audit. Options.Memory is 64 MiB.",
+		m.length, report.Number(float64(m.people)), m.callers, asked, salesASecond, report.Number(largestSale),
+		report.Number(readsASecond))
 	if commit != "" {
 		fmt.Fprintf(&b, " Commit %s.", commit)
 	}
-	b.WriteString("\n\n| | done | a second | half within, ms | 99 % | 99.9 % | the longest |\n|---|" + strings.Repeat("---:|", 6) + "\n")
+	b.WriteString("\n\n| | done | a second | half within, ms | 99 % | 99.9 % | the longest |\n|---|" +
+		strings.Repeat("---:|", 6) + "\n")
 	for _, k := range []kind{releases, sales, reads, raises, backups, audits} {
 		t, n := tailsOf(m.done[k]), float64(len(m.done[k]))
 		took := m.length.Seconds()
@@ -86,8 +89,9 @@ func (m *mixture) text(commit string) string {
 			report.Number(t.half), report.Number(t.p99), report.Number(t.p999), report.Number(t.longest))
 	}
 	w := m.worst()
-	fmt.Fprintf(&b, "\nIn the worst second, the one %v after the beginning, half of the releases took up to %s ms, 99 %% up to %s, and the longest %s. "+
-		"There were %d checkpoints. In the end the file has %s MiB.\n",
-		time.Duration(w.at)*time.Second, report.Number(w.half), report.Number(w.p99), report.Number(w.longest), len(m.checkpoints), report.Number(float64(m.bytes)/(1<<20)))
+	fmt.Fprintf(&b, "\nIn the worst second, the one %v after the beginning, half of the releases took up to %s ms, "+
+		"99 %% up to %s, and the longest %s. There were %d checkpoints. In the end the file has %s MiB.\n",
+		time.Duration(w.at)*time.Second, report.Number(w.half), report.Number(w.p99), report.Number(w.longest),
+		len(m.checkpoints), report.Number(float64(m.bytes)/(1<<20)))
 	return b.String()
 }

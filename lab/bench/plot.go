@@ -48,7 +48,8 @@ func drawGrowth(path string, found results, sizes []int) error {
 	whole.SetColor(color.White)
 	whole.Fill(whole.Path())
 	const gap = 8
-	tiles := draw.Tiles{Rows: len(rows), Cols: panelsAcross, PadX: gap, PadY: gap, PadTop: gap, PadBottom: gap, PadLeft: gap, PadRight: 2 * gap}
+	tiles := draw.Tiles{Rows: len(rows), Cols: panelsAcross, PadX: gap, PadY: gap, PadTop: gap, PadBottom: gap,
+		PadLeft: gap, PadRight: 2 * gap}
 	for i, row := range plot.Align(rows, tiles, whole) {
 		for j, at := range row {
 			if rows[i][j] != nil {
@@ -67,7 +68,8 @@ func savePlot(path string, canvas *vgsvg.Canvas) error {
 	}
 	// gonum asks for a font that few have; the others have letters of the same widths.
 	const font = "font-family:Liberation Serif"
-	return os.WriteFile(path, bytes.ReplaceAll(text.Bytes(), []byte(font), []byte(font+",Times New Roman,Times,serif")), 0o666)
+	return os.WriteFile(path, bytes.ReplaceAll(text.Bytes(), []byte(font),
+		[]byte(font+",Times New Roman,Times,serif")), 0o666)
 }
 
 func drawPanel(q quantity, found results, sizes []int) (*plot.Plot, error) {
@@ -85,7 +87,8 @@ func drawPanel(q quantity, found results, sizes []int) (*plot.Plot, error) {
 	}
 	blue := color.NRGBA{0, 114, 178, 255}
 	line.LineStyle = draw.LineStyle{Color: blue, Width: vg.Points(1.4)}
-	marks := &plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: blue, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}}
+	marks := &plotter.Scatter{XYs: points,
+		GlyphStyle: draw.GlyphStyle{Color: blue, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}}
 	grid := plotter.NewGrid()
 	pale := draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
 	grid.Vertical, grid.Horizontal = pale, pale

@@ -78,7 +78,8 @@ func missing(groups []group, found results) (faults []error) {
 	for _, g := range groups {
 		for _, r := range g.rows {
 			if len(found.values(g, r)) == 0 {
-				faults = append(faults, fmt.Errorf("%s: %s in %s says nothing in the unit %s", g.path, r.benchmark, g.pkg, g.unit))
+				faults = append(faults, fmt.Errorf("%s: %s in %s says nothing in the unit %s", g.path, r.benchmark,
+					g.pkg, g.unit))
 			}
 		}
 	}

@@ -42,7 +42,8 @@ const (
 // table returns all rows; those that are measured at one size only, for the largest number of
 // objects.
 func table(largest int) []group {
-	const journal = "a bare journal: as many bytes appended to a file that is long enough, one fdatasync for each, and nothing else"
+	const journal = "a bare journal: as many bytes appended to a file that is long enough, one fdatasync for each, " +
+		"and nothing else"
 	const bare = "bare bbolt: the same records in as many transactions, to a copy of the file"
 	const slow = "a disk whose flush takes 1 ms longer"
 	const grown = "BenchmarkGrowth/objects=%d"
@@ -65,7 +66,8 @@ func table(largest int) []group {
 	few := []row{{"100,000 people at random, at least 20 checkpoints of 64 MiB", "BenchmarkReleaseWork/people=100000"}}
 	many := []row{{"1,000,000 people at random, the same", "BenchmarkReleaseWork/people=1000000"}}
 	raises := []row{
-		{"100,000 objects, three times", "BenchmarkRaiseAll/objects=100000"}, {"1,000,000 objects, three times", "BenchmarkRaiseAll/objects=1000000"},
+		{"100,000 objects, three times", "BenchmarkRaiseAll/objects=100000"},
+		{"1,000,000 objects, three times", "BenchmarkRaiseAll/objects=1000000"},
 	}
 	reading := []row{
 		{"one level", "BenchmarkReadObject/levels=1"},
@@ -74,7 +76,8 @@ func table(largest int) []group {
 	var answers []row
 	for _, what := range []string{"first score", "raised score", "of three"} {
 		for _, epsilon := range []string{"0.01", "1"} {
-			answers = append(answers, row{what + ", ε = " + epsilon, "BenchmarkAnswer/" + strings.ReplaceAll(what, " ", "_") + "/" + epsilon})
+			answers = append(answers, row{what + ", ε = " + epsilon,
+				"BenchmarkAnswer/" + strings.ReplaceAll(what, " ", "_") + "/" + epsilon})
 		}
 	}
 	lastSize := row{fmt.Sprintf("%s objects", report.Number(float64(largest))), fmt.Sprintf(grown, largest)}
@@ -84,8 +87,9 @@ func table(largest int) []group {
 	}
 	return []group{
 		{
-			path: "one durable release, alone", baseline: journal, pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.75},
-			rows: []row{{"", "BenchmarkReleaseAlone/flush=0s"}, {slow, "BenchmarkReleaseAlone/flush=1ms"}},
+			path: "one durable release, alone", baseline: journal, pkg: "ledger", unit: "of-bare",
+			target: target{atLeast, 0.75},
+			rows:   []row{{"", "BenchmarkReleaseAlone/flush=0s"}, {slow, "BenchmarkReleaseAlone/flush=1ms"}},
 		},
 		{
 			path: "one durable sale of one object, alone", baseline: journal, pkg: "ledger", unit: "of-bare",
@@ -96,133 +100,170 @@ func table(largest int) []group {
 			pkg: "ledger", unit: "of-bare", rows: together,
 		},
 		{path: "… a second", baseline: "the clock", pkg: "ledger", unit: "releases/s", rows: together},
-		{path: "… the 99th percentile of their waits, in ms", baseline: "the clock", pkg: "ledger", unit: "ms-p99", rows: together},
+		{path: "… the 99th percentile of their waits, in ms", baseline: "the clock", pkg: "ledger", unit: "ms-p99",
+			rows: together},
 		{path: "… the 99.9th", baseline: "the clock", pkg: "ledger", unit: "ms-p99.9", rows: together},
 		{
-			path: "… the same, of that without", baseline: "as many releases without any checkpoint", pkg: "ledger", unit: "p99.9-of-quiet",
+			path: "… the same, of that without", baseline: "as many releases without any checkpoint", pkg: "ledger",
+			unit:   "p99.9-of-quiet",
 			target: target{atMost, 2}, rows: together,
 		},
 		{
-			path: "processor time of a release, in µs, 64 callers, no disk", pkg: "ledger", unit: "cpu-µs/release", target: target{atMost, 26}, rows: few,
-			baseline: "0.3 of what the code before the journal took with 100,000 people on the machine it was measured on, 86 µs",
+			path: "processor time of a release, in µs, 64 callers, no disk", pkg: "ledger", unit: "cpu-µs/release",
+			target: target{atMost, 26}, rows: few,
+			baseline: "0.3 of what the code before the journal took with 100,000 people on the machine it was " +
+				"measured on, 86 µs",
 		},
-		{path: "… of a million people", baseline: "0.4 of the same", pkg: "ledger", unit: "cpu-µs/release", target: target{atMost, 34}, rows: many},
+		{path: "… of a million people", baseline: "0.4 of the same", pkg: "ledger", unit: "cpu-µs/release",
+			target: target{atMost, 34}, rows: many},
 		{
-			path: "… its allocations", baseline: "about 100 in the code before the journal", pkg: "ledger", unit: "allocs/release",
+			path: "… its allocations", baseline: "about 100 in the code before the journal", pkg: "ledger",
+			unit:   "allocs/release",
 			target: target{atMost, 20}, rows: several(few, many),
 		},
 		{
-			path: "… the heap over what the table may hold, in MiB", baseline: "twice Options.Memory", pkg: "ledger", unit: "heap-over-table-MiB",
+			path: "… the heap over what the table may hold, in MiB", baseline: "twice Options.Memory", pkg: "ledger",
+			unit:   "heap-over-table-MiB",
 			target: target{atMost, 64}, rows: several(few, many),
 		},
 		{
-			path: "releases with an observer, in time", baseline: "the same without", pkg: "ledger", unit: "of-unobserved",
-			rows: []row{{"1 caller, no disk", "BenchmarkReleaseObserved/callers=1"}, {"64 callers", "BenchmarkReleaseObserved/callers=64"}},
+			path: "releases with an observer, in time", baseline: "the same without", pkg: "lab/bench",
+			unit: "of-unobserved",
+			rows: []row{{"1 caller, no disk", "BenchmarkReleaseObserved/callers=1"},
+				{"64 callers", "BenchmarkReleaseObserved/callers=64"}},
 		},
 		{
-			path: "open after a crash, in µs an event of the journal", baseline: "the clock", pkg: "ledger", unit: "µs/event", target: target{atMost, 5},
+			path: "open after a crash, in µs an event of the journal", baseline: "the clock", pkg: "ledger",
+			unit: "µs/event", target: target{atMost, 5},
 			rows: []row{{"20,000 releases of 100,000 people", "BenchmarkOpenAfterACrash"}},
 		},
 		{
-			path: "bulk raise, in bounded transactions", baseline: bare, pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.7},
+			path: "bulk raise, in bounded transactions", baseline: bare, pkg: "ledger", unit: "of-bare",
+			target: target{atLeast, 0.7},
+			rows:   raises,
+		},
+		{
+			path: "… until all of it is in the file", baseline: "the same", pkg: "ledger", unit: "of-bare-in-file",
 			rows: raises,
 		},
 		{
-			path: "… until all of it is in the file", baseline: "the same", pkg: "ledger", unit: "of-bare-in-file", rows: raises,
-		},
-		{
-			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "raise-MiB", target: target{atMost, 300},
+			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "raise-MiB",
+			target: target{atMost, 300},
 			growth: true, rows: sizes,
 		},
 		{
-			path: "largest sale, in one transaction", baseline: bare, pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.6},
-			rows: []row{{"262,144 objects", "BenchmarkSellAll"}},
+			path: "largest sale, in one transaction", baseline: bare, pkg: "ledger", unit: "of-bare",
+			target: target{atLeast, 0.6},
+			rows:   []row{{"262,144 objects", "BenchmarkSellAll"}},
 		},
 		{
 			path: "… until all of it is in the file", baseline: "the same", pkg: "ledger", unit: "of-bare-in-file",
 			rows: []row{{"262,144 objects", "BenchmarkSellAll"}},
 		},
 		{
-			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "sale-MiB", target: target{atMost, 300},
-			rows: []row{{"262,144 objects", "BenchmarkSellAll"}},
+			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "sale-MiB",
+			target: target{atMost, 300},
+			rows:   []row{{"262,144 objects", "BenchmarkSellAll"}},
 		},
 		{
-			path: "one draw, thresholds known, in reads", baseline: "one buffered read of 64 random bits", pkg: "rrchain", unit: "reads",
+			path: "one draw, thresholds known, in reads", baseline: "one buffered read of 64 random bits",
+			pkg: "rrchain", unit: "reads",
 			target: target{atMost, 2},
 			rows: several(draws("first", "2", "10", "2000", "100000"), draws("raise", "2", "10", "2000", "100000"),
-				draws("insert", "2", "10", "2000", "100000"), []row{{"unary encoding, each of 500 bits", "BenchmarkDrawUnary"}}),
+				draws("insert", "2", "10", "2000", "100000"),
+				[]row{{"unary encoding, each of 500 bits", "BenchmarkDrawUnary"}}),
 		},
 		{
 			path: "… its allocations", baseline: "none", pkg: "rrchain", unit: "allocs/op", target: target{atMost, 0},
 			rows: several(draws("first", "10"), draws("raise", "10"), draws("insert", "10")),
 		},
 		{
-			path: "first use of ε₁, ε₂, m, in µs", baseline: "the clock", pkg: "rrchain", unit: "µs/each", target: target{atMost, 50},
+			path: "first use of ε₁, ε₂, m, in µs", baseline: "the clock", pkg: "rrchain", unit: "µs/each",
+			target: target{atMost, 50},
 			rows: []row{
-				{"first", "BenchmarkFirstUse/first"}, {"raise", "BenchmarkFirstUse/raise"}, {"insert", "BenchmarkFirstUse/insert"},
+				{"first", "BenchmarkFirstUse/first"}, {"raise", "BenchmarkFirstUse/raise"},
+				{"insert", "BenchmarkFirstUse/insert"},
 				{"raise, largest m and ε", "BenchmarkFirstUse/raise-extreme"},
 			},
 		},
 		{
-			path: "reading one object's state", baseline: "bare bbolt reads the same records, and neither checks nor decodes them",
-			pkg: "ledger", unit: "of-bare", target: target{atLeast, 0.7}, rows: reading,
+			path:     "reading one object's state",
+			baseline: "bare bbolt reads the same records, and neither checks nor decodes them",
+			pkg:      "ledger", unit: "of-bare", target: target{atLeast, 0.7}, rows: reading,
 		},
 		{
-			path: "… its allocations beyond the answer", baseline: "those of the same reads through the store", pkg: "ledger",
+			path: "… its allocations beyond the answer", baseline: "those of the same reads through the store",
+			pkg:  "ledger",
 			unit: "allocs-beyond", target: target{atMost, 0.01}, rows: reading,
 		},
 		{
-			path: "estimate from running counts", baseline: "the same with 1,000 objects (constant time: 1)", pkg: "ledger",
-			unit: "of-one-of-1000-objects", target: target{atLeast, 0.9}, rows: []row{{"100,000 objects", "BenchmarkEstimate"}},
+			path: "estimate from running counts", baseline: "the same with 1,000 objects (constant time: 1)",
+			pkg:  "lab/bench",
+			unit: "of-one-of-1000-objects", target: target{atLeast, 0.9},
+			rows: []row{{"100,000 objects", "BenchmarkEstimate"}},
 		},
 		{
-			path: "estimate from scratch", baseline: "a bare cursor walk over the same chains", pkg: "ledger", unit: "of-bare-walk",
+			path: "estimate from scratch", baseline: "a bare cursor walk over the same chains", pkg: "lab/bench",
+			unit:   "of-bare-walk",
 			target: target{atLeast, 0.5},
 			rows: []row{
-				{"100,000 objects", "BenchmarkEstimateFromScratch/100000"}, {"1,000,000 objects", "BenchmarkEstimateFromScratch/1000000"},
+				{"100,000 objects", "BenchmarkEstimateFromScratch/100000"},
+				{"1,000,000 objects", "BenchmarkEstimateFromScratch/1000000"},
 			},
 		},
 		{
-			path: "budget of everybody at 100 values of ε, in s", baseline: "the clock", pkg: "ledger", unit: "s/budget",
+			path: "budget of everybody at 100 values of ε, in s", baseline: "the clock", pkg: "ledger",
+			unit: "s/budget",
 			rows: []row{{"1,000,000 people", "BenchmarkBudget/people=1000000"}},
 		},
 		{
-			path: "an answer about a panel, drawn but not committed, in µs", baseline: "the clock", pkg: "mechanism", unit: "µs/answer",
+			path: "an answer about a panel, drawn but not committed, in µs", baseline: "the clock", pkg: "mechanism",
+			unit:   "µs/answer",
 			target: target{atMost, 100}, rows: answers,
 		},
 		{
-			path: "verify on one core, events a second", baseline: "the clock", pkg: "ledger", unit: "events/s", oneCore: true,
-			target: target{atLeast, 700_000}, rows: []row{{"", "BenchmarkVerify"}},
+			path: "verify on one core, events a second", baseline: "the clock", pkg: "ledger", unit: "events/s",
+			oneCore: true,
+			target:  target{atLeast, 700_000}, rows: []row{{"", "BenchmarkVerify"}},
 		},
 		{
-			path: "… its memory, MiB", baseline: "the heap at its largest, on all cores", pkg: "ledger", unit: "verify-MiB", growth: true, rows: sizes,
+			path: "… its memory, MiB", baseline: "the heap at its largest, on all cores", pkg: "ledger",
+			unit: "verify-MiB", growth: true, rows: sizes,
 		},
 		{
-			path: "proof that an event is in the log, cold, in ms", baseline: "the clock; nothing of the file in memory", pkg: "ledger",
+			path:     "proof that an event is in the log, cold, in ms",
+			baseline: "the clock; nothing of the file in memory", pkg: "ledger",
 			unit: "ms-cold", target: target{atMost, 1},
 			rows: []row{
-				{"of 10,000", "BenchmarkProve/event/events=10000"}, {"of 100,000", "BenchmarkProve/event/events=100000"},
+				{"of 10,000", "BenchmarkProve/event/events=10000"},
+				{"of 100,000", "BenchmarkProve/event/events=100000"},
 				{"of 1,000,000", "BenchmarkProve/event/events=1000000"},
 			},
 		},
 		{
-			path: "bytes on disk, three levels", baseline: "keys and payloads", pkg: "ledger", unit: "of-information", target: target{atMost, 1.33},
+			path: "bytes on disk, three levels", baseline: "keys and payloads", pkg: "ledger", unit: "of-information",
+			target: target{atMost, 1.33},
 			rows: []row{
-				{"100,000 objects, as written", "BenchmarkSize/objects=100000/written"}, {"compacted", "BenchmarkSize/objects=100000/compacted"},
+				{"100,000 objects, as written", "BenchmarkSize/objects=100000/written"},
+				{"compacted", "BenchmarkSize/objects=100000/compacted"},
 				{"1,000,000 objects, as written", weighed + "/written"}, {"compacted", weighed + "/compacted"},
 			},
 		},
 		{
-			path: "open, cold, in ms", baseline: "the clock; nothing of the file in memory", pkg: "ledger", unit: "ms-open", growth: true,
+			path: "open, cold, in ms", baseline: "the clock; nothing of the file in memory", pkg: "ledger",
+			unit: "ms-open", growth: true,
 			target: target{atMost, 1000}, rows: sizes,
 		},
 		{
-			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "open-MiB", growth: true, rows: sizes,
+			path: "… its memory, MiB", baseline: "the heap at its largest", pkg: "ledger", unit: "open-MiB",
+			growth: true, rows: sizes,
 		},
 		{
-			path: "optimal mechanism on a graph", baseline: "a bare breadth-first sweep over the same arrays", pkg: "mechanism/graph", unit: "of-bare",
+			path: "optimal mechanism on a graph", baseline: "a bare breadth-first sweep over the same arrays",
+			pkg: "mechanism/graph", unit: "of-bare",
 			rows: []row{
-				{"balanced, cube of 1.1 million edges", "BenchmarkSweep/balanced/cube"}, {"balanced, grid of 2 million", "BenchmarkSweep/balanced/grid"},
+				{"balanced, cube of 1.1 million edges", "BenchmarkSweep/balanced/cube"},
+				{"balanced, grid of 2 million", "BenchmarkSweep/balanced/grid"},
 				{"extended, cube", "BenchmarkSweep/extend/cube"}, {"extended, grid", "BenchmarkSweep/extend/grid"},
 			},
 		},

@@ -129,7 +129,8 @@ const weighed = "BenchmarkSize/objects=1000000"
 
 // sizeText writes the budgets of bytes.
 func sizeText(found results) string {
-	return "As written:\n\n" + budget(found, weighed+"/written") + "\nCompacted:\n\n" + budget(found, weighed+"/compacted")
+	return "As written:\n\n" + budget(found, weighed+"/written") + "\nCompacted:\n\n" +
+		budget(found, weighed+"/compacted")
 }
 
 // budget writes where the bytes of a file are, for each object.
@@ -145,7 +146,8 @@ func budget(found results, benchmark string) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| bytes for each object | keys | fields | salts | hashes | checksums | heads and gaps in pages | index pages | all |\n")
+	b.WriteString("| bytes for each object | keys | fields | salts | hashes | checksums | heads and gaps in pages | " +
+		"index pages | all |\n")
 	b.WriteString("|---|" + strings.Repeat("---:|", len(parts())+1) + "\n")
 	sum, small := map[string]float64{}, 0.0
 	for _, bucket := range slices.Sorted(maps.Keys(buckets)) {

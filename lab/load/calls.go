@@ -36,7 +36,8 @@ func callAt(n, objects int) release {
 	object := n % objects * stride % objects
 	thousandths := n/objects + 1
 	return release{
-		key: fmt.Sprintf("order-%d", n), object: nameOf(object), epsilon: fmt.Sprintf("%d.%03d", thousandths/1000, thousandths%1000), truth: valueOf(object % valueCount),
+		key: fmt.Sprintf("order-%d", n), object: nameOf(object),
+		epsilon: fmt.Sprintf("%d.%03d", thousandths/1000, thousandths%1000), truth: valueOf(object % valueCount),
 	}
 }
 
@@ -45,7 +46,8 @@ func valueOf(number int) string { return fmt.Sprintf("value %d", number) }
 
 // body is the call as a request has it.
 func (r release) body() string {
-	return fmt.Sprintf(`{"question":%q,"object":%q,"epsilon":%q,"truths":{%q:%q}}`, question, r.object, r.epsilon, r.object, r.truth)
+	return fmt.Sprintf(`{"question":%q,"object":%q,"epsilon":%q,"truths":{%q:%q}}`, question, r.object, r.epsilon,
+		r.object, r.truth)
 }
 
 // request is the call as a process has it.
@@ -54,5 +56,6 @@ func (r release) request() (ledger.ReleaseRequest, error) {
 	if err != nil {
 		return ledger.ReleaseRequest{}, err
 	}
-	return ledger.ReleaseRequest{Key: r.key, Question: question, Object: r.object, Epsilon: epsilon, TrueValue: r.truth}, nil
+	return ledger.ReleaseRequest{Key: r.key, Question: question, Object: r.object, Epsilon: epsilon,
+		TrueValue: r.truth}, nil
 }

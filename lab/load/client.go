@@ -24,7 +24,8 @@ func (s *server) client(o options) way {
 	if o.client == "wrk" {
 		return &wrk{s, o}
 	}
-	return &looped{server: s, o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.callers, DisableCompression: true}}}
+	return &looped{server: s, o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.callers,
+		DisableCompression: true}}}
 }
 
 // wrk has the program of that name make the requests.
@@ -45,7 +46,8 @@ func (w *wrk) call(ctx context.Context, what kind, first int, lasting time.Durat
 	if err := os.WriteFile(file, script, 0o600); err != nil {
 		return turn{}, err
 	}
-	command := exec.CommandContext(ctx, "wrk", "--threads", "1", "--connections", strconv.Itoa(w.o.callers), "--duration", lasting.String(), "--timeout", "1m",
+	command := exec.CommandContext(ctx, "wrk", "--threads", "1", "--connections", strconv.Itoa(w.o.callers),
+		"--duration", lasting.String(), "--timeout", "1m",
 		"--script", file, w.address, "--", string(what), strconv.Itoa(first), strconv.Itoa(w.o.objects), w.tokens)
 	var said, result bytes.Buffer
 	command.Stdout, command.Stderr = &said, &result

@@ -100,7 +100,8 @@ func create(ctx context.Context, path string, objects int) (err error) {
 	for i := range names {
 		names[i] = nameOf(i)
 	}
-	enrol := ledger.EnrollRequest{Key: "enrol", Question: question, Objects: names, Cap: privacy.MaxEpsilon(), Policy: policy.Fixed(privacy.MaxEpsilon())}
+	enrol := ledger.EnrollRequest{Key: "enrol", Question: question, Objects: names, Cap: privacy.MaxEpsilon(),
+		Policy: policy.Fixed(privacy.MaxEpsilon())}
 	_, err = l.Enroll(ctx, enrol)
 	return err
 }
@@ -122,7 +123,8 @@ func (r *race) run(ctx context.Context) (results, error) {
 			if err != nil {
 				return found, err
 			}
-			fmt.Fprintf(r.progress, "%-8s %8.0f/s in process, %8.0f/s over HTTP: %.3f\n", what, one.inside.rate(), one.http.rate(), one.ratio())
+			fmt.Fprintf(r.progress, "%-8s %8.0f/s in process, %8.0f/s over HTTP: %.3f\n", what, one.inside.rate(),
+				one.http.rate(), one.ratio())
 			if number > 0 {
 				found.pairs[what] = append(found.pairs[what], one)
 			}
@@ -196,7 +198,8 @@ func (p *process) settle(ctx context.Context, made calls) error {
 		return err
 	}
 	if there < made.answered || there > made.begun || made.begun-made.answered > made.turns*p.o.callers {
-		return fmt.Errorf("of %d releases that were asked for, %d were answered, and %d are in the ledger", made.begun, made.answered, there)
+		return fmt.Errorf("of %d releases that were asked for, %d were answered, and %d are in the ledger", made.begun,
+			made.answered, there)
 	}
 	for n := range made.begun {
 		if err := p.release(ctx, n); err != nil {

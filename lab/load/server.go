@@ -64,7 +64,9 @@ func writeTokens(n int, hashes, secrets string) error {
 	for i := range n {
 		token := ledgerhttp.NewToken()
 		lines.WriteString(token + "\n")
-		file.Tokens = append(file.Tokens, ledgerhttp.Token{Name: fmt.Sprint("caller ", i), Role: ledgerhttp.Operator, SHA256: ledgerhttp.HashToken(token)})
+		file.Tokens = append(file.Tokens,
+			ledgerhttp.Token{Name: fmt.Sprint("caller ", i), Role: ledgerhttp.Operator,
+				SHA256: ledgerhttp.HashToken(token)})
 	}
 	text, err := json.Marshal(file)
 	if err != nil {

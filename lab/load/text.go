@@ -13,7 +13,8 @@ import (
 // most.
 func (r results) text(o options) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d callers, %d objects, %d pairs of %v each, requests by %s.\n\n", o.callers, o.objects, o.pairs, o.turn, o.client)
+	fmt.Fprintf(&b, "%d callers, %d objects, %d pairs of %v each, requests by %s.\n\n", o.callers, o.objects, o.pairs,
+		o.turn, o.client)
 	b.WriteString("| | in process | over HTTP | ratio | range |\n|---|---:|---:|---:|---:|\n")
 	for _, what := range r.kinds {
 		rates := func(of func(turn) float64) (inside, http []float64) { return each(r.pairs[what], of) }
@@ -23,7 +24,8 @@ func (r results) text(o options) string {
 			ratios[i] = http[i] / inside[i]
 		}
 		slices.Sort(ratios)
-		fmt.Fprintf(&b, "| %ss, a second | %s | %s | %.2f | %.2f – %.2f |\n", what, report.Number(median(inside)), report.Number(median(http)),
+		fmt.Fprintf(&b, "| %ss, a second | %s | %s | %.2f | %.2f – %.2f |\n", what, report.Number(median(inside)),
+			report.Number(median(http)),
 			median(ratios), ratios[0], ratios[len(ratios)-1])
 		for _, row := range []struct {
 			name string
@@ -35,7 +37,8 @@ func (r results) text(o options) string {
 			{"… processor time of the client, µs a call", func(t turn) float64 { return t.each(t.client) }},
 		} {
 			inside, http := rates(row.of)
-			fmt.Fprintf(&b, "| %s | %s | %s | | |\n", row.name, report.Number(median(inside)), report.Number(median(http)))
+			fmt.Fprintf(&b, "| %s | %s | %s | | |\n", row.name, report.Number(median(inside)),
+				report.Number(median(http)))
 		}
 	}
 	return b.String()

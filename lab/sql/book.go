@@ -82,7 +82,8 @@ func (o *object) current() privacy.Epsilon {
 
 // find returns the place of a level, or where it would stand.
 func (o *object) find(epsilon privacy.Epsilon) (place int, recorded bool) {
-	return slices.BinarySearchFunc(o.levels, epsilon, func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+	return slices.BinarySearchFunc(o.levels, epsilon,
+		func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
 }
 
 // request is a row of the table requests: what an idempotency key stands for.
@@ -134,7 +135,8 @@ func openBook(db database, values int) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &book{db: db, values: values, log: log, last: last, total: total, draws: rrchain.NewSampler(), salts: newSalts()}
+	b := &book{db: db, values: values, log: log, last: last, total: total, draws: rrchain.NewSampler(),
+		salts: newSalts()}
 	return b, nil
 }
 
@@ -145,8 +147,9 @@ func (b *book) transact(keys, names []string, decide func(*page) error) error {
 		return b.broken
 	}
 	p := &page{
-		keys: keys, names: names, requests: make(map[string]*request, len(keys)), objects: make(map[string]*object, len(names)),
-		log: b.log, now: latest(time.Now().UTC(), b.last), total: b.total, tallies: map[tallyKey]*tally{},
+		keys: keys, names: names, requests: make(map[string]*request, len(keys)),
+		objects: make(map[string]*object, len(names)),
+		log:     b.log, now: latest(time.Now().UTC(), b.last), total: b.total, tallies: map[tallyKey]*tally{},
 	}
 	err := b.db.begin(p)
 	if err == nil {

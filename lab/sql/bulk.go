@@ -20,7 +20,8 @@ type truths func(names []string) ([]int, error)
 func (b *book) raise(key string, epsilon privacy.Epsilon, tell truths) (drawn uint64, err error) {
 	b.writer.Lock()
 	defer b.writer.Unlock()
-	id := identify(appendText(nil, "raise"), appendText(nil, "vote"), appendEpsilon(nil, epsilon), appendFlag(nil, false), []byte{1, 0})
+	id := identify(appendText(nil, "raise"), appendText(nil, "vote"), appendEpsilon(nil, epsilon),
+		appendFlag(nil, false), []byte{1, 0})
 	r, through, err := b.resume(key, id.digest)
 	if err != nil || r.done {
 		return r.drawn, err
@@ -86,7 +87,8 @@ func (b *book) enroll(key string, names []string, limit, ceiling privacy.Epsilon
 	for _, name := range names {
 		objects = appendText(objects, name)
 	}
-	id := identify(appendText(nil, "enroll"), appendText(nil, "vote"), appendEpsilon(nil, ceiling), appendEpsilon(nil, limit),
+	id := identify(appendText(nil, "enroll"), appendText(nil, "vote"), appendEpsilon(nil, ceiling),
+		appendEpsilon(nil, limit),
 		objects, appendFlag(nil, false), appendFlag(nil, false))
 	r, through, err := b.resume(key, id.digest)
 	if err != nil || r.done {
@@ -95,7 +97,8 @@ func (b *book) enroll(key string, names []string, limit, ceiling privacy.Epsilon
 	for from := r.parts * partSize; !r.done; from += partSize {
 		part := names[from:min(from+partSize, len(names))]
 		err := b.transact(nil, part, func(p *page) error {
-			s := settlement{key: key, id: id, first: p.log.size + 1, through: through, final: from+len(part) == len(names)}
+			s := settlement{key: key, id: id, first: p.log.size + 1, through: through,
+				final: from+len(part) == len(names)}
 			for _, name := range part {
 				if p.objects[name] != nil {
 					return fmt.Errorf("object %q is enrolled already", name)

@@ -59,7 +59,8 @@ func hostEngines(ctx context.Context, dir string) (engines []*engine, closeAll f
 	}
 	engines = []*engine{{name: "Sluice, a file", version: "bbolt " + moduleVersion("bbolt"), open: openSluice}}
 	for _, p := range []site{
-		{"PostgreSQL", alone, 0}, {"1 of 2 standbys", pair, 0}, {"1 of 2, 1 ms away", pair, time.Millisecond}, {"1 of 2, 10 ms away", pair, 10 * time.Millisecond},
+		{"PostgreSQL", alone, 0}, {"1 of 2 standbys", pair, 0}, {"1 of 2, 1 ms away", pair, time.Millisecond},
+		{"1 of 2, 10 ms away", pair, 10 * time.Millisecond},
 	} {
 		engines = append(engines, p.sluice(dir), p.byHand(dir))
 	}

@@ -23,9 +23,11 @@ func main() {
 	objects := flag.Int("objects", 100_000, "how many objects are enrolled and raised")
 	rounds := flag.Int("rounds", 7, "how many rounds of reads and of releases are measured")
 	lives := flag.Int("lives", 2, "how many times everybody is enrolled and raised to three levels; at least 2")
-	sustain := flag.Duration("sustain", time.Minute, "how long each engine is measured in the sustained rows, at least: Sluice makes twenty checkpoints")
+	sustain := flag.Duration("sustain", time.Minute,
+		"how long each engine is measured in the sustained rows, at least: Sluice makes twenty checkpoints")
 	memory := flag.Int64("memory", 64, "MiB of memory that Sluice may have for what is not in the file yet")
-	hosts := flag.Bool("hosts", false, "measure single releases only, with the journal in PostgreSQL, with standbys, and from afar")
+	hosts := flag.Bool("hosts", false, "measure single releases only, with the journal in PostgreSQL, with standbys, "+
+		"and from afar")
 	dir := flag.String("dir", os.TempDir(), "directory on the disk that is to be measured")
 	flag.Parse()
 	if *objects < 1 || *rounds < 1 || *lives < 2 || *sustain <= 0 || *memory < 1 || flag.NArg() > 0 {
@@ -41,7 +43,8 @@ func main() {
 	}
 }
 
-func compare(ctx context.Context, under string, objects, rounds, lives int, sustain time.Duration, memory int64, hosts bool) (err error) {
+func compare(ctx context.Context, under string, objects, rounds, lives int, sustain time.Duration, memory int64,
+	hosts bool) (err error) {
 	dir, err := os.MkdirTemp(under, "sluice-sql-")
 	if err != nil {
 		return err
@@ -66,9 +69,10 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 			err = closed
 		}
 	}()
-	r := &race{engines: engines, objects: objects, rounds: rounds, sustain: sustain, memory: memory, dir: dir, say: func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	}}
+	r := &race{engines: engines, objects: objects, rounds: rounds, sustain: sustain, memory: memory, dir: dir,
+		say: func(format string, args ...any) {
+			fmt.Fprintf(os.Stderr, format+"\n", args...)
+		}}
 	if r.grouped = hosts; hosts {
 		err = r.hosts(ctx)
 	} else {
@@ -90,9 +94,10 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 // findEngines returns Sluice and whatever else there is on the machine.
 func findEngines(ctx context.Context, dir string, memory int64) (engines []*engine, closeAll func() error) {
 	engines = []*engine{
-		{name: "Sluice", version: "bbolt " + moduleVersion("bbolt"), open: func(ctx context.Context, dir string) (contestant, error) {
-			return openSluiceBy(ctx, dir, ledger.Options{Memory: memory})
-		}},
+		{name: "Sluice", version: "bbolt " + moduleVersion("bbolt"),
+			open: func(ctx context.Context, dir string) (contestant, error) {
+				return openSluiceBy(ctx, dir, ledger.Options{Memory: memory})
+			}},
 		sqliteEngine("SQLite, in C", "sqlite3", "github.com/mattn/go-sqlite3"),
 		sqliteEngine("SQLite, in Go", "sqlite", "modernc.org/sqlite"),
 	}

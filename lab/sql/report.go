@@ -15,7 +15,8 @@ import (
 func (r *race) write(w io.Writer) error {
 	var b strings.Builder
 	r.table(&b, func(result) bool { return true }, cell)
-	b.WriteString("\nA number in parentheses is a ratio to Sluice in the same rounds: above 1 is faster, or larger. Sluice always\n")
+	b.WriteString("\nA number in parentheses is a ratio to Sluice in the same rounds: above 1 is faster, or larger. " +
+		"Sluice always\n")
 	b.WriteString("groups. The longest wait but for 1 % of the calls:\n\n")
 	waited := func(of result) bool { return of.samples[0][0].tail > 0 }
 	r.table(&b, waited, waitCell(func(s sample) time.Duration { return s.tail }))
@@ -26,7 +27,8 @@ func (r *race) write(w io.Writer) error {
 	b.WriteByte('\n')
 	for _, one := range r.results {
 		if first := one.samples[0][0]; first.checkpoints > 0 {
-			fmt.Fprintf(&b, "%s: %d objects; Sluice made %d checkpoints in %v, with %d MiB of memory for what is not in the file yet.\n",
+			fmt.Fprintf(&b, "%s: %d objects; Sluice made %d checkpoints in %v, with %d MiB of memory for what is not "+
+				"in the file yet.\n",
 				one.operation, r.objects, first.checkpoints, first.took.Round(time.Second), r.memory>>20)
 		}
 	}

@@ -91,7 +91,8 @@ func (s *server) standby(ctx context.Context, name string) (_ *server, err error
 		return nil, err
 	}
 	from := fmt.Sprintf("host=%s port=5432 user=postgres application_name=%s", s.dir, name)
-	copying := b.command(filepath.Join(filepath.Dir(s.postgres), "pg_basebackup"), "-D", b.data(), "-d", from, "--checkpoint=fast", "-X", "stream", "-R")
+	copying := b.command(filepath.Join(filepath.Dir(s.postgres), "pg_basebackup"), "-D", b.data(), "-d", from,
+		"--checkpoint=fast", "-X", "stream", "-R")
 	if out, err := copying.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("pg_basebackup: %w: %.500s", err, out)
 	}
@@ -182,7 +183,8 @@ func (s *server) await(ctx context.Context) error {
 // stop ends the server and removes its directory.
 func (s *server) stop() error {
 	if s.process != nil {
-		_ = s.process.Process.Signal(os.Interrupt) // it rolls back and ends; if it has ended already, so much the better
+		// it rolls back and ends; if it has ended already, so much the better
+		_ = s.process.Process.Signal(os.Interrupt)
 		if err := s.process.Wait(); err != nil {
 			return fmt.Errorf("postgres: %w: %.500s", err, s.log.String())
 		}

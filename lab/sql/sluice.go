@@ -69,7 +69,8 @@ func (s *theSluice) enroll(ctx context.Context, names []string, limit, ceiling p
 }
 
 func (s *theSluice) raise(ctx context.Context, key string, epsilon privacy.Epsilon) error {
-	_, err := s.l.Raise(ctx, ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, All: true, Truth: s.truths})
+	_, err := s.l.Raise(ctx, ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, All: true,
+		Truth: s.truths})
 	return err
 }
 

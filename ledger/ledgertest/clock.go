@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Begin is when a ledger is created, and its clock begins, if a test does not say otherwise: noon on 1 March 2026, UTC.
+// Begin is when a ledger is created, and its clock begins, if a test does not say otherwise: noon
+// on 1 March 2026, UTC.
 func Begin() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // Clock is a clock that goes only when it is told to. It may be used concurrently.

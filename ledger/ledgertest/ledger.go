@@ -47,8 +47,8 @@ func With(t testing.TB, s Settings) *Ledger {
 	return l
 }
 
-// Reopen opens the ledger again, as after a restart of the host, with the settings it was opened with. Before that it is
-// closed, if it is open. Nothing but what was committed is left.
+// Reopen opens the ledger again, as after a restart of the host, with the settings it was opened
+// with. Before that it is closed, if it is open. Nothing but what was committed is left.
 func (l *Ledger) Reopen() {
 	l.t.Helper()
 	if err := l.ReopenWith(l.options); err != nil {
@@ -56,8 +56,8 @@ func (l *Ledger) Reopen() {
 	}
 }
 
-// ReopenWith is [Ledger.Reopen] with other options, and returns what [ledger.Open] does. After an error the ledger is
-// closed.
+// ReopenWith is [Ledger.Reopen] with other options, and returns what [ledger.Open] does. After an
+// error the ledger is closed.
 func (l *Ledger) ReopenWith(o ledger.Options) error {
 	if l.Ledger != nil {
 		if err := l.Close(); err != nil && !errors.Is(err, ledger.ErrClosed) {

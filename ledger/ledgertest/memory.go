@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Memory holds a ledger as a disk does: it can be opened again and again. As with a file, nobody else has it open while it
-// is open for writing.
+// Memory holds a ledger as a disk does: it can be opened again and again. As with a file, nobody
+// else has it open while it is open for writing.
 type Memory struct {
 	// Draws are given to each ledger that is opened from here on.
 	Draws Draws
@@ -28,21 +28,24 @@ type Memory struct {
 	late    bool  // although what they wrote is kept
 }
 
-// Draws are the samplers that a ledger draws with; nil stands for one of its own. They serve the tests of this module:
-// nobody else can make samplers whose draws repeat. One that is shared must not be used by two ledgers at a time.
+// Draws are the samplers that a ledger draws with; nil stands for one of its own. They serve the
+// tests of this module: nobody else can make samplers whose draws repeat. One that is shared must
+// not be used by two ledgers at a time.
 type Draws struct {
 	Values  *rrchain.Sampler   // of questions without a mechanism of their own
 	Outputs *finite.Sampler    // of questions in finite encoding
 	Queries *mechanism.Sampler // answers about panels
 }
 
-// NewMemory returns a memory with a new, empty ledger in it, or what [ledger.Create] returns for such an origin.
+// NewMemory returns a memory with a new, empty ledger in it, or what [ledger.Create] returns for
+// such an origin.
 func NewMemory(o Origin) (*Memory, error) {
 	m := &Memory{store: &memory.Store{}}
 	return m, ledger.At(request.Backend{Store: m.store}).Create(o.orUsual().rig())
 }
 
-// NewFile makes a new, empty ledger file, as [ledger.Create] does, whose log begins at the time given.
+// NewFile makes a new, empty ledger file, as [ledger.Create] does, whose log begins at the time
+// given.
 func NewFile(path string, o Origin) error {
 	return ledger.At(request.Backend{Path: path}).Create(o.orUsual().rig())
 }
@@ -52,8 +55,9 @@ func OpenFile(path string, d Draws, o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.At(request.Backend{Path: path}).Open(request.Draws(d), o)
 }
 
-// OpenApart is [ledger.Open] as on another machine: it does not notice that a copy of the file is open here, nor is it noticed. Use it to try
-// in one process what becomes of hosts that take over from each other ([ledger.Options], Journal).
+// OpenApart is [ledger.Open] as on another machine: it does not notice that a copy of the file is
+// open here, nor is it noticed. Use it to try in one process what becomes of hosts that take over
+// from each other ([ledger.Options], Journal).
 func OpenApart(path string, o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.At(request.Backend{Path: path, Apart: true}).Open(request.Draws{}, o)
 }
@@ -75,16 +79,17 @@ func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
 	return l, nil
 }
 
-// Copy returns another memory that holds what is committed now. Both go their own ways from there on. It takes no time to
-// speak of. Commits do not fail in it.
+// Copy returns another memory that holds what is committed now. Both go their own ways from there
+// on. It takes no time to speak of. Commits do not fail in it.
 func (m *Memory) Copy() *Memory { return &Memory{store: m.store.Copy(), Draws: m.Draws} }
 
-// Fail makes all commits from now on fail with an error, as on a disk that is full: nothing of them is kept. nil ends it.
+// Fail makes all commits from now on fail with an error, as on a disk that is full: nothing of them
+// is kept. nil ends it.
 func (m *Memory) Fail(err error) { m.setFault(err, false) }
 
-// FailLate makes all commits from now on fail with an error after what they wrote is kept, as when a machine loses its power
-// just then: who asked cannot know, the ledger returns [ledger.ErrStopped] from there on, and opened again it shows what
-// was done. nil ends it.
+// FailLate makes all commits from now on fail with an error after what they wrote is kept, as when
+// a machine loses its power just then: who asked cannot know, the ledger returns
+// [ledger.ErrStopped] from there on, and opened again it shows what was done. nil ends it.
 func (m *Memory) FailLate(err error) { m.setFault(err, true) }
 
 func (m *Memory) setFault(err error, late bool) {

@@ -5,13 +5,14 @@ import (
 )
 
 // Truthful returns p(d, α) of torkamani2023 Definition 9, the largest probability of an output at a
-// distance d from a dataset that has it with probability α: U^d(α), where U is [Privacy.Upper]. With the
-// true answer as the output and α its probability at the boundary of the region, it is what the optimal
-// mechanism does (doliveira2021 Theorem 4).
+// distance d from a dataset that has it with probability α: U^d(α), where U is [Privacy.Upper].
+// With the true answer as the output and α its probability at the boundary of the region, it is
+// what the optimal mechanism does (doliveira2021 Theorem 4).
 //
-// It is computed in closed form, in a time that does not depend on the distance. Results have a relative
-// error below 1e-12 and an absolute one below 1e-13 near 1; the corresponding error probability, 1 less
-// the result, has no digits beyond that: see [Privacy.Balanced] and [BinaryHomogeneous].
+// It is computed in closed form, in a time that does not depend on the distance. Results have a
+// relative error below 1e-12 and an absolute one below 1e-13 near 1; the corresponding error
+// probability, 1 less the result, has no digits beyond that: see [Privacy.Balanced] and
+// [BinaryHomogeneous].
 //
 // It returns [ErrInvalid] for parameters that [Privacy.Validate] refuses, α outside [0,1] and a
 // negative distance.
@@ -25,8 +26,9 @@ func (dp Privacy) Truthful(alpha float64, distance int) (float64, error) {
 	if truth := dp.grown(alpha, distance); truth <= 0.5 {
 		return truth, nil // every step before was below the threshold, so that it grew
 	}
-	// However d steps are split into growing and then shrinking ones, they lead to at least U^d(α), for U is
-	// the lesser of both. So a τ that rounding made wrong by one is harmless if its neighbours are tried.
+	// However d steps are split into growing and then shrinking ones, they lead to at least U^d(α),
+	// for U is the lesser of both. So a τ that rounding made wrong by one is harmless if its
+	// neighbours are tried.
 	truth, tau := 1.0, dp.tau(alpha, distance)
 	for _, growing := range [3]int{tau - 1, tau, min(tau, distance-1) + 1} {
 		growing = max(0, growing)
@@ -46,9 +48,10 @@ func checkStart(alpha float64, distance int) error {
 	return nil
 }
 
-// tau is torkamani2023 Eq. (6), the number of steps in which α grows by e^ε, but clamped to 0 … most. It
-// is negative in the paper for α above (1−δ)/(e^ε+1), where Eq. (5) then disagrees with U^d. All terms are
-// divided by e^ε, which may be above all float64, and what α adds is scaled up where it would be below all.
+// tau is torkamani2023 Eq. (6), the number of steps in which α grows by e^ε, but clamped to 0 …
+// most. It is negative in the paper for α above (1−δ)/(e^ε+1), where Eq. (5) then disagrees with
+// U^d. All terms are divided by e^ε, which may be above all float64, and what α adds is scaled up
+// where it would be below all.
 func (dp Privacy) tau(alpha float64, most int) int {
 	lie, slope, unit := math.Exp(-dp.Epsilon), -math.Expm1(-dp.Epsilon), 1.0
 	if alpha < 0x1p-900 {
@@ -65,8 +68,8 @@ func (dp Privacy) grown(alpha float64, n int) float64 {
 	return min(1, scaled(alpha, dp.Epsilon, n)+scaled(added, dp.Epsilon, n-1))
 }
 
-// shrunk returns what n shrinking steps leave of an error probability, as doliveira2021 Definition 10
-// has it: e^(−nε) x − δ(1−e^(−nε))/(e^ε−1), at least 0.
+// shrunk returns what n shrinking steps leave of an error probability, as doliveira2021 Definition
+// 10 has it: e^(−nε) x − δ(1−e^(−nε))/(e^ε−1), at least 0.
 func (dp Privacy) shrunk(x float64, n int) float64 {
 	cut := dp.Delta * math.Exp(-dp.Epsilon) * dp.ratio(n)
 	return max(0, scaled(x, -dp.Epsilon, n)-cut)
@@ -77,14 +80,14 @@ func (dp Privacy) ratio(n int) float64 {
 	return math.Expm1(-float64(n)*dp.Epsilon) / math.Expm1(-dp.Epsilon)
 }
 
-// Balanced returns the error probability of the optimal balanced mechanism, which gives all boundary
-// datasets the same probability of the true answer, at a distance d from the boundary:
+// Balanced returns the error probability of the optimal balanced mechanism, which gives all
+// boundary datasets the same probability of the true answer, at a distance d from the boundary:
 // (e^ε − 1 − δ(e^(ε(d+1)) + e^(εd) − 2)) / (e^(εd)(e^ε+1)(e^ε−1)), or 0 where that is negative
 // (doliveira2021 Corollary 2). For δ = 0 this is e^(−εd)/(1+e^ε).
 //
-// The distance is that to the boundary of the dataset's own region, 0 for a dataset on it. (The formula in
-// the introduction of the paper names the distance to the other colour; the corollary is right.)
-// For δ = 0 the relative error is below 1e-12; else the absolute error is below 1e-15.
+// The distance is that to the boundary of the dataset's own region, 0 for a dataset on it. (The
+// formula in the introduction of the paper names the distance to the other colour; the corollary is
+// right.) For δ = 0 the relative error is below 1e-12; else the absolute error is below 1e-15.
 //
 // It returns [ErrInvalid] for parameters that [Privacy.Validate] refuses and a negative distance.
 func (dp Privacy) Balanced(distance int) (float64, error) {
@@ -98,12 +101,12 @@ func (dp Privacy) Balanced(distance int) (float64, error) {
 	return dp.shrunk((1-dp.Delta)*lie/(1+lie), distance), nil
 }
 
-// Truthful returns U^d(α) for the upper bound U of a suitable pair: the largest probability of an output
-// at a distance d from a dataset that has it with probability α (torkamani2023 Lemma 6). It takes d
-// evaluations of Upper, fewer if they come to a point that it does not move.
+// Truthful returns U^d(α) for the upper bound U of a suitable pair: the largest probability of an
+// output at a distance d from a dataset that has it with probability α (torkamani2023 Lemma 6). It
+// takes d evaluations of Upper, fewer if they come to a point that it does not move.
 //
-// It returns [ErrInvalid] for α outside [0,1] and a negative distance, and a [*PairError] if a value of
-// Upper is not in [α,1].
+// It returns [ErrInvalid] for α outside [0,1] and a negative distance, and a [*PairError] if a
+// value of Upper is not in [α,1].
 func (p Pair) Truthful(alpha float64, distance int) (float64, error) {
 	if err := checkStart(alpha, distance); err != nil {
 		return 0, err
@@ -123,21 +126,21 @@ func (p Pair) Truthful(alpha float64, distance int) (float64, error) {
 }
 
 // BinaryHomogeneous returns the optimal mechanism with two outputs that gives the true answer with
-// probability truth[j] at every boundary dataset of colour j (torkamani2023 Corollary 1, doliveira2021
-// Theorem 5). At distance d from the boundary of its region a dataset answers truthfully with
-// probability U^d(truth[j]), the largest possible for all datasets at once. So the mechanism
-// is the best for every utility that increases with the probability of the true answer.
+// probability truth[j] at every boundary dataset of colour j (torkamani2023 Corollary 1,
+// doliveira2021 Theorem 5). At distance d from the boundary of its region a dataset answers
+// truthfully with probability U^d(truth[j]), the largest possible for all datasets at once. So the
+// mechanism is the best for every utility that increases with the probability of the true answer.
 //
-// It keeps to the bounds between neighbours: for [Privacy] it is (ε,δ)-differentially private, and both
-// probabilities of a row have all their digits, so that rounding does no harm however far from the
-// boundary or large ε is. Where the probability of an error would be positive but below 1e-300, it is
-// 1e-300. A dataset in a component without a boundary answers truly with probability 1.
+// It keeps to the bounds between neighbours: for [Privacy] it is (ε,δ)-differentially private, and
+// both probabilities of a row have all their digits, so that rounding does no harm however far from
+// the boundary or large ε is. Where the probability of an error would be positive but below 1e-300,
+// it is 1e-300. A dataset in a component without a boundary answers truly with probability 1.
 //
 // It takes one breadth-first search, and evaluates the bounds once for each colour and distance. It
 // returns [ErrInvalid] for preferences of more than two outputs or another number of vertices, a
-// probability outside [0,1] and parameters that [Privacy.Validate] refuses; a [*ConflictError] with a
-// boundary edge across which truth is not within the bounds; and a [*PairError] if a suitable pair
-// proves not to be one.
+// probability outside [0,1] and parameters that [Privacy.Validate] refuses; a [*ConflictError] with
+// a boundary edge across which truth is not within the bounds; and a [*PairError] if a suitable
+// pair proves not to be one.
 func BinaryHomogeneous(g *Graph, p *Preferences, b Bounds, truth [2]float64) (*Table, error) {
 	for color, x := range truth {
 		if !(x >= 0 && x <= 1) {
@@ -151,10 +154,10 @@ func BinaryHomogeneous(g *Graph, p *Preferences, b Bounds, truth [2]float64) (*T
 	return homogeneous(g, p, steps, [2]chance{chanceOf(truth[0]), chanceOf(truth[1])})
 }
 
-// BinaryBalanced returns the optimal mechanism with two outputs that gives the true answer with the same
-// probability at all boundary datasets: the largest x with x ≤ Upper(1 − x), which for [Privacy] is
-// (e^ε+δ)/(e^ε+1) (torkamani2023 Corollary 2, doliveira2021 Corollary 2; see [Privacy.Balanced]). Every
-// graph has it. For the rest it is as [BinaryHomogeneous].
+// BinaryBalanced returns the optimal mechanism with two outputs that gives the true answer with the
+// same probability at all boundary datasets: the largest x with x ≤ Upper(1 − x), which for
+// [Privacy] is (e^ε+δ)/(e^ε+1) (torkamani2023 Corollary 2, doliveira2021 Corollary 2; see
+// [Privacy.Balanced]). Every graph has it. For the rest it is as [BinaryHomogeneous].
 func BinaryBalanced(g *Graph, p *Preferences, b Bounds) (*Table, error) {
 	steps, err := binarySteps(p, b)
 	if err != nil {
@@ -217,8 +220,8 @@ func (t *Table) chance(v, output int) chance {
 	return chance{row[output], row[1-output]}
 }
 
-// checkAcross tests the chances of the two true answers across the first boundary edge. All others are
-// like it, in one direction or the other.
+// checkAcross tests the chances of the two true answers across the first boundary edge. All others
+// are like it, in one direction or the other.
 func checkAcross(g *Graph, p *Preferences, steps stepper, distances []int32, boundary [2]chance) error {
 	for v, distance := range distances {
 		if distance != 0 {

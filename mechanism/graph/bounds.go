@@ -2,15 +2,15 @@ package graph
 
 import "math"
 
-// Bounds says how much the answers of neighbouring datasets may differ. There are two kinds: [Privacy],
-// and any suitable [Pair].
+// Bounds says how much the answers of neighbouring datasets may differ. There are two kinds:
+// [Privacy], and any suitable [Pair].
 type Bounds interface {
 	// stepper prepares many evaluations, after testing the parameters.
 	stepper() (stepper, error)
 }
 
-// chance is the probability of an event and of its opposite. Both are kept, so that neither loses its
-// digits where the other is near 1.
+// chance is the probability of an event and of its opposite. Both are kept, so that neither loses
+// its digits where the other is near 1.
 type chance struct{ yes, no float64 }
 
 func chanceOf(p float64) chance { return chance{p, 1 - p} }
@@ -58,13 +58,15 @@ func (dp Privacy) stepper() (stepper, error) {
 	return s, nil
 }
 
-// tiny is what a probability that must stay above 0 does not fall below, lest it be rounded to 0 and
-// the ratio of neighbours to infinity. An error that is more likely than it may be costs no privacy.
+// tiny is what a probability that must stay above 0 does not fall below, lest it be rounded to 0
+// and the ratio of neighbours to infinity. An error that is more likely than it may be costs no
+// privacy.
 const tiny = 1e-300
 
-// next is torkamani2023 Eq. (8) for both halves, each computed from the part that keeps its digits. So c.no
-// is at most e^ε times next(c).no plus δ to the last digit, and next(c).yes at most e^ε times c.yes plus
-// δ, however large ε is; and the halves do not drift apart, however many steps are made.
+// next is torkamani2023 Eq. (8) for both halves, each computed from the part that keeps its digits.
+// So c.no is at most e^ε times next(c).no plus δ to the last digit, and next(c).yes at most e^ε
+// times c.yes plus δ, however large ε is; and the halves do not drift apart, however many steps are
+// made.
 func (s dpSteps) next(c chance) (chance, error) {
 	grown := c.yes*s.grow*s.again + s.delta
 	if grown <= 0.5 { // by Lemma 3 this is then the lesser term, for the other is the lesser only from 1/2 on
@@ -94,8 +96,9 @@ func (p Pair) stepper() (stepper, error) {
 	return pairSteps{p}, nil
 }
 
-// next needs Upper alone: two chances are within the bounds of each other if each is at most the Upper of
-// the other (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite chance.
+// next needs Upper alone: two chances are within the bounds of each other if each is at most the
+// Upper of the other (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite
+// chance.
 func (s pairSteps) next(c chance) (chance, error) {
 	yes := s.pair.Upper(c.yes)
 	if err := s.pair.checkStep(c, yes); err != nil {
@@ -129,9 +132,9 @@ func (p Pair) checkStep(c chance, yes float64) error {
 	return nil
 }
 
-// opposite returns 1 − yes for yes = Upper(c.yes) above 1/2, from the half of c that has the digits: Tradeoff of
-// the one, or Lower of the other by property 3. (Where that is an inequality, and where c.no has lost its digits,
-// the difference is right.)
+// opposite returns 1 − yes for yes = Upper(c.yes) above 1/2, from the half of c that has the
+// digits: Tradeoff of the one, or Lower of the other by property 3. (Where that is an inequality,
+// and where c.no has lost its digits, the difference is right.)
 func (p Pair) opposite(c chance, yes float64) (float64, error) {
 	if c.yes <= 0.5 && p.Tradeoff != nil {
 		no := p.Tradeoff(c.yes)
@@ -149,8 +152,8 @@ func (p Pair) opposite(c chance, yes float64) (float64, error) {
 	return 1 - yes, nil
 }
 
-// balanced searches the least error x ≤ 1/2 with 1 − Upper(x) ≤ x, to the last digit. The difference of
-// both sides increases with x, and at 1/2 it is at least 0.
+// balanced searches the least error x ≤ 1/2 with 1 − Upper(x) ≤ x, to the last digit. The
+// difference of both sides increases with x, and at 1/2 it is at least 0.
 func (s pairSteps) balanced() (chance, error) {
 	low, high := 0.0, 0.5
 	for {
@@ -170,9 +173,10 @@ func (s pairSteps) balanced() (chance, error) {
 	}
 }
 
-// within says whether a dataset may have a chance beside a neighbour whose chance and bound are given.
-// For both outputs what the bounds allow may be exceeded by [Tolerance]. That is more than testing one of
-// them: where e^ε is large, a harmless excess of a chance near 1 is a great one of its opposite.
+// within says whether a dataset may have a chance beside a neighbour whose chance and bound are
+// given. For both outputs what the bounds allow may be exceeded by [Tolerance]. That is more than
+// testing one of them: where e^ε is large, a harmless excess of a chance near 1 is a great one of
+// its opposite.
 func within(steps stepper, from, bound, to chance) (bool, error) {
 	if to.yes <= bound.yes && to.no >= bound.no {
 		return true, nil

@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// EdgeSet is a set of outputs at the two ends of an edge, as the condition of (ε,δ)-differential privacy
-// sees it in one direction.
+// EdgeSet is a set of outputs at the two ends of an edge, as the condition of (ε,δ)-differential
+// privacy sees it in one direction.
 type EdgeSet struct {
 	From, To int   // the ends of the edge
 	Outputs  []int // in ascending order
-	// Excess is the probability of Outputs at From, less e^ε times that at To, less δ. The condition is
-	// that it is at most 0; below 0 it is minus the room that is left.
+	// Excess is the probability of Outputs at From, less e^ε times that at To, less δ. The
+	// condition is that it is at most 0; below 0 it is minus the room that is left.
 	Excess float64
 }
 
 // Report is what [Check] found.
 type Report struct {
 	Edges int // the number of edges tested, each in both directions
-	// Worst has the largest Excess of all edges, directions and sets of outputs but the empty one. It is
-	// the zero EdgeSet if there are no edges.
+	// Worst has the largest Excess of all edges, directions and sets of outputs but the empty one.
+	// It is the zero EdgeSet if there are no edges.
 	Worst EdgeSet
 }
 
@@ -32,14 +32,15 @@ func (r Report) Err() error {
 	return nil
 }
 
-// Check tests a mechanism on a graph for (ε,δ)-differential privacy: for every edge, both ways, and every
-// set A of outputs, Pr[A | v] ≤ e^ε Pr[A | w] + δ. Of all sets the worst holds just the outputs with
-// Pr[j | v] > e^ε Pr[j | w], for any other leaves a positive term out or takes a negative one in. So one
-// sum an edge and direction, Σ_j max(0, Pr[j | v] − e^ε Pr[j | w]), stands for all 2^k sets.
+// Check tests a mechanism on a graph for (ε,δ)-differential privacy: for every edge, both ways, and
+// every set A of outputs, Pr[A | v] ≤ e^ε Pr[A | w] + δ. Of all sets the worst holds just the
+// outputs with Pr[j | v] > e^ε Pr[j | w], for any other leaves a positive term out or takes a
+// negative one in. So one sum an edge and direction, Σ_j max(0, Pr[j | v] − e^ε Pr[j | w]), stands
+// for all 2^k sets.
 //
-// It returns [ErrInvalid] if it cannot test: for ε and δ that [Privacy.Validate] refuses, a table of
-// another size than the graph, and, as an [*InputError] with the vertex, a row that is not a law.
-// Whether the test is passed, [Report.Err] says.
+// It returns [ErrInvalid] if it cannot test: for ε and δ that [Privacy.Validate] refuses, a table
+// of another size than the graph, and, as an [*InputError] with the vertex, a row that is not a
+// law. Whether the test is passed, [Report.Err] says.
 func Check(g *Graph, t *Table, dp Privacy) (Report, error) {
 	if err := dp.Validate(); err != nil {
 		return Report{}, err
@@ -79,8 +80,8 @@ func (t *Table) checkRows(vertices int) error {
 	return nil
 }
 
-// largestExcess returns the Excess of the worst set of outputs but the empty one, for laws p and q at
-// the two ends of an edge, and the output that is worst by itself.
+// largestExcess returns the Excess of the worst set of outputs but the empty one, for laws p and q
+// at the two ends of an edge, and the output that is worst by itself.
 func largestExcess(p, q []float64, dp Privacy) (excess float64, output int) {
 	total, most := 0.0, math.Inf(-1)
 	for j := range p {

@@ -2,9 +2,9 @@ package graph
 
 import "fmt"
 
-// ConflictError says that no mechanism has the given probabilities, because of those of two vertices: the
-// probability of an output at To is above the largest that is possible at that distance from From
-// (torkamani2023 Lemma 1). It wraps [ErrInvalid].
+// ConflictError says that no mechanism has the given probabilities, because of those of two
+// vertices: the probability of an output at To is above the largest that is possible at that
+// distance from From (torkamani2023 Lemma 1). It wraps [ErrInvalid].
 type ConflictError struct {
 	From, To int // the vertices
 	Output   int // whose probability it is
@@ -15,7 +15,8 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("vertex %d has output %d with probability %v; at distance %d, vertex %d may have it with at most %v, but has it with %v",
+	return fmt.Sprintf("vertex %d has output %d with probability %v; at distance %d, vertex %d may have it with "+
+		"at most %v, but has it with %v",
 		e.From, e.Output, e.FromProbability, e.Distance, e.To, e.Bound, e.ToProbability)
 }
 

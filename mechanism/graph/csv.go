@@ -16,37 +16,38 @@ import (
 type CSVOptions struct {
 	IDColumn    string // of the nodes, default "id"
 	ColorColumn string // of the nodes: the true answer; required
-	// Colors are the names of the outputs 0, 1, …, each once; a vertex of another colour is an error, an
-	// output that is no vertex's colour is not. Default: the colours of the vertices in the order of
-	// their bytes.
+	// Colors are the names of the outputs 0, 1, …, each once; a vertex of another colour is an
+	// error, an output that is no vertex's colour is not. Default: the colours of the vertices in
+	// the order of their bytes.
 	Colors []string
 }
 
-// CSVGraph is a graph of datasets with names, as [ReadCSV] returns it. Vertices have the order of the rows.
+// CSVGraph is a graph of datasets with names, as [ReadCSV] returns it. Vertices have the order of
+// the rows.
 type CSVGraph struct {
 	Graph *Graph // the graph itself
 	// IDs are the names of the vertices.
 	IDs []string
 	// Colors are the names of the outputs.
 	Colors []string
-	// Preferences are those of [ColorsOf]: each vertex prefers its own colour, and then the others in the
-	// order of Colors.
+	// Preferences are those of [ColorsOf]: each vertex prefers its own colour, and then the others
+	// in the order of Colors.
 	Preferences *Preferences
 
 	vertex map[string]int
 }
 
-// ReadCSV reads a graph of datasets from two CSV files (RFC 4180: UTF-8, comma-separated, with a header
-// row; a byte-order mark is skipped). nodes has a row for each vertex with its id and its colour, edges a
-// row for each edge with the ids of its ends in the columns source and target; the order of the ends does
-// not matter, and all other columns are ignored.
+// ReadCSV reads a graph of datasets from two CSV files (RFC 4180: UTF-8, comma-separated, with a
+// header row; a byte-order mark is skipped). nodes has a row for each vertex with its id and its
+// colour, edges a row for each edge with the ids of its ends in the columns source and target; the
+// order of the ends does not matter, and all other columns are ignored.
 //
-// It takes memory in proportion to the files. It returns an
-// [*InputError] with the file, the line and, if about one, the id of a vertex, for: malformed CSV, rows of
-// another length than the header, columns that are missing or there twice; ids that are empty or given
-// twice; colours that are empty, not among those asked for, more than [MaxOutputs] or fewer than two; and
-// edges with unknown ids, from a vertex to itself or given twice, in either direction. It returns
-// [ErrInvalid] for options that are not as described, and errors of the readers as they are, wrapped.
+// It takes memory in proportion to the files. It returns an [*InputError] with the file, the line
+// and, if about one, the id of a vertex, for: malformed CSV, rows of another length than the
+// header, columns that are missing or there twice; ids that are empty or given twice; colours that
+// are empty, not among those asked for, more than [MaxOutputs] or fewer than two; and edges with
+// unknown ids, from a vertex to itself or given twice, in either direction. It returns [ErrInvalid]
+// for options that are not as described, and errors of the readers as they are, wrapped.
 func ReadCSV(nodes, edges io.Reader, options CSVOptions) (*CSVGraph, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
@@ -101,7 +102,8 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 	}
 	c.Colors = palette.names
 	if len(c.Colors) < 2 {
-		return &InputError{File: "nodes", Reason: fmt.Sprintf("column %q of the nodes has fewer than 2 colours", options.ColorColumn)}
+		return &InputError{File: "nodes", Reason: fmt.Sprintf("column %q of the nodes has fewer than 2 colours",
+			options.ColorColumn)}
 	}
 	c.Preferences, err = ColorsOf(len(c.Colors), colors)
 	return err
@@ -226,11 +228,11 @@ func (c *CSVGraph) ends(f *csvFile) (source, target int, err error) {
 	return v[0], v[1], nil
 }
 
-// ReadGiven reads what is given at some vertices, for [Extend], from a CSV file as [ReadCSV] reads them:
-// with columns id, color and probability, the probability of that colour at that vertex, a decimal number
-// in [0,1]. It is for two colours. It returns an [*InputError] as ReadCSV does, also for a vertex that is
-// given twice, an unknown id or colour, and a probability that is not one; and [ErrInvalid] if the graph has
-// more than two colours.
+// ReadGiven reads what is given at some vertices, for [Extend], from a CSV file as [ReadCSV] reads
+// them: with columns id, color and probability, the probability of that colour at that vertex, a
+// decimal number in [0,1]. It is for two colours. It returns an [*InputError] as ReadCSV does, also
+// for a vertex that is given twice, an unknown id or colour, and a probability that is not one; and
+// [ErrInvalid] if the graph has more than two colours.
 func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
 	if len(c.Colors) != 2 {
 		return nil, invalid("a boundary of %d colours; 2 are possible", len(c.Colors))
@@ -315,8 +317,9 @@ func openCSV(r io.Reader, name string, known map[string]int, columns ...string) 
 	return f, nil
 }
 
-// titles returns the columns of the header, which has been read, for an error: the first 20, and 40 bytes of each. It returns "" if
-// the row may be data, of a file without a header: an error has no cell of a file. The file is not used after that.
+// titles returns the columns of the header, which has been read, for an error: the first 20, and 40
+// bytes of each. It returns "" if the row may be data, of a file without a header: an error has no
+// cell of a file. The file is not used after that.
 func (f *csvFile) titles(known map[string]int) string {
 	const most, longest = 20, 40
 	header, line := slices.Clone(f.row), f.line // the memory of the row is reused
@@ -335,13 +338,14 @@ func (f *csvFile) titles(known map[string]int) string {
 	return "; the header has " + strings.Join(titles, ", ")
 }
 
-// mayBeData reports whether the first row may be one of data: it has a number or something that is no title, the id of a vertex, or
-// a cell that one of the next rows has, too, in any column.
+// mayBeData reports whether the first row may be one of data: it has a number or something that is
+// no title, the id of a vertex, or a cell that one of the next rows has, too, in any column.
 func (f *csvFile) mayBeData(header []string, known map[string]int) bool {
 	for _, title := range header {
 		_, err := strconv.ParseFloat(title, 64)
 		_, isVertex := known[title]
-		if err == nil || isVertex || title == "" || title != strings.TrimSpace(title) || strings.ContainsFunc(title, unicode.IsControl) {
+		if err == nil || isVertex || title == "" || title != strings.TrimSpace(title) ||
+			strings.ContainsFunc(title, unicode.IsControl) {
 			return true
 		}
 	}
@@ -381,8 +385,8 @@ func (f *csvFile) fault(vertex, format string, args ...any) error {
 	return &InputError{File: f.name, Line: f.line, Vertex: vertex, Reason: fmt.Sprintf(format, args...)}
 }
 
-// lineNumbers holds the line of each row. It takes space only where a row does not start on the line
-// after the row before.
+// lineNumbers holds the line of each row. It takes space only where a row does not start on the
+// line after the row before.
 type lineNumbers struct {
 	rows   int
 	jumps  []lineJump

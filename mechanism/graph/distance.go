@@ -1,14 +1,14 @@
 package graph
 
-// Unreachable is the distance of a vertex that no path joins to a boundary. The optimal answer there
-// is always the true one: all datasets of its component have the same, so it tells nothing.
+// Unreachable is the distance of a vertex that no path joins to a boundary. The optimal answer
+// there is always the true one: all datasets of its component have the same, so it tells nothing.
 const Unreachable = -1
 
-// Distances returns the distance of each vertex to the boundary of its region: 0 for a vertex with a
-// neighbour of another rainbow (of another colour, with two outputs), and [Unreachable] in a component
-// that has no such vertex. It takes one sweep from the whole boundary: a shortest path to the
-// boundary of another region would have to cross that of one's own first. It returns [ErrInvalid] for
-// preferences of another number of vertices.
+// Distances returns the distance of each vertex to the boundary of its region: 0 for a vertex with
+// a neighbour of another rainbow (of another colour, with two outputs), and [Unreachable] in a
+// component that has no such vertex. It takes one sweep from the whole boundary: a shortest path to
+// the boundary of another region would have to cross that of one's own first. It returns
+// [ErrInvalid] for preferences of another number of vertices.
 func Distances(g *Graph, p *Preferences) ([]int32, error) {
 	if g.Vertices() != p.Vertices() {
 		return nil, invalid("a graph of %d vertices with preferences of %d", g.Vertices(), p.Vertices())

@@ -1,8 +1,8 @@
 // Package graph finds the best private mechanisms on explicit graphs of datasets.
 //
 // Datasets are the vertices of a graph whose edges join neighbours, datasets that differ by one
-// individual. Colours are true answers; with more than two outputs each dataset ranks them all, by a
-// rainbow ([Preferences]). A mechanism gives each vertex a law over the outputs ([Table]), and is
+// individual. Colours are true answers; with more than two outputs each dataset ranks them all, by
+// a rainbow ([Preferences]). A mechanism gives each vertex a law over the outputs ([Table]), and is
 // (ε,δ)-differentially private if laws of neighbours differ by no more than that ([Check]).
 //
 // The mathematics is that of
@@ -15,20 +15,21 @@
 //     (2022), and Gu et al., "Generalized Rainbow Differential Privacy" (JPC 14(2), 2024).
 //
 // In reading them, mind that τ in torkamani2023 Eq. (6) must not go below 0, that the brackets in
-// zhou2022 Eqs. (2) and (3) are floors, and that the distance in the introduction of doliveira2021 is
-// that to the vertex's own boundary.
+// zhou2022 Eqs. (2) and (3) are floors, and that the distance in the introduction of doliveira2021
+// is that to the vertex's own boundary.
 //
 // # What to use
 //
-// For a question about real records nobody needs a graph: see package mechanism. On an explicit [Graph],
-// [BinaryHomogeneous] and [BinaryBalanced] solve for two outputs when all of a boundary answers alike,
-// [Extend] for given answers that differ ([ExtendAt] at one dataset of a graph that is too large to build),
-// [Homogeneous] for any number of outputs, and [SolveLP] where there may be no single optimum and weights
-// must choose. What neighbours may differ by is [Privacy], or any suitable [Pair] of bounds, as that of [Gaussian].
+// For a question about real records nobody needs a graph: see package mechanism. On an explicit
+// [Graph], [BinaryHomogeneous] and [BinaryBalanced] solve for two outputs when all of a boundary
+// answers alike, [Extend] for given answers that differ ([ExtendAt] at one dataset of a graph that
+// is too large to build), [Homogeneous] for any number of outputs, and [SolveLP] where there may be
+// no single optimum and weights must choose. What neighbours may differ by is [Privacy], or any
+// suitable [Pair] of bounds, as that of [Gaussian].
 //
-// [Gradual] decides whether answers can be released gradually, such that all of them together cost the
-// largest ε only, and proves it.
+// [Gradual] decides whether answers can be released gradually, such that all of them together cost
+// the largest ε only, and proves it.
 //
-// A component without a boundary has the same true answer everywhere; it is given with probability 1, and
-// tells nothing.
+// A component without a boundary has the same true answer everywhere; it is given with probability
+// 1, and tells nothing.
 package graph

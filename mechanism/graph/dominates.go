@@ -15,20 +15,21 @@ type Shortfall struct {
 	Possible float64 // the largest that any private mechanism with the given laws gives it
 }
 
-// negligible is what Dominates overlooks. It is more than what the reduction of e^ε and δ by a part of
-// safety may cause where several constraints meet in one point.
+// negligible is what Dominates overlooks. It is more than what the reduction of e^ε and δ by a part
+// of safety may cause where several constraints meet in one point.
 const negligible = 1e-9
 
-// Dominates tells whether the solution gives each vertex, for each j, the largest probability that any
-// private mechanism with the given laws gives to its first j outputs, up to 1e-9. Then it is optimal for
-// every weights that agree with the preferences, not only for those it was made for. If not, the
-// Shortfall shows the first vertex and j; and if the weights fell strictly from rank to rank at every
-// vertex, then no mechanism dominates all others, which is possible where given laws are not
-// homogeneous on the boundary, and where none are given.
+// Dominates tells whether the solution gives each vertex, for each j, the largest probability that
+// any private mechanism with the given laws gives to its first j outputs, up to 1e-9. Then it is
+// optimal for every weights that agree with the preferences, not only for those it was made for. If
+// not, the Shortfall shows the first vertex and j; and if the weights fell strictly from rank to
+// rank at every vertex, then no mechanism dominates all others, which is possible where given laws
+// are not homogeneous on the boundary, and where none are given.
 //
-// Where a probability reaches what the law at a given vertex allows at its distance (torkamani2023 Theorem
-// 1, for the two answers "among the first j" and "not"), this is the proof that none is larger; where not, a
-// linear program is solved. Dominates returns [ErrNoCertificate] if that is given up, and the error of ctx soon after it has ended.
+// Where a probability reaches what the law at a given vertex allows at its distance (torkamani2023
+// Theorem 1, for the two answers "among the first j" and "not"), this is the proof that none is
+// larger; where not, a linear program is solved. Dominates returns [ErrNoCertificate] if that is
+// given up, and the error of ctx soon after it has ended.
 func (s *Solution) Dominates(ctx context.Context) (bool, *Shortfall, error) {
 	for v, law := range s.program.laws {
 		if law != nil {
@@ -75,7 +76,8 @@ func (m *program) prefix(x []*big.Rat, v, w, ranks int) float64 {
 	return p
 }
 
-// outside is the objective that makes the probability of all but the first outputs of a vertex small.
+// outside is the objective that makes the probability of all but the first outputs of a vertex
+// small.
 func (m *program) outside(v, ranks int) (terms []lp.Term) {
 	for _, output := range m.p.Order(v)[ranks:] {
 		terms = append(terms, lp.Term{Var: m.first[v] + output, Coef: big.NewRat(-1, 1)})
@@ -102,7 +104,8 @@ func (m *program) distancesFrom(v int) []int {
 	return distance
 }
 
-// bound returns the least probability of the first outputs of v that the law of a given vertex allows.
+// bound returns the least probability of the first outputs of v that the law of a given vertex
+// allows.
 func (m *program) bound(distances []int, v, ranks int) float64 {
 	bound := 1.0
 	for w, law := range m.laws {

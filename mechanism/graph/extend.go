@@ -6,38 +6,41 @@ import (
 	"slices"
 )
 
-// Given fixes what a mechanism with two outputs does at one vertex: it answers Output with Probability. Of
-// a probability near 1 that of the other output should be given instead: it has more digits.
+// Given fixes what a mechanism with two outputs does at one vertex: it answers Output with
+// Probability. Of a probability near 1 that of the other output should be given instead: it has
+// more digits.
 type Given struct {
 	Vertex, Output int     // where, and what
 	Probability    float64 // from 0 to 1
 }
 
 // Extend returns the optimal mechanism with two outputs that has the given probabilities at some
-// vertices, which need not be alike. At every other vertex w it gives the true answer T(w) with the largest
-// probability possible, for all vertices at once,
+// vertices, which need not be alike. At every other vertex w it gives the true answer T(w) with the
+// largest probability possible, for all vertices at once,
 //
 //	min over given h of U^dist(w,h)(Pr[h answers T(w)]),
 //
 // where U is Upper (torkamani2023 Theorem 1, for suitable pairs Theorem 2). So it is the best for
 // every utility that increases with the probability of the true answer. This is unique only if the
-// given vertices are a boundary-hitting set: one end at least of each edge between two colours. In a
-// component without a given vertex, which then has no boundary, the true answer has probability 1.
+// given vertices are a boundary-hitting set: one end at least of each edge between two colours. In
+// a component without a given vertex, which then has no boundary, the true answer has probability
+// 1.
 //
-// The mechanism keeps to the bounds between neighbours, for [Privacy] it is (ε,δ)-differentially private,
-// with a slack of [Tolerance] for rounding: next to a given vertex, a probability may be above what the
-// bounds allow by so much. Elsewhere both probabilities of a row have all their digits, as those of
-// [BinaryHomogeneous] do.
+// The mechanism keeps to the bounds between neighbours, for [Privacy] it is (ε,δ)-differentially
+// private, with a slack of [Tolerance] for rounding: next to a given vertex, a probability may be
+// above what the bounds allow by so much. Elsewhere both probabilities of a row have all their
+// digits, as those of [BinaryHomogeneous] do.
 //
-// Instead of torkamani2023 Algorithm 1, with all distances and all pairs of given vertices, there is one
-// sweep for each colour, over disjoint parts of the graph: O(|V| + |E| + |H| log |H|) for |H| given
-// vertices.
+// Instead of torkamani2023 Algorithm 1, with all distances and all pairs of given vertices, there
+// is one sweep for each colour, over disjoint parts of the graph: O(|V| + |E| + |H| log |H|) for
+// |H| given vertices.
 //
-// It returns an [*InputError] with the vertex for a vertex that is not there or given twice, an output
-// other than 0 and 1, or a probability outside [0,1]; a [*MissedEdgeError] if the set does not hit the
-// boundary; a [*ConflictError] with two given vertices if no mechanism has all the given probabilities; a
-// [*PairError] if a suitable pair proves not to be one; and [ErrInvalid] for preferences of more than
-// two outputs or another number of vertices, or parameters that [Privacy.Validate] refuses.
+// It returns an [*InputError] with the vertex for a vertex that is not there or given twice, an
+// output other than 0 and 1, or a probability outside [0,1]; a [*MissedEdgeError] if the set does
+// not hit the boundary; a [*ConflictError] with two given vertices if no mechanism has all the
+// given probabilities; a [*PairError] if a suitable pair proves not to be one; and [ErrInvalid] for
+// preferences of more than two outputs or another number of vertices, or parameters that
+// [Privacy.Validate] refuses.
 func Extend(g *Graph, p *Preferences, b Bounds, given []Given) (*Table, error) {
 	s, err := newSweep(g, p, b)
 	if err != nil {
@@ -58,36 +61,38 @@ func Extend(g *Graph, p *Preferences, b Bounds, given []Given) (*Table, error) {
 	return s.table, nil
 }
 
-// MissedEdgeError says that a set of vertices does not hit the boundary: an edge joins two colours, and
-// neither end is in the set. It wraps [ErrInvalid].
+// MissedEdgeError says that a set of vertices does not hit the boundary: an edge joins two colours,
+// and neither end is in the set. It wraps [ErrInvalid].
 type MissedEdgeError struct{ From, To int }
 
 func (e *MissedEdgeError) Error() string {
-	return fmt.Sprintf("vertices %d and %d are neighbours with different true answers, and neither is given", e.From, e.To)
+	return fmt.Sprintf("vertices %d and %d are neighbours with different true answers, and neither is given",
+		e.From, e.To)
 }
 
 // Unwrap returns [ErrInvalid].
 func (e *MissedEdgeError) Unwrap() error { return ErrInvalid }
 
-// sweep computes the minimum of [Extend]. It is a shortest-path problem in which a step takes a chance to
-// its Upper. As this is the same increasing function on all edges, and does not lessen a chance, labels
-// come off in non-decreasing order and new ones are in non-decreasing order too: they queue behind
-// each other as in a breadth-first search, the first label of a vertex is its least, and the given
-// vertices need only be sorted and merged in.
+// sweep computes the minimum of [Extend]. It is a shortest-path problem in which a step takes a
+// chance to its Upper. As this is the same increasing function on all edges, and does not lessen a
+// chance, labels come off in non-decreasing order and new ones are in non-decreasing order too:
+// they queue behind each other as in a breadth-first search, the first label of a vertex is its
+// least, and the given vertices need only be sorted and merged in.
 //
-// A sweep stops at given vertices, and compares. That is enough: if no label undercuts a given chance, no
-// path through that vertex leads to a smaller label than the vertex itself; and if some given chance is too
-// large for another at a distance, so is one along the path between both, over which no third vertex
-// is given. Inside such a path all vertices have one colour, for an edge between two colours is hit. So the
-// sweep for a colour need only enter vertices of that colour, and (by torkamani2023 Lemma 9) it
-// does not matter for which colour a path is tested.
+// A sweep stops at given vertices, and compares. That is enough: if no label undercuts a given
+// chance, no path through that vertex leads to a smaller label than the vertex itself; and if some
+// given chance is too large for another at a distance, so is one along the path between both, over
+// which no third vertex is given. Inside such a path all vertices have one colour, for an edge
+// between two colours is hit. So the sweep for a colour need only enter vertices of that colour,
+// and (by torkamani2023 Lemma 9) it does not matter for which colour a path is tested.
 type sweep struct {
 	graph   *Graph
 	steps   stepper
 	table   *Table
 	sources [2][]source // the given vertices beside free ones, by the colour of these
 	queue   []uint32
-	// from is the vertex that a label came from, the vertex itself if it is given, or else unseen + its colour.
+	// from is the vertex that a label came from, the vertex itself if it is given, or else unseen +
+	// its colour.
 	from []uint32
 }
 
@@ -148,8 +153,8 @@ func givenFault(output int, probability float64) string {
 	return ""
 }
 
-// scan goes through all edges in order: it tests that one end of each boundary edge is given and that given
-// neighbours do not exclude each other, and finds the sources.
+// scan goes through all edges in order: it tests that one end of each boundary edge is given and
+// that given neighbours do not exclude each other, and finds the sources.
 func (s *sweep) scan() error {
 	for v, color := range s.from {
 		if color < unseen {
@@ -173,7 +178,8 @@ func (s *sweep) scanGiven(v int) error {
 		if from := s.from[w]; from >= unseen {
 			beside[from-unseen] = true
 		} else if int(w) > v {
-			if err := checkEdge(s.steps, edge{v, int(w), 0}, s.table.chance(v, 0), s.table.chance(int(w), 0)); err != nil {
+			if err := checkEdge(s.steps, edge{v, int(w), 0}, s.table.chance(v, 0),
+				s.table.chance(int(w), 0)); err != nil {
 				return err
 			}
 		}
@@ -193,7 +199,8 @@ func (s *sweep) run(color int) error {
 	s.queue = s.queue[:0]
 	for done := 0; done < len(s.queue) || len(sources) > 0; {
 		var v uint32
-		if done == len(s.queue) || len(sources) > 0 && sources[0].chance.below(s.table.chance(int(s.queue[done]), color)) {
+		if done == len(s.queue) ||
+			len(sources) > 0 && sources[0].chance.below(s.table.chance(int(s.queue[done]), color)) {
 			v, sources = sources[0].vertex, sources[1:]
 		} else {
 			v = s.queue[done]
@@ -206,7 +213,8 @@ func (s *sweep) run(color int) error {
 	return nil
 }
 
-// visit labels the neighbours of a vertex whose own label is final, and compares those that are given.
+// visit labels the neighbours of a vertex whose own label is final, and compares those that are
+// given.
 func (s *sweep) visit(v uint32, color int) error {
 	here := s.table.chance(int(v), color)
 	bound, err := s.steps.next(here)
@@ -232,8 +240,8 @@ func (s *sweep) visit(v uint32, color int) error {
 	return nil
 }
 
-// compare tests the chance of a given vertex beside that of a neighbour. If it is too large, it names the
-// given vertex that the label of the neighbour came from.
+// compare tests the chance of a given vertex beside that of a neighbour. If it is too large, it
+// names the given vertex that the label of the neighbour came from.
 func (s *sweep) compare(e edge, here, bound chance) error {
 	there := s.table.chance(e.to, e.output)
 	ok, err := within(s.steps, here, bound, there)
@@ -247,8 +255,9 @@ func (s *sweep) compare(e edge, here, bound chance) error {
 	return conflict(s.steps, e, distance, s.table.chance(e.from, e.output), there)
 }
 
-// checkOrder tests what the order of the queue rests on: that the bound of a chance is not below those of
-// smaller ones. Differences by rounding are no more than an error of that size in the result.
+// checkOrder tests what the order of the queue rests on: that the bound of a chance is not below
+// those of smaller ones. Differences by rounding are no more than an error of that size in the
+// result.
 func (s *sweep) checkOrder(bound, here chance, color int) error {
 	if len(s.queue) == 0 {
 		return nil

@@ -5,35 +5,37 @@ import (
 	"iter"
 )
 
-// Surroundings describes a graph of datasets by what is around a dataset, so that nobody has to build it;
-// it may be endless. All functions must be deterministic.
+// Surroundings describes a graph of datasets by what is around a dataset, so that nobody has to
+// build it; it may be endless. All functions must be deterministic.
 type Surroundings[V comparable] struct {
 	// Near yields the neighbours of a dataset. Being neighbours must be mutual.
 	Near func(V) iter.Seq[V]
 	// Color returns the true answer, 0 or 1.
 	Color func(V) int
-	// Given returns what the mechanism does at a dataset, as in [Given], and whether that is given at all.
+	// Given returns what the mechanism does at a dataset, as in [Given], and whether that is given
+	// at all.
 	Given func(V) (output int, probability float64, ok bool)
-	// Least holds, for each output, a probability that no given dataset falls below. The greater it is, the
-	// earlier a search can stop. 0 is always true.
+	// Least holds, for each output, a probability that no given dataset falls below. The greater it
+	// is, the earlier a search can stop. 0 is always true.
 	Least [2]float64
 	// Limit is the largest number of datasets to look at; 0 means 10 million.
 	Limit int
 }
 
 // ExtendAt returns the probabilities of the outputs 0 and 1 that [Extend] has at one dataset
-// (torkamani2023 Algorithm 2). It looks at the datasets around it in the order of their distance, no
-// farther than those that are given, and stops as soon as none that is farther can matter.
-// It remembers the datasets that it looked at, and takes a time in proportion to their number, and in the
-// worst case to the square of the greatest distance.
+// (torkamani2023 Algorithm 2). It looks at the datasets around it in the order of their distance,
+// no farther than those that are given, and stops as soon as none that is farther can matter. It
+// remembers the datasets that it looked at, and takes a time in proportion to their number, and in
+// the worst case to the square of the greatest distance.
 //
-// It cannot know whether a mechanism exists that has all given probabilities, nor whether these are a
-// boundary-hitting set, for that takes the whole graph; if not, the result is worth nothing. It reports
-// what it comes across: an [*InputError] with the dataset for a colour, an output or a probability that
-// is out of range, a given dataset with a probability below Least or above what is possible beside the
-// result, and one of another colour that is not given beside one that is not given either. Else it
-// returns [ErrInvalid] for a function that is nil, parameters that [Privacy.Validate] refuses and more
-// datasets than Limit, and a [*PairError] if a suitable pair proves not to be one.
+// It cannot know whether a mechanism exists that has all given probabilities, nor whether these are
+// a boundary-hitting set, for that takes the whole graph; if not, the result is worth nothing. It
+// reports what it comes across: an [*InputError] with the dataset for a colour, an output or a
+// probability that is out of range, a given dataset with a probability below Least or above what is
+// possible beside the result, and one of another colour that is not given beside one that is not
+// given either. Else it returns [ErrInvalid] for a function that is nil, parameters that
+// [Privacy.Validate] refuses and more datasets than Limit, and a [*PairError] if a suitable pair
+// proves not to be one.
 func ExtendAt[V comparable](around Surroundings[V], b Bounds, at V) ([2]float64, error) {
 	s, err := newSearch(around, b, at)
 	if err != nil {
@@ -48,7 +50,8 @@ func ExtendAt[V comparable](around Surroundings[V], b Bounds, at V) ([2]float64,
 	return law, nil
 }
 
-// search is the state of ExtendAt. All chances are those of the true answer at the dataset it is for.
+// search is the state of ExtendAt. All chances are those of the true answer at the dataset it is
+// for.
 type search[V comparable] struct {
 	around Surroundings[V]
 	steps  stepper
@@ -118,7 +121,8 @@ func (s *search[V]) search(at V) (chance, error) {
 	return s.best, s.checkAround()
 }
 
-// bind takes the last ring into account. It binds only if it has a smaller chance than all before it.
+// bind takes the last ring into account. It binds only if it has a smaller chance than all before
+// it.
 func (s *search[V]) bind() error {
 	distance := len(s.rings)
 	last := s.rings[distance-1]
@@ -133,8 +137,8 @@ func (s *search[V]) bind() error {
 	return err
 }
 
-// expand returns the datasets beyond the frontier that are not given, and notes in a new ring those that
-// are.
+// expand returns the datasets beyond the frontier that are not given, and notes in a new ring those
+// that are.
 func (s *search[V]) expand(frontier []V) ([]V, error) {
 	var next []V
 	s.rings = append(s.rings, ring[V]{})
@@ -177,7 +181,8 @@ func (s *search[V]) given(v V) (chance, bool, error) {
 		c = c.opposite()
 	}
 	if c.yes < s.least {
-		return chance{}, false, faultAt(v, "answers %d with probability %v, below the least, %v", s.color, c.yes, s.around.Least[s.color])
+		return chance{}, false, faultAt(v, "answers %d with probability %v, below the least, %v",
+			s.color, c.yes, s.around.Least[s.color])
 	}
 	return c, true, nil
 }
@@ -204,7 +209,8 @@ func (s *search[V]) checkAround() error {
 			if ok, err := within(s.steps, here, bound, r.most); err != nil {
 				return err
 			} else if !ok {
-				return faultAt(r.where, "answers %d with probability %v; beside others it may with at most %v, at distance %d",
+				return faultAt(r.where,
+					"answers %d with probability %v; beside others it may with at most %v, at distance %d",
 					s.color, r.most.yes, bound.yes, i+1)
 			}
 		}

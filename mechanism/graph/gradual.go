@@ -10,22 +10,23 @@ import (
 	"github.com/sluicedp/sluice/internal/lp"
 )
 
-// NotGradualError says that no pair of answers has the given laws at the cost of the second answer alone. It
-// wraps [ErrInvalid].
+// NotGradualError says that no pair of answers has the given laws at the cost of the second answer
+// alone. It wraps [ErrInvalid].
 //
 // The fields prove it. They are a game: whoever answers i first and then j at vertex v gains
-// First[v][i] + Second[v][j]. Answers with the given laws gain Gain in all, which is above 0, however the two
-// depend on each other. But the Moves show that no private pair of answers gains anything: a move of a vertex
-// v, a neighbour w and two answers stands for Pr(i,j | v) − e^ε Pr(i,j | w) ≤ 0, and with the weights of the
-// moves these inequalities add up to at least the gain at every vertex, for every pair of answers.
+// First[v][i] + Second[v][j]. Answers with the given laws gain Gain in all, which is above 0,
+// however the two depend on each other. But the Moves show that no private pair of answers gains
+// anything: a move of a vertex v, a neighbour w and two answers stands for Pr(i,j | v) − e^ε Pr(i,j
+// | w) ≤ 0, and with the weights of the moves these inequalities add up to at least the gain at
+// every vertex, for every pair of answers.
 type NotGradualError struct {
 	First, Second [][]*big.Rat  // by vertex, then output
 	Gain          *big.Rat      // above 0
 	Moves         []GradualMove // each with a weight above 0
 }
 
-// GradualMove is the inequality Pr(First, Second | Vertex) − e^ε Pr(First, Second | Neighbor) ≤ 0, times a Weight
-// above 0.
+// GradualMove is the inequality Pr(First, Second | Vertex) − e^ε Pr(First, Second | Neighbor) ≤ 0,
+// times a Weight above 0.
 type GradualMove struct {
 	Vertex, Neighbor int      // an edge, in this direction
 	First, Second    int      // the two answers
@@ -41,24 +42,26 @@ func (e *NotGradualError) Error() string {
 // Unwrap returns [ErrInvalid].
 func (e *NotGradualError) Unwrap() error { return ErrInvalid }
 
-// Gradual returns the laws of two answers for each vertex, a first one and a second one that raises it: by
-// vertex, first output and second output, the probability of the pair. The first answer has the law low[v], the
-// second one high[v], and the pair is ε-differentially private with e^ε = growth: both together cost no more
-// than the second may alone. Given the first answer i, the second one is j with probability pair[v][i][j] /
-// low[v][i].
+// Gradual returns the laws of two answers for each vertex, a first one and a second one that raises
+// it: by vertex, first output and second output, the probability of the pair. The first answer has
+// the law low[v], the second one high[v], and the pair is ε-differentially private with e^ε =
+// growth: both together cost no more than the second may alone. Given the first answer i, the
+// second one is j with probability pair[v][i][j] / low[v][i].
 //
-// Whether there are such laws is a linear program; the answer is proven in rational arithmetic. Of several it
-// is one whose answers are the same as often as possible, if both have as many outputs.
+// Whether there are such laws is a linear program; the answer is proven in rational arithmetic. Of
+// several it is one whose answers are the same as often as possible, if both have as many outputs.
 //
-// For two outputs whose laws are those of the balanced optimum no program is needed, see mechanism.Score; for other laws
-// on a line, see mechanism.Sampler.Rank. Of more outputs and several regions, take laws as [Homogeneous] has them with
-// the default law on the boundary ([RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are
-// uniform, and there is a gradual release on every graph. For smaller E₁ there may be none: where three regions of
-// three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4 to 5.
+// For two outputs whose laws are those of the balanced optimum no program is needed, see
+// mechanism.Score; for other laws on a line, see mechanism.Sampler.Rank. Of more outputs and
+// several regions, take laws as [Homogeneous] has them with the default law on the boundary
+// ([RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are uniform, and
+// there is a gradual release on every graph. For smaller E₁ there may be none: where three regions
+// of three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4 to 5.
 //
-// Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was not enough
-// to know. It returns [ErrInvalid] unless growth is at least 1, low and high have a law for each vertex that
-// adds up to exactly 1, and the vertices times the pairs of outputs are at most 4,000.
+// Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was
+// not enough to know. It returns [ErrInvalid] unless growth is at least 1, low and high have a law
+// for each vertex that adds up to exactly 1, and the vertices times the pairs of outputs are at
+// most 4,000.
 //
 // When ctx ends, so does Gradual, with its error, as [SolveLP] does.
 func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {
@@ -86,8 +89,8 @@ func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.
 	return p.laws(optimum.X), nil
 }
 
-// pairs is the linear program of the pairs of answers. Its rows are the laws of the first answer, by vertex and
-// output, then those of the second, and then the moves.
+// pairs is the linear program of the pairs of answers. Its rows are the laws of the first answer,
+// by vertex and output, then those of the second, and then the moves.
 type pairs struct {
 	vertices, first, second int // how many there are, of vertices and of outputs
 	low, high               [][]*big.Rat
@@ -195,9 +198,9 @@ func (p *pairs) laws(x []*big.Rat) [][][]*big.Rat {
 	return laws
 }
 
-// game turns the multipliers y of an infeasible program into a game. They combine its rows to coefficients
-// y(v,i) + y(v,j) + moves(v,i,j) ≥ 0 and a bound Σ y·law < 0. So with the gains −y the moves add up to at least
-// the gain, and the given laws gain more than 0.
+// game turns the multipliers y of an infeasible program into a game. They combine its rows to
+// coefficients y(v,i) + y(v,j) + moves(v,i,j) ≥ 0 and a bound Σ y·law < 0. So with the gains −y the
+// moves add up to at least the gain, and the given laws gain more than 0.
 func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 	e := &NotGradualError{Gain: new(big.Rat)}
 	take := func(laws [][]*big.Rat, outputs int) (gains [][]*big.Rat) {
@@ -223,12 +226,14 @@ func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 	return e
 }
 
-// RationalLaws returns the laws of [Homogeneous] with the default law on the boundary ([DefaultLaw]), by vertex and
-// output, in rational numbers with e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer
-// with probability 1. It returns [ErrInvalid] for growth of at most 1 or preferences of another number of vertices.
+// RationalLaws returns the laws of [Homogeneous] with the default law on the boundary
+// ([DefaultLaw]), by vertex and output, in rational numbers with e^ε = growth: for [Gradual]. A
+// vertex without a boundary has its true answer with probability 1. It returns [ErrInvalid] for
+// growth of at most 1 or preferences of another number of vertices.
 //
-// It also returns ErrInvalid where the vertices times the outputs are more than 4,000, as [Gradual] takes no more, and where the bits of
-// growth, numerator and denominator, times the largest distance from the boundary are more than 65,536: numbers grow with both.
+// It also returns ErrInvalid where the vertices times the outputs are more than 4,000, as [Gradual]
+// takes no more, and where the bits of growth, numerator and denominator, times the largest
+// distance from the boundary are more than 65,536: numbers grow with both.
 func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) <= 0 {
 		return nil, invalid("e^ε is missing or not above 1")

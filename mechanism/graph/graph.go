@@ -18,9 +18,9 @@ type Graph struct {
 const maxVertices = math.MaxInt32
 
 // New returns the graph with the given number of vertices and edges, each edge given once, in
-// either direction; nil stands for no edges. It returns an [*InputError] for an end out of range, an edge
-// from a vertex to itself, or an edge given twice, and [ErrInvalid] for fewer than 0 or 2^31 or more
-// vertices. While it builds, it takes 8 bytes an edge beside the graph.
+// either direction; nil stands for no edges. It returns an [*InputError] for an end out of range,
+// an edge from a vertex to itself, or an edge given twice, and [ErrInvalid] for fewer than 0 or
+// 2^31 or more vertices. While it builds, it takes 8 bytes an edge beside the graph.
 func New(vertices int, edges iter.Seq2[int, int]) (*Graph, error) {
 	if vertices < 0 || vertices > maxVertices {
 		return nil, invalid("a graph of %d vertices; 0 to %d are possible", vertices, maxVertices)
@@ -31,7 +31,8 @@ func New(vertices int, edges iter.Seq2[int, int]) (*Graph, error) {
 	}
 	g := graphOf(vertices, pairs)
 	if v, w, twice := g.parallel(); twice {
-		return nil, &InputError{Edge: secondOf(pairs, v, w), Reason: fmt.Sprintf("the edge between %d and %d is given twice", v, w)}
+		return nil, &InputError{Edge: secondOf(pairs, v, w), Reason: fmt.Sprintf("the edge between %d and %d is "+
+			"given twice", v, w)}
 	}
 	return g, nil
 }
@@ -127,6 +128,6 @@ func (g *Graph) Vertices() int { return len(g.first) - 1 }
 // Edges returns the number of edges.
 func (g *Graph) Edges() int { return len(g.near) / 2 }
 
-// Neighbors returns the neighbours of a vertex in order. The slice is the graph's own: it must not be
-// modified.
+// Neighbors returns the neighbours of a vertex in order. The slice is the graph's own: it must not
+// be modified.
 func (g *Graph) Neighbors(v int) []uint32 { return g.near[g.first[v]:g.first[v+1]] }

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// DefaultLaw returns randomized response on k outputs in preference order: e^ε/(e^ε+k−1) for the true
-// answer and 1/(e^ε+k−1) for each other.
+// DefaultLaw returns randomized response on k outputs in preference order: e^ε/(e^ε+k−1) for the
+// true answer and 1/(e^ε+k−1) for each other.
 //
-// It may be the boundary law of every rainbow on every graph: however two neighbours rank the outputs,
-// each output has at both of them one of these two probabilities, whose ratio is e^ε. So the condition
-// across regions holds with δ = 0, and with any δ. Two outputs make it the balanced mechanism
-// (doliveira2021 Corollary 2).
+// It may be the boundary law of every rainbow on every graph: however two neighbours rank the
+// outputs, each output has at both of them one of these two probabilities, whose ratio is e^ε. So
+// the condition across regions holds with δ = 0, and with any δ. Two outputs make it the balanced
+// mechanism (doliveira2021 Corollary 2).
 //
 // It returns [ErrInvalid] for ε outside (0, 1000] and k outside 2 … [MaxOutputs].
 func DefaultLaw(outputs int, epsilon float64) ([]float64, error) {
@@ -31,18 +31,19 @@ func DefaultLaw(outputs int, epsilon float64) ([]float64, error) {
 	return law, nil
 }
 
-// Homogeneous returns the optimal mechanism on a graph whose boundary datasets have the given laws, one
-// for each rainbow, in its preference order (zhou2022 Theorem 3): at each vertex the law of [Line] at its
-// distance from the boundary of its region. For every vertex and every j it gives the largest
-// probability that the answer is among the vertex's first j; so it is best for every utility
-// that agrees with the preferences. It is (ε,δ)-differentially private between neighbours, up to rounding.
+// Homogeneous returns the optimal mechanism on a graph whose boundary datasets have the given laws,
+// one for each rainbow, in its preference order (zhou2022 Theorem 3): at each vertex the law of
+// [Line] at its distance from the boundary of its region. For every vertex and every j it gives the
+// largest probability that the answer is among the vertex's first j; so it is best for every
+// utility that agrees with the preferences. It is (ε,δ)-differentially private between neighbours,
+// up to rounding.
 //
 // A vertex in a component without a boundary answers truly with probability 1: nobody there has
 // another truth to hide. The law of a rainbow that is on no boundary may be nil.
 //
-// It returns an [*EdgeError] for boundary laws that are not private across an edge between two regions,
-// naming the first such edge (and testing each pair of rainbows once, so that it is as fast on a large
-// graph); and [ErrInvalid] for laws, parameters or sizes that are out of range.
+// It returns an [*EdgeError] for boundary laws that are not private across an edge between two
+// regions, naming the first such edge (and testing each pair of rainbows once, so that it is as
+// fast on a large graph); and [ErrInvalid] for laws, parameters or sizes that are out of range.
 func Homogeneous(g *Graph, p *Preferences, dp Privacy, laws [][]float64) (*Table, error) {
 	if err := dp.Validate(); err != nil {
 		return nil, err
@@ -87,7 +88,8 @@ func (p *Preferences) checkLaws(distances []int32, laws [][]float64) error {
 			continue
 		}
 		if len(law) != p.Outputs() {
-			return invalid("the boundary law of order %v has %d outputs, not %d", p.orders[rainbow], len(law), p.Outputs())
+			return invalid("the boundary law of order %v has %d outputs, not %d",
+				p.orders[rainbow], len(law), p.Outputs())
 		}
 		if reason := lawFault(law); reason != "" {
 			return invalid("boundary law %v of order %v: %s", law, p.orders[rainbow], reason)
@@ -96,8 +98,8 @@ func (p *Preferences) checkLaws(distances []int32, laws [][]float64) error {
 	return nil
 }
 
-// farthest returns the largest distance in the regions of each rainbow, [Unreachable] where there is
-// no boundary.
+// farthest returns the largest distance in the regions of each rainbow, [Unreachable] where there
+// is no boundary.
 func (p *Preferences) farthest(distances []int32) []int32 {
 	farthest := make([]int32, p.Rainbows())
 	for rainbow := range farthest {
@@ -157,12 +159,13 @@ func lawsByDistance(boundary []float64, dp Privacy, farthest int) [][]float64 {
 	return laws
 }
 
-// EdgeError says that a mechanism is not (ε,δ)-differentially private: between the two ends of an edge
-// some set of outputs tells too much. It wraps [ErrInvalid].
+// EdgeError says that a mechanism is not (ε,δ)-differentially private: between the two ends of an
+// edge some set of outputs tells too much. It wraps [ErrInvalid].
 type EdgeError struct{ EdgeSet }
 
 func (e *EdgeError) Error() string {
-	return fmt.Sprintf("edge between %d and %d: the probability of outputs %v at %d exceeds e^ε times that at %d plus δ by %.3g",
+	return fmt.Sprintf("edge between %d and %d: the probability of outputs %v at %d exceeds e^ε times that at %d "+
+		"plus δ by %.3g",
 		e.From, e.To, e.Outputs, e.From, e.To, e.Excess)
 }
 

@@ -16,11 +16,11 @@ import (
 // ErrNoCertificate says that a linear program was given up without a proven answer.
 var ErrNoCertificate = lp.ErrNoCertificate
 
-// InfeasibleError says that no (ε,δ)-differentially private mechanism has all the given laws. It wraps
-// [ErrInvalid].
+// InfeasibleError says that no (ε,δ)-differentially private mechanism has all the given laws. It
+// wraps [ErrInvalid].
 type InfeasibleError struct {
-	// Given are vertices whose laws exclude one another, in ascending order. Of more than two outputs, it
-	// may take more than two laws to exclude any mechanism.
+	// Given are vertices whose laws exclude one another, in ascending order. Of more than two
+	// outputs, it may take more than two laws to exclude any mechanism.
 	Given []int
 }
 
@@ -40,38 +40,39 @@ type Solution struct {
 	exact   []*big.Rat // by variable
 }
 
-// safety is by what part e^ε and δ are reduced, so that the mechanism is private after its probabilities
-// are rounded to float64, and their sum is again made 1.
+// safety is by what part e^ε and δ are reduced, so that the mechanism is private after its
+// probabilities are rounded to float64, and their sum is again made 1.
 const safety = 1.0 / (1 << 38)
 
 // maxLPEpsilon is the largest ε of which the exponential is safely a float64.
 const maxLPEpsilon = 700
 
-// SolveLP returns a mechanism that, of all (ε,δ)-differentially private ones with the given laws, has the
-// largest expected weight: the sum, over all vertices v and ranks r, of weights[v][r] times the probability
-// of the output that v ranks r-th (from 0). It is a linear program, for any given laws and also for none;
-// for a homogeneous boundary it comes to the mechanism of [Homogeneous]. With nil, weights fall evenly
-// from 1 for the true answer to 0 for the last.
+// SolveLP returns a mechanism that, of all (ε,δ)-differentially private ones with the given laws,
+// has the largest expected weight: the sum, over all vertices v and ranks r, of weights[v][r] times
+// the probability of the output that v ranks r-th (from 0). It is a linear program, for any given
+// laws and also for none; for a homogeneous boundary it comes to the mechanism of [Homogeneous].
+// With nil, weights fall evenly from 1 for the true answer to 0 for the last.
 //
 // Laws are given by vertex, in the order of the outputs 0 … k−1, as in a [Table].
 //
-// The optimum is proven in rational arithmetic. In place of e^ε and δ, the program has numbers smaller by
-// a part of 4e-12; so that the probabilities in the table, which are nearest to the exact ones, satisfy
-// (ε,δ) without any tolerance wherever one end of an edge was not given. For that, where a probability would be
-// positive but below 1e-300, it is 1e-300, and given ones should be 0 or no less. Between given laws rounding
-// is forgiven as in [Check].
+// The optimum is proven in rational arithmetic. In place of e^ε and δ, the program has numbers
+// smaller by a part of 4e-12; so that the probabilities in the table, which are nearest to the
+// exact ones, satisfy (ε,δ) without any tolerance wherever one end of an edge was not given. For
+// that, where a probability would be positive but below 1e-300, it is 1e-300, and given ones should
+// be 0 or no less. Between given laws rounding is forgiven as in [Check].
 //
 // Weights that fall strictly from rank to rank at every vertex make the solution dominate all
 // others if any mechanism does ([Solution.Dominates]).
 //
-// When ctx ends, so does SolveLP, with its error, within the time of one step of the simplex method: less than a second for any
-// program.
+// When ctx ends, so does SolveLP, with its error, within the time of one step of the simplex
+// method: less than a second for any program.
 //
-// It returns an [*EdgeError] if given laws of neighbours are not private, an [*InfeasibleError] if those of
-// other vertices rule out any mechanism, [ErrNoCertificate] if the effort was not enough, and [ErrInvalid]
-// for arguments out of range: ε is at most 700, weights are at most 1e100 in size, and the vertices without a
-// given law, times the number of outputs, are at most 4,000. 500 of these variables take less than a
-// second; where ε times distances is large, so that probabilities are very small, it takes longer.
+// It returns an [*EdgeError] if given laws of neighbours are not private, an [*InfeasibleError] if
+// those of other vertices rule out any mechanism, [ErrNoCertificate] if the effort was not enough,
+// and [ErrInvalid] for arguments out of range: ε is at most 700, weights are at most 1e100 in size,
+// and the vertices without a given law, times the number of outputs, are at most 4,000. 500 of
+// these variables take less than a second; where ε times distances is large, so that probabilities
+// are very small, it takes longer.
 func SolveLP(
 	ctx context.Context, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, weights [][]float64,
 ) (*Solution, error) {
@@ -116,7 +117,8 @@ func checkGiven(g *Graph, p *Preferences, dp Privacy, given map[int][]float64) e
 			return invalid("a law is given for vertex %d, which is not there", v)
 		}
 		if reason := lawFault(given[v]); reason != "" || len(given[v]) != p.Outputs() {
-			return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("given law %v, for %d outputs: %s", given[v], p.Outputs(), reason)}
+			return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("given law %v, for %d outputs: %s",
+				given[v], p.Outputs(), reason)}
 		}
 		for _, w := range g.Neighbors(v) {
 			if law := given[int(w)]; len(law) == p.Outputs() {
@@ -201,8 +203,8 @@ func normalized(law []float64) []*big.Rat {
 	return exact
 }
 
-// addRows adds what is needed for δ = 0, and for two outputs: that the probabilities of a vertex sum to
-// 1, and each edge's condition for the sets of one output.
+// addRows adds what is needed for δ = 0, and for two outputs: that the probabilities of a vertex
+// sum to 1, and each edge's condition for the sets of one output.
 func (m *program) addRows(ctx context.Context) {
 	for v := range m.g.Vertices() {
 		if m.err = cmp.Or(m.err, ctx.Err()); m.err != nil {
@@ -249,8 +251,8 @@ func (m *program) add(row lp.Row, v, w int) {
 	m.err = errors.Join(m.err, m.program.Add(row))
 }
 
-// objective returns the weights, less the largest of each vertex, and the sum of these. As no term of it
-// is positive, the first vertex of the simplex method, 0, suits it.
+// objective returns the weights, less the largest of each vertex, and the sum of these. As no term
+// of it is positive, the first vertex of the simplex method, 0, suits it.
 func (m *program) objective(weights [][]float64) ([]lp.Term, *big.Rat) {
 	var terms []lp.Term
 	constant := new(big.Rat)
@@ -282,8 +284,8 @@ func exactWeights(weights [][]float64, v, outputs int) []*big.Rat {
 	return w
 }
 
-// maximize solves the program. Sets of several outputs, of which there are too many, are added where they
-// are violated, until none is.
+// maximize solves the program. Sets of several outputs, of which there are too many, are added
+// where they are violated, until none is.
 func (m *program) maximize(ctx context.Context, objective []lp.Term) (*lp.Optimum, error) {
 	for {
 		optimum, err := m.program.Maximize(ctx, objective)
@@ -313,8 +315,8 @@ func (m *program) conflict(proof *lp.InfeasibleError) error {
 	return &InfeasibleError{slices.Sorted(maps.Keys(part))}
 }
 
-// addViolated adds the worst set of each edge and direction where x is not private. It reports whether there
-// are any.
+// addViolated adds the worst set of each edge and direction where x is not private. It reports
+// whether there are any.
 func (m *program) addViolated(ctx context.Context, x []*big.Rat) bool {
 	if m.slack.Sign() == 0 || m.p.Outputs() == 2 {
 		return false
@@ -333,7 +335,8 @@ func (m *program) addViolated(ctx context.Context, x []*big.Rat) bool {
 	return m.program.Rows() > before
 }
 
-// violated returns the set of outputs with the largest Pr[set | v] − e^ε Pr[set | w], if that is above δ.
+// violated returns the set of outputs with the largest Pr[set | v] − e^ε Pr[set | w], if that is
+// above δ.
 func (m *program) violated(x []*big.Rat, v, w int) (set []int) {
 	total := new(big.Rat)
 	for j := range m.p.Outputs() {

@@ -2,18 +2,18 @@ package graph
 
 import "slices"
 
-// Morphism maps the datasets of one graph to those of another, neighbours to neighbours or to the same
-// dataset (doliveira2021 Definition 3). A mechanism on the second graph then gives one on the
+// Morphism maps the datasets of one graph to those of another, neighbours to neighbours or to the
+// same dataset (doliveira2021 Definition 3). A mechanism on the second graph then gives one on the
 // first, with the same guarantee: see [Morphism.Pullback].
 type Morphism struct {
 	from, to *Graph
 	image    []uint32
 }
 
-// NewMorphism returns the morphism that takes each vertex v of a graph to image[v] in another, after
-// testing every edge. It returns [ErrInvalid] for a wrong number of images, and an [*InputError] for an image
-// that is not there, with the vertex, and for neighbours that go to two vertices which are not
-// neighbours, with one of them, both being named in the text.
+// NewMorphism returns the morphism that takes each vertex v of a graph to image[v] in another,
+// after testing every edge. It returns [ErrInvalid] for a wrong number of images, and an
+// [*InputError] for an image that is not there, with the vertex, and for neighbours that go to two
+// vertices which are not neighbours, with one of them, both being named in the text.
 func NewMorphism(from, to *Graph, image []int) (*Morphism, error) {
 	if len(image) != from.Vertices() {
 		return nil, invalid("%d images for %d vertices", len(image), from.Vertices())
@@ -28,7 +28,8 @@ func NewMorphism(from, to *Graph, image []int) (*Morphism, error) {
 	for v := range image {
 		for _, w := range from.Neighbors(v) {
 			if !m.joined(v, int(w)) {
-				return nil, faultAt(v, "the edge to %d goes to %d and %d, which are not neighbours", w, image[v], image[w])
+				return nil, faultAt(v, "the edge to %d goes to %d and %d, which are not neighbours",
+					w, image[v], image[w])
 			}
 		}
 	}
@@ -52,9 +53,9 @@ func (m *Morphism) Image(v int) int { return int(m.image[v]) }
 func (m *Morphism) Target() *Graph { return m.to }
 
 // CheckOrders tests whether each vertex ranks the outputs as its image does: whether the morphism
-// preserves rainbows or, with two outputs, colours (doliveira2021 §III). It returns an [*InputError] with
-// the first vertex that does not, and [ErrInvalid] for preferences that do not fit the graphs or have
-// different numbers of outputs.
+// preserves rainbows or, with two outputs, colours (doliveira2021 §III). It returns an
+// [*InputError] with the first vertex that does not, and [ErrInvalid] for preferences that do not
+// fit the graphs or have different numbers of outputs.
 func (m *Morphism) CheckOrders(from, to *Preferences) error {
 	if err := m.fits(from, to); err != nil {
 		return err
@@ -67,12 +68,12 @@ func (m *Morphism) CheckOrders(from, to *Preferences) error {
 	return nil
 }
 
-// CheckDistances tests whether each vertex is as far from its boundary as its image is from its own (see
-// [Distances]). If the morphism preserves orders too, the pullback of the optimal mechanism for a
-// homogeneous boundary is again the optimal one, for both depend on these alone (doliveira2021
-// Theorem 3; zhou2022 Theorem 3 for more than two outputs). It returns an [*InputError] with the first
-// vertex that is not, and [ErrInvalid] for preferences that do not fit the graphs or have different
-// numbers of outputs.
+// CheckDistances tests whether each vertex is as far from its boundary as its image is from its own
+// (see [Distances]). If the morphism preserves orders too, the pullback of the optimal mechanism
+// for a homogeneous boundary is again the optimal one, for both depend on these alone
+// (doliveira2021 Theorem 3; zhou2022 Theorem 3 for more than two outputs). It returns an
+// [*InputError] with the first vertex that is not, and [ErrInvalid] for preferences that do not fit
+// the graphs or have different numbers of outputs.
 func (m *Morphism) CheckDistances(from, to *Preferences) error {
 	if err := m.fits(from, to); err != nil {
 		return err
@@ -80,7 +81,8 @@ func (m *Morphism) CheckDistances(from, to *Preferences) error {
 	ours, theirs := m.from.distances(from), m.to.distances(to)
 	for v, w := range m.image {
 		if ours[v] != theirs[w] {
-			return faultAt(v, "its distance from the boundary is %d, but that of its image %d is %d", ours[v], w, theirs[w])
+			return faultAt(v, "its distance from the boundary is %d, but that of its image %d is %d",
+				ours[v], w, theirs[w])
 		}
 	}
 	return nil
@@ -98,11 +100,11 @@ func (m *Morphism) fits(from, to *Preferences) error {
 	return nil
 }
 
-// Pullback returns the mechanism on the first graph that answers at each vertex as a mechanism on the
-// second does at its image. It is as private as that one: if that is (ε,δ)-differentially private
-// between neighbours, or within the bounds of a suitable pair, so is the pullback, for neighbours
-// answer like neighbours or alike (doliveira2021 Theorem 1). It returns [ErrInvalid] for a table of another
-// size than the second graph.
+// Pullback returns the mechanism on the first graph that answers at each vertex as a mechanism on
+// the second does at its image. It is as private as that one: if that is (ε,δ)-differentially
+// private between neighbours, or within the bounds of a suitable pair, so is the pullback, for
+// neighbours answer like neighbours or alike (doliveira2021 Theorem 1). It returns [ErrInvalid] for
+// a table of another size than the second graph.
 func (m *Morphism) Pullback(t *Table) (*Table, error) {
 	if t.Vertices() != m.to.Vertices() {
 		return nil, invalid("a table of %d vertices for a graph of %d", t.Vertices(), m.to.Vertices())
@@ -114,16 +116,16 @@ func (m *Morphism) Pullback(t *Table) (*Table, error) {
 	return pulled, nil
 }
 
-// BoundaryMorphism returns the boundary morphism of a graph with two colours, and the colours of the line
-// that it goes to (doliveira2021 Definitions 6 and 7). The (n₀,n₁)-line has the vertices 0 … n₀+n₁−1, each a
-// neighbour of the next, the first n₀ of them of colour 0; n_j − 1 is the greatest distance from
-// the boundary at colour j. A vertex of colour 0 at distance d goes to n₀−1−d, one of colour 1 to n₀+d. So
-// colours and distances are preserved, and the optimum for a homogeneous boundary on the line, pulled
-// back, is that on the graph (Theorem 3).
+// BoundaryMorphism returns the boundary morphism of a graph with two colours, and the colours of
+// the line that it goes to (doliveira2021 Definitions 6 and 7). The (n₀,n₁)-line has the vertices 0
+// … n₀+n₁−1, each a neighbour of the next, the first n₀ of them of colour 0; n_j − 1 is the
+// greatest distance from the boundary at colour j. A vertex of colour 0 at distance d goes to
+// n₀−1−d, one of colour 1 to n₀+d. So colours and distances are preserved, and the optimum for a
+// homogeneous boundary on the line, pulled back, is that on the graph (Theorem 3).
 //
-// It returns an [*InputError] with the first vertex from which no boundary can be reached, for the line has
-// no place for it, and [ErrInvalid] for preferences of more than two outputs or another number of
-// vertices, and for an empty graph.
+// It returns an [*InputError] with the first vertex from which no boundary can be reached, for the
+// line has no place for it, and [ErrInvalid] for preferences of more than two outputs or another
+// number of vertices, and for an empty graph.
 func BoundaryMorphism(g *Graph, p *Preferences) (*Morphism, *Preferences, error) {
 	if p.Outputs() != 2 {
 		return nil, nil, invalid("preferences over %d outputs; a line has 2", p.Outputs())

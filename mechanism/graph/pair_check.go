@@ -40,8 +40,8 @@ func (p Property) String() string {
 type PairError struct {
 	Property Property // which does not hold
 	Alpha    float64  // where the property does not hold
-	// Value and Limit are the two sides of the property at α: Value should be at most Limit. For [InRange]
-	// Value is the one that is not in [0,1].
+	// Value and Limit are the two sides of the property at α: Value should be at most Limit. For
+	// [InRange] Value is the one that is not in [0,1].
 	Value, Limit float64
 }
 
@@ -49,21 +49,23 @@ func (e *PairError) Error() string {
 	if e.Property == InRange {
 		return fmt.Sprintf("not a suitable pair: %v does not hold at α = %v, with %v", e.Property, e.Alpha, e.Value)
 	}
-	return fmt.Sprintf("not a suitable pair: %v does not hold at α = %v: %v is above %v", e.Property, e.Alpha, e.Value, e.Limit)
+	return fmt.Sprintf("not a suitable pair: %v does not hold at α = %v: %v is above %v",
+		e.Property, e.Alpha, e.Value, e.Limit)
 }
 
 // Unwrap returns [ErrInvalid].
 func (e *PairError) Unwrap() error { return ErrInvalid }
 
-// Check looks for an α at which a pair is not suitable: at 4,097 points at equal distances in [0,1], at
-// the powers of 1/2 and as near to 1, and at the points given. It returns a [*PairError] with the first
-// property that fails and the least such α, nil if none does, and [ErrInvalid] for a bound that is nil and
-// points outside [0,1].
+// Check looks for an α at which a pair is not suitable: at 4,097 points at equal distances in
+// [0,1], at the powers of 1/2 and as near to 1, and at the points given. It returns a [*PairError]
+// with the first property that fails and the least such α, nil if none does, and [ErrInvalid] for a
+// bound that is nil and points outside [0,1].
 //
-// It is a search, not a proof: a pair that passes may fail between the points. So give it those where
-// the bounds change their form. What rounding may do is no failure, here and wherever a pair is used: 2^−51 in
-// an argument that is itself a result, and [Tolerance] in a value. Both are needed, because Lower may be as
-// steep as it likes: that of [Gaussian] falls from 1 to 0.977 on the last 10^−9 before α = 1, at μ = 4.
+// It is a search, not a proof: a pair that passes may fail between the points. So give it those
+// where the bounds change their form. What rounding may do is no failure, here and wherever a pair
+// is used: 2^−51 in an argument that is itself a result, and [Tolerance] in a value. Both are
+// needed, because Lower may be as steep as it likes: that of [Gaussian] falls from 1 to 0.977 on
+// the last 10^−9 before α = 1, at μ = 4.
 func (p Pair) Check(points ...float64) error {
 	if p.Lower == nil || p.Upper == nil {
 		return invalid("a pair without both of its bounds")

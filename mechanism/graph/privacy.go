@@ -21,9 +21,10 @@ func (dp Privacy) Validate() error {
 	return nil
 }
 
-// Upper is torkamani2023 Eq. (8), the largest probability of an output that a neighbour may have, for α in
-// [0,1] and valid parameters: min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1). It is never below α. As both terms
-// may be alike but not equally exact, it is Lemma 3 that tells which of them is the lesser.
+// Upper is torkamani2023 Eq. (8), the largest probability of an output that a neighbour may have,
+// for α in [0,1] and valid parameters: min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1). It is never below
+// α. As both terms may be alike but not equally exact, it is Lemma 3 that tells which of them is
+// the lesser.
 func (dp Privacy) Upper(alpha float64) float64 {
 	rest := (1 - alpha) - dp.Delta
 	if grown := scaled(alpha, dp.Epsilon, 1); grown <= rest {
@@ -41,7 +42,8 @@ func (dp Privacy) Lower(alpha float64) float64 {
 	return min(alpha, max(rest, shrunk, 0))
 }
 
-// tradeoff is 1 − Upper(α), with the digits that Upper loses near 1: the greater of 1 less both its terms.
+// tradeoff is 1 − Upper(α), with the digits that Upper loses near 1: the greater of 1 less both its
+// terms.
 func (dp Privacy) tradeoff(alpha float64) float64 {
 	rest := 1 - dp.Delta - scaled(alpha, dp.Epsilon, 1)
 	shrunk := math.Exp(-dp.Epsilon) * ((1 - alpha) - dp.Delta)
@@ -49,8 +51,8 @@ func (dp Privacy) tradeoff(alpha float64) float64 {
 }
 
 // Pair returns the bounds of (ε,δ)-differential privacy as a suitable pair (torkamani2023
-// Proposition 2). Where its Lower and Tradeoff would be positive but below 1e-300, they are that (or α itself, or 1−α, if
-// it is less): an error rounded to 0 would tell neighbours apart.
+// Proposition 2). Where its Lower and Tradeoff would be positive but below 1e-300, they are that
+// (or α itself, or 1−α, if it is less): an error rounded to 0 would tell neighbours apart.
 func (dp Privacy) Pair() Pair {
 	positive := func(bound, alpha float64) float64 {
 		if alpha > dp.Delta { // else it is 0
@@ -65,9 +67,9 @@ func (dp Privacy) Pair() Pair {
 	}
 }
 
-// scaled returns x·e^(steps·rate), also where the power by itself is above all float64 or x is 0. For one
-// step it is right to a few units in the last place; for more, the rounding of the exponent adds a
-// relative error below 1e-12. The result may be +Inf.
+// scaled returns x·e^(steps·rate), also where the power by itself is above all float64 or x is 0.
+// For one step it is right to a few units in the last place; for more, the rounding of the exponent
+// adds a relative error below 1e-12. The result may be +Inf.
 func scaled(x, rate float64, steps int) float64 {
 	exponent := float64(steps) * rate
 	switch {
@@ -80,7 +82,8 @@ func scaled(x, rate float64, steps int) float64 {
 	return x * half * half
 }
 
-// logarithm is ln x. (On some machines, math.Log is wrong for x below 2^−1022: by 36 in the worst case.)
+// logarithm is ln x. (On some machines, math.Log is wrong for x below 2^−1022: by 36 in the worst
+// case.)
 func logarithm(x float64) float64 {
 	if x < 0x1p-1022 {
 		return math.Log(x*0x1p64) - 64*math.Ln2

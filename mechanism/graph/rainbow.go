@@ -17,10 +17,11 @@ type Preferences struct {
 	of      []uint32 // by vertex, the place of its rainbow in orders
 }
 
-// NewPreferences returns preferences over the given number of outputs: orders are the rainbows, each
-// a permutation of all outputs and all different, and of gives each vertex the number of its
-// rainbow. Both are copied. It returns [ErrInvalid] for orders that are not so or fewer than 2 or more than
-// [MaxOutputs] outputs, and as an [*InputError] with the vertex for a rainbow that is not there.
+// NewPreferences returns preferences over the given number of outputs: orders are the rainbows,
+// each a permutation of all outputs and all different, and of gives each vertex the number of its
+// rainbow. Both are copied. It returns [ErrInvalid] for orders that are not so or fewer than 2 or
+// more than [MaxOutputs] outputs, and as an [*InputError] with the vertex for a rainbow that is not
+// there.
 func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, error) {
 	if outputs < 2 || outputs > MaxOutputs {
 		return nil, invalid("%d outputs; 2 to %d are possible", outputs, MaxOutputs)

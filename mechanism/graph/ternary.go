@@ -2,15 +2,15 @@ package graph
 
 import "math"
 
-// Ternary returns the optimal law of three outputs at a distance from a homogeneous boundary, for δ = 0,
-// in the closed form of zhou2022: Eq. (12) of Theorem 4 for the preferred output ("blue"), (21) and (22)
-// of Theorem 5 for the second ("red") and (29) of Corollary 1 for the last ("green"). Laws are in
-// preference order.
+// Ternary returns the optimal law of three outputs at a distance from a homogeneous boundary, for δ
+// = 0, in the closed form of zhou2022: Eq. (12) of Theorem 4 for the preferred output ("blue"),
+// (21) and (22) of Theorem 5 for the second ("red") and (29) of Corollary 1 for the last ("green").
+// Laws are in preference order.
 //
-// The steps τ_B and τ_R, up to which the first probability and the sum of the first two grow by e^ε each,
-// are those of Eq. (2) and (3); their brackets must be read as floors. Terms are collected so that
-// nothing overflows, but differences to 1 remain, with errors of about 1e-16: [Line], which has none
-// and gives the same, is the one to use.
+// The steps τ_B and τ_R, up to which the first probability and the sum of the first two grow by e^ε
+// each, are those of Eq. (2) and (3); their brackets must be read as floors. Terms are collected so
+// that nothing overflows, but differences to 1 remain, with errors of about 1e-16: [Line], which
+// has none and gives the same, is the one to use.
 //
 // It returns [ErrInvalid] where Line does.
 func Ternary(boundary [3]float64, epsilon float64, distance int) ([3]float64, error) {
@@ -52,8 +52,8 @@ func Ternary(boundary [3]float64, epsilon float64, distance int) ([3]float64, er
 	return [3]float64{blue, max(0, red), max(0, green)}, nil
 }
 
-// turn is the threshold τ of zhou2022 Eq. (2) and (3) for a probability x at the boundary: the steps
-// during which it grows by e^ε each.
+// turn is the threshold τ of zhou2022 Eq. (2) and (3) for a probability x at the boundary: the
+// steps during which it grows by e^ε each.
 func turn(x, epsilon float64) int {
 	// ln(x(e^ε+1)), without e^ε
 	ln := logarithm(x) + epsilon + math.Log1p(math.Exp(-epsilon))

@@ -7,15 +7,16 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Mean estimates the mean of numbers that were rounded to the ends of a range ([rrchain.Range.Round]), from the responses of
-// their chains: l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1) at each level, with λ_h the share of responses that
-// are the upper end (pan2024 Eq. (70), as corrected). Levels are combined as by [Frequencies], and [Disagreement]
-// applies.
+// Mean estimates the mean of numbers that were rounded to the ends of a range
+// ([rrchain.Range.Round]), from the responses of their chains: l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1)
+// at each level, with λ_h the share of responses that are the upper end (pan2024 Eq. (70), as
+// corrected). Levels are combined as by [Frequencies], and [Disagreement] applies.
 //
-// The standard error and the interval include the chance of rounding. They are those for a random sample of a large
-// population, with [Options.Population] and without: for the mean of the objects themselves they are too wide, but by no more
-// than the numbers vary, which is noticeable only at an ε far above 1. The estimate may lie outside of the range. Errors are those of
-// [Frequencies]; there must be 2 values, and the interval must not be wider than float64 numbers.
+// The standard error and the interval include the chance of rounding. They are those for a random
+// sample of a large population, with [Options.Population] and without: for the mean of the objects
+// themselves they are too wide, but by no more than the numbers vary, which is noticeable only at
+// an ε far above 1. The estimate may lie outside of the range. Errors are those of [Frequencies];
+// there must be 2 values, and the interval must not be wider than float64 numbers.
 func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	if !(r.Low() < r.High()) {
 		return Frequency{}, fmt.Errorf("%w: a range without numbers", rrchain.ErrInvalid)
@@ -29,13 +30,17 @@ func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 		return Frequency{}, err
 	}
 	if all.values != 2 {
-		return Frequency{}, fmt.Errorf("%w: a number is rounded to one of 2 ends, not of %d", rrchain.ErrInvalid, all.values)
+		return Frequency{}, fmt.Errorf("%w: a number is rounded to one of 2 ends, not of %d",
+			rrchain.ErrInvalid, all.values)
 	}
-	options.Population = true // the end of an object is a random one with the mean's place in the range as its probability
+	// The end of an object is a random one with the mean's place in the range as its probability.
+	options.Population = true
 	upper, width := all.shares(options)[1], r.High()-r.Low()
-	mean := Frequency{r.Low() + width*upper.Estimate, width * upper.StdErr, r.Low() + width*upper.Low, r.Low() + width*upper.High}
+	mean := Frequency{r.Low() + width*upper.Estimate, width * upper.StdErr, r.Low() + width*upper.Low,
+		r.Low() + width*upper.High}
 	if math.IsInf(mean.StdErr, 0) || math.IsInf(mean.Low, 0) || math.IsInf(mean.High, 0) {
-		return Frequency{}, fmt.Errorf("%w: from %v to %v is too wide for this ε", rrchain.ErrInvalid, r.Low(), r.High())
+		return Frequency{}, fmt.Errorf("%w: from %v to %v is too wide for this ε",
+			rrchain.ErrInvalid, r.Low(), r.High())
 	}
 	return mean, nil
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
-// stratum is the part of a population at one level. A response counts for the true value with probability p = q + gap,
-// and for each other value with q. It implements [strata.Stratum]: the gain of a response for a value is (1 − q)/gap if it
-// counts for the value, and −q/gap if not.
+// stratum is the part of a population at one level. A response counts for the true value with
+// probability p = q + gap, and for each other value with q. It implements [strata.Stratum]: the
+// gain of a response for a value is (1 − q)/gap if it counts for the value, and −q/gap if not.
 type stratum struct {
 	counts []int64
 	n      float64 // how many objects
 	q, gap float64
-	// excess is by how much the variance of a gain is larger for objects that have the value than for others:
-	// (p(1−p) − q(1−q))/gap².
+	// excess is by how much the variance of a gain is larger for objects that have the value than
+	// for others: (p(1−p) − q(1−q))/gap².
 	excess float64
-	// prior is the variance of one object's count if all values are equally common, up to a factor that
-	// is the same for all levels.
+	// prior is the variance of one object's count if all values are equally common, up to a factor
+	// that is the same for all levels.
 	prior float64
 	bits  bool // a response counts for each value independently, given the true one: unary encoding
 }
@@ -44,8 +44,9 @@ func newStratum(c Counts) (stratum, error) {
 	return s, nil
 }
 
-// firstResponse returns the law of a randomized response of m values at an ε: PAA of the true value, which is p,
-// and OneMinusPAA of all others together. It is the kernel that leads there from ε = 0.
+// firstResponse returns the law of a randomized response of m values at an ε: PAA of the true
+// value, which is p, and OneMinusPAA of all others together. It is the kernel that leads there from
+// ε = 0.
 func firstResponse(m int, epsilon privacy.Epsilon) (rrchain.Kernel, error) {
 	return rrchain.NewKernel(m, privacy.Epsilon{}, epsilon)
 }
@@ -120,7 +121,8 @@ func newPopulation[C any](levels []C, stratify func(C) (stratum, error)) (popula
 			return all, err
 		}
 		if all.values != 0 && all.values != len(part.counts) {
-			return all, fmt.Errorf("%w: levels with %d and with %d values", rrchain.ErrInvalid, all.values, len(part.counts))
+			return all, fmt.Errorf("%w: levels with %d and with %d values",
+				rrchain.ErrInvalid, all.values, len(part.counts))
 		}
 		all.values = len(part.counts)
 		if part.n > 0 {

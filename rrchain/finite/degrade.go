@@ -14,10 +14,10 @@ var ErrNoCertificate = lp.ErrNoCertificate
 
 // NotDegradationError says that one mechanism is no degradation of another. It wraps [ErrInvalid].
 //
-// Gain proves it (D. Blackwell, "Equivalent Comparisons of Experiments", 1953). It is a game: who guesses o
-// when the input is x gains Gain[x][o]. By guessing the output of the lower mechanism one gains Lower,
-// summed over all inputs; whatever one makes of the output of the higher mechanism, one gains at most
-// Higher, the sum over its outputs of the best guess's gain, which is less.
+// Gain proves it (D. Blackwell, "Equivalent Comparisons of Experiments", 1953). It is a game: who
+// guesses o when the input is x gains Gain[x][o]. By guessing the output of the lower mechanism one
+// gains Lower, summed over all inputs; whatever one makes of the output of the higher mechanism,
+// one gains at most Higher, the sum over its outputs of the best guess's gain, which is less.
 type NotDegradationError struct {
 	Gain          [][]*big.Rat // by input, then output of the lower mechanism
 	Lower, Higher *big.Rat     // what is gained
@@ -26,30 +26,34 @@ type NotDegradationError struct {
 func (e *NotDegradationError) Error() string {
 	lower, _ := e.Lower.Float64()
 	higher, _ := e.Higher.Float64()
-	return fmt.Sprintf("not a degradation: there is a game in which the lower mechanism gains %.6g, and the higher one %.6g at most",
+	return fmt.Sprintf("not a degradation: there is a game in which the lower mechanism gains %.6g, and the "+
+		"higher one %.6g at most",
 		lower, higher)
 }
 
 // Unwrap returns [ErrInvalid].
 func (e *NotDegradationError) Unwrap() error { return ErrInvalid }
 
-// Degradation returns a channel from the outputs of a higher mechanism to those of a lower one, such that
-// the higher one followed by the channel is the lower one, exactly. Only then can a response of the lower one be
-// raised to one of the higher, such that both together tell no more than the higher one alone.
+// Degradation returns a channel from the outputs of a higher mechanism to those of a lower one,
+// such that the higher one followed by the channel is the lower one, exactly. Only then can a
+// response of the lower one be raised to one of the higher, such that both together tell no more
+// than the higher one alone.
 //
-// If the lower mechanism is the higher one whose output is kept with one probability for all outputs and else
-// replaced by a draw from a fixed law, as it is between any two ε of a [Design], the channel is that one. If
-// not, whether there is a channel is a linear program in its probabilities, whose answer is proven in rational
-// arithmetic; where there are several channels, it is one that keeps the number of the output as often as
-// possible.
+// If the lower mechanism is the higher one whose output is kept with one probability for all
+// outputs and else replaced by a draw from a fixed law, as it is between any two ε of a [Design],
+// the channel is that one. If not, whether there is a channel is a linear program in its
+// probabilities, whose answer is proven in rational arithmetic; where there are several channels,
+// it is one that keeps the number of the output as often as possible.
 //
 // A linear program for 1,000 probabilities takes seconds, and one for 4,000 minutes.
 //
-// It returns a [*NotDegradationError] if there is no channel, [ErrInvalid] for different numbers of inputs,
-// more than [MaxCells] probabilities in the channel (4,000 where it takes a linear program), or a channel found whose
-// common denominator has more than [MaxBits] bits, and [ErrNoCertificate] if no proof was found with a bounded effort.
+// It returns a [*NotDegradationError] if there is no channel, [ErrInvalid] for different numbers of
+// inputs, more than [MaxCells] probabilities in the channel (4,000 where it takes a linear
+// program), or a channel found whose common denominator has more than [MaxBits] bits, and
+// [ErrNoCertificate] if no proof was found with a bounded effort.
 //
-// When ctx ends, so does Degradation, with its error, within the time of one step of the linear program: less than a second.
+// When ctx ends, so does Degradation, with its error, within the time of one step of the linear
+// program: less than a second.
 func Degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	for _, m := range []*Matrix{higher, lower} {
 		if err := m.usable(); err != nil {
@@ -104,7 +108,8 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 	return channel, nil
 }
 
-// checkBits refuses a channel that is no [NewMatrix]: a family with it could be written, but not read again.
+// checkBits refuses a channel that is no [NewMatrix]: a family with it could be written, but not
+// read again.
 func checkBits(channel []*big.Rat) error {
 	if denominator(channel, MaxBits) == nil {
 		return invalid("the channel has a common denominator of more than %d bits", MaxBits)
@@ -112,8 +117,9 @@ func checkBits(channel []*big.Rat) error {
 	return nil
 }
 
-// redraw returns the channel that keeps an output with probability s and else draws from a fixed law, if one
-// leads from the higher mechanism to the lower one: if lower(o|x) = s·higher(o|x) + rest(o) with rest ≥ 0.
+// redraw returns the channel that keeps an output with probability s and else draws from a fixed
+// law, if one leads from the higher mechanism to the lower one: if lower(o|x) = s·higher(o|x) +
+// rest(o) with rest ≥ 0.
 func redraw(higher, lower *Matrix) *Matrix {
 	keep := scale(higher, lower)
 	if keep == nil || keep.Sign() < 0 {
@@ -139,8 +145,9 @@ func redraw(higher, lower *Matrix) *Matrix {
 	return newMatrix(higher.outputs, lower.outputs, channel)
 }
 
-// scale returns the number s, if there is exactly one, with lower(o|x) − lower(o|0) = s·(higher(o|x) −
-// higher(o|0)) for all x and o. Then lower(o|x) − s·higher(o|x) is the same for all inputs x.
+// scale returns the number s, if there is exactly one, with lower(o|x) − lower(o|0) =
+// s·(higher(o|x) − higher(o|0)) for all x and o. Then lower(o|x) − s·higher(o|x) is the same for
+// all inputs x.
 func scale(higher, lower *Matrix) *big.Rat {
 	if higher.outputs != lower.outputs {
 		return nil
@@ -167,8 +174,8 @@ func scale(higher, lower *Matrix) *big.Rat {
 	return s
 }
 
-// channelProgram has a variable for each probability of the channel, and an equation for each input and
-// output of the lower mechanism, then one for each row of the channel.
+// channelProgram has a variable for each probability of the channel, and an equation for each input
+// and output of the lower mechanism, then one for each row of the channel.
 func channelProgram(higher, lower *Matrix) (*lp.Program, error) {
 	vars := higher.outputs * lower.outputs
 	if vars > lp.MaxVars {
@@ -204,9 +211,9 @@ func channelProgram(higher, lower *Matrix) (*lp.Program, error) {
 	return program, nil
 }
 
-// game turns the multipliers y of an infeasible program into a game. They combine its rows to coefficients
-// Σ_x y(x,to)·M(from|x) + y(from) ≥ 0 and a bound Σ y(x,to)·m(to|x) + Σ y(from) < 0. So with the gain −y(x,to)
-// the higher mechanism gains at most Σ y(from), and the lower one more.
+// game turns the multipliers y of an infeasible program into a game. They combine its rows to
+// coefficients Σ_x y(x,to)·M(from|x) + y(from) ≥ 0 and a bound Σ y(x,to)·m(to|x) + Σ y(from) < 0.
+// So with the gain −y(x,to) the higher mechanism gains at most Σ y(from), and the lower one more.
 func game(higher, lower *Matrix, multipliers []*big.Rat) *NotDegradationError {
 	e := &NotDegradationError{Lower: new(big.Rat), Higher: new(big.Rat)}
 	for x := range higher.inputs {

@@ -9,26 +9,29 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Design is a list of blocks of inputs, in which each input has an equal number of blocks. It makes a mechanism at
-// every ε: the output is the number of a block, E = e^ε times as probable if the input is in it as if it is not.
+// Design is a list of blocks of inputs, in which each input has an equal number of blocks. It makes
+// a mechanism at every ε: the output is the number of a block, E = e^ε times as probable if the
+// input is in it as if it is not.
 //
-// These are the block designs of Park, Nam and Lee, "Exactly Optimal and Communication-Efficient Private Estimation
-// via Block Designs" (2023, arXiv:2305.01261), who ask for more balance than is needed here. Randomized response
-// (blocks of one input), subset selection and Hadamard response are such.
+// These are the block designs of Park, Nam and Lee, "Exactly Optimal and Communication-Efficient
+// Private Estimation via Block Designs" (2023, arXiv:2305.01261), who ask for more balance than is
+// needed here. Randomized response (blocks of one input), subset selection and Hadamard response
+// are such.
 //
-// With b blocks, r of which hold each input, such a response is one of the r blocks, all equally likely, with
-// the retention λ(ε) = r(E−1)/(r(E−1)+b), and else one of all b. λ rises with ε. So the mechanism at ε₁ is the
-// one at any higher ε₂, its output kept with the probability λ(ε₁)/λ(ε₂) and else drawn anew from all b: it is a
-// degradation, and the mechanisms of a design at all ε are one family, as those of randomized response are.
+// With b blocks, r of which hold each input, such a response is one of the r blocks, all equally
+// likely, with the retention λ(ε) = r(E−1)/(r(E−1)+b), and else one of all b. λ rises with ε. So
+// the mechanism at ε₁ is the one at any higher ε₂, its output kept with the probability λ(ε₁)/λ(ε₂)
+// and else drawn anew from all b: it is a degradation, and the mechanisms of a design at all ε are
+// one family, as those of randomized response are.
 type Design struct {
 	inputs int
 	blocks [][]int // each sorted
 }
 
-// NewDesign returns the design on inputs from 0 on with the given blocks. It returns [ErrInvalid] unless there are
-// at least 2 inputs and 2 blocks, [MaxCells] at most of both multiplied, every input is in an equal number of
-// blocks and none twice in one, and there is a block with some of the inputs only. Empty blocks, whole ones and
-// equal ones are possible.
+// NewDesign returns the design on inputs from 0 on with the given blocks. It returns [ErrInvalid]
+// unless there are at least 2 inputs and 2 blocks, [MaxCells] at most of both multiplied, every
+// input is in an equal number of blocks and none twice in one, and there is a block with some of
+// the inputs only. Empty blocks, whole ones and equal ones are possible.
 func NewDesign(inputs int, blocks [][]int) (*Design, error) {
 	if inputs < 2 || len(blocks) < 2 || len(blocks) > MaxCells/inputs {
 		return nil, invalid("a design has at least 2 inputs and 2 blocks, and at most %d of both multiplied", MaxCells)
@@ -57,16 +60,17 @@ func NewDesign(inputs int, blocks [][]int) (*Design, error) {
 	return d, nil
 }
 
-// SubsetSelection returns the design of all subsets of the given size, in lexical order (M. Ye and A. Barg, "Optimal
-// Schemes for Discrete Distribution Estimation under Locally Differential Privacy", 2017, arXiv:1702.00610; S. Wang
-// et al., "Mutual Information Optimally Local Private Discrete Distribution Estimation", 2016, arXiv:1607.08025).
-// With size 1 it is randomized response. The best size for estimates at ε is about
-// inputs/(e^ε+1). It returns [ErrInvalid] unless 1 ≤ size < inputs and there are at most [MaxCells] inputs times
-// subsets.
+// SubsetSelection returns the design of all subsets of the given size, in lexical order (M. Ye and
+// A. Barg, "Optimal Schemes for Discrete Distribution Estimation under Locally Differential
+// Privacy", 2017, arXiv:1702.00610; S. Wang et al., "Mutual Information Optimally Local Private
+// Discrete Distribution Estimation", 2016, arXiv:1607.08025). With size 1 it is randomized
+// response. The best size for estimates at ε is about inputs/(e^ε+1). It returns [ErrInvalid]
+// unless 1 ≤ size < inputs and there are at most [MaxCells] inputs times subsets.
 //
-// From one size to another ([Degradation] says so, and why), subsets of size s at odds E = e^ε become subsets of
-// size s′ at E′ if and only if s′(E′−1) ≤ s(E−1) for s′ ≥ s, and E′·((s−s′)E+m−s) ≤ E·(m−s′) for s′ < s, with m
-// inputs. So a family can have larger subsets at a lower ε, which is what serves estimates best.
+// From one size to another ([Degradation] says so, and why), subsets of size s at odds E = e^ε
+// become subsets of size s′ at E′ if and only if s′(E′−1) ≤ s(E−1) for s′ ≥ s, and E′·((s−s′)E+m−s)
+// ≤ E·(m−s′) for s′ < s, with m inputs. So a family can have larger subsets at a lower ε, which is
+// what serves estimates best.
 func SubsetSelection(inputs, size int) (*Design, error) {
 	if size < 1 || size >= inputs || inputs > MaxCells {
 		return nil, invalid("subsets of %d out of %d inputs", size, inputs)
@@ -98,14 +102,17 @@ func advance(subset []int, inputs int) bool {
 	return false
 }
 
-// HadamardResponse returns the design of J. Acharya, Z. Sun and H. Zhang, "Hadamard Response: Estimating
-// Distributions Privately, Efficiently, and with Little Communication" (2018, arXiv:1802.04705): the blocks are the columns
-// of the Hadamard matrix of Sylvester whose order is the smallest power of two above the number of inputs. Input x
-// is in block y if x+1 and y have an even number of binary digits 1 in common. It returns [ErrInvalid] unless there
-// are at least 2 inputs, and at most [MaxCells] inputs times blocks.
+// HadamardResponse returns the design of J. Acharya, Z. Sun and H. Zhang, "Hadamard Response:
+// Estimating Distributions Privately, Efficiently, and with Little Communication" (2018,
+// arXiv:1802.04705): the blocks are the columns of the Hadamard matrix of Sylvester whose order is
+// the smallest power of two above the number of inputs. Input x is in block y if x+1 and y have an
+// even number of binary digits 1 in common. It returns [ErrInvalid] unless there are at least 2
+// inputs, and at most [MaxCells] inputs times blocks.
 func HadamardResponse(inputs int) (*Design, error) {
-	if inputs < 2 || inputs > MaxCells || inputs<<bits.Len(uint(inputs)) > MaxCells { // before the blocks fill the memory
-		return nil, invalid("a Hadamard response for %d inputs; at least 2, and at most %d of inputs and blocks multiplied, are possible",
+	// Before the blocks fill the memory.
+	if inputs < 2 || inputs > MaxCells || inputs<<bits.Len(uint(inputs)) > MaxCells {
+		return nil, invalid("a Hadamard response for %d inputs; at least 2, and at most %d of inputs and blocks "+
+			"multiplied, are possible",
 			inputs, MaxCells)
 	}
 	blocks := make([][]int, 1<<bits.Len(uint(inputs)))
@@ -131,8 +138,8 @@ func (d *Design) Blocks() [][]int {
 	return blocks
 }
 
-// At returns the mechanism at an ε, which is exactly its [Matrix.Epsilon]; its E is [Odds]. At returns [ErrInvalid]
-// for ε = 0.
+// At returns the mechanism at an ε, which is exactly its [Matrix.Epsilon]; its E is [Odds]. At
+// returns [ErrInvalid] for ε = 0.
 func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {
 	odds, err := Odds(epsilon)
 	if err != nil {
@@ -161,8 +168,8 @@ func (d *Design) with(odds *big.Rat) (*Matrix, error) {
 	return NewMatrix(rows)
 }
 
-// Family returns the family of the design's mechanisms at some ε, which must rise. It returns the errors of
-// [NewFamily]: there can be 64 blocks at most.
+// Family returns the family of the design's mechanisms at some ε, which must rise. It returns the
+// errors of [NewFamily]: there can be 64 blocks at most.
 func (d *Design) Family(epsilons ...privacy.Epsilon) (*Family, error) {
 	var levels []*Matrix
 	for _, epsilon := range epsilons {

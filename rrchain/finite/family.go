@@ -10,30 +10,33 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Family is a mechanism at several ε, each one a degradation of the next: chains of responses can be drawn
-// from it, each with the law of its own ε, that together cost the largest ε only.
+// Family is a mechanism at several ε, each one a degradation of the next: chains of responses can
+// be drawn from it, each with the law of its own ε, that together cost the largest ε only.
 //
-// Read downwards, truth → oₙ → … → o₁ is a Markov chain by construction: each response is made from the one
-// above by the channel between their levels. So given the highest response the others say nothing about the
-// truth. The law in which a level is drawn, given those drawn before, follows by Bayes' rule, as in package
-// rrchain for randomized response; which is the special case of a family that exists at all ε.
+// Read downwards, truth → oₙ → … → o₁ is a Markov chain by construction: each response is made from
+// the one above by the channel between their levels. So given the highest response the others say
+// nothing about the truth. The law in which a level is drawn, given those drawn before, follows by
+// Bayes' rule, as in package rrchain for randomized response; which is the special case of a family
+// that exists at all ε.
 //
-// A chain of responses belongs to one family. In another family that has its levels, and more of them, the
-// channels between these may be others. A response that is then drawn between two others still costs nothing,
-// but its law need not be that of its ε. (The families of a [Design] are all parts of one, as are those of
-// mechanisms whose outputs are linearly independent as columns, for then there is one channel only.)
+// A chain of responses belongs to one family. In another family that has its levels, and more of
+// them, the channels between these may be others. A response that is then drawn between two others
+// still costs nothing, but its law need not be that of its ε. (The families of a [Design] are all
+// parts of one, as are those of mechanisms whose outputs are linearly independent as columns, for
+// then there is one channel only.)
 //
-// A Family does not change, and may be used by several goroutines. The zero value has no levels; see
-// [NewFamily].
+// A Family does not change, and may be used by several goroutines. The zero value has no levels;
+// see [NewFamily].
 type Family struct {
 	levels   []*Matrix
 	epsilons []privacy.Epsilon
 	channels []*Matrix // channels[i] leads from level i+1 down to level i
 }
 
-// NewFamily returns the family of some mechanisms for the same inputs, by rising ε ([Matrix.Epsilon]). It
-// returns [ErrInvalid] for fewer than one, or an ε that is 0 or not above the one before, and the errors of
-// [Degradation] for one that is no degradation of the next, or when ctx ends.
+// NewFamily returns the family of some mechanisms for the same inputs, by rising ε
+// ([Matrix.Epsilon]). It returns [ErrInvalid] for fewer than one, or an ε that is 0 or not above
+// the one before, and the errors of [Degradation] for one that is no degradation of the next, or
+// when ctx ends.
 func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	f, err := ladder(levels)
 	if err != nil {
@@ -42,7 +45,8 @@ func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	for i, higher := range levels[1:] {
 		channel, err := Degradation(ctx, higher, levels[i])
 		if err != nil {
-			return nil, fmt.Errorf("mechanism %d, at ε = %v, and the next, at ε = %v: %w", i, f.epsilons[i], f.epsilons[i+1], err)
+			return nil, fmt.Errorf("mechanism %d, at ε = %v, and the next, at ε = %v: %w",
+				i, f.epsilons[i], f.epsilons[i+1], err)
 		}
 		f.channels = append(f.channels, channel)
 	}
@@ -88,18 +92,20 @@ func (f *Family) find(epsilon privacy.Epsilon) int {
 	return slices.Index(f.epsilons, epsilon)
 }
 
-// place says where in a family a response is drawn: at which level, by number, and which are the levels drawn
-// before that are nearest to it. below is none where there is none; above is the truth, the number behind the
-// last level, where there is none. lower is the response at the level below.
+// place says where in a family a response is drawn: at which level, by number, and which are the
+// levels drawn before that are nearest to it. below is none where there is none; above is the
+// truth, the number behind the last level, where there is none. lower is the response at the level
+// below.
 type place struct{ below, lower, at, above int }
 
 const none = -1
 
-// truth is the number that stands for the truth in the place of a level: the truth is a response at ε = ∞.
+// truth is the number that stands for the truth in the place of a level: the truth is a response at
+// ε = ∞.
 func (f *Family) truth() int { return len(f.levels) }
 
-// fall returns the probabilities of the outputs at a level, given the output of a level above it, or the truth, in
-// proportion to each other.
+// fall returns the probabilities of the outputs at a level, given the output of a level above it,
+// or the truth, in proportion to each other.
 func (f *Family) fall(above, upper, at int) []*big.Int {
 	if above == f.truth() {
 		return f.levels[at].row(upper)
@@ -111,8 +117,8 @@ func (f *Family) fall(above, upper, at int) []*big.Int {
 	return law
 }
 
-// likelihood returns the probability of an output at a level below, given each output of a level, in proportion to
-// each other.
+// likelihood returns the probability of an output at a level below, given each output of a level,
+// in proportion to each other.
 func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	given := f.channels[below].column(lower)
 	for level := below + 1; level < at; level++ {
@@ -121,8 +127,9 @@ func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	return given
 }
 
-// laws returns the cumulative probabilities of the outputs at a place, given each of some outputs above it (or
-// truths), each law in proportion to its last number: of Pr(o) ∝ Pr(o | above)·Pr(below | o).
+// laws returns the cumulative probabilities of the outputs at a place, given each of some outputs
+// above it (or truths), each law in proportion to its last number: of Pr(o) ∝ Pr(o |
+// above)·Pr(below | o).
 func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 	var given []*big.Int
 	if p.below != none {
@@ -145,9 +152,9 @@ func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 	return laws, nil
 }
 
-// Kernel returns the probabilities of each response at one ε given the truth and the response at a lower
-// one: the law by which a response is raised. It returns [ErrInvalid] unless both are levels and from is
-// the lower one, or if the last response is none of its level or never occurs there.
+// Kernel returns the probabilities of each response at one ε given the truth and the response at a
+// lower one: the law by which a response is raised. It returns [ErrInvalid] unless both are levels
+// and from is the lower one, or if the last response is none of its level or never occurs there.
 func (f *Family) Kernel(from, to privacy.Epsilon, truth, last int) ([]*big.Rat, error) {
 	i, j := f.find(from), f.find(to)
 	if i < 0 || j < 0 || i >= j {
@@ -198,8 +205,8 @@ func (f *Family) checkTruth(input int) error {
 	return nil
 }
 
-// checkResponse refuses what is no output of a level, or one that never occurs. The latter does not depend on
-// the truth: an output that is possible for one input is so for all, or there were no ε.
+// checkResponse refuses what is no output of a level, or one that never occurs. The latter does not
+// depend on the truth: an output that is possible for one input is so for all, or there were no ε.
 func (f *Family) checkResponse(output, level int) error {
 	m := f.levels[level]
 	if output < 0 || output >= m.outputs {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// MarshalJSON writes a list of probabilities for each input, as fractions in lowest terms: [["3/4","1/4"],["1/4","3/4"]].
+// MarshalJSON writes a list of probabilities for each input, as fractions in lowest terms:
+// [["3/4","1/4"],["1/4","3/4"]].
 func (m *Matrix) MarshalJSON() ([]byte, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -38,9 +39,10 @@ func appendInteger(text []byte, n *big.Int) []byte {
 	return n.Append(text, 10)
 }
 
-// UnmarshalJSON makes m what [Matrix.MarshalJSON] writes, or one of other fractions ("6/8"), decimals ("0.75") and
-// numbers (0.75), all of which are taken exactly. An exponent is not possible. A Matrix does not change: [ErrInvalid]
-// is returned unless m is the zero value. Else the errors are those of [NewMatrix].
+// UnmarshalJSON makes m what [Matrix.MarshalJSON] writes, or one of other fractions ("6/8"),
+// decimals ("0.75") and numbers (0.75), all of which are taken exactly. An exponent is not
+// possible. A Matrix does not change: [ErrInvalid] is returned unless m is the zero value. Else the
+// errors are those of [NewMatrix].
 func (m *Matrix) UnmarshalJSON(data []byte) error {
 	if m.inputs != 0 {
 		return invalid("a matrix does not change: it is read into the zero value")
@@ -75,7 +77,8 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	}
 	whole, rest, _ := strings.Cut(text, "/")
 	whole, places, _ := strings.Cut(whole, ".")
-	// An integer with a leading zero would be read as an octal one, and an exponent of a few bytes would fill any memory.
+	// An integer with a leading zero would be read as an octal one, and an exponent of a few bytes
+	// would fill any memory.
 	ok := len(text) <= mostDigits && isInteger(whole) && isDigits(places) && (rest == "" || isInteger(rest))
 	if ok {
 		p.Rat, ok = new(big.Rat).SetString(text)
@@ -86,8 +89,9 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// mostDigits is more than the two numbers of a fraction can have whose denominator has MaxBits bits. To find their
-// greatest common divisor takes a time that grows with the square of their lengths.
+// mostDigits is more than the two numbers of a fraction can have whose denominator has MaxBits
+// bits. To find their greatest common divisor takes a time that grows with the square of their
+// lengths.
 const mostDigits = 2*MaxBits/3 + 8
 
 func isInteger(text string) bool {
@@ -102,8 +106,8 @@ type familyJSON struct {
 	Channels []*Matrix `json:"channels"` // each from a level down to the one before
 }
 
-// MarshalJSON writes the mechanisms by rising ε and, which is not always determined by them, the channel from each
-// down to the one before: {"levels": […], "channels": […]}.
+// MarshalJSON writes the mechanisms by rising ε and, which is not always determined by them, the
+// channel from each down to the one before: {"levels": […], "channels": […]}.
 func (f *Family) MarshalJSON() ([]byte, error) {
 	if len(f.levels) == 0 {
 		return nil, invalid("a family of no mechanisms")
@@ -115,10 +119,11 @@ func (f *Family) MarshalJSON() ([]byte, error) {
 	return json.Marshal(familyJSON{f.levels, channels})
 }
 
-// UnmarshalJSON makes f what [Family.MarshalJSON] writes. The channels must be there: they are checked, which is quick,
-// while to find them may take minutes ([NewFamily]), so that a text from outside could keep its reader busy. It takes no more
-// memory than 1,000 times the text. A Family does not change: [ErrInvalid] is returned unless f is the zero value. Else
-// the errors are those of [NewFamily], also for a channel that does not lead from one level down to the other.
+// UnmarshalJSON makes f what [Family.MarshalJSON] writes. The channels must be there: they are
+// checked, which is quick, while to find them may take minutes ([NewFamily]), so that a text from
+// outside could keep its reader busy. It takes no more memory than 1,000 times the text. A Family
+// does not change: [ErrInvalid] is returned unless f is the zero value. Else the errors are those
+// of [NewFamily], also for a channel that does not lead from one level down to the other.
 func (f *Family) UnmarshalJSON(data []byte) error {
 	if f.levels != nil {
 		return invalid("a family does not change: it is read into the zero value")
@@ -139,7 +144,8 @@ func (f *Family) UnmarshalJSON(data []byte) error {
 	}
 	for i, channel := range in.Channels {
 		if channel.usable() != nil || !in.Levels[i+1].leads(channel, in.Levels[i]) {
-			return invalid("the channel that should lead from ε = %v down to ε = %v does not", read.epsilons[i+1], read.epsilons[i])
+			return invalid("the channel that should lead from ε = %v down to ε = %v does not",
+				read.epsilons[i+1], read.epsilons[i])
 		}
 	}
 	read.channels = in.Channels

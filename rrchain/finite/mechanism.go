@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrInvalid says that an argument is outside the domain of a function; the error that wraps it says which
-// and why.
+// ErrInvalid says that an argument is outside the domain of a function; the error that wraps it
+// says which and why.
 var ErrInvalid = errors.New("invalid argument")
 
 func invalid(format string, args ...any) error {
@@ -22,9 +22,9 @@ func invalid(format string, args ...any) error {
 // MaxCells is the largest number of probabilities of a matrix. It keeps the linear programs small.
 const MaxCells = 4096
 
-// Matrix is a random map from some inputs to some outputs: the probability of each output given each input,
-// as rational numbers. It does not change, and may be used by several goroutines. The zero value is not usable;
-// see [NewMatrix].
+// Matrix is a random map from some inputs to some outputs: the probability of each output given
+// each input, as rational numbers. It does not change, and may be used by several goroutines. The
+// zero value is not usable; see [NewMatrix].
 type Matrix struct {
 	inputs, outputs int
 	p               []*big.Rat // by input, then output
@@ -36,8 +36,8 @@ func newMatrix(inputs, outputs int, p []*big.Rat) *Matrix {
 	return &Matrix{inputs, outputs, p, sync.OnceValue(func() []*big.Int { return whole(p) })}
 }
 
-// whole returns numbers times their common denominator. Laws are told from proportions, and whole numbers are
-// multiplied and added without a search for common divisors.
+// whole returns numbers times their common denominator. Laws are told from proportions, and whole
+// numbers are multiplied and added without a search for common divisors.
 func whole(numbers []*big.Rat) []*big.Int {
 	common := denominator(numbers, math.MaxInt)
 	scaled := make([]*big.Int, len(numbers))
@@ -63,15 +63,15 @@ func denominator(numbers []*big.Rat, bits int) *big.Int {
 	return common
 }
 
-// MaxBits is the largest length of the common denominator of a matrix, in bits. It bounds the memory that a matrix takes
-// (4 MiB, brought to its common denominator), and the work of checking a channel (some 0.3 s for the largest). Matrices of
-// a [Design] have some 100 bits.
+// MaxBits is the largest length of the common denominator of a matrix, in bits. It bounds the
+// memory that a matrix takes (4 MiB, brought to its common denominator), and the work of checking a
+// channel (some 0.3 s for the largest). Matrices of a [Design] have some 100 bits.
 const MaxBits = 1 << 13
 
-// NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid] unless
-// there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities at most, none
-// negative or missing, each row adds up to 1 exactly, and the common denominator has at most [MaxBits] bits and is
-// not far longer than the numbers themselves.
+// NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid]
+// unless there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities
+// at most, none negative or missing, each row adds up to 1 exactly, and the common denominator has
+// at most [MaxBits] bits and is not far longer than the numbers themselves.
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > MaxCells {
 		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", MaxCells)
@@ -94,19 +94,22 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 		return nil, invalid("the probabilities have a common denominator of more than %d bits", MaxBits)
 	}
 	if !proportionate(all, common) {
-		return nil, invalid("the probabilities have a common denominator of %d bits, which is far longer than they are", common.BitLen())
+		return nil, invalid("the probabilities have a common denominator of %d bits, which is far longer than "+
+			"they are", common.BitLen())
 	}
 	m := newMatrix(len(rows), outputs, all)
 	for x := range rows {
 		if all := sum(m.row(x)); all.Cmp(common) != 0 {
-			return nil, invalid("the probabilities given input %d add up to %s, not to 1", x, short(new(big.Rat).SetFrac(all, common)))
+			return nil, invalid("the probabilities given input %d add up to %s, not to 1",
+				x, short(new(big.Rat).SetFrac(all, common)))
 		}
 	}
 	return m, nil
 }
 
-// proportionate returns whether numbers brought to their common denominator take at most 64 times the bits that they have, beside 128 KiB.
-// Matrices come in documents of strangers, and reading one must take memory in proportion to its text.
+// proportionate returns whether numbers brought to their common denominator take at most 64 times
+// the bits that they have, beside 128 KiB. Matrices come in documents of strangers, and reading one
+// must take memory in proportion to its text.
 func proportionate(numbers []*big.Rat, common *big.Int) bool {
 	const times, free = 64, 1 << 20
 	written := 0
@@ -170,12 +173,14 @@ func (m *Matrix) leads(channel, to *Matrix) bool {
 	return true
 }
 
-// row returns the probabilities of the outputs given an input, in proportion to all others of the matrix.
+// row returns the probabilities of the outputs given an input, in proportion to all others of the
+// matrix.
 func (m *Matrix) row(input int) []*big.Int {
 	return m.scaled()[input*m.outputs : (input+1)*m.outputs]
 }
 
-// column returns the probabilities of an output given each input, in proportion to all others of the matrix.
+// column returns the probabilities of an output given each input, in proportion to all others of
+// the matrix.
 func (m *Matrix) column(output int) []*big.Int {
 	column := make([]*big.Int, m.inputs)
 	for x := range column {
@@ -184,7 +189,8 @@ func (m *Matrix) column(output int) []*big.Int {
 	return column
 }
 
-// after returns the probabilities of the outputs, if those of the inputs are given, in proportion to each other.
+// after returns the probabilities of the outputs, if those of the inputs are given, in proportion
+// to each other.
 func (m *Matrix) after(law []*big.Int) []*big.Int {
 	outputs := make([]*big.Int, m.outputs)
 	for o := range outputs {
@@ -193,7 +199,8 @@ func (m *Matrix) after(law []*big.Int) []*big.Int {
 	return outputs
 }
 
-// before returns the mean of some numbers, one for each output, given each input, in proportion to each other.
+// before returns the mean of some numbers, one for each output, given each input, in proportion to
+// each other.
 func (m *Matrix) before(numbers []*big.Int) []*big.Int {
 	means := make([]*big.Int, m.inputs)
 	for x := range means {
@@ -210,10 +217,10 @@ func dot(a, b []*big.Int) *big.Int {
 	return sum
 }
 
-// Epsilon returns the smallest ε, in whole nano-nats, at which the mechanism is ε-locally differentially
-// private: the logarithm of the largest ratio of two probabilities of the same output, rounded up. It
-// returns [ErrInvalid] if there is none: an output that is possible for some inputs only, or an ε above
-// 1,000.
+// Epsilon returns the smallest ε, in whole nano-nats, at which the mechanism is ε-locally
+// differentially private: the logarithm of the largest ratio of two probabilities of the same
+// output, rounded up. It returns [ErrInvalid] if there is none: an output that is possible for some
+// inputs only, or an ε above 1,000.
 func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
 	if err := m.usable(); err != nil {
 		return privacy.Epsilon{}, err
@@ -225,7 +232,8 @@ func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
 			continue // never happens
 		}
 		if low.Sign() == 0 {
-			return privacy.Epsilon{}, invalid("output %d is possible for some inputs only: no ε bounds what it tells", o)
+			return privacy.Epsilon{}, invalid("output %d is possible for some inputs only: no ε bounds what it tells",
+				o)
 		}
 		if ratio := new(big.Rat).Quo(high, low); ratio.Cmp(largest) > 0 {
 			largest = ratio
@@ -247,8 +255,8 @@ func (m *Matrix) extremes(output int) (low, high *big.Rat) {
 	return low, high
 }
 
-// logarithm returns ln x for x ≥ 1, rounded up to nano-nats. For x > 1 it is irrational, as is e to the power
-// of a rational number, so that enough digits always decide.
+// logarithm returns ln x for x ≥ 1, rounded up to nano-nats. For x > 1 it is irrational, as is e to
+// the power of a rational number, so that enough digits always decide.
 func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 	if x.Cmp(big.NewRat(1, 1)) == 0 {
 		return privacy.Epsilon{}, nil
@@ -259,7 +267,8 @@ func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 	}
 	below, enough := int64(0), int64(privacy.MaxEpsilonNano)
 	// Most of the search is guessed; nothing is taken for granted.
-	if guess := guessNano(x); guess > 2 && guess < privacy.MaxEpsilonNano-2 && !reaches(guess-2, x) && reaches(guess+2, x) {
+	if guess := guessNano(x); guess > 2 && guess < privacy.MaxEpsilonNano-2 && !reaches(guess-2, x) &&
+		reaches(guess+2, x) {
 		below, enough = guess-2, guess+2
 	}
 	for enough-below > 1 {

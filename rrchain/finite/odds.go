@@ -7,9 +7,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Odds returns the simplest fraction E with e^(ε−10⁻⁹) < E < e^ε, which is the one with the smallest denominator: a
-// mechanism whose probabilities of an output differ by the factor E at most has exactly this ε, in whole nano-nats.
-// (e^ε itself is irrational, and anything above it has the next ε.) Odds returns [ErrInvalid] for ε = 0.
+// Odds returns the simplest fraction E with e^(ε−10⁻⁹) < E < e^ε, which is the one with the
+// smallest denominator: a mechanism whose probabilities of an output differ by the factor E at most
+// has exactly this ε, in whole nano-nats. (e^ε itself is irrational, and anything above it has the
+// next ε.) Odds returns [ErrInvalid] for ε = 0.
 func Odds(epsilon privacy.Epsilon) (*big.Rat, error) {
 	if epsilon.IsZero() {
 		return nil, invalid("odds at ε = 0, where all inputs are alike")
@@ -22,15 +23,16 @@ func Odds(epsilon privacy.Epsilon) (*big.Rat, error) {
 	return simplest(l, h), nil
 }
 
-// simplest returns the fraction with the smallest denominator strictly between two numbers of at least 0, and
-// the smallest such one. It is their common continued fraction, as far as it goes.
+// simplest returns the fraction with the smallest denominator strictly between two numbers of at
+// least 0, and the smallest such one. It is their common continued fraction, as far as it goes.
 func simplest(low, high *big.Rat) *big.Rat {
 	whole := new(big.Rat).SetInt(new(big.Int).Quo(low.Num(), low.Denom()))
 	one := big.NewRat(1, 1)
 	if next := new(big.Rat).Add(whole, one); next.Cmp(high) < 0 {
 		return next
 	}
-	// Both are in [whole, whole+1]: the rest is the inverse of the simplest fraction between the inverses.
+	// Both are in [whole, whole+1]: the rest is the inverse of the simplest fraction between the
+	// inverses.
 	least := new(big.Rat).Inv(new(big.Rat).Sub(high, whole))
 	rest := new(big.Rat).Sub(low, whole)
 	if rest.Sign() == 0 { // its inverse is infinite

@@ -10,10 +10,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Sampler draws responses of families. A draw compares a uniform real number, revealed bit by bit from the
-// operating system's generator, with the rational thresholds of its law, so it has exactly the probabilities of
-// the matrices. How long it takes does not depend on the truth, except with probability below 2⁻⁵⁰. A Sampler
-// keeps the thresholds of recent laws.
+// Sampler draws responses of families. A draw compares a uniform real number, revealed bit by bit
+// from the operating system's generator, with the rational thresholds of its law, so it has exactly
+// the probabilities of the matrices. How long it takes does not depend on the truth, except with
+// probability below 2⁻⁵⁰. A Sampler keeps the thresholds of recent laws.
 //
 // A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
 type Sampler struct {
@@ -25,16 +25,16 @@ type Sampler struct {
 // NewSampler returns a sampler on the operating system's randomness.
 func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
 
-// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody else can
-// make such bits, and a test sees to it that no other code of the module replays any.
+// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody
+// else can make such bits, and a test sees to it that no other code of the module replays any.
 func ReplaySampler(bits *exact.Bits) *Sampler {
 	return &Sampler{bits: bits, tables: make(map[source]*table)}
 }
 
-// Raise draws the response at an ε above that of the last one, or a first one if that is the zero Level. The
-// cost of all of them rises to ε. truth is the number of the input; it must be the same in every call and is
-// not kept. Raise returns [ErrInvalid] unless both ε are levels of the family, to the higher one, and the last
-// response one that can occur at its level.
+// Raise draws the response at an ε above that of the last one, or a first one if that is the zero
+// Level. The cost of all of them rises to ε. truth is the number of the input; it must be the same
+// in every call and is not kept. Raise returns [ErrInvalid] unless both ε are levels of the family,
+// to the higher one, and the last response one that can occur at its level.
 func (s *Sampler) Raise(f *Family, last rrchain.Level, to privacy.Epsilon, truth int) (rrchain.Level, error) {
 	if err := f.checkTruth(truth); err != nil {
 		return rrchain.Level{}, err
@@ -46,9 +46,9 @@ func (s *Sampler) Raise(f *Family, last rrchain.Level, to privacy.Epsilon, truth
 	return s.draw(source{family: f, place: p}, truth)
 }
 
-// Between draws the response at an ε between those of two others or, if below is the zero Level, below the
-// lowest one. It is free: it needs no truth. It returns [ErrInvalid] unless all are levels of the family, in
-// this order, and the responses can occur together.
+// Between draws the response at an ε between those of two others or, if below is the zero Level,
+// below the lowest one. It is free: it needs no truth. It returns [ErrInvalid] unless all are
+// levels of the family, in this order, and the responses can occur together.
 func (s *Sampler) Between(f *Family, below, above rrchain.Level, at privacy.Epsilon) (rrchain.Level, error) {
 	top := f.find(above.Epsilon)
 	if top < 0 {
@@ -80,8 +80,8 @@ func (f *Family) place(below rrchain.Level, at privacy.Epsilon, above int) (plac
 	return p, f.checkResponse(below.Response, p.below)
 }
 
-// source is what the law of a draw depends on, but for the truth. upper is the response at the level above; where
-// that is the truth, it is 0, and there is a law for each truth.
+// source is what the law of a draw depends on, but for the truth. upper is the response at the
+// level above; where that is the truth, it is 0, and there is a law for each truth.
 type source struct {
 	family *Family
 	place
@@ -100,8 +100,8 @@ func (c source) uppers() []int {
 	return truths
 }
 
-// draw returns a response by one of the laws of a source. The memory that it looks at is the same for all of
-// them: the law may be that of the truth.
+// draw returns a response by one of the laws of a source. The memory that it looks at is the same
+// for all of them: the law may be that of the truth.
 func (s *Sampler) draw(c source, law int) (rrchain.Level, error) {
 	t, err := s.table(c)
 	if err != nil {
@@ -115,7 +115,8 @@ func (s *Sampler) draw(c source, law int) (rrchain.Level, error) {
 	return rrchain.Level{Epsilon: c.family.epsilons[c.at], Response: response}, err
 }
 
-// refine draws as [table.rank] does, from a number that begins with u, with as many more bits as it takes.
+// refine draws as [table.rank] does, from a number that begins with u, with as many more bits as it
+// takes.
 func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
 	laws, err := c.family.laws(c.place, c.uppers())
 	if err != nil {
@@ -130,8 +131,9 @@ func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
 	}
 }
 
-// cachedCells is how many thresholds a sampler keeps: many more than the laws in use at a time, and few enough
-// (8 MiB) that ever new responses from outside cannot fill the memory. A table takes the room of tableCells more.
+// cachedCells is how many thresholds a sampler keeps: many more than the laws in use at a time, and
+// few enough (8 MiB) that ever new responses from outside cannot fill the memory. A table takes the
+// room of tableCells more.
 const (
 	cachedCells = 1 << 20
 	tableCells  = 24
@@ -157,9 +159,9 @@ func (s *Sampler) table(c source) (*table, error) {
 	return t, nil
 }
 
-// table is some laws on the same outputs as the first 64 bits of a uniform number U see them. U is below the
-// threshold t of an output if its first bits are below ⌊t·2⁶⁴⌋, not below it if they are above, and undecided
-// if they are equal.
+// table is some laws on the same outputs as the first 64 bits of a uniform number U see them. U is
+// below the threshold t of an output if its first bits are below ⌊t·2⁶⁴⌋, not below it if they are
+// above, and undecided if they are equal.
 type table struct {
 	laws, thresholds int
 	cells            []uint64 // by law, then threshold
@@ -180,7 +182,8 @@ func newTable(laws [][]*big.Int) *table {
 	return t
 }
 
-// rank counts the thresholds of a law that U, whose first bits are u, is not below. It looks at all laws.
+// rank counts the thresholds of a law that U, whose first bits are u, is not below. It looks at all
+// laws.
 func (t *table) rank(law int, u uint64) (rank int, open bool) {
 	undecided := uint64(0)
 	for o := range t.thresholds {

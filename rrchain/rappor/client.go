@@ -14,8 +14,8 @@ type Report struct {
 	Bits    rrchain.Bits    // a response for each bit of the cohort's filter
 }
 
-// Client has one string and everything ever reported about it. It holds the string's filter, so it stays
-// with the person whose string it is. It is not safe for concurrent use.
+// Client has one string and everything ever reported about it. It holds the string's filter, so it
+// stays with the person whose string it is. It is not safe for concurrent use.
 type Client struct {
 	params Params
 	cohort int
@@ -23,10 +23,10 @@ type Client struct {
 	chain  *rrchain.BitChain
 }
 
-// NewClient returns the client of a string in a cohort that [Params.DrawCohort] drew, with the reports
-// made so far by rising ε. Whoever keeps the string, the cohort and [Client.Reports] has the client again
-// after a restart; one that forgot its reports would draw them anew, and that costs anew. How long NewClient takes
-// depends on the string; how long its reports take does not.
+// NewClient returns the client of a string in a cohort that [Params.DrawCohort] drew, with the
+// reports made so far by rising ε. Whoever keeps the string, the cohort and [Client.Reports] has
+// the client again after a restart; one that forgot its reports would draw them anew, and that
+// costs anew. How long NewClient takes depends on the string; how long its reports take does not.
 //
 // NewClient returns [rrchain.ErrInvalid] for parameters or a cohort out of range, and for recorded
 // reports that no client with these parameters in this cohort makes, or not by rising ε.
@@ -62,9 +62,10 @@ func NewClient(p Params, cohort int, s string, recorded ...Report) (*Client, err
 func (c *Client) Cohort() int { return c.cohort }
 
 // Raise draws the report at an ε above that of the last one, by the transition kernel for each bit
-// (pan2024 §5.1 and Eq. (54)). From then on the client has spent the report's ε in all: the ε asked for,
-// rounded down to a multiple of D nano-nats. It returns [rrchain.ErrInvalid], and leaves the client as it
-// was, when that is not above the ε spent before, or ε is too small for the number of hashes.
+// (pan2024 §5.1 and Eq. (54)). From then on the client has spent the report's ε in all: the ε asked
+// for, rounded down to a multiple of D nano-nats. It returns [rrchain.ErrInvalid], and leaves the
+// client as it was, when that is not above the ε spent before, or ε is too small for the number of
+// hashes.
 func (c *Client) Raise(s *rrchain.Sampler, to privacy.Epsilon) (Report, error) {
 	return c.draw(to, func(bit privacy.Epsilon) (rrchain.BitLevel, error) { return c.chain.Raise(s, bit, c.filter) })
 }

@@ -2,8 +2,8 @@ package rappor
 
 import "gonum.org/v1/gonum/mat"
 
-// design is the regression of the bit counts on the candidates' filters. A filter is centred: the mean
-// h/k of its bits is taken off, in theory; in fact only the numbers of its set bits are kept.
+// design is the regression of the bit counts on the candidates' filters. A filter is centred: the
+// mean h/k of its bits is taken off, in theory; in fact only the numbers of its set bits are kept.
 type design struct {
 	params     Params
 	candidates int
@@ -12,12 +12,13 @@ type design struct {
 	clients    []float64 // by cohort; only those with clients take part
 	counts     []float64 // mean unbiased bit less h/k, cohort by cohort
 	ones       []int     // Hashes set bits for each candidate, cohort by cohort; indices into counts
-	// inverse is that of Σ_c w_c X_cᵀX_c, with w_c a cohort's share of the clients and the filters as columns of X_c.
+	// inverse is that of Σ_c w_c X_cᵀX_c, with w_c a cohort's share of the clients and the filters
+	// as columns of X_c.
 	inverse mat.SymDense
 }
 
-// worstCondition is the largest condition number of the normal equations at which estimates are still
-// given: half of the digits are left.
+// worstCondition is the largest condition number of the normal equations at which estimates are
+// still given: half of the digits are left.
 const worstCondition = 1e8
 
 // leastVariance stands for smaller variances of a bit: at such an ε, rounding outweighs the noise.
@@ -56,8 +57,8 @@ func newDesign(t *Tally, candidates []string) (*design, error) {
 	return d, nil
 }
 
-// addCounts adds the counts of one cohort. Centring them takes off what the noise adds to all bits at once;
-// their true mean is h/k.
+// addCounts adds the counts of one cohort. Centring them takes off what the noise adds to all bits
+// at once; their true mean is h/k.
 func (d *design) addCounts(ones []int64, clients int64, noise channel) {
 	d.clients = append(d.clients, float64(clients))
 	mean := 0.0
@@ -109,13 +110,15 @@ func (d *design) independent() int { return len(d.clients) * (d.params.Bits - 1)
 
 func (d *design) weight(cohort int) float64 { return d.clients[cohort] / d.n }
 
-// density is the mean h/k of a filter's bits, and length the squared length h(1−h/k) of a centred filter.
+// density is the mean h/k of a filter's bits, and length the squared length h(1−h/k) of a centred
+// filter.
 func (d *design) density() float64 { return float64(d.params.Hashes) / float64(d.params.Bits) }
 func (d *design) length() float64  { return float64(d.params.Hashes) * (1 - d.density()) }
 func (d *design) spread() float64  { return d.params.spread() }
 
-// invert computes the inverse, and tells whether there is one. X_cᵀX_c is the number of bits that two
-// filters share, less h²/k; bits are shared by few, so it goes through the candidates of each bit.
+// invert computes the inverse, and tells whether there is one. X_cᵀX_c is the number of bits that
+// two filters share, less h²/k; bits are shared by few, so it goes through the candidates of each
+// bit.
 func (d *design) invert() bool {
 	gram := mat.NewSymDense(d.candidates, nil)
 	overlap := gram.RawSymmetric()
@@ -145,8 +148,8 @@ func (d *design) invert() bool {
 	return factor.InverseTo(&d.inverse) == nil
 }
 
-// along returns x_csᵀv_c for each candidate s, the sum of a row's values at the set bits. The row sums
-// to 0 in each cohort, so the filters' mean makes no difference.
+// along returns x_csᵀv_c for each candidate s, the sum of a row's values at the set bits. The row
+// sums to 0 in each cohort, so the filters' mean makes no difference.
 func (d *design) along(cohort int, row []float64, products []float64) {
 	for s := range products {
 		sum := 0.0

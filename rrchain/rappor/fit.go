@@ -20,8 +20,9 @@ type verdict struct {
 	p             float64 // of "no client has it", of a candidate
 }
 
-// fit solves the regression, judges each candidate, and finds the standard errors in two rounds: what each estimate
-// takes from the noise, the parting into cohorts and the strings outside of the list; and how much the last is.
+// fit solves the regression, judges each candidate, and finds the standard errors in two rounds:
+// what each estimate takes from the noise, the parting into cohorts and the strings outside of the
+// list; and how much the last is.
 func (d *design) fit(confidence float64) fit {
 	shares := d.solve()
 	audit := newAudit(d, shares)
@@ -46,9 +47,10 @@ func (d *design) fit(confidence float64) fit {
 	return f
 }
 
-// judgeOthers judges the share of strings outside of the list. With few cohorts, the fit follows even a common one of them:
-// where it shares a bit with a candidate in one of C cohorts or in all, with another candidate in each, the squared
-// residuals lack 1/C² or 1/C of what it adds. So the shift that they show may have to be so much larger.
+// judgeOthers judges the share of strings outside of the list. With few cohorts, the fit follows
+// even a common one of them: where it shares a bit with a candidate in one of C cohorts or in all,
+// with another candidate in each, the squared residuals lack 1/C² or 1/C of what it adds. So the
+// shift that they show may have to be so much larger.
 func (a *audit) judgeOthers(row []float64, share, shift, confidence float64) verdict {
 	p, _ := a.estimate(row, a.others)
 	concentration := 0.0 // 1/C
@@ -80,9 +82,10 @@ type audit struct {
 	shares []float64 // as estimated, moved to where shares can be
 	others float64   // the share of strings outside of the list
 	fitted []float64 // Σ share·x, with the shares as estimated
-	// Of the candidates examined so far:
-	leverage []float64 // by cohort, the trace of what takes counts to fitted counts; they sum to the number of candidates
-	trace    float64   // how much of the sampling variance of the counts the fit follows
+	// Of the candidates examined so far: By cohort, the trace of what takes counts to fitted
+	// counts; they sum to the number of candidates.
+	leverage []float64
+	trace    float64 // how much of the sampling variance of the counts the fit follows
 }
 
 func newAudit(d *design, shares []float64) *audit {
@@ -91,8 +94,9 @@ func newAudit(d *design, shares []float64) *audit {
 	return a
 }
 
-// possible returns the shares with negative ones moved to 0 and, if their sum is above 1, all of them scaled
-// down to it; and what is left for others. Variances of parting a population are then never negative.
+// possible returns the shares with negative ones moved to 0 and, if their sum is above 1, all of
+// them scaled down to it; and what is left for others. Variances of parting a population are then
+// never negative.
 func possible(shares []float64) (moved []float64, others float64) {
 	moved, sum := make([]float64, len(shares)), 0.0
 	for s, share := range shares {
@@ -105,8 +109,9 @@ func possible(shares []float64) (moved []float64, others float64) {
 	return moved, max(1-sum, 0)
 }
 
-// candidate examines the estimate of a candidate's share, and notes how the fit follows its filters. own is the variance
-// from parting the clients who have the candidate, over share·(1−share).
+// candidate examines the estimate of a candidate's share, and notes how the fit follows its
+// filters. own is the variance from parting the clients who have the candidate, over
+// share·(1−share).
 func (a *audit) candidate(j int, row []float64) (p parts, own float64) {
 	p, contributions := a.estimate(row, a.shares[j])
 	unit := make([]float64, a.candidates)
@@ -125,14 +130,15 @@ func (a *audit) candidate(j int, row []float64) (p parts, own float64) {
 	return p, max(own-1/a.n, 0) * a.finite()
 }
 
-// estimate examines the estimate of a share, of which row is Σ coefficient·x, with coefficients that are a row of the
-// inverse. It is replaced: it is a sum over the cohorts of v_cᵀ·counts with v_c = w_c·row, and becomes v. A client
-// with string s in cohort c contributes v_cᵀx_cs/n_c, and the sum of these products over all cohorts is 1 for the
-// string itself and 0 for other candidates. The products are returned cohort by cohort.
+// estimate examines the estimate of a share, of which row is Σ coefficient·x, with coefficients
+// that are a row of the inverse. It is replaced: it is a sum over the cohorts of v_cᵀ·counts with
+// v_c = w_c·row, and becomes v. A client with string s in cohort c contributes v_cᵀx_cs/n_c, and
+// the sum of these products over all cohorts is 1 for the string itself and 0 for other candidates.
+// The products are returned cohort by cohort.
 //
-// For a population of n parted into cohorts of given sizes, a sum over the cohorts of means of numbers
-// u_c(client) has the variance n/(n−1)·(Σ_c Var(u_c)/n_c − Var(Σ_c u_c)/n), Var being that in the population. For
-// strings outside of the list the variances are those of random filters.
+// For a population of n parted into cohorts of given sizes, a sum over the cohorts of means of
+// numbers u_c(client) has the variance n/(n−1)·(Σ_c Var(u_c)/n_c − Var(Σ_c u_c)/n), Var being that
+// in the population. For strings outside of the list the variances are those of random filters.
 func (a *audit) estimate(row []float64, share float64) (p parts, contributions []float64) {
 	contributions = make([]float64, len(a.clients)*a.candidates)
 	for c, n := range a.clients {
@@ -161,8 +167,8 @@ func (a *audit) leftover(scale float64) []float64 {
 	return left
 }
 
-// varianceOf returns the variance of numbers that belong to the candidates, and are 0 for other strings, in the
-// population.
+// varianceOf returns the variance of numbers that belong to the candidates, and are 0 for other
+// strings, in the population.
 func (a *audit) varianceOf(numbers []float64) float64 {
 	mean, square := 0.0, 0.0
 	for s, x := range numbers {
@@ -172,7 +178,8 @@ func (a *audit) varianceOf(numbers []float64) float64 {
 	return square - mean*mean
 }
 
-// finite is n/(n−1), by which a finite population's variance is larger. One client cannot be parted.
+// finite is n/(n−1), by which a finite population's variance is larger. One client cannot be
+// parted.
 func (a *audit) finite() float64 { return a.n / max(a.n-1, 1) }
 
 // residuals are what the counts are beside the fitted ones.
@@ -196,10 +203,10 @@ func (a *audit) residuals(freedom float64) residuals {
 	return residuals{squares / expected, max(squares-expected, 0) / scale}
 }
 
-// expectation returns what Σ n_c·|counts − fitted|² is on average without common strings outside of the list. The
-// expectation of eᵀW(1−H)e, for errors e with covariance S, weights W and the fit H, is the trace of W(1−H)S. The
-// candidates' filters lie in the space that the fit follows, so parting their clients leaves nothing of the part of
-// S that joins different cohorts.
+// expectation returns what Σ n_c·|counts − fitted|² is on average without common strings outside of
+// the list. The expectation of eᵀW(1−H)e, for errors e with covariance S, weights W and the fit H,
+// is the trace of W(1−H)S. The candidates' filters lie in the space that the fit follows, so
+// parting their clients leaves nothing of the part of S that joins different cohorts.
 func (a *audit) expectation(freedom float64) float64 {
 	unlisted := a.others * a.spread()
 	sampling := float64(len(a.clients))*a.length() - a.trace - unlisted*float64(a.candidates+a.params.Bits-1)

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// lottery is the law of a sum over cohorts: in each, of a row of values, those at the set bits of a filter that is
-// drawn anew; and of a normal addend. Values are whole numbers of a unit, so the law is a finite sum, without any
-// approximation except for the normal addend.
+// lottery is the law of a sum over cohorts: in each, of a row of values, those at the set bits of a
+// filter that is drawn anew; and of a normal addend. Values are whole numbers of a unit, so the law
+// is a finite sum, without any approximation except for the normal addend.
 type lottery struct {
 	bits, hashes int
 	unit         float64
@@ -18,10 +18,10 @@ type lottery struct {
 	normal       float64 // the standard deviation of the normal addend, in units
 }
 
-// The unit is such a share of the root mean square of the values, and such a share of the standard deviation of their
-// sum, that rounding adds at most 1.3 % to the variance of both what is observed and what it is compared with, and that
-// what has the same sum is at most 4 % of a standard deviation apart. Many values, or a large addend, need no more than
-// finest of the deviation.
+// The unit is such a share of the root mean square of the values, and such a share of the standard
+// deviation of their sum, that rounding adds at most 1.3 % to the variance of both what is observed
+// and what it is compared with, and that what has the same sum is at most 4 % of a standard
+// deviation apart. Many values, or a large addend, need no more than finest of the deviation.
 const ofValues, ofSum, finest = 0.4, 0.04, 0.0025
 
 // leastUnit stands for smaller ones: below it rounding outweighs what the values say.
@@ -96,15 +96,16 @@ func (l *lottery) deviation() float64 {
 	return math.Sqrt(square*Params{Bits: l.bits, Hashes: l.hashes}.spread() + l.normal*l.normal)
 }
 
-// cohort is the law of the sum of as many values as there are hashes, drawn without replacement. Equal values are drawn
-// together.
+// cohort is the law of the sum of as many values as there are hashes, drawn without replacement.
+// Equal values are drawn together.
 func (l *lottery) cohort(values []int) chances {
 	low, high := slices.Min(values), slices.Max(values)
 	groups := make([]int, high-low+1)
 	for _, x := range values {
 		groups[x-low]++
 	}
-	ways := make([][]float64, l.hashes+1) // the chances, by how many are drawn and by their sum less that of as many lowest values
+	// The chances, by how many are drawn and by their sum less that of as many lowest values.
+	ways := make([][]float64, l.hashes+1)
 	for drawn := range ways {
 		ways[drawn] = make([]float64, drawn*(high-low)+1)
 	}
@@ -123,13 +124,14 @@ func (l *lottery) cohort(values []int) chances {
 	return chances{low * l.hashes, sums}
 }
 
-// Without a factor for those that are not drawn, sums of chances grow to 4^hashes at most; beyond fewHashes they take
-// it, and come in groups no larger than largestGroup, so that the factor is at least 2^−largestGroup.
+// Without a factor for those that are not drawn, sums of chances grow to 4^hashes at most; beyond
+// fewHashes they take it, and come in groups no larger than largestGroup, so that the factor is at
+// least 2^−largestGroup.
 const fewHashes, largestGroup = 256, 512
 
-// addGroup lets some more values be drawn, all the same, each with a probability and independently of the others. It takes
-// the condition that as many are drawn as there are hashes to make of it a draw without replacement, and of a common
-// factor nothing is left then.
+// addGroup lets some more values be drawn, all the same, each with a probability and independently
+// of the others. It takes the condition that as many are drawn as there are hashes to make of it a
+// draw without replacement, and of a common factor nothing is left then.
 func addGroup(ways [][]float64, x, size int, probability float64) {
 	none, odds := 1.0, probability/(1-probability)
 	if len(ways) > fewHashes {
@@ -166,8 +168,9 @@ func roundedNormal(deviation float64) chances {
 	return chances{-reach, of}
 }
 
-// walk is the law of a sum while numbers are added to it. It is kept where it matters: what is far below is moved up, and
-// what is far above counts as beyond everything, so that a tail can become larger, but never smaller.
+// walk is the law of a sum while numbers are added to it. It is kept where it matters: what is far
+// below is moved up, and what is far above counts as beyond everything, so that a tail can become
+// larger, but never smaller.
 type walk struct {
 	low        int       // the number that now[0] belongs to
 	now, next  []float64 // chances; only those of from … upTo count

@@ -9,14 +9,15 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Noise is the original noise of RAPPOR, for comparison with chains. Once and for ever a client replaces
-// each bit of its filter by a fair coin with probability F (the permanent randomized response). From
-// this permanent filter it draws every report: a bit that is 1 there is reported as 1 with probability P,
-// and a bit that is 0 with probability Q (the instantaneous one; pan2024 calls it noisy sampling, Eq. (64)). In
-// the paper of Erlingsson et al. the letters p and q are the other way round.
+// Noise is the original noise of RAPPOR, for comparison with chains. Once and for ever a client
+// replaces each bit of its filter by a fair coin with probability F (the permanent randomized
+// response). From this permanent filter it draws every report: a bit that is 1 there is reported as
+// 1 with probability P, and a bit that is 0 with probability Q (the instantaneous one; pan2024
+// calls it noisy sampling, Eq. (64)). In the paper of Erlingsson et al. the letters p and q are the
+// other way round.
 //
-// With A = 1 − F/2, the probability that a permanent bit is the true one, pan2024 writes α for A, and β for P
-// where Q = 1 − P.
+// With A = 1 − F/2, the probability that a permanent bit is the true one, pan2024 writes α for A,
+// and β for P where Q = 1 − P.
 type Noise struct {
 	F float64 // strictly between 0 and 1
 	P float64 // above Q, at most 1
@@ -40,16 +41,17 @@ func (n Noise) checkReports(reports int) error {
 	return n.check()
 }
 
-// BitLoss returns the exact privacy loss of a bit in a number of reports, in nats: one is how surely
-// they can say that the true bit is 1 (the largest logarithm of a likelihood ratio of 1 to 0), zero how
-// surely that it is 0. The likelihood ratio rises with the number of reports that have the bit set, so
-// the extremes are all of them and none:
+// BitLoss returns the exact privacy loss of a bit in a number of reports, in nats: one is how
+// surely they can say that the true bit is 1 (the largest logarithm of a likelihood ratio of 1 to
+// 0), zero how surely that it is 0. The likelihood ratio rises with the number of reports that have
+// the bit set, so the extremes are all of them and none:
 //
 //	one  = ln((A + (1−A)ρ) / ((1−A) + Aρ))  with ρ = (Q/P)^K
 //	zero = the same                         with ρ = ((1−P)/(1−Q))^K
 //
-// If Q = 1 − P both are pan2024 Eq. (65) and (121), with ε_α = ln(A/(1−A)) and ε_β = ln(P/Q). As K grows they
-// approach ln(A/(1−A)). It returns [rrchain.ErrInvalid] for noise out of range or a negative number.
+// If Q = 1 − P both are pan2024 Eq. (65) and (121), with ε_α = ln(A/(1−A)) and ε_β = ln(P/Q). As K
+// grows they approach ln(A/(1−A)). It returns [rrchain.ErrInvalid] for noise out of range or a
+// negative number.
 func (n Noise) BitLoss(reports int) (one, zero float64, err error) {
 	if err := n.checkReports(reports); err != nil {
 		return 0, 0, err
@@ -57,8 +59,9 @@ func (n Noise) BitLoss(reports int) (one, zero float64, err error) {
 	return n.surety(n.Q, n.P, reports), n.surety(1-n.P, 1-n.Q, reports), nil
 }
 
-// surety returns ln((A + (1−A)ρ)/((1−A) + Aρ)) for ρ = (less/more)^reports, where more is P − Q larger than less. Numerator
-// and denominator differ by (1−F)(1−ρ); so nothing cancels where ρ is close to 1, and nothing overflows.
+// surety returns ln((A + (1−A)ρ)/((1−A) + Aρ)) for ρ = (less/more)^reports, where more is P − Q
+// larger than less. Numerator and denominator differ by (1−F)(1−ρ); so nothing cancels where ρ is
+// close to 1, and nothing overflows.
 func (n Noise) surety(less, more float64, reports int) float64 {
 	if reports == 0 {
 		return 0
@@ -72,11 +75,11 @@ func (n Noise) surety(less, more float64, reports int) float64 {
 	return math.Log1p((1 - n.F) * -math.Expm1(power) / (wrong + (1-wrong)*math.Exp(power)))
 }
 
-// Loss returns the exact privacy loss, in nats, of a number of reports between two strings whose filters
-// have as little in common as they can: min(h, k−h) times the sum of what [Noise.BitLoss] returns. For one
-// report and h ≤ k/2 it is Theorem 2 of Erlingsson et al., and for a growing number it approaches the
-// 2h·ln((1−F/2)/(F/2)) of their Theorem 1. It returns [rrchain.ErrInvalid] for parameters or noise out of
-// range, or a negative number.
+// Loss returns the exact privacy loss, in nats, of a number of reports between two strings whose
+// filters have as little in common as they can: min(h, k−h) times the sum of what [Noise.BitLoss]
+// returns. For one report and h ≤ k/2 it is Theorem 2 of Erlingsson et al., and for a growing
+// number it approaches the 2h·ln((1−F/2)/(F/2)) of their Theorem 1. It returns [rrchain.ErrInvalid]
+// for parameters or noise out of range, or a negative number.
 func (n Noise) Loss(p Params, reports int) (float64, error) {
 	if err := p.check(); err != nil {
 		return 0, err
@@ -85,24 +88,25 @@ func (n Noise) Loss(p Params, reports int) (float64, error) {
 	return float64(p.Distance()) / 2 * (one + zero), err
 }
 
-// Estimate returns the unbiased number of clients, among some of one cohort who made a number of reports
-// each, in whose filter a bit is set, from how often it was set in all these reports together. It returns
-// [rrchain.ErrInvalid] for noise out of range, or numbers that cannot be.
+// Estimate returns the unbiased number of clients, among some of one cohort who made a number of
+// reports each, in whose filter a bit is set, from how often it was set in all these reports
+// together. It returns [rrchain.ErrInvalid] for noise out of range, or numbers that cannot be.
 func (n Noise) Estimate(ones, clients int64, reports int) (float64, error) {
 	if err := n.checkReports(reports); err != nil {
 		return 0, err
 	}
 	if reports == 0 || clients < 0 || ones < 0 || float64(ones) > float64(clients)*float64(reports) {
-		return 0, fmt.Errorf("%w: %d ones in %d reports of each of %d clients", rrchain.ErrInvalid, ones, reports, clients)
+		return 0, fmt.Errorf("%w: %d ones in %d reports of each of %d clients",
+			rrchain.ErrInvalid, ones, reports, clients)
 	}
 	all := float64(clients)
 	permanent := (float64(ones)/float64(reports) - n.Q*all) / (n.P - n.Q)
 	return (permanent - n.F/2*all) / (1 - n.F), nil
 }
 
-// Variance returns what one client adds to the variance of [Noise.Estimate] on average, when the bit is set
-// in the filters of a share of the clients, from 0 to 1. With r = F/2 + (1−F)·share, how often it is set in
-// permanent filters, that is exactly
+// Variance returns what one client adds to the variance of [Noise.Estimate] on average, when the
+// bit is set in the filters of a share of the clients, from 0 to 1. With r = F/2 + (1−F)·share, how
+// often it is set in permanent filters, that is exactly
 //
 //	(A(1−A) + (r·P(1−P) + (1−r)·Q(1−Q)) / (K(P−Q)²)) / (1−F)²
 //
@@ -122,8 +126,8 @@ func (n Noise) Variance(reports int, share float64) (float64, error) {
 }
 
 // NoiseSampler draws the original noise from the operating system's randomness, with exactly the
-// probabilities that the float64 values of a [Noise] are. Unlike those of an [rrchain.Sampler], its draws take a
-// time that depends on the bits. It is not safe for concurrent use.
+// probabilities that the float64 values of a [Noise] are. Unlike those of an [rrchain.Sampler], its
+// draws take a time that depends on the bits. It is not safe for concurrent use.
 type NoiseSampler struct{ source *exact.Bits }
 
 // NewNoiseSampler returns a sampler.
@@ -144,9 +148,9 @@ type NoisyClient struct {
 	set, unset coin // what is reported of a permanent 1, and of a permanent 0
 }
 
-// NewNoisyClient draws the permanent filter of a string. It is to be drawn once: whoever restarts keeps
-// [NoisyClient.Permanent] and goes on with [ResumeNoisyClient]. It returns [rrchain.ErrInvalid] for
-// parameters, noise or a cohort out of range.
+// NewNoisyClient draws the permanent filter of a string. It is to be drawn once: whoever restarts
+// keeps [NoisyClient.Permanent] and goes on with [ResumeNoisyClient]. It returns
+// [rrchain.ErrInvalid] for parameters, noise or a cohort out of range.
 func NewNoisyClient(s *NoiseSampler, p Params, n Noise, cohort int, text string) (*NoisyClient, error) {
 	if err := n.check(); err != nil {
 		return nil, err
@@ -180,8 +184,8 @@ func ResumeNoisyClient(n Noise, permanent rrchain.Bits) (*NoisyClient, error) {
 	return &NoisyClient{permanent, newCoin(n.P), newCoin(n.Q)}, nil
 }
 
-// Permanent returns the permanent filter. It must not leave the client: it costs what all reports together
-// approach.
+// Permanent returns the permanent filter. It must not leave the client: it costs what all reports
+// together approach.
 func (c *NoisyClient) Permanent() rrchain.Bits { return c.permanent }
 
 // Report draws one more report. [Noise.Loss] says what a number of them cost.
@@ -189,8 +193,8 @@ func (c *NoisyClient) Report(s *NoiseSampler) (rrchain.Bits, error) {
 	return s.redraw(c.permanent, func(bit int) byte { return [...]coin{c.unset, c.set}[bit].draw(s.source) })
 }
 
-// coin is 1 with a probability from 0 to 1, exactly the number that a float64 holds. word and rest are
-// that number times 2⁶⁴: what is before the point and what is behind it.
+// coin is 1 with a probability from 0 to 1, exactly the number that a float64 holds. word and rest
+// are that number times 2⁶⁴: what is before the point and what is behind it.
 type coin struct {
 	sure bool // probability 1
 	word uint64

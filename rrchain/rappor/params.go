@@ -24,14 +24,16 @@ type Params struct {
 // check returns [rrchain.ErrInvalid] for parameters out of range.
 func (p Params) check() error {
 	if p.Bits < 2 || p.Bits > rrchain.MaxValues {
-		return fmt.Errorf("%w: a filter of %d bits; 2 to %d are possible", rrchain.ErrInvalid, p.Bits, rrchain.MaxValues)
+		return fmt.Errorf("%w: a filter of %d bits; 2 to %d are possible",
+			rrchain.ErrInvalid, p.Bits, rrchain.MaxValues)
 	}
 	if p.Cohorts < 1 || p.Cohorts > MaxCounts/p.Bits {
 		return fmt.Errorf("%w: %d cohorts of filters of %d bits; 1 to %d are possible",
 			rrchain.ErrInvalid, p.Cohorts, p.Bits, MaxCounts/p.Bits)
 	}
 	if p.Hashes < 1 || p.Hashes >= p.Bits {
-		return fmt.Errorf("%w: %d hashes into %d bits; 1 to %d are possible", rrchain.ErrInvalid, p.Hashes, p.Bits, p.Bits-1)
+		return fmt.Errorf("%w: %d hashes into %d bits; 1 to %d are possible",
+			rrchain.ErrInvalid, p.Hashes, p.Bits, p.Bits-1)
 	}
 	return nil
 }
@@ -47,8 +49,8 @@ func (p Params) checkCohort(cohort int) error {
 }
 
 // DrawCohort draws the cohort of a new client, each with the same probability, from the operating
-// system's randomness. A client draws it once, before anything is known of its string, and keeps it. It
-// returns [rrchain.ErrInvalid] for parameters out of range.
+// system's randomness. A client draws it once, before anything is known of its string, and keeps
+// it. It returns [rrchain.ErrInvalid] for parameters out of range.
 func (p Params) DrawCohort() (int, error) {
 	if err := p.check(); err != nil {
 		return 0, err
@@ -60,10 +62,10 @@ func (p Params) DrawCohort() (int, error) {
 	return int(cohort.Int64()), nil
 }
 
-// Filter returns the Bloom filter of a string in a cohort, 0 ≤ cohort < Cohorts: exactly Hashes of its
-// Bits are set. It is the same on every machine and in every version of this package, and anybody can
-// compute it. It hashes about Bits × ln(Bits) words if Hashes is near Bits, and about Hashes if not. It
-// returns [rrchain.ErrInvalid] for parameters or a cohort out of range.
+// Filter returns the Bloom filter of a string in a cohort, 0 ≤ cohort < Cohorts: exactly Hashes of
+// its Bits are set. It is the same on every machine and in every version of this package, and
+// anybody can compute it. It hashes about Bits × ln(Bits) words if Hashes is near Bits, and about
+// Hashes if not. It returns [rrchain.ErrInvalid] for parameters or a cohort out of range.
 func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	if err := p.checkCohort(cohort); err != nil {
 		return rrchain.Bits{}, err
@@ -72,8 +74,8 @@ func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	return rrchain.NewBits(p.Bits, distinct(p.Hashes, p.Bits, words.next)...)
 }
 
-// distinct draws different numbers below k, uniformly, by words of 64 random bits. A word that would favour
-// some numbers is thrown away, as is a number drawn before.
+// distinct draws different numbers below k, uniformly, by words of 64 random bits. A word that
+// would favour some numbers is thrown away, as is a number drawn before.
 func distinct(numbers, k int, next func() uint64) []int {
 	drawn := make([]int, 0, numbers)
 	seen := make(map[int]bool, numbers)
@@ -91,8 +93,9 @@ func distinct(numbers, k int, next func() uint64) []int {
 // domain separates these hashes from all others, and from another way to make filters of them.
 const domain = "sluice rappor filter 1"
 
-// hashWords are the 64-bit words, four a block, of SHA-256 over the domain, the cohort, the string and
-// the number of the block. Texts come after their length, numbers in 8 bytes; all of it is big-endian.
+// hashWords are the 64-bit words, four a block, of SHA-256 over the domain, the cohort, the string
+// and the number of the block. Texts come after their length, numbers in 8 bytes; all of it is
+// big-endian.
 type hashWords struct {
 	cohort int
 	text   string
@@ -118,12 +121,13 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
 }
 
-// Distance returns D = 2·min(h, k−h), the largest number of bits in which the filters of two strings can
-// differ: all have h bits set.
+// Distance returns D = 2·min(h, k−h), the largest number of bits in which the filters of two
+// strings can differ: all have h bits set.
 func (p Params) Distance() int { return 2 * min(p.Hashes, p.Bits-p.Hashes) }
 
-// BitEpsilon returns the ε of each bit in a report at ε: ε/D, rounded down to a nano-nat so that the
-// report never costs more. It returns [rrchain.ErrInvalid] if that is 0, or parameters are out of range.
+// BitEpsilon returns the ε of each bit in a report at ε: ε/D, rounded down to a nano-nat so that
+// the report never costs more. It returns [rrchain.ErrInvalid] if that is 0, or parameters are out
+// of range.
 func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
 	if err := p.check(); err != nil {
 		return privacy.Epsilon{}, err
@@ -140,7 +144,8 @@ func (p Params) BitEpsilon(report privacy.Epsilon) (privacy.Epsilon, error) {
 }
 
 // ReportEpsilon returns D·ε, the cost of a report whose bits each are at ε. It returns
-// [rrchain.ErrInvalid] for parameters out of range and [privacy.ErrRange] for a cost above the largest ε.
+// [rrchain.ErrInvalid] for parameters out of range and [privacy.ErrRange] for a cost above the
+// largest ε.
 func (p Params) ReportEpsilon(bit privacy.Epsilon) (privacy.Epsilon, error) {
 	if err := p.check(); err != nil {
 		return privacy.Epsilon{}, err
@@ -166,8 +171,8 @@ func (p Params) atMost(report privacy.Epsilon) (cost, bit privacy.Epsilon, err e
 }
 
 // Loss returns the exact privacy loss of a report at ε, and of all below it, between two strings in
-// one cohort: the ε of a bit times the number of bits in which their filters differ. It is at most ε. It
-// returns the errors of [Params.Filter] and [Params.BitEpsilon].
+// one cohort: the ε of a bit times the number of bits in which their filters differ. It is at most
+// ε. It returns the errors of [Params.Filter] and [Params.BitEpsilon].
 func (p Params) Loss(cohort int, a, b string, report privacy.Epsilon) (privacy.Epsilon, error) {
 	bit, err := p.BitEpsilon(report)
 	if err != nil {

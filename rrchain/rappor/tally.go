@@ -9,8 +9,8 @@ import (
 )
 
 // Tally counts the reports of clients at one ε, at most one of each client. It needs nothing but
-// the counts, so its size does not grow with the number of clients. It is not safe for concurrent use;
-// count in several tallies and merge them.
+// the counts, so its size does not grow with the number of clients. It is not safe for concurrent
+// use; count in several tallies and merge them.
 type Tally struct {
 	params  Params
 	epsilon privacy.Epsilon
@@ -19,8 +19,8 @@ type Tally struct {
 	ones    []int64 // how often each bit was set, cohort by cohort
 }
 
-// NewTally returns an empty tally of reports at an ε, which is rounded down as clients do it. It returns
-// the errors of [Params.BitEpsilon].
+// NewTally returns an empty tally of reports at an ε, which is rounded down as clients do it. It
+// returns the errors of [Params.BitEpsilon].
 func NewTally(p Params, epsilon privacy.Epsilon) (*Tally, error) {
 	cost, bit, err := p.atMost(epsilon)
 	if err != nil {
@@ -35,8 +35,8 @@ func (t *Tally) Params() Params { return t.params }
 // Epsilon returns what a report costs.
 func (t *Tally) Epsilon() privacy.Epsilon { return t.epsilon }
 
-// Add counts a report. It returns [rrchain.ErrInvalid], and counts nothing, for a report at another ε,
-// of another length or of a cohort that does not exist.
+// Add counts a report. It returns [rrchain.ErrInvalid], and counts nothing, for a report at another
+// ε, of another length or of a cohort that does not exist.
 func (t *Tally) Add(r Report) error {
 	if r.Epsilon != t.epsilon {
 		return fmt.Errorf("%w: a report at ε=%v in a tally at ε=%v", rrchain.ErrInvalid, r.Epsilon, t.epsilon)
@@ -55,8 +55,8 @@ func (t *Tally) Add(r Report) error {
 	return nil
 }
 
-// Merge counts everything that another tally has counted. It returns [rrchain.ErrInvalid], and counts
-// nothing, unless both have the same parameters and the same ε.
+// Merge counts everything that another tally has counted. It returns [rrchain.ErrInvalid], and
+// counts nothing, unless both have the same parameters and the same ε.
 func (t *Tally) Merge(other *Tally) error {
 	if other == nil || other == t {
 		return fmt.Errorf("%w: nothing, or the tally itself, to merge", rrchain.ErrInvalid)
@@ -85,13 +85,15 @@ func (t *Tally) Clients() int64 {
 
 // BitCount estimates in how many filters of a cohort's clients a bit is set.
 type BitCount struct {
-	// Estimate is unbiased, (n₁ − q·n)/(p − q) for n₁ ones in n reports, so it may lie outside of 0 to n.
+	// Estimate is unbiased, (n₁ − q·n)/(p − q) for n₁ ones in n reports, so it may lie outside of 0
+	// to n.
 	Estimate float64
-	// Noise is the variance of Estimate for these clients, exactly n·pq/(p−q)²: only their reports are
-	// random.
+	// Noise is the variance of Estimate for these clients, exactly n·pq/(p−q)²: only their reports
+	// are random.
 	Noise float64
-	// Sampling is the variance if the clients are a random sample too: n·r(1−r)/(p−q)², where the share of
-	// ones, moved to the nearest possible one, stands for their probability r. It is never below Noise.
+	// Sampling is the variance if the clients are a random sample too: n·r(1−r)/(p−q)², where the
+	// share of ones, moved to the nearest possible one, stands for their probability r. It is never
+	// below Noise.
 	Sampling float64
 }
 
@@ -120,8 +122,8 @@ type channel struct {
 	gap float64 // p − q
 }
 
-// newChannel returns the channel of a bit at an ε in nats, q = e^−ε/(1+e^−ε) and p − q = (1−e^−ε)/(1+e^−ε), so
-// that nothing cancels and nothing overflows.
+// newChannel returns the channel of a bit at an ε in nats, q = e^−ε/(1+e^−ε) and p − q =
+// (1−e^−ε)/(1+e^−ε), so that nothing cancels and nothing overflows.
 func newChannel(epsilon float64) channel {
 	decay := math.Exp(-epsilon)
 	return channel{decay / (1 + decay), -math.Expm1(-epsilon) / (1 + decay)}

@@ -113,7 +113,8 @@ func timed(work func() (n int, err error)) (turn, error) {
 	if err != nil || n == 0 {
 		return turn{}, errors.Join(err, fmt.Errorf("%d operations were done", n))
 	}
-	return turn{wall / time.Duration(n), cpu / time.Duration(n), float64(after.Mallocs-before.Mallocs) / float64(n)}, nil
+	return turn{wall / time.Duration(n), cpu / time.Duration(n),
+		float64(after.Mallocs-before.Mallocs) / float64(n)}, nil
 }
 
 func (w *worker) released(ctx context.Context, callers, n int) (turn, error) {

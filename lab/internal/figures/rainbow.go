@@ -38,7 +38,8 @@ func (r Rainbow) Draw() (*plot.Plot, error) {
 	if !r.Delta.IsZero() {
 		bounds += fmt.Sprintf(", δ = %v", r.Delta)
 	}
-	p := chart.New("The answers at a distance from the boundary, "+bounds+" (zhou2022 Figure 2)", "distance from the boundary", "probability")
+	p := chart.New("The answers at a distance from the boundary, "+bounds+" (zhou2022 Figure 2)",
+		"distance from the boundary", "probability")
 	p.Y.Min, p.Y.Max = 0, 1
 	for rank := range r.Answers {
 		s := series{name: rankName(rank), line: true, marks: true, look: rankLook(rank)}

@@ -91,7 +91,8 @@ func mountOf(dir, mounts string) (kind, device string) {
 	at := ""
 	for line := range strings.Lines(mounts) {
 		part := strings.Fields(line)
-		if len(part) >= 3 && len(part[1]) >= len(at) && strings.HasPrefix(dir+"/", strings.TrimSuffix(part[1], "/")+"/") {
+		if len(part) >= 3 && len(part[1]) >= len(at) &&
+			strings.HasPrefix(dir+"/", strings.TrimSuffix(part[1], "/")+"/") {
 			device, at, kind = filepath.Base(part[0]), part[1], part[2]
 		}
 	}

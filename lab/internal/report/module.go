@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SluiceDir returns the directory of the module that is measured. The working directory must be inside
-// the lab's module.
+// SluiceDir returns the directory of the module that is measured. The working directory must be
+// inside the lab's module.
 func SluiceDir(ctx context.Context) (string, error) {
 	command := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/sluicedp/sluice")
 	out, err := command.Output()

@@ -14,8 +14,8 @@ import (
 //   - the last response;
 //   - the value under which all responses together are the likeliest;
 //   - the value that is the response most often;
-//   - the same with each response counted by its ε. This would be the likeliest value if the responses were
-//     independent, so that it shows what the chain prevents.
+//   - the same with each response counted by its ε. This would be the likeliest value if the
+//     responses were independent, so that it shows what the chain prevents.
 func Attacks() []string {
 	return []string{"last output", "maximum likelihood", "highest frequency", "weighted highest frequency"}
 }

@@ -63,7 +63,8 @@ func (r *Result) compareShares(t tolerance, v int) ([]Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
-		mean := Comparison{Figure: x.shareFigure(v), What: "share of " + x.Values[v], Epsilon: level, Theory: x.share(v)}
+		mean := Comparison{Figure: x.shareFigure(v), What: "share of " + x.Values[v], Epsilon: level,
+			Theory: x.share(v)}
 		variance := mean
 		variance.Figure, variance.Theory = x.varianceFigure(v), variances[v]
 		mean.Measured, variance.Measured = stat.MeanVariance(r.Shares[i][v], nil)

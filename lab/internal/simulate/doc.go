@@ -8,9 +8,10 @@
 // three things:
 //
 //   - The estimates have the mean and the variance of a fresh randomized response at the level's ε.
-//   - They are better than what RAPPOR's repeated noisy sampling gives at the same ε, by the amount of Eq. (68).
-//   - Nobody who has all responses of an object guesses its value more often than the last response alone
-//     allows (Theorem 6.1).
+//   - They are better than what RAPPOR's repeated noisy sampling gives at the same ε, by the amount
+//     of Eq. (68).
+//   - All responses of an object together give no better guess of its value than the last response
+//     alone allows (Theorem 6.1).
 //
 // All draws are made on the operating system's randomness, so no two runs are the same.
 package simulate

@@ -99,7 +99,8 @@ func (s *Sampling) figures() []Figure {
 			curve("a chain at the same ε", Look{look.Color, dashed}, rounds, raising))
 	}
 	given.Series = append(given.Series, Series{
-		Name: "limit: the permanent noise", Look: Look{black, dashed}, X: []float64{1, rounds}, Y: []float64{alpha, alpha},
+		Name: "limit: the permanent noise", Look: Look{black, dashed}, X: []float64{1, rounds},
+		Y: []float64{alpha, alpha},
 	})
 	return []Figure{given, variance, linearRaises()}
 }
@@ -111,9 +112,10 @@ func linearRaises() Figure {
 		X: "responses so far", Y: "variance", LogY: true,
 	}
 	for i, rounds := range []int{5, 10, 20, 40} {
-		f.Series = append(f.Series, curve(fmt.Sprintf("K = %d", rounds), Look{blue + i, i}, rounds, func(k int) float64 {
-			return RelaxationVariance(0.1+0.9*float64(k-1)/float64(rounds-1), 1)
-		}))
+		f.Series = append(f.Series, curve(fmt.Sprintf("K = %d", rounds), Look{blue + i, i}, rounds,
+			func(k int) float64 {
+				return RelaxationVariance(0.1+0.9*float64(k-1)/float64(rounds-1), 1)
+			}))
 	}
 	return f
 }
@@ -133,7 +135,8 @@ func (r *Result) shares(v int) (Figure, error) {
 	axis, places, ticks := x.axis()
 	f := Figure{
 		ID: x.shareFigure(v), X: axis, Y: "estimated share", Ticks: ticks,
-		Title: fmt.Sprintf("share of the value %s, estimated from %d objects in %d runs", x.Values[v], x.Objects(), r.Runs),
+		Title: fmt.Sprintf("share of the value %s, estimated from %d objects in %d runs", x.Values[v], x.Objects(),
+			r.Runs),
 	}
 	measured := Series{Name: "measured: mean ± 2σ", Measured: true, Look: Look{blue, solid}, X: places}
 	theory := Series{Name: "theory: mean ± 2σ", Look: Look{black, dashed}, X: places}
@@ -188,7 +191,8 @@ func (r *Result) comparedVariances() Figure {
 	ones := x.Shown[0]
 	axis, places, ticks := x.axis()
 	f := Figure{
-		ID: "2b", Title: fmt.Sprintf("variance of the estimated share of ones (%d objects, %d runs)", x.Objects(), r.Runs),
+		ID: "2b", Title: fmt.Sprintf("variance of the estimated share of ones (%d objects, %d runs)", x.Objects(),
+			r.Runs),
 		X: axis, Y: "variance, 95 % intervals", LogY: true, Ticks: ticks,
 	}
 	sampled := Series{Name: "noisy sampling, measured", Measured: true, Look: Look{red, solid}, X: places}

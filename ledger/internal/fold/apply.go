@@ -8,8 +8,8 @@ import (
 )
 
 // Apply is the only code that changes the state. It is pure: the new state follows from the old one
-// and the event alone, with no clock and no randomness. Recording, recovery and audit are folds of it.
-// An event that no ledger can have written after those before it is [errs.ErrCorrupt].
+// and the event alone, with no clock and no randomness. Recording, recovery and audit are folds of
+// it. An event that no ledger can have written after those before it is [errs.ErrCorrupt].
 func Apply(s *state.State, ev event.Event) error {
 	if err := check.Order(s, ev); err != nil {
 		return err
@@ -24,8 +24,8 @@ func Apply(s *state.State, ev event.Event) error {
 	return applyKind(s, ev)
 }
 
-// applyKind checks an event and does what it says. Each kind has two functions: the first checks the event
-// against the state before it, the second does what it says.
+// applyKind checks an event and does what it says. Each kind has two functions: the first checks
+// the event against the state before it, the second does what it says.
 func applyKind(s *state.State, ev event.Event) error {
 	switch c := ev.Change.(type) {
 	case *event.Created:
@@ -93,7 +93,9 @@ func with[C event.Change, F any](
 }
 
 // alone checks an event and does what it says, which needs nothing that the check found.
-func alone[C event.Change](s *state.State, c C, ev event.Event, check, apply func(*state.State, C, event.Event) error) error {
+func alone[C event.Change](
+	s *state.State, c C, ev event.Event, check, apply func(*state.State, C, event.Event) error,
+) error {
 	if err := check(s, c, ev); err != nil {
 		return err
 	}

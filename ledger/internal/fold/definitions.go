@@ -49,7 +49,8 @@ func applyBuyer(s *state.State, c *event.BuyerNamed, _ event.Event) error {
 	return define(s, state.BucketBuyers, c.Number, state.NumberKey(c.Number), record, state.NameKey(c.Name))
 }
 
-// define writes a definition under its number, by which event it was made, and what leads to the number.
+// define writes a definition under its number, by which event it was made, and what leads to the
+// number.
 func define(s *state.State, bucket string, number uint32, key, record, name []byte) error {
 	if err := s.Put(bucket, key, record); err != nil {
 		return err

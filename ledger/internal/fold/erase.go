@@ -6,9 +6,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// eraseForgotten erases what the event that was applied last destroys. The state is then again the fold of
-// the log: what is left of an object's events makes nothing but what its forgotten event says, and requests
-// of which no event says any more what they were.
+// eraseForgotten erases what the event that was applied last destroys. The state is then again the
+// fold of the log: what is left of an object's events makes nothing but what its forgotten event
+// says, and requests of which no event says any more what they were.
 func eraseForgotten(s *state.State) error {
 	x := eraser{State: s, first: s.Counters.Events}
 	none := func(event.Entry) error { return nil }
@@ -48,9 +48,9 @@ func (x *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 	return nil
 }
 
-// eraseNames erases what the request of an event says of several objects: else the names of the others, and
-// a guess, would be enough to find out that the object was one of them. What open requests say is erased
-// before.
+// eraseNames erases what the request of an event says of several objects: else the names of the
+// others, and a guess, would be enough to find out that the object was one of them. What open
+// requests say is erased before.
 func (x *eraser) eraseNames(about event.Entry) error {
 	if about.Number >= x.first {
 		return nil // it is of the request last dealt with
@@ -77,8 +77,8 @@ func (x *eraser) eraseNames(about event.Entry) error {
 	return nil
 }
 
-// settledAt returns the number of the event that settles the request of another one. A sale may have very
-// many objects, so the way past them is computed.
+// settledAt returns the number of the event that settles the request of another one. A sale may
+// have very many objects, so the way past them is computed.
 func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
 	sale, is := event.ShareOf(ev.Change)
 	if !is {
@@ -105,8 +105,8 @@ func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
 	return 0, errs.Corrupt(nil, "sale %d does not begin with event %d", sale, begun)
 }
 
-// eraseAnswers erases the panel of an answer, and of all other answers to the same query about it. What is
-// recorded under the panel goes as well.
+// eraseAnswers erases the panel of an answer, and of all other answers to the same query about it.
+// What is recorded under the panel goes as well.
 func (x *eraser) eraseAnswers(number uint64) error {
 	ev, err := x.Event(number)
 	made, is := ev.Change.(*event.Answered)

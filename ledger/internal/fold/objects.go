@@ -22,8 +22,8 @@ func putObject(s *state.State, name string, o state.Object, number uint64) error
 	return s.PutObject(name, o)
 }
 
-// applyEnrolled begins a chain, or takes an object back that had withdrawn: into the chain that it had, under
-// the same ceilings. A new object takes over what the log has about its name.
+// applyEnrolled begins a chain, or takes an object back that had withdrawn: into the chain that it
+// had, under the same ceilings. A new object takes over what the log has about its name.
 func applyEnrolled(s *state.State, c *event.Enrolled, ev event.Event, m check.Member) (err error) {
 	if !m.IsKnown {
 		s.Counters.Objects++
@@ -42,8 +42,8 @@ func applyEnrolled(s *state.State, c *event.Enrolled, ev event.Event, m check.Me
 	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
 }
 
-// applyTerms puts a chain, and its object, under other terms. Those of an object that has withdrawn change as
-// well: so it does not come back under terms that were given up.
+// applyTerms puts a chain, and its object, under other terms. Those of an object that has withdrawn
+// change as well: so it does not come back under terms that were given up.
 func applyTerms(s *state.State, c *event.TermsChanged, ev event.Event, m check.Member) error {
 	m.Chain.Policy, m.Object.Cap = c.Policy, c.Cap
 	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
@@ -55,8 +55,8 @@ func applyWithdrawn(s *state.State, c *event.Withdrawn, ev event.Event, o state.
 	return putObject(s, c.Object, o, ev.Number)
 }
 
-// applyEpoch closes the chain of an object, with what it has cost, and begins a new one under the same policy.
-// Nothing reserved of the old one can be sold of the new one.
+// applyEpoch closes the chain of an object, with what it has cost, and begins a new one under the
+// same policy. Nothing reserved of the old one can be sold of the new one.
 func applyEpoch(s *state.State, c *event.EpochBegun, ev event.Event, d check.Draw) (err error) {
 	ch := d.Chain
 	if err := s.UncountLevels(d.Question, ch.Levels); err != nil {
@@ -90,9 +90,9 @@ func applyMention[C event.Personal](s *state.State, c C, ev event.Event, o state
 	return putObject(s, c.About(), o, ev.Number)
 }
 
-// applyForgotten destroys everything about an object but what it has spent and earned. It comes to the same
-// whether the object's events were folded, or found erased already: in the second case the forgotten event
-// alone says what the object had come to.
+// applyForgotten destroys everything about an object but what it has spent and earned. It comes to
+// the same whether the object's events were folded, or found erased already: in the second case the
+// forgotten event alone says what the object had come to.
 func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.Member) error {
 	s.Linked.Erase, s.Linked.EraseRequests, s.Linked.EraseNamed = m.Object.Latest, m.Object.Settled, s.Counters.Named
 	s.Counters.Named = 0
@@ -108,7 +108,8 @@ func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.
 		}
 	}
 	return s.PutObject(c.Object, state.Object{
-		Cap: c.Cap, Spent: c.Spent, Chains: uint64(len(c.Chains)), Withdrawn: ev.Number, Forgotten: ev.Number, Earned: c.Earned,
+		Cap: c.Cap, Spent: c.Spent, Chains: uint64(len(c.Chains)), Withdrawn: ev.Number, Forgotten: ev.Number,
+		Earned: c.Earned,
 	})
 }
 

@@ -12,13 +12,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator takes as long as some
-// hundred bytes of it. None is kept beyond its transaction.
+// saltsAtOnce is how many salts are drawn at a time: each call of the operating system's generator
+// takes as long as some hundred bytes of it. None is kept beyond its transaction.
 const saltsAtOnce = 64
 
-// Record appends changes to the log under the next numbers, each at the time of the state and with a salt of its own, and applies them. It
-// returns the number of the first and of the last event. After an error the transaction must not be committed. The context of
-// the request that it is recorded for does not interrupt it.
+// Record appends changes to the log under the next numbers, each at the time of the state and with
+// a salt of its own, and applies them. It returns the number of the first and of the last event.
+// After an error the transaction must not be committed. The context of the request that it is
+// recorded for does not interrupt it.
 func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
 	s.Reading.Pause()
 	defer s.Reading.Resume()
@@ -49,8 +50,8 @@ func nextSalt(s *state.State, needed int) event.Salt {
 	return salt
 }
 
-// Append applies an event and adds it to the log, with the hashes of the tree that it completes. It erases the events that this one
-// destroys.
+// Append applies an event and adds it to the log, with the hashes of the tree that it completes. It
+// erases the events that this one destroys.
 func Append(s *state.State, ev event.Event) error {
 	if s.Edge == nil {
 		edge, err := merkle.LoadEdge(s.Counters.Events, s)
@@ -90,7 +91,8 @@ func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Ha
 	return eraseForgotten(s)
 }
 
-// Recorded is an event of a journal, with what follows from the log before it alone, and not from the state.
+// Recorded is an event of a journal, with what follows from the log before it alone, and not from
+// the state.
 type Recorded struct {
 	event   event.Event
 	written event.Written
@@ -124,7 +126,8 @@ func (x *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
 	return e, nil
 }
 
-// Restore applies an event of a journal and adds it to the log, as [Append] did when it was recorded. The edge of the state does not go along.
+// Restore applies an event of a journal and adds it to the log, as [Append] did when it was
+// recorded. The edge of the state does not go along.
 func Restore(s *state.State, e *Recorded) error {
 	if err := applyNext(s, e.event); err != nil {
 		return err
@@ -132,7 +135,8 @@ func Restore(s *state.State, e *Recorded) error {
 	return add(s, e.event.Number, &e.written, e.hashes)
 }
 
-// Flush writes what is kept in memory during a transaction: the tallies and the counters. It is the last call before the commit.
+// Flush writes what is kept in memory during a transaction: the tallies and the counters. It is the
+// last call before the commit.
 func Flush(s *state.State) error {
 	if err := s.FlushTallies(); err != nil {
 		return err

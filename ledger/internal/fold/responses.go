@@ -37,12 +37,14 @@ func applyCharged(s *state.State, c *event.Charged, ev event.Event, d check.Draw
 	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
 }
 
-// applyAnswered records an answer to a query about a panel. Under an erased panel nothing is recorded.
+// applyAnswered records an answer to a query about a panel. Under an erased panel nothing is
+// recorded.
 func applyAnswered(s *state.State, c *event.Answered, ev event.Event, a check.Answer) error {
 	if ev.Erased != nil {
 		return nil
 	}
-	made := state.AnswerLevel{Epsilon: c.Epsilon, Result: c.Result, Event: ev.Number, Began: a.Began, Objects: c.Objects}
+	made := state.AnswerLevel{Epsilon: c.Epsilon, Result: c.Result, Event: ev.Number, Began: a.Began,
+		Objects: c.Objects}
 	at, _ := a.Answers.Find(c.Epsilon)
 	answers := slices.Insert(a.Answers, at, made)
 	return s.Put(state.BucketAnswers, a.Key, wire.Encode(&answers))
@@ -53,8 +55,8 @@ func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error 
 	return s.LinkName(c.Object, ev.Number, false)
 }
 
-// applySettled ends a request, or a part of one. One that may name objects for which it has no event is
-// linked, so that its names are erased with any of them.
+// applySettled ends a request, or a part of one. One that may name objects for which it has no
+// event is linked, so that its names are erased with any of them.
 func applySettled(s *state.State, c *event.Settled, ev event.Event, r state.Request) error {
 	if c.IsOpen() && ev.Erased == nil {
 		s.Linked.Previous, s.Counters.Named = s.Counters.Named, ev.Number

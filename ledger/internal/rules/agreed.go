@@ -12,14 +12,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Agreed is what an object has agreed to: what may be released of it, on which terms, and how much over all questions.
+// Agreed is what an object has agreed to: what may be released of it, on which terms, and how much
+// over all questions.
 type Agreed struct {
 	Policy policy.Policy   // of its chain; that of a chain without one is what state has under number 0
 	Cap    privacy.Epsilon // over all questions
 }
 
-// More says what new terms may allow, from an instant on, that those in force do not. It is nil if it is proven that there is nothing.
-// Who is asked for less need not agree to it.
+// More says what new terms may allow, from an instant on, that those in force do not. It is nil if
+// it is proven that there is nothing. Who is asked for less need not agree to it.
 func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	var higher error
 	if now.Cap.Less(to.Cap) {
@@ -32,9 +33,11 @@ func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	return errors.Join(higher, more)
 }
 
-// Refuse returns the refusal of an object that would have to agree to new terms, because of what is more.
+// Refuse returns the refusal of an object that would have to agree to new terms, because of what is
+// more.
 func (now Agreed) Refuse(object string, to Agreed, more error) vocabulary.Refusal {
-	r := vocabulary.Refusal{Object: object, Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why(more)}
+	r := vocabulary.Refusal{Object: object, Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent,
+		Why: why(more)}
 	if now.Cap.Less(to.Cap) {
 		r.Ceiling, r.Asked = now.Cap, to.Cap
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Offer is the offering of an order for an object: the levels that the question has and the object's terms sell to the buyer.
+// Offer is the offering of an order for an object: the levels that the question has and the
+// object's terms sell to the buyer.
 func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		for {
@@ -31,7 +32,8 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 	}
 }
 
-// highestHeld returns the highest level up to an ε that is on offer and that the buyer holds, or 0: it may have that again.
+// highestHeld returns the highest level up to an ε that is on offer and that the buyer holds, or 0:
+// it may have that again.
 func (b *Bid) highestHeld(x *Subject, most privacy.Epsilon) privacy.Epsilon {
 	for _, at := range slices.Backward(x.Chain.Levels) {
 		if !most.Less(at.Epsilon) && at.IsHeldBy(b.Buyer) && x.Policy.Terms().Offers(at.Epsilon) {
@@ -41,16 +43,16 @@ func (b *Bid) highestHeld(x *Subject, most privacy.Epsilon) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
-// Bid is what an order is to the terms of its objects: who would have which level. Question must be set for [Bid.Offer] and
-// [Bid.CheckSale].
+// Bid is what an order is to the terms of its objects: who would have which level. Question must be
+// set for [Bid.Offer] and [Bid.CheckSale].
 type Bid struct {
 	Question *event.Question // that it is about
 	Epsilon  privacy.Epsilon // the level that is asked for
 	Listed   bool            // only levels that terms list are for sale: see [policy.Terms.Lists]
 	Client   string          // who buys
 	Buyer    uint32          // its number; 0 for one new to the ledger
-	// Reserved is the reservation that the order carries out, if it does, and granted the event that made
-	// it. Its prices can only have fallen since: a buyer never holds less than before.
+	// Reserved is the reservation that the order carries out, if it does, and granted the event
+	// that made it. Its prices can only have fallen since: a buyer never holds less than before.
 	Reserved uint64
 	Granted  uint64 // 0 without a reservation
 }
@@ -58,15 +60,16 @@ type Bid struct {
 // CheckSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
 func (b *Bid) CheckSale(s *state.State, x *Subject) (*vocabulary.Refusal, error) {
 	if b.Reserved != 0 && x.Object.Withdrawn > b.Granted {
-		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.Withdrawn, Asked: b.Epsilon, Remedy: vocabulary.RemedyNothing}, nil // and came back
+		return refuse(x.Name, b.Epsilon, vocabulary.Withdrawn, vocabulary.RemedyNothing), nil // and came back
 	}
 	if b.Reserved != 0 && x.Chain.Since > b.Granted {
-		return &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.EpochBegun, Asked: b.Epsilon, Remedy: vocabulary.RemedyNothing}, nil
+		return refuse(x.Name, b.Epsilon, vocabulary.EpochBegun, vocabulary.RemedyNothing), nil
 	}
 	return b.checkTerms(s, x, b.Epsilon)
 }
 
-// Due is what a buyer pays for the response of a chain at an ε, by the prices of a policy, in minor units of the currency.
+// Due is what a buyer pays for the response of a chain at an ε, by the prices of a policy, in minor
+// units of the currency.
 func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon) uint64 {
 	sale := p.Terms()
 	if sale == nil {
@@ -75,8 +78,8 @@ func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon)
 	return uint64(sale.Upgrade(c.HeldBy(buyer), epsilon, int64(c.PaidBy(buyer))))
 }
 
-// Released returns the levels of a chain that time has released by an instant, rising, and since when. What is for sale
-// is released by sales.
+// Released returns the levels of a chain that time has released by an instant, rising, and since
+// when. What is for sale is released by sales.
 func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (levels []policy.Step) {
 	if p.Terms() != nil {
 		return nil
@@ -91,15 +94,17 @@ func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (
 	return levels
 }
 
-// checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil. What a buyer
-// holds it may have again whatever the terms say. What is reserved was checked when it was reserved.
+// checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil.
+// What a buyer holds it may have again whatever the terms say. What is reserved was checked when it
+// was reserved.
 func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
 	recorded, found := x.Chain.At(epsilon)
 	if b.Reserved != 0 || found && recorded.IsHeldBy(b.Buyer) {
 		return nil, nil
 	}
 	terms := x.Policy.Terms()
-	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now), Remedy: vocabulary.RemedyNothing}
+	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now),
+		Remedy: vocabulary.RemedyNothing}
 	if r.Reason == "" && b.Listed && !lists(b.Question, terms, epsilon) {
 		r.Reason = vocabulary.NotOnOffer
 	}
@@ -117,7 +122,8 @@ func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*
 	return r, nil
 }
 
-// Barrier returns why terms, or nil for none, sell a buyer no level at an ε at an instant, however much budget there is; "" if they do.
+// Barrier returns why terms, or nil for none, sell a buyer no level at an ε at an instant, however
+// much budget there is; "" if they do.
 func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at time.Time) vocabulary.Reason {
 	switch {
 	case terms == nil:
@@ -132,22 +138,25 @@ func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at tim
 	return ""
 }
 
-// CheckHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved it count.
+// CheckHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved
+// it count.
 func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*vocabulary.Refusal, error) {
 	recorded, _ := x.Chain.At(epsilon)
-	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number, Epsilon: epsilon}, s.Now)
+	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number,
+		Epsilon: epsilon}, s.Now)
 	holders := len(recorded.Holders)
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
-	refusal := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.HoldersFull, Asked: epsilon, Remedy: vocabulary.RemedyNothing}
+	refusal := refuse(x.Name, epsilon, vocabulary.HoldersFull, vocabulary.RemedyNothing)
 	if holders < most {
 		refusal.Remedy = vocabulary.RemedyWaiting // for a reservation to end
 	}
 	return refusal, nil
 }
 
-// Reserving counts the buyers, but for the one of a deal, who have reserved its level of an object and do not hold it yet.
+// Reserving counts the buyers, but for the one of a deal, who have reserved its level of an object
+// and do not hold it yet.
 func Reserving(s *state.State, o state.Object, recorded state.Level, of event.Deal, at time.Time) (int, error) {
 	others := map[uint32]bool{}
 	for _, number := range o.Held {
@@ -155,7 +164,8 @@ func Reserving(s *state.State, o state.Object, recorded state.Level, of event.De
 		if err != nil {
 			return 0, err
 		}
-		if r.HoldsOn(o, at) && r.Question == of.Question && r.Epsilon == of.Epsilon && r.Buyer != of.Buyer && !recorded.IsHeldBy(r.Buyer) {
+		isOf := r.Question == of.Question && r.Epsilon == of.Epsilon
+		if r.HoldsOn(o, at) && isOf && r.Buyer != of.Buyer && !recorded.IsHeldBy(r.Buyer) {
 			others[r.Buyer] = true
 		}
 	}

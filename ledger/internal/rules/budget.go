@@ -21,8 +21,8 @@ type Asking struct {
 	// Reserving tells that it is asked for as a reservation, which is one more of the object.
 	Reserving bool
 	Pending   int // entries that the request adds to the chain before this level
-	// Level returns the ε that a chain of the object in another question is about to get, if the request
-	// is about that question too. It is nil if the request has but one.
+	// Level returns the ε that a chain of the object in another question is about to get, if the
+	// request is about that question too. It is nil if the request has but one.
 	Level func(question uint32) (privacy.Epsilon, bool)
 }
 
@@ -47,7 +47,9 @@ func Latest(first time.Time, others ...time.Time) time.Time {
 }
 
 // Subject reads an object, or says why it can have no part in any request.
-func (l *Rules) Subject(s *state.State, q *event.Question, name string, asked privacy.Epsilon) (x Subject, refusal *vocabulary.Refusal, err error) {
+func (l *Rules) Subject(
+	s *state.State, q *event.Question, name string, asked privacy.Epsilon,
+) (x Subject, refusal *vocabulary.Refusal, err error) {
 	refusal, err = ReadSubject(s, q, name, asked, &x)
 	return x, refusal, err
 }
@@ -62,7 +64,7 @@ func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *
 		return event.Reused, nil, nil
 	}
 	if l.lacksNoiseKey(x.Chain) {
-		return event.Drawn, &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoNoiseKey, Asked: ask.Epsilon, Remedy: vocabulary.RemedyKey}, nil
+		return event.Drawn, refuse(x.Name, ask.Epsilon, vocabulary.NoNoiseKey, vocabulary.RemedyKey), nil
 	}
 	current := x.Chain.Current()
 	if ask.Epsilon.Less(current) {
@@ -75,8 +77,8 @@ func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *
 	return event.Drawn, refusal, err
 }
 
-// lacksNoiseKey tells whether nothing can be drawn for a chain for want of its key. Who only reads has no need of keys, and
-// quotes as who has them.
+// lacksNoiseKey tells whether nothing can be drawn for a chain for want of its key. Who only reads
+// has no need of keys, and quotes as who has them.
 func (l *Rules) lacksNoiseKey(c state.Chain) bool { return !l.ReadOnly && l.Noise.lacks(c) }
 
 // Charge is what a request would add to an object's spending on a question.
@@ -96,13 +98,13 @@ type Headroom struct {
 // Most returns what can be charged.
 func (h Headroom) Most() privacy.Epsilon { return state.Lower(h.Left, h.CapLeft) }
 
-// HeadroomOf returns what is left of an object at an instant, for a chain with so many buyers, beside
-// what others hold. Requests and the checks of the fold both compute it here.
+// HeadroomOf returns what is left of an object at an instant, for a chain with so many buyers,
+// beside what others hold. Requests and the checks of the fold both compute it here.
 func HeadroomOf(x *Subject, at time.Time, buyers uint64, held Held) (h Headroom) {
 	h.Spent, h.Ceiling = x.Chain.Spent(), x.Policy.Ceiling(at, buyers)
 	h.Free = state.Minus(h.Ceiling, h.Spent)
-	// What the host's own raises and known buyers hold must stay without any further buyer, and what a
-	// new buyer holds with its own share, whatever becomes of other orders.
+	// What the host's own raises and known buyers hold must stay without any further buyer, and
+	// what a new buyer holds with its own share, whatever becomes of other orders.
 	h.Left = state.Minus(h.Free, held.plain)
 	if !held.shares.IsZero() {
 		shared := state.Minus(x.Policy.Ceiling(at, buyers+1), h.Spent)
@@ -113,8 +115,8 @@ func HeadroomOf(x *Subject, at time.Time, buyers uint64, held Held) (h Headroom)
 	return h
 }
 
-// Headroom returns what is left of an object, given that the charge is granted. What reservations hold
-// counts as spent, and so does what these requests hold in memory.
+// Headroom returns what is left of an object, given that the charge is granted. What reservations
+// hold counts as spent, and so does what these requests hold in memory.
 func (c *Charge) Headroom(s *state.State, x *Subject, holds []*Hold) (h Headroom, err error) {
 	held, err := heldBeside(s, x, c, holds)
 	if err != nil {
@@ -132,8 +134,8 @@ func (l *Rules) Headroom(s *state.State, x *Subject, ask Charge) (Headroom, erro
 	return ask.Headroom(s, x, l.Holds.List())
 }
 
-// CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's cap,
-// or nil.
+// CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's
+// cap, or nil.
 func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*vocabulary.Refusal, error) {
 	h, err := l.Headroom(s, x, ask)
 	if err != nil {

@@ -11,9 +11,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if ε is
-// above all others. With it comes the change that binds the chain to the truth, if it is to be.
-func (l *Rules) Respond(from state.Chances, q *event.Question, x *Subject, epsilon privacy.Epsilon, truth int32) (out event.Response, first []event.Change, err error) {
+// Respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if
+// ε is above all others. With it comes the change that binds the chain to the truth, if it is to
+// be.
+func (l *Rules) Respond(
+	from state.Chances, q *event.Question, x *Subject, epsilon privacy.Epsilon, truth int32,
+) (out event.Response, first []event.Change, err error) {
 	if err := checkLevels(q, x); err != nil {
 		return out, nil, err
 	}
@@ -35,20 +38,25 @@ func (l *Rules) Respond(from state.Chances, q *event.Question, x *Subject, epsil
 	return out, first, nil
 }
 
-// checkLevels checks what a draw depends on: that the levels of a chain rise, and that each can be a response.
+// checkLevels checks what a draw depends on: that the levels of a chain rise, and that each can be
+// a response.
 func checkLevels(q *event.Question, x *Subject) error {
 	before := privacy.Epsilon{}
 	for _, at := range x.Chain.Levels {
 		if !before.Less(at.Epsilon) || !q.Has(at.Epsilon, at.Response) {
-			return errs.Corrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.Name, at.Response, at.Epsilon, before)
+			return errs.Corrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.Name, at.Response,
+				at.Epsilon, before)
 		}
 		before = at.Epsilon
 	}
 	return nil
 }
 
-// draw draws the response that gets a place among the levels of a chain: from the truth behind the last, else without.
-func draw(c state.Chances, q *event.Question, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
+// draw draws the response that gets a place among the levels of a chain: from the truth behind the
+// last, else without.
+func draw(
+	c state.Chances, q *event.Question, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32,
+) (v event.Value, err error) {
 	var below, above state.Level
 	if place > 0 {
 		below = levels[place-1]
@@ -81,11 +89,12 @@ func asBits(l state.Level) rrchain.BitLevel {
 	return rrchain.BitLevel{Epsilon: l.Epsilon, Response: l.Response.Bits}
 }
 
-// Bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it is bound already or
-// the ledger has no truth key.
+// Bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it
+// is bound already or the ledger has no truth key.
 func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32) []event.Change {
 	if l.Binder == nil || to.Tag != nil {
 		return nil
 	}
-	return []event.Change{&event.TruthBound{Object: name, Question: q.Number, Tag: l.Binder.Truth(name, q.Number, to.Since, truth)}}
+	return []event.Change{&event.TruthBound{Object: name, Question: q.Number, Tag: l.Binder.Truth(name, q.Number,
+		to.Since, truth)}}
 }

@@ -51,7 +51,7 @@ func Promised(s *state.State, q *event.Question, c *state.Chain, o state.Object,
 // RefuseFull returns the refusal of a request for a level of an object whose chain, or whose list
 // of reservations, is full.
 func RefuseFull(object string, asked privacy.Epsilon, waiting bool) *vocabulary.Refusal {
-	r := &vocabulary.Refusal{Object: object, Reason: vocabulary.Full, Asked: asked, Remedy: vocabulary.RemedyNothing}
+	r := refuse(object, asked, vocabulary.Full, vocabulary.RemedyNothing)
 	if waiting {
 		r.Remedy = vocabulary.RemedyWaiting
 	}

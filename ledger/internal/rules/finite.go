@@ -9,7 +9,8 @@ import (
 )
 
 // drawFinite returns a response of a chain.
-func drawFinite(m *vocabulary.Mechanism, sampler *finite.Sampler, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32) (int, error) {
+func drawFinite(m *vocabulary.Mechanism, sampler *finite.Sampler, levels []state.Level, place int,
+	epsilon privacy.Epsilon, truth int32) (int, error) {
 	at := func(i int) rrchain.Level {
 		if i < 0 {
 			return rrchain.Level{}

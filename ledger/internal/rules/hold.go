@@ -9,9 +9,9 @@ import (
 )
 
 // Hold keeps what a raise of several transactions still has to charge, so that it can be whole:
-// whoever was counted in at its beginning has the budget left when its turn comes. For an object that
-// has had its turn the hold is 0 by itself. Holds live in memory; they end with the request, or with
-// the process. What lasts longer is a reservation, which is in the file.
+// whoever was counted in at its beginning has the budget left when its turn comes. For an object
+// that has had its turn the hold is 0 by itself. Holds live in memory; they end with the request,
+// or with the process. What lasts longer is a reservation, which is in the file.
 type Hold struct {
 	Question uint32                                            // by number
 	Epsilon  privacy.Epsilon                                   // the level that it raises to
@@ -39,7 +39,8 @@ func (h *Holds) Remove(one *Hold) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.active, h.changes = slices.DeleteFunc(slices.Clone(h.active), func(other *Hold) bool { return other == one }), h.changes+1
+	h.active, h.changes = slices.DeleteFunc(slices.Clone(h.active), func(other *Hold) bool { return other == one }),
+		h.changes+1
 }
 
 // Version returns how often the holds have changed.
@@ -63,8 +64,8 @@ type Held struct {
 	all    privacy.Epsilon // on all chains
 }
 
-// heldBeside returns what other requests hold of an object's budget, given that a charge is granted: a
-// hold counts as far as it goes beyond the highest level of its chain.
+// heldBeside returns what other requests hold of an object's budget, given that a charge is
+// granted: a hold counts as far as it goes beyond the highest level of its chain.
 func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held Held, err error) {
 	if ask.Sale != 0 {
 		return held, nil // all earlier holds were counted when it was reserved, and it by all later ones
@@ -93,7 +94,9 @@ func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held He
 }
 
 // levelAfter returns the ε of an object's chain once a charge is granted.
-func levelAfter(s *state.State, name string, question uint32, ask *Charge) (epsilon privacy.Epsilon, found bool, err error) {
+func levelAfter(
+	s *state.State, name string, question uint32, ask *Charge,
+) (epsilon privacy.Epsilon, found bool, err error) {
 	if question == ask.Question.Number {
 		return ask.Reaches, true, nil
 	}
@@ -126,8 +129,8 @@ func (r *Reaches) of(question uint32) *reach {
 	return &(*r)[i]
 }
 
-// hold adds what the requests that hold in memory hold for an object. A request that holds itself looks
-// only at those that were there before: it had its budget when later ones came.
+// hold adds what the requests that hold in memory hold for an object. A request that holds itself
+// looks only at those that were there before: it had its budget when later ones came.
 func (r *Reaches) hold(s *state.State, name string, own *Hold, holds []*Hold) error {
 	for _, one := range holds {
 		if one == own {
@@ -145,8 +148,8 @@ func (r *Reaches) hold(s *state.State, name string, own *Hold, holds []*Hold) er
 	return nil
 }
 
-// ReservedBudget adds what reservations hold for an object. In the question that is asked about, those of
-// buyers who hold a level already, or who are asking, unlock nothing more.
+// ReservedBudget adds what reservations hold for an object. In the question that is asked about,
+// those of buyers who hold a level already, or who are asking, unlock nothing more.
 func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error {
 	for _, number := range x.Object.Held {
 		r, err := s.Sale(number)

@@ -18,8 +18,8 @@ func OrLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
 	}
 }
 
-// OrLess finds what would do instead of what a request asks for, and adds it to the refusal. A reservation that is carried
-// out cannot be for less.
+// OrLess finds what would do instead of what a request asks for, and adds it to the refusal. A
+// reservation that is carried out cannot be for less.
 func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *vocabulary.Refusal) (err error) {
 	if ask.Sale != 0 || !DependsOnEpsilon(r.Reason) {
 		return nil
@@ -48,18 +48,22 @@ func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *v
 
 // Span is how far the responses of an object can go.
 type Span struct {
-	Now      privacy.Epsilon // all levels up to it can be had at once
-	Ever     privacy.Epsilon // the same if the ceiling rises as far as need be, and nobody else holds anything
-	Recorded bool            // only levels that are recorded can be had, because the key for others is missing, or the chain is full
-	capacity capacity        // of the chain, for who asks
+	Now  privacy.Epsilon // all levels up to it can be had at once
+	Ever privacy.Epsilon // the same if the ceiling rises as far as need be, and nobody else holds anything
+	// Recorded: only levels that are recorded can be had, because the key for others is missing, or
+	// the chain is full
+	Recorded bool
+	capacity capacity // of the chain, for who asks
 }
 
-// Allows reports whether the chain can hand out a level that is recorded, given how many entries it has.
+// Allows reports whether the chain can hand out a level that is recorded, given how many entries it
+// has.
 func (p *Span) Allows(q *event.Question, c *state.Chain, epsilon privacy.Epsilon) bool {
 	return p.capacity.fits(q, c, epsilon)
 }
 
-// Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked for does not matter.
+// Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked
+// for does not matter.
 func (l *Rules) Span(s *state.State, x *Subject, ask Asking) (span Span, err error) {
 	current := x.Chain.Current()
 	if span.capacity, err = l.capacity(s, x, &ask); err != nil {
@@ -88,13 +92,14 @@ func (l *Rules) budgeted(s *state.State, x *Subject, ask Asking) (privacy.Epsilo
 // Market is up to which ε an object can be sold to a buyer who holds nothing of it.
 type Market struct {
 	Now privacy.Epsilon // at once; 0 if the sale is not open yet
-	// Ever is up to which ε it can be sold before the sale closes, if no reservation is captured: as
-	// far as time and buyers raise the ceiling.
+	// Ever is up to which ε it can be sold before the sale closes, if no reservation is captured:
+	// as far as time and buyers raise the ceiling.
 	Ever privacy.Epsilon
 }
 
 // Market returns up to which ε an object can be sold in a question, whatever keys the ledger was
-// opened with: another process may have them. It is 0 if the sale is over, or without terms of sale.
+// opened with: another process may have them. It is 0 if the sale is over, or without terms of
+// sale.
 func (l *Rules) Market(s *state.State, q *event.Question, x *Subject, at time.Time) (m Market, err error) {
 	sale := x.Policy.Terms()
 	if sale == nil {
@@ -120,16 +125,22 @@ func (l *Rules) Market(s *state.State, q *event.Question, x *Subject, at time.Ti
 	return m, err
 }
 
-// Within returns the highest level of a question on offer, up to an ε, that an object can have, or 0.
-func (l *Rules) Within(x *Subject, q *event.Question, span *Span, most privacy.Epsilon, on Offering) (privacy.Epsilon, error) {
+// Within returns the highest level of a question on offer, up to an ε, that an object can have, or
+// 0.
+func (l *Rules) Within(
+	x *Subject, q *event.Question, span *Span, most privacy.Epsilon, on Offering,
+) (privacy.Epsilon, error) {
 	if span.Recorded {
 		return highestRecorded(x, most, q, &span.capacity, on)
 	}
 	return on(state.Lower(most, span.Now))
 }
 
-// highestRecorded returns the highest recorded level up to an ε that is on offer and that the chain has entries for, or 0.
-func highestRecorded(x *Subject, most privacy.Epsilon, q *event.Question, room *capacity, on Offering) (privacy.Epsilon, error) {
+// highestRecorded returns the highest recorded level up to an ε that is on offer and that the chain
+// has entries for, or 0.
+func highestRecorded(
+	x *Subject, most privacy.Epsilon, q *event.Question, room *capacity, on Offering,
+) (privacy.Epsilon, error) {
 	for i := len(x.Chain.Levels) - 1; i >= 0; i-- {
 		level := x.Chain.Levels[i].Epsilon
 		if most.Less(level) || !room.fits(q, &x.Chain, level) {
@@ -142,10 +153,13 @@ func highestRecorded(x *Subject, most privacy.Epsilon, q *event.Question, room *
 	return privacy.Epsilon{}, nil
 }
 
-// largestDrawn returns the largest ε on offer, above the chain's current level and at most a given one, that budgets allow,
-// or 0. They allow all up to the first that they forbid, or none: what others hold must be left in any case, and what of it
-// lies below the level asked for is not charged twice. So one level below that is enough to look at.
-func (l *Rules) largestDrawn(s *state.State, x *Subject, ask Asking, most privacy.Epsilon, on Offering) (privacy.Epsilon, error) {
+// largestDrawn returns the largest ε on offer, above the chain's current level and at most a given
+// one, that budgets allow, or 0. They allow all up to the first that they forbid, or none: what
+// others hold must be left in any case, and what of it lies below the level asked for is not
+// charged twice. So one level below that is enough to look at.
+func (l *Rules) largestDrawn(
+	s *state.State, x *Subject, ask Asking, most privacy.Epsilon, on Offering,
+) (privacy.Epsilon, error) {
 	none, current := privacy.Epsilon{}, x.Chain.Current()
 	if !current.Less(most) {
 		return none, nil
@@ -158,15 +172,16 @@ func (l *Rules) largestDrawn(s *state.State, x *Subject, ask Asking, most privac
 	if err != nil || !current.Less(level) {
 		return none, err
 	}
-	if refusal, err := l.CheckBudget(s, x, Charge{ask, state.Minus(level, current), level}); err != nil || refusal != nil {
+	refusal, err := l.CheckBudget(s, x, Charge{ask, state.Minus(level, current), level})
+	if err != nil || refusal != nil {
 		return none, err
 	}
 	return level, nil
 }
 
-// LacksTruth refuses an object that the host has no true value of, or another than its chain began with: whoever is
-// refused is not told which.
+// LacksTruth refuses an object that the host has no true value of, or another than its chain began
+// with: whoever is refused is not told which.
 func (l *Rules) LacksTruth(s *state.State, x *Subject, ask Asking, on Offering) (*vocabulary.Refusal, error) {
-	r := &vocabulary.Refusal{Object: x.Name, Reason: vocabulary.NoTruth, Asked: ask.Epsilon, Remedy: vocabulary.RemedyTruth}
+	r := refuse(x.Name, ask.Epsilon, vocabulary.NoTruth, vocabulary.RemedyTruth)
 	return r, l.OrLess(s, x, ask, on, r)
 }

@@ -27,8 +27,8 @@ type noises struct {
 	Current uint32                       // 0 for none
 }
 
-// Of returns the key of a question's chains that begin now. A host that has used keys, and does not say what is to
-// be used now, has forgotten to.
+// Of returns the key of a question's chains that begin now. A host that has used keys, and does not
+// say what is to be used now, has forgotten to.
 func (n *noises) Of(q *event.Question) (number uint32, err error) {
 	switch {
 	case q.Encoding == vocabulary.Finite:
@@ -50,8 +50,8 @@ func NoiseCheck(key []byte) (t event.Tag) {
 	return t
 }
 
-// UseNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes a current one that is new
-// the ledger's.
+// UseNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes
+// a current one that is new the ledger's.
 func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
 		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
@@ -66,7 +66,8 @@ func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (se
 		case err != nil:
 			return nil, err
 		case key == nil && k.Name == given.Current:
-			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", errs.ErrNoiseKey, k.Name)
+			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", errs.ErrNoiseKey,
+				k.Name)
 		case key == nil:
 			continue
 		}
@@ -84,7 +85,8 @@ func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (se
 		return nil, nil
 	}
 	if len(known) >= event.MaxNoiseKeys {
-		return nil, errs.Invalid("noise key %.40q is new, and the ledger has %d: no more are possible", given.Current, len(known))
+		return nil, errs.Invalid("noise key %.40q is new, and the ledger has %d: no more are possible", given.Current,
+			len(known))
 	}
 	return l.newNoiseKey(given)
 }
@@ -129,7 +131,9 @@ func (n *noises) add(number uint32, name string, key []byte) (err error) {
 }
 
 // keyed returns the response of a chain that began with a noise key.
-func (l *Rules) keyed(q *event.Question, x Subject, place int, epsilon privacy.Epsilon, truth int32) (v event.Value, err error) {
+func (l *Rules) keyed(
+	q *event.Question, x Subject, place int, epsilon privacy.Epsilon, truth int32,
+) (v event.Value, err error) {
 	key := l.Noise.keys[x.Chain.Noise]
 	if key == nil {
 		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)

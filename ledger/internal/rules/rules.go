@@ -2,7 +2,8 @@ package rules
 
 import "time"
 
-// Rules decide who may have what, and draw it. They know the host's keys, and what requests in memory hold.
+// Rules decide who may have what, and draw it. They know the host's keys, and what requests in
+// memory hold.
 type Rules struct {
 	ReadOnly bool    // nothing is drawn
 	Binder   *Binder // nil without a truth key

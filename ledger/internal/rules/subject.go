@@ -17,23 +17,30 @@ type Subject struct {
 	Policy policy.Policy // of the chain; the zero value if only the cap binds
 }
 
-// ReadSubject reads into x what decides about an object of a request for a question at an ε. If the object takes no part, it returns
-// why.
-func ReadSubject(s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject) (*vocabulary.Refusal, error) {
+// ReadSubject reads into x what decides about an object of a request for a question at an ε. If the
+// object takes no part, it returns why.
+func ReadSubject(
+	s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject,
+) (*vocabulary.Refusal, error) {
 	x.Name = name
 	found, err := s.ReadChain(q.Number, name, &x.Chain)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return &vocabulary.Refusal{Object: name, Reason: vocabulary.NotEnrolled, Asked: asked, Remedy: vocabulary.RemedyEnrolling}, nil
+		return refuse(name, asked, vocabulary.NotEnrolled, vocabulary.RemedyEnrolling), nil
 	}
 	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
 		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.Object.Withdrew(x.Chain) {
-		return &vocabulary.Refusal{Object: name, Reason: vocabulary.Withdrawn, Asked: asked, Remedy: vocabulary.RemedyEnrolling}, nil
+		return refuse(name, asked, vocabulary.Withdrawn, vocabulary.RemedyEnrolling), nil
 	}
 	x.Policy, err = s.Policy(x.Chain.Policy)
 	return nil, err
+}
+
+// refuse returns the refusal of an object that asks for an ε.
+func refuse(object string, asked privacy.Epsilon, why vocabulary.Reason, remedy vocabulary.Remedy) *vocabulary.Refusal {
+	return &vocabulary.Refusal{Object: object, Reason: why, Asked: asked, Remedy: remedy}
 }

@@ -23,22 +23,25 @@ import (
 // truthSource is how the host tells true values. Package ledger describes it.
 type truthSource = func(ctx context.Context, question string, objects []string) (values []string, err error)
 
-// LacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without its key. Who only
-// reads has no need of keys, and quotes as who has them.
+// LacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without
+// its key. Who only reads has no need of keys, and quotes as who has them.
 func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *vocabulary.Refusal {
 	if !l.Bound || l.Binder != nil || l.ReadOnly {
 		return nil
 	}
-	return &vocabulary.Refusal{Object: object, Reason: vocabulary.NoTruthKey, Asked: asked, Remedy: vocabulary.RemedyKey}
+	return refuse(object, asked, vocabulary.NoTruthKey, vocabulary.RemedyKey)
 }
 
 // NoTruth stands for "the host has no value" where the number of a value is expected.
 const NoTruth = -1
 
-// Ask returns the numbers of the objects' true values, by which responses are drawn. It returns [NoTruth] for an object of which the host
-// has no value, one that is not among the question's, or another than the one that the chain is bound to; faults notes which of these.
-// All draws get their true values here.
-func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, who Needy, faults *TruthFaults) ([]int32, error) {
+// Ask returns the numbers of the objects' true values, by which responses are drawn. It returns
+// [NoTruth] for an object of which the host has no value, one that is not among the question's, or
+// another than the one that the chain is bound to; faults notes which of these. All draws get their
+// true values here.
+func (l *Rules) Ask(
+	ctx context.Context, q *event.Question, truth truthSource, who Needy, faults *TruthFaults,
+) ([]int32, error) {
 	values, err := l.askHost(ctx, q, truth, who.Names)
 	if err != nil {
 		return nil, err
@@ -50,8 +53,9 @@ func (l *Rules) Ask(ctx context.Context, q *event.Question, truth truthSource, w
 	return numbers, nil
 }
 
-// numberOf returns the number of a true value, or [NoTruth] if a chain cannot be drawn from it. It takes the same steps whether the value
-// is missing, changed or invalid: the time that a refusal takes must not show which of these it is.
+// numberOf returns the number of a true value, or [NoTruth] if a chain cannot be drawn from it. It
+// takes the same steps whether the value is missing, changed or invalid: the time that a refusal
+// takes must not show which of these it is.
 func (l *Rules) numberOf(q *event.Question, to state.Bond, name, value string, faults *TruthFaults) int32 {
 	number, known := q.Index[cmp.Or(value, q.Values[0])] // a missing value is looked up as well
 	if !known || value == "" {
@@ -107,8 +111,8 @@ func (n Needy) Batches() iter.Seq[Needy] {
 	}
 }
 
-// fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It takes the same steps if
-// the host has no value as if it has another one.
+// fits tells whether a chain, bound to a truth or not, may be drawn from what the host said. It
+// takes the same steps if the host has no value as if it has another one.
 func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32) bool {
 	if l.Binder == nil || to.Tag == nil {
 		return truth != NoTruth
@@ -117,14 +121,15 @@ func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32)
 	return same && truth != NoTruth
 }
 
-// StillFits is fits in the transaction: since the truth was asked for, the chain may have been bound to another one, or have
-// begun an epoch. asOf is the last event before that.
+// StillFits is fits in the transaction: since the truth was asked for, the chain may have been
+// bound to another one, or have begun an epoch. asOf is the last event before that.
 func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
 	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
 }
 
-// askHost asks the host. A value that is not one of the question's is no error: what others see of the request must not depend on it, and
-// one wrong value must not stop a request that may leave objects out.
+// askHost asks the host. A value that is not one of the question's is no error: what others see of
+// the request must not depend on it, and one wrong value must not stop a request that may leave
+// objects out.
 func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string) ([]string, error) {
 	if truth == nil {
 		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
@@ -134,14 +139,18 @@ func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSourc
 		return nil, fmt.Errorf("question %q: %w", q.Name, err)
 	}
 	if len(values) != len(objects) {
-		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, errs.ErrTruthSource, len(values), len(objects))
+		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, errs.ErrTruthSource,
+			len(values), len(objects))
 	}
 	return values, nil
 }
 
-// callSource calls a source of true values for at most Patience. Its error says whose context ended: only one of the caller's
-// context wraps [context.Canceled] or [context.DeadlineExceeded]. A late answer is not used.
-func (l *Rules) callSource(caller context.Context, question string, truth truthSource, objects []string) ([]string, error) {
+// callSource calls a source of true values for at most Patience. Its error says whose context
+// ended: only one of the caller's context wraps [context.Canceled] or [context.DeadlineExceeded]. A
+// late answer is not used.
+func (l *Rules) callSource(
+	caller context.Context, question string, truth truthSource, objects []string,
+) ([]string, error) {
 	ctx := caller
 	if l.Patience > 0 {
 		var cancel context.CancelFunc
@@ -166,27 +175,29 @@ func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// TruthOf returns a source with the value of one object in one question: of the first that it is called for. For any other,
-// and for several at a time, it returns [errs.ErrTruthSource].
+// TruthOf returns a source with the value of one object in one question: of the first that it is
+// called for. For any other, and for several at a time, it returns [errs.ErrTruthSource].
 func TruthOf(value string) truthSource {
 	type named struct{ question, object string }
 	var of atomic.Pointer[named]
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
 		if len(objects) != 1 {
-			return nil, fmt.Errorf("%w: TruthOf has the value of one object, and was called for %d: a request about several needs "+
-				"a TruthFunc that looks up the value of each", errs.ErrTruthSource, len(objects))
+			return nil, fmt.Errorf("%w: TruthOf has the value of one object, and was called for %d: "+
+				"a request about several needs a TruthFunc that looks up the value of each", errs.ErrTruthSource,
+				len(objects))
 		}
 		asked := named{question, objects[0]}
 		if !of.CompareAndSwap(nil, &asked) && *of.Load() != asked {
-			return nil, fmt.Errorf("%w: TruthOf was called before for another object or question: call TruthOf for each, or use "+
-				"a TruthFunc that looks up the value", errs.ErrTruthSource)
+			return nil, fmt.Errorf("%w: TruthOf was called before for another object or question: "+
+				"call TruthOf for each, or use a TruthFunc that looks up the value", errs.ErrTruthSource)
 		}
 		return []string{value}, nil
 	}
 }
 
-// TruthFaults are the objects of a request whose true values cannot be drawn from, the first MaxPanel of them, with the reasons. They
-// are kept apart from what is recorded and from refusals, which are the same whatever the reason. Only the caller gets them.
+// TruthFaults are the objects of a request whose true values cannot be drawn from, the first
+// MaxPanel of them, with the reasons. They are kept apart from what is recorded and from refusals,
+// which are the same whatever the reason. Only the caller gets them.
 type TruthFaults struct {
 	names []string // in order
 	why   []truthFault
@@ -213,8 +224,8 @@ func (f *TruthFaults) note(name string, why truthFault) {
 	}
 }
 
-// Among returns which of the refused objects have a true value that has changed, and which have one that is not the question's. It takes the
-// same steps whatever the reasons are.
+// Among returns which of the refused objects have a true value that has changed, and which have one
+// that is not the question's. It takes the same steps whatever the reasons are.
 func (f *TruthFaults) Among(refused []vocabulary.Refusal) (changed, invalid []string) {
 	var lists [truthFaults][]string
 	for why := range lists {
@@ -236,8 +247,9 @@ func orNil(names []string) []string {
 	return names
 }
 
-// Told is what the host said of the true values of some objects, batch by batch in the order of their
-// names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's truth.
+// Told is what the host said of the true values of some objects, batch by batch in the order of
+// their names. It goes by name, so that whoever joins or leaves meanwhile takes nobody else's
+// truth.
 type Told struct {
 	Batches []toldBatch  // in the order of the names
 	one     [1]toldBatch // memory for the first
@@ -246,8 +258,8 @@ type Told struct {
 	batch, place int
 }
 
-// MostTold is how many truths a request keeps, about. Those of further objects it asks for a second time when their turn
-// comes, so that its memory does not grow with the number of objects.
+// MostTold is how many truths a request keeps, about. Those of further objects it asks for a second
+// time when their turn comes, so that its memory does not grow with the number of objects.
 const MostTold = 1 << 20
 
 type toldBatch struct {
@@ -309,8 +321,8 @@ const minTruthKey = 16
 // Check recognizes the key.
 func (b *Binder) Check() event.Tag { return b.hash("check", "", 0, 0, 0) }
 
-// Truth binds the chain of an object and a question to the number of its true value. That goes by the event that began the
-// epoch: else equal hashes would show that a value came back.
+// Truth binds the chain of an object and a question to the number of its true value. That goes by
+// the event that began the epoch: else equal hashes would show that a value came back.
 func (b *Binder) Truth(object string, question uint32, since uint64, value int32) event.Tag {
 	return b.hash("truth", object, question, since, uint32(value))
 }

@@ -13,9 +13,11 @@ import (
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
-// Of returns the shares of the question's values, and the p-value of the test whether levels disagree. In all encodings the
-// counts of a level are as [Counting] has them.
-func Of(q *event.Question, o estimate.Options, levels []estimate.UnaryCounts) (shares []estimate.Frequency, p float64, err error) {
+// Of returns the shares of the question's values, and the p-value of the test whether levels
+// disagree. In all encodings the counts of a level are as [Counting] has them.
+func Of(
+	q *event.Question, o estimate.Options, levels []estimate.UnaryCounts,
+) (shares []estimate.Frequency, p float64, err error) {
 	var failed error
 	switch q.Encoding {
 	case vocabulary.Unary:
@@ -62,12 +64,13 @@ type Counting struct {
 	Levels   []estimate.UnaryCounts // by rising ε; in other encodings too
 }
 
-// Add adds the chains of one tally, as many as taken says of a count. Each chain is counted once, so that
-// there are never more of them than chains, and no sum runs over.
+// Add adds the chains of one tally, as many as taken says of a count. Each chain is counted once,
+// so that there are never more of them than chains, and no sum runs over.
 func (c *Counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := Counted(c.Question, key.Epsilon)
 	if int(key.Value) >= m || c.Question.Encoding == vocabulary.Unary && key.Value != 0 {
-		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name, m, key.Epsilon, key.Value)
+		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name,
+			m, key.Epsilon, key.Value)
 	}
 	if err := t.Fit(c.Question); err != nil {
 		return err

@@ -21,9 +21,10 @@ type AnswerLevel struct {
 	Epsilon privacy.Epsilon // what it cost, with those below
 	event.Result
 	Event uint64 // that recorded it
-	Began uint64 `audit:"the first event of the answers"` // the event of the fresh answer that it was raised or derived from, or its own
-	// Objects is the size of the panel it is about: that of a partial request may have become another by the
-	// time of the next answer.
+	// Began is the event of the fresh answer that it was raised or derived from, or its own
+	Began uint64 `audit:"the first event of the answers"`
+	// Objects is the size of the panel it is about: that of a partial request may have become
+	// another by the time of the next answer.
 	Objects uint64 `audit:"the number of objects"`
 }
 
@@ -34,7 +35,10 @@ func (l AnswerLevel) AsScore() mechanism.Score {
 
 // Find returns the place of an answer, or where it would stand.
 func (a Answers) Find(epsilon privacy.Epsilon) (place int, recorded bool) {
-	return slices.BinarySearchFunc(a, epsilon, func(l AnswerLevel, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+	return slices.BinarySearchFunc(a, epsilon, func(l AnswerLevel,
+		e privacy.Epsilon) int {
+		return l.Epsilon.Compare(e)
+	})
 }
 
 // Below returns the highest answer below an ε that has the same beginning as another, or none.
@@ -103,8 +107,8 @@ func (s *State) LeftOutOf(a AnswerLevel) (left []vocabulary.Refusal, err error) 
 	return left, err
 }
 
-// LeftOutAt returns the refusals, erased ones too, of the request that an answer was recorded for: the event that settled
-// it follows.
+// LeftOutAt returns the refusals, erased ones too, of the request that an answer was recorded for:
+// the event that settled it follows.
 func (s *State) LeftOutAt(answer uint64) ([]*event.ObjectRefused, error) {
 	for number := answer + 1; number <= s.Counters.Events; number++ {
 		ev, err := s.Event(number)

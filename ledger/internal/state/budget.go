@@ -2,9 +2,9 @@ package state
 
 import "github.com/sluicedp/sluice/privacy"
 
-// Sums of budgets do not overflow: they stop at 0 and at the largest ε. So a sum that is too large is
-// never seen as a small one. Where that would hide a fault, callers add with package privacy, which
-// returns an error.
+// Sums of budgets do not overflow: they stop at 0 and at the largest ε. So a sum that is too large
+// is never seen as a small one. Where that would hide a fault, callers add with package privacy,
+// which returns an error.
 
 // Lower returns the lower of two ε.
 func Lower(a, b privacy.Epsilon) privacy.Epsilon {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Buffer is where records are written out for the store, and from where they are copied if the store would keep a reference.
-// Its zero value is ready.
+// Buffer is where records are written out for the store, and from where they are copied if the
+// store would keep a reference. Its zero value is ready.
 type Buffer struct {
 	wire.Encoder
 	split int // where the key ends
@@ -39,7 +39,8 @@ func (d *Buffer) Value() *wire.Encoder {
 	return &d.Encoder
 }
 
-// Pieces are memory for many short records, the first of them small: most transactions are. The zero value is ready.
+// Pieces are memory for many short records, the first of them small: most transactions are. The
+// zero value is ready.
 type Pieces []byte // what lies behind it is free
 
 const (
@@ -60,7 +61,8 @@ func (p *Pieces) Keep(b []byte) []byte {
 
 // seal ends the record with its checksum, and returns key and value, until the next one is begun.
 func (d *Buffer) seal(bucket string) (key, value []byte) {
-	sum := crc32.Update(d.head.Head(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf) // key and payload, side by side
+	// key and payload, side by side
+	sum := crc32.Update(d.head.Head(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf)
 	d.Buf = binary.BigEndian.AppendUint32(d.Buf, sum)
 	return d.Buf[:d.split:d.split], d.Buf[d.split:]
 }

@@ -54,7 +54,8 @@ func (s *State) PutBuyer(number uint32, b Buyer) error {
 	return s.Put(BucketBuyers, NumberKey(number), b.Encode())
 }
 
-// AddOrder gives a new sale or reservation the next place among the orders of its buyer, who must be there, and returns that.
+// AddOrder gives a new sale or reservation the next place among the orders of its buyer, who must
+// be there, and returns that.
 func (s *State) AddOrder(buyer uint32, number uint64) (ordinal uint64, err error) {
 	b, err := s.Buyer(buyer)
 	if err != nil {
@@ -78,12 +79,14 @@ func (s *State) AddPaid(buyer uint32, price uint64) error {
 	return s.PutBuyer(buyer, b)
 }
 
-// Order returns the number of a sale or reservation by its place among those of its buyer, from 1. It is not found beyond the last.
+// Order returns the number of a sale or reservation by its place among those of its buyer, from 1.
+// It is not found beyond the last.
 func (s *State) Order(buyer uint32, ordinal uint64) (number uint64, found bool, err error) {
 	return Lookup(s, BucketOrders, OrderKey(buyer, ordinal), DecodeNumber64)
 }
 
-// BuyerName returns the name of a buyer, which never changes. It remembers the last: the objects of a sale ask for it in turn.
+// BuyerName returns the name of a buyer, which never changes. It remembers the last: the objects of
+// a sale ask for it in turn.
 func (s *State) BuyerName(number uint32) (string, error) {
 	if s.Client.number != number || number == 0 {
 		b, err := s.Buyer(number)

@@ -10,20 +10,24 @@ import (
 
 // Chain is everything released of one object and question.
 type Chain struct {
-	Enrolled uint64     `audit:"the event of the enrolment"` // the event that began it, or by which the object came back
+	// Enrolled is the event that began it, or by which the object came back
+	Enrolled uint64     `audit:"the event of the enrolment"`
 	Policy   uint32     // 0 for none
 	Noise    uint32     `audit:"the noise key"`        // the key that responses are drawn from; 0 for chance
 	Buyers   uint64     `audit:"the number of buyers"` // how many hold a level of it
 	Bound    *event.Tag `audit:"the tag of the truth"` // the keyed hash of the truth it belongs to, if there is one
-	// Answered is what the question cost the object besides its levels: answers about it, and whatever was
-	// destroyed when the object was forgotten.
+	// Answered is what the question cost the object besides its levels: answers about it, and
+	// whatever was destroyed when the object was forgotten.
 	Answered privacy.Epsilon `audit:"charged by answers"`
-	Since    uint64          `audit:"the event of the epoch"` // the event that began the current epoch, or destroyed what was before; 0 for the first
-	Closed   []ClosedEpoch   `audit:"epoch"`                  // in order; empty if since is 0
-	Levels   []Level         // of the current epoch, like all above but enrolled and policy
+	// Since is the event that began the current epoch, or destroyed what was before; 0 for the
+	// first
+	Since  uint64        `audit:"the event of the epoch"`
+	Closed []ClosedEpoch `audit:"epoch"` // in order; empty if since is 0
+	Levels []Level       // of the current epoch, like all above but enrolled and policy
 }
 
-// ClosedEpoch is what a chain was until its object began a new epoch: about another value, and never drawn from again.
+// ClosedEpoch is what a chain was until its object began a new epoch: about another value, and
+// never drawn from again.
 type ClosedEpoch struct {
 	End      uint64          `audit:"the end"`            // the event that began the next
 	Answered privacy.Epsilon `audit:"charged by answers"` // what answers about panels cost in it
@@ -35,7 +39,8 @@ func (c ClosedEpoch) spent() privacy.Epsilon {
 	return Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
 }
 
-// Bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that began at an event.
+// Bond is what ties a chain to its truth: a keyed hash, if there is one, which is of the epoch that
+// began at an event.
 type Bond struct {
 	Tag   *event.Tag // nil for none
 	Since uint64     // as in [Chain]
@@ -47,7 +52,8 @@ func (c *Chain) Bond() Bond { return Bond{c.Bound, c.Since} }
 // Unused tells whether nothing has happened in the current epoch.
 func (c *Chain) Unused() bool { return len(c.Levels) == 0 && c.Bound == nil && c.Answered.IsZero() }
 
-// During returns the levels of the epoch that an event belongs to, which is the current one if none has ended since.
+// During returns the levels of the epoch that an event belongs to, which is the current one if none
+// has ended since.
 func (c *Chain) During(event uint64) Chain {
 	for _, one := range c.Closed {
 		if event < one.End {
@@ -65,7 +71,8 @@ func (c Chain) Current() privacy.Epsilon {
 	return c.Levels[len(c.Levels)-1].Epsilon
 }
 
-// Spent returns the ε that the current epoch has cost the object: the highest level and the answers add up.
+// Spent returns the ε that the current epoch has cost the object: the highest level and the answers
+// add up.
 func (c Chain) Spent() privacy.Epsilon { return Plus(c.Current(), c.Answered) }
 
 // Total returns the ε that the question has cost the object, in all epochs.
@@ -86,8 +93,8 @@ func (c Chain) At(epsilon privacy.Epsilon) (Level, bool) {
 	return c.Levels[i], true
 }
 
-// With returns a copy of the chain with the level at an ε, held by a buyer; 0 stands for neither. The level
-// has no response.
+// With returns a copy of the chain with the level at an ε, held by a buyer; 0 stands for neither.
+// The level has no response.
 func (c Chain) With(epsilon privacy.Epsilon, buyer uint32) Chain {
 	if epsilon.IsZero() {
 		return c
@@ -113,7 +120,8 @@ func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
-// PaidBy returns what a buyer has paid for the levels that it holds, in minor units of the currency.
+// PaidBy returns what a buyer has paid for the levels that it holds, in minor units of the
+// currency.
 func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
 	for i := range c.Levels {
 		if at := c.Levels[i].holder(buyer); at >= 0 {
@@ -123,7 +131,8 @@ func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
 	return sum
 }
 
-// Entries returns how many entries the chain of a question has, in all epochs: see [vocabulary.MaxEntries].
+// Entries returns how many entries the chain of a question has, in all epochs: see
+// [vocabulary.MaxEntries].
 func (c *Chain) Entries(q *event.Question) int {
 	level := q.LevelEntries()
 	n := len(c.Closed) + entriesOf(c.Levels, level)
@@ -167,8 +176,8 @@ func (c *Chain) encodeTo(e *wire.Encoder) {
 // DecodeChain reads what [Chain.Encode] writes.
 func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).decodeChain(payload) }
 
-// DecodeHead reads what stands before the levels of a chain, and how many levels there are. What the chain is bound
-// to stays in the memory of the record.
+// DecodeHead reads what stands before the levels of a chain, and how many levels there are. What
+// the chain is bound to stays in the memory of the record.
 func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	var n [5]uint64
 	d.Uvarints(n[:])

@@ -33,7 +33,8 @@ func (s *State) Question(number uint32) (*event.Question, error) {
 	return q, err
 }
 
-// isKnown tells whether a definition may be remembered beyond the transaction, of which so many are durable.
+// isKnown tells whether a definition may be remembered beyond the transaction, of which so many are
+// durable.
 func (s *State) isKnown(number, durable uint32) bool { return s.Known != nil && number <= durable }
 
 // QuestionNumber returns the number of a question by its name.
@@ -93,7 +94,8 @@ func (s *State) loadPolicy(number uint32) (policy.Policy, error) {
 // noPolicy stands for an object enrolled without a policy: only its cap binds.
 func noPolicy() policy.Policy { return policy.Fixed(privacy.MaxEpsilon()) }
 
-// PolicyOrNone returns a policy of which the zero value says, as in requests, that only the cap binds.
+// PolicyOrNone returns a policy of which the zero value says, as in requests, that only the cap
+// binds.
 func PolicyOrNone(p policy.Policy) policy.Policy {
 	if p.IsZero() {
 		return noPolicy()
@@ -127,11 +129,13 @@ type recent struct {
 	under    uint32        // its number
 }
 
-// Cache remembers questions and policies, which never change, and which of these allow no more than others. Only committed ones are put in: the
-// number of one that was rolled back may be given to another.
+// Cache remembers questions and policies, which never change, and which of these allow no more than
+// others. Only committed ones are put in: the number of one that was rolled back may be given to
+// another.
 type Cache struct {
-	// All keeps every question and policy. An audit does, whose log may cycle through any number of them: their memory is then in proportion to
-	// the log, where to read them again and again would not be.
+	// All keeps every question and policy. An audit does, whose log may cycle through any number of
+	// them: their memory is then in proportion to the log, where to read them again and again would
+	// not be.
 	All bool
 
 	mu        sync.Mutex

@@ -11,12 +11,14 @@ import (
 
 // What the record of the format says.
 const (
-	FormatName    = "sluice ledger "
-	FormatVersion = 7 // 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal, 6 no orders by buyer, and names in all digests; none was released
+	FormatName = "sluice ledger "
+	// 1 had no sales, 2 no tree, 3 no encodings, 4 no scores, 5 no journal, 6 no orders by buyer,
+	// and names in all digests; none was released
+	FormatVersion = 7
 )
 
-// CheckVersion returns [errs.ErrVersion] for a file in another version of the format, and [errs.ErrCorrupt] for none of ours. It reads
-// nothing else.
+// CheckVersion returns [errs.ErrVersion] for a file in another version of the format, and
+// [errs.ErrCorrupt] for none of ours. It reads nothing else.
 func CheckVersion(r kv.Reader) error {
 	version, err := r.Get(BucketMeta, []byte(KeyFormat))
 	if err != nil {

@@ -40,7 +40,8 @@ func OfFile(bucket string, key []byte) bool {
 // EventKey is the key of an event, or of a sale.
 func EventKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
-// NameKey is the key of the number of a question or buyer. A name and a number are told apart by their first byte.
+// NameKey is the key of the number of a question or buyer. A name and a number are told apart by
+// their first byte.
 func NameKey(name string) []byte { return append([]byte("n"), name...) }
 
 // NumberKey is the key of a question or buyer.
@@ -54,7 +55,8 @@ func PolicyJSONKey(hash [32]byte) []byte { return append([]byte("h"), hash[:]...
 // PolicyNumberKey is the key of a policy.
 func PolicyNumberKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("p"), number) }
 
-// OrderKey is the key of the number of a sale or reservation, by its place among those of its buyer.
+// OrderKey is the key of the number of a sale or reservation, by its place among those of its
+// buyer.
 func OrderKey(buyer uint32, ordinal uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, buyer), ordinal)
 }

@@ -43,7 +43,10 @@ func NewLevel(epsilon privacy.Epsilon, response event.Value, ev uint64) Level {
 
 // FindLevel returns the place of a level, or where it would stand.
 func FindLevel(levels []Level, epsilon privacy.Epsilon) (place int, recorded bool) {
-	return slices.BinarySearchFunc(levels, epsilon, func(l Level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
+	return slices.BinarySearchFunc(levels, epsilon, func(l Level,
+		e privacy.Epsilon) int {
+		return l.Epsilon.Compare(e)
+	})
 }
 
 // holder returns the place of a buyer among those who hold the response, or -1. 0 is nobody.
@@ -118,8 +121,8 @@ func SkipHolders(d *wire.Decoder, n int) {
 	}
 }
 
-// LevelPage is memory for the levels of some chains, to be used again for others. Its zero value asks for new memory for
-// each chain.
+// LevelPage is memory for the levels of some chains, to be used again for others. Its zero value
+// asks for new memory for each chain.
 type LevelPage struct {
 	Page []Level // is handed out from the front
 	used int

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Links lead to what the log has about an object. Events that say something of it, and settled events that only
-// name it (see [event.Settled]), are linked apart: a statement lists the first.
+// Links lead to what the log has about an object. Events that say something of it, and settled
+// events that only name it (see [event.Settled]), are linked apart: a statement lists the first.
 type Links struct {
 	Latest  uint64 `audit:"the last event"`         // the last event about it that is not destroyed, or 0
 	Events  uint64 `audit:"the number of events"`   // how many there are
@@ -40,8 +40,8 @@ func (s *State) Link(l *Links, ev uint64) {
 	l.Events++
 }
 
-// LinkName makes an event the last one about an object, or about a name that was never enrolled. One that
-// settles a request only names it.
+// LinkName makes an event the last one about an object, or about a name that was never enrolled.
+// One that settles a request only names it.
 func (s *State) LinkName(name string, ev uint64, settled bool) error {
 	o, known, err := s.Object(name)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *State) linkNamed(l *Links, ev uint64, settled bool) {
 	l.Settles++
 }
 
-// EventsAbout returns the numbers of the events about an object that are not destroyed, in order. It reads
-// each of them.
+// EventsAbout returns the numbers of the events about an object that are not destroyed, in order.
+// It reads each of them.
 func (s *State) EventsAbout(o Object) (numbers []uint64, err error) {
 	for n, err := range s.backward(o.Latest) {
 		if err != nil {
@@ -146,7 +146,8 @@ func (s *State) Stranger(name string) (Stranger, bool, error) {
 	return Lookup(s, BucketStrangers, append(s.Buffer.Lookup(), name...), DecodeStranger)
 }
 
-// RemoveStranger removes what the log has about a name that is enrolled or forgotten, and returns it.
+// RemoveStranger removes what the log has about a name that is enrolled or forgotten, and returns
+// it.
 func (s *State) RemoveStranger(name string) (Links, error) {
 	x, found, err := s.Stranger(name)
 	if err == nil && found {

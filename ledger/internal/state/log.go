@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// ReadHashes implements [tlog.HashReader] over the records of the events, which hold the hashes they
-// complete: so a hash costs no record of its own.
+// ReadHashes implements [tlog.HashReader] over the records of the events, which hold the hashes
+// they complete: so a hash costs no record of its own.
 func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	hashes := make([]tlog.Hash, len(indexes))
 	for i, index := range indexes {
@@ -56,8 +56,8 @@ func (s *State) PutEntry(n event.Entry) error {
 	return s.Put(BucketEvents, EventKey(n.Number), n.Encode())
 }
 
-// RefusedBefore returns the refusals, erased ones too, whose events stand before the one that settles
-// their request.
+// RefusedBefore returns the refusals, erased ones too, whose events stand before the one that
+// settles their request.
 func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused, err error) {
 	if err := CheckRefused(number, count); err != nil {
 		return nil, err

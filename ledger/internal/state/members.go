@@ -45,8 +45,8 @@ func (s *State) WriteMember(name string, question uint32) error {
 	return s.Write(BucketObjects)
 }
 
-// ReadObjects reads the objects of members, whose names rise. Most often they stand close together and one scan finds them; from where too
-// many others stand between, they are looked up.
+// ReadObjects reads the objects of members, whose names rise. Most often they stand close together
+// and one scan finds them; from where too many others stand between, they are looked up.
 func (s *State) ReadObjects(members []Member) error {
 	next, others := 0, 0
 	var fault error
@@ -82,5 +82,6 @@ func (s *State) ReadObjects(members []Member) error {
 	return nil
 }
 
-// mostOthers is how many records are passed by for each object that is read: to look one up costs about as much.
+// mostOthers is how many records are passed by for each object that is read: to look one up costs
+// about as much.
 const mostOthers = 6

@@ -6,10 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// ErrLarge says that a request has read more than its meter allows. Nothing has happened, and it may be made again.
+// ErrLarge says that a request has read more than its meter allows. Nothing has happened, and it
+// may be made again.
 var ErrLarge = errors.New("the request reads more than a small one may")
 
-// Meter counts the records that a request reads: of objects, of their chains, of the log. It may be used concurrently.
+// Meter counts the records that a request reads: of objects, of their chains, of the log. It may be
+// used concurrently.
 type Meter struct {
 	records  atomic.Int64
 	most     atomic.Int64 // 0 is any number
@@ -19,7 +21,8 @@ type Meter struct {
 // Allow has reads fail with [ErrLarge] after so many records, about; 0 allows any number.
 func (m *Meter) Allow(records int64) { m.most.Store(records) }
 
-// Check returns [ErrLarge] if what was counted, and so many records more, are too many. It may be called on nil.
+// Check returns [ErrLarge] if what was counted, and so many records more, are too many. It may be
+// called on nil.
 func (m *Meter) Check(more int) error {
 	if m == nil {
 		return nil
@@ -31,7 +34,8 @@ func (m *Meter) Check(more int) error {
 	return ErrLarge
 }
 
-// Exceeded reports whether Check has ever returned an error: what came of the request does not count then.
+// Exceeded reports whether Check has ever returned an error: what came of the request does not
+// count then.
 func (m *Meter) Exceeded() bool { return m.exceeded.Load() }
 
 // Add counts records. It may be called on nil.

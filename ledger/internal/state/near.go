@@ -1,7 +1,8 @@
 package state
 
-// A request looks at an object when it decides, and again when what it has decided is recorded; and it is often the next one in a
-// scan. So the records of the object that a transaction is at are kept, decoded, and those that a scan has read behind it.
+// A request looks at an object when it decides, and again when what it has decided is recorded; and
+// it is often the next one in a scan. So the records of the object that a transaction is at are
+// kept, decoded, and those that a scan has read behind it.
 
 // Member is an object that was read, with its chain of a question.
 type Member struct {
@@ -22,7 +23,8 @@ type near struct {
 	found   bool    // there is a request with that key
 }
 
-// Expect says that these objects are wanted next, in order, and what was read of them. They are forgotten when something else is written.
+// Expect says that these objects are wanted next, in order, and what was read of them. They are
+// forgotten when something else is written.
 func (s *State) Expect(members []Member) { s.near.members, s.near.at = members, 0 }
 
 // member returns what is kept of an object, or nil.
@@ -36,7 +38,8 @@ func (n *near) member(name string) *Member {
 	return nil
 }
 
-// turnTo returns where something is kept of an object. If that is not one that is expected, all else is forgotten.
+// turnTo returns where something is kept of an object. If that is not one that is expected, all
+// else is forgotten.
 func (n *near) turnTo(name string) *Member {
 	if m := n.member(name); m != nil {
 		return m

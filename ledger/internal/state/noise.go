@@ -26,7 +26,8 @@ func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
 	return all, nil
 }
 
-// NoiseNames returns the names of all noise keys that the ledger has seen. They are read once: whoever adds a key adds its name.
+// NoiseNames returns the names of all noise keys that the ledger has seen. They are read once:
+// whoever adds a key adds its name.
 func (s *State) NoiseNames() (map[string]bool, error) {
 	if uint64(len(s.noiseNames)) == uint64(s.Counters.Noises) && s.noiseNames != nil {
 		return s.noiseNames, nil

@@ -14,10 +14,12 @@ type Object struct {
 	Cap    privacy.Epsilon // over all chains
 	Spent  privacy.Epsilon `audit:"spent"`                // over all chains, the forgotten ones as well
 	Chains uint64          `audit:"the number of chains"` // how many, closed epochs not counted
-	// Withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later counts.
+	// Withdrawn is the event by which the object last withdrew, or 0. What it enrolled in later
+	// counts.
 	Withdrawn uint64 `audit:"the event of the withdrawal"`
-	Forgotten uint64 `audit:"the event by which it was forgotten"` // the event that last destroyed what was released of it, or 0
-	Earned    uint64 `audit:"earned"`                              // by sales, in minor units of the currency
+	// Forgotten is the event that last destroyed what was released of it, or 0
+	Forgotten uint64 `audit:"the event by which it was forgotten"`
+	Earned    uint64 `audit:"earned"` // by sales, in minor units of the currency
 	Links
 	Held []uint64 `audit:"the reservations"` // reservations that may hold some of its budget, by rising number
 }
@@ -38,7 +40,8 @@ func (o Object) Encode() []byte {
 }
 
 func (o *Object) encodeTo(e *wire.Encoder) {
-	e.Buf = wire.AppendNumbers(e.Buf, uint64(o.Cap.Nano()), uint64(o.Spent.Nano()), o.Chains, o.Withdrawn, o.Forgotten, o.Earned,
+	e.Buf = wire.AppendNumbers(e.Buf, uint64(o.Cap.Nano()), uint64(o.Spent.Nano()), o.Chains, o.Withdrawn,
+		o.Forgotten, o.Earned,
 		o.Latest, o.Events, o.Settled, o.Settles)
 	e.Numbers(o.Held)
 }

@@ -15,8 +15,9 @@ type comparison struct {
 	more error // nil if the newer one allows nothing that the older one does not
 }
 
-// AtMost is [policy.AtMost]. It may take a fifth of a millisecond, and many objects are under the same few policies, so what came of it is
-// remembered: what is proven from an instant on holds from every later one. A nil cache remembers nothing.
+// AtMost is [policy.AtMost]. It may take a fifth of a millisecond, and many objects are under the
+// same few policies, so what came of it is remembered: what is proven from an instant on holds from
+// every later one. A nil cache remembers nothing.
 func (c *Cache) AtMost(newer, older policy.Policy, from time.Time) error {
 	if c == nil {
 		return policy.AtMost(newer, older, from)

@@ -10,8 +10,9 @@ import (
 // CheckEvery is how many records a request reads at most after its context has ended.
 const CheckEvery = 64
 
-// Reading is the request that a state is read for. The records that it reads are counted, and once its context has ended
-// every further read fails with the context's error. The zero value, and nil, observe nothing.
+// Reading is the request that a state is read for. The records that it reads are counted, and once
+// its context has ended every further read fails with the context's error. The zero value, and nil,
+// observe nothing.
 type Reading struct {
 	ctx       context.Context // nil while no request is observed
 	meter     *Meter
@@ -36,8 +37,8 @@ func (r *Reading) End() {
 	r.ctx, r.meter = nil, nil
 }
 
-// Pause has reads succeed whatever becomes of the context, until [Reading.Resume]. An event that is half applied would be
-// committed with what others of the same transaction record.
+// Pause has reads succeed whatever becomes of the context, until [Reading.Resume]. An event that is
+// half applied would be committed with what others of the same transaction record.
 func (r *Reading) Pause() {
 	if r != nil {
 		r.recording++
@@ -51,7 +52,8 @@ func (r *Reading) Resume() {
 	}
 }
 
-// step counts one record, and now and then checks the context. Once that has ended, each further record fails.
+// step counts one record, and now and then checks the context. Once that has ended, each further
+// record fails.
 func (r *Reading) step() error {
 	if r == nil || r.ctx == nil {
 		return nil

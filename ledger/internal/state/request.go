@@ -6,8 +6,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Request is what an idempotency key stands for: the events that settled it, part by part. What was asked, and how far it has come, is
-// in them: keys come in no order, so each byte of these records is paid for in pages of the file.
+// Request is what an idempotency key stands for: the events that settled it, part by part. What was
+// asked, and how far it has come, is in them: keys come in no order, so each byte of these records
+// is paid for in pages of the file.
 type Request struct {
 	Settled []uint64 `audit:"the events that settle it"` // by rising number, at least one
 }
@@ -38,7 +39,8 @@ func (s *State) Request(key string) (r Request, found bool, err error) {
 	return r, found, err
 }
 
-// LastPart returns the request of a key, and what the event says that settled its last part; nil if there is no such request.
+// LastPart returns the request of a key, and what the event says that settled its last part; nil if
+// there is no such request.
 func (s *State) LastPart(key string) (r Request, part *event.Settled, err error) {
 	r, known, err := s.Request(key)
 	if err != nil || !known {

@@ -42,14 +42,18 @@ type Sale struct {
 	Epsilon  privacy.Epsilon `audit:"ε"`                     // of the responses
 	Objects  uint64          `audit:"the number of objects"` // how many take part
 	Price    uint64          // in all; of a reservation, what is reserved
-	Refused  uint64          `audit:"the number of refused objects"` // objects left out, whose events follow those of its objects
-	Event    uint64          // that began it; those of its objects follow it
-	Granted  uint64          `audit:"the event of the reservation"` // the event that reserved it, 0 without a reservation
-	Expires  time.Time       `audit:"the end of the reservation"`   // of a reservation, else zero
-	Promised uint64          `audit:"the price reserved"`           // what was reserved for a sale that was a reservation before
+	// Refused counts objects left out, whose events follow those of its objects
+	Refused uint64 `audit:"the number of refused objects"`
+	Event   uint64 // that began it; those of its objects follow it
+	// Granted is the event that reserved it, 0 without a reservation
+	Granted uint64    `audit:"the event of the reservation"`
+	Expires time.Time `audit:"the end of the reservation"` // of a reservation, else zero
+	// Promised is what was reserved for a sale that was a reservation before
+	Promised uint64 `audit:"the price reserved"`
 }
 
-// Last returns the event that settled the request which carried the sale out: the log as its receipt proves it ends there.
+// Last returns the event that settled the request which carried the sale out: the log as its
+// receipt proves it ends there.
 func (r Sale) Last() uint64 { return r.Event + r.Objects + r.Refused + 1 }
 
 // Deal implements event.Names: it returns what a sale or a reservation is about.
@@ -87,12 +91,12 @@ func (r Sale) ReservationState(at time.Time) vocabulary.ReservationState {
 	return vocabulary.ReservationExpired
 }
 
-// HoldsOn tells whether it is a reservation that holds something of an object. Whoever has withdrawn since it
-// was granted is out of it, also when enrolled again.
+// HoldsOn tells whether it is a reservation that holds something of an object. Whoever has
+// withdrawn since it was granted is out of it, also when enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
 
-// StillHeld returns the reservations of an object that hold something of it, without one that is being sold;
-// 0 stands for none.
+// StillHeld returns the reservations of an object that hold something of it, without one that is
+// being sold; 0 stands for none.
 func (s *State) StillHeld(o Object, sold uint64) (numbers []uint64, err error) {
 	for _, number := range o.Held {
 		if number == sold {
@@ -109,7 +113,8 @@ func (s *State) StillHeld(o Object, sold uint64) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// HeldUntil returns when the last of the reservations ends that hold something of an object; the zero time if none does.
+// HeldUntil returns when the last of the reservations ends that hold something of an object; the
+// zero time if none does.
 func (s *State) HeldUntil(o Object) (end time.Time, err error) {
 	for _, number := range o.Held {
 		r, err := s.Sale(number)
@@ -134,7 +139,8 @@ func (r *Sale) Fields(x wire.Codec) {
 		x.Time(&r.Expires)
 	}
 	x.Uvarint(&r.Promised)
-	if d := x.Reads(); d != nil && (r.Status < SaleReserved || r.Status > SaleCancelled || r.Objects == 0 || r.Objects > vocabulary.MaxPanel) {
+	isStatus := r.Status >= SaleReserved && r.Status <= SaleCancelled
+	if d := x.Reads(); d != nil && (!isStatus || r.Objects == 0 || r.Objects > vocabulary.MaxPanel) {
 		d.Fail("sale of %d objects with status %d", r.Objects, r.Status)
 	}
 }
@@ -154,8 +160,9 @@ type NumberedSale struct {
 // mostSalesKept is how many sales that were read are remembered.
 const mostSalesKept = 4 * vocabulary.MaxReservations
 
-// Sale returns a sale or reservation by its number, which must be there. It remembers the last: the objects of one ask for it in turn. It
-// remembers others too, as they are stored: each of several checks of an object reads all of its reservations.
+// Sale returns a sale or reservation by its number, which must be there. It remembers the last: the
+// objects of one ask for it in turn. It remembers others too, as they are stored: each of several
+// checks of an object reads all of its reservations.
 func (s *State) Sale(number uint64) (Sale, error) {
 	if s.Latest.Number == number && number != 0 {
 		return s.Latest.Sale, nil

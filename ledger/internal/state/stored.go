@@ -7,7 +7,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Payload returns the payload of a record, or nil if there is none. It is valid until the transaction ends.
+// Payload returns the payload of a record, or nil if there is none. It is valid until the
+// transaction ends.
 func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	value, err := s.Get(bucket, key)
 	if err != nil || value == nil || s.Plain {
@@ -30,7 +31,9 @@ func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
 }
 
 // Lookup returns a record, and whether there is one.
-func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+func Lookup[T any](
+	s *State, bucket string, key []byte, decode func([]byte) (T, error),
+) (record T, found bool, err error) {
 	payload, err := s.Payload(bucket, key)
 	if err != nil || payload == nil {
 		return record, false, err
@@ -39,7 +42,9 @@ func Lookup[T any](s *State, bucket string, key []byte, decode func([]byte) (T, 
 }
 
 // DecodeRecord decodes a stored value, checksum included; nil stands for none.
-func DecodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+func DecodeRecord[T any](
+	bucket string, key, value []byte, decode func([]byte) (T, error),
+) (record T, found bool, err error) {
 	if value == nil {
 		return record, false, nil
 	}
@@ -50,7 +55,9 @@ func DecodeRecord[T any](bucket string, key, value []byte, decode func([]byte) (
 	return decodePayload(bucket, key, payload, decode)
 }
 
-func decodePayload[T any](bucket string, key, payload []byte, decode func([]byte) (T, error)) (record T, found bool, err error) {
+func decodePayload[T any](
+	bucket string, key, payload []byte, decode func([]byte) (T, error),
+) (record T, found bool, err error) {
 	if record, err = decode(payload); err != nil {
 		return record, false, fmt.Errorf("record %x in %s: %w", key, bucket, err)
 	}

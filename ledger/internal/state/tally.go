@@ -13,11 +13,11 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Tallies count the responses as they are recorded, so that an estimate need not read the chains. What
-// they hold follows from the chains, which stay the truth about it.
+// Tallies count the responses as they are recorded, so that an estimate need not read the chains.
+// What they hold follows from the chains, which stay the truth about it.
 
-// TallyKey names what a tally counts: a value as the response to a question at exactly one ε or, in unary
-// encoding, all responses at that ε.
+// TallyKey names what a tally counts: a value as the response to a question at exactly one ε or, in
+// unary encoding, all responses at that ε.
 type TallyKey struct {
 	Question uint32          // by number
 	Epsilon  privacy.Epsilon // the level
@@ -52,17 +52,19 @@ func DecodeTallyKey(key []byte) (TallyKey, error) {
 	return k, d.Done()
 }
 
-// Tally counts chains of a question whose responses at one ε say the same. There is none where there are no
-// such chains.
+// Tally counts chains of a question whose responses at one ε say the same. There is none where
+// there are no such chains.
 type Tally struct {
 	Tallied
-	// Bits counts, in unary encoding, for each value the responses whose bit is set. Else it is empty.
+	// Bits counts, in unary encoding, for each value the responses whose bit is set. Else it is
+	// empty.
 	Bits []Tallied `audit:"bit"`
 }
 
 // Tallied is how many chains have such a response, and of how many it is the current one.
 type Tallied struct {
-	Recorded uint64 `audit:"the number of chains with it"`                     // at the ε asked about, whatever came later
+	// Recorded counts chains at the ε asked about, whatever came later.
+	Recorded uint64 `audit:"the number of chains with it"`
 	Current  uint64 `audit:"the number of chains where it is the current one"` // of those, the ones never raised since
 }
 
@@ -177,16 +179,18 @@ func (s *State) UndoRecounts() {
 	s.Recounts = s.Recounts[:0]
 }
 
-// tally returns a tally, to be changed in place. It is read when it is first asked for, and written by
-// [State.FlushTallies].
+// tally returns a tally, to be changed in place. It is read when it is first asked for, and written
+// by [State.FlushTallies].
 func (s *State) tally(key TallyKey) (*Tally, error) {
 	if t := s.Tallies[key]; t != nil {
 		return t, nil
 	}
 	t, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
-	// Each response is recorded by an event of its own, and the one being applied is not counted yet.
+	// Each response is recorded by an event of its own, and the one being applied is not counted
+	// yet.
 	if err != nil || t.Recorded >= s.Counters.Events {
-		return nil, errs.Corrupt(err, "question %d: %d responses by %d events", key.Question, t.Recorded, s.Counters.Events)
+		return nil, errs.Corrupt(err, "question %d: %d responses by %d events", key.Question, t.Recorded,
+			s.Counters.Events)
 	}
 	if s.Tallies == nil {
 		s.Tallies = make(map[TallyKey]*Tally)
@@ -231,8 +235,8 @@ func (s *State) CountedInMemory() int {
 	return n
 }
 
-// FlushTallies writes what was counted, in the order of the keys: a draw at an ε where many others were
-// drawn costs nothing more, and the same transaction always makes the same writes.
+// FlushTallies writes what was counted, in the order of the keys: a draw at an ε where many others
+// were drawn costs nothing more, and the same transaction always makes the same writes.
 func (s *State) FlushTallies() error {
 	type record struct {
 		key []byte
@@ -271,8 +275,8 @@ func (s *State) UncountLevels(q *event.Question, levels []Level) error {
 	return nil
 }
 
-// ScanTallies visits the stored tallies of a question, at one ε or, if that is 0, at all, by rising ε and
-// value. It does not see what was counted in the same transaction.
+// ScanTallies visits the stored tallies of a question, at one ε or, if that is 0, at all, by rising
+// ε and value. It does not see what was counted in the same transaction.
 func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func(TallyKey, Tally) error) error {
 	prefix := levelPrefix(question, epsilon)
 	from := prefix

@@ -12,8 +12,8 @@ type RecordID struct {
 	Name     string // of the object
 }
 
-// Underway sums up what is recorded of a request, or of a part of one, until its settled event comes: what that one tells
-// is compared with it. It is empty between transactions.
+// Underway sums up what is recorded of a request, or of a part of one, until its settled event
+// comes: what that one tells is compared with it. It is empty between transactions.
 type Underway struct {
 	Events   uint64          // since the last settled event
 	Requests Requests        // which it can be of
@@ -31,9 +31,11 @@ type Underway struct {
 	Refused  RecordID        // the last object refused
 	One      string          // the first object that an event names
 	More     bool            // another one is named as well
-	Doubt    string          // why an object cannot have been refused as it was, unless the request is for an answer given again
-	Bound    Binding         // the truths that chains were bound to, for what is drawn from them
-	Loose    bool            // events are missing, or were left out: an audit compares nothing
+	// Doubt is why an object cannot have been refused as it was, unless the request is for an
+	// answer given again
+	Doubt string
+	Bound Binding // the truths that chains were bound to, for what is drawn from them
+	Loose bool    // events are missing, or were left out: an audit compares nothing
 }
 
 func (u *Underway) fields(x wire.Codec) {
@@ -52,7 +54,8 @@ func (u *Underway) fields(x wire.Codec) {
 	x.U32(&u.Bound.Question)
 }
 
-// Binding sums up the events of a request that bind chains to truths. Those of a sale or an answer stand in a row, before all that is drawn.
+// Binding sums up the events of a request that bind chains to truths. Those of a sale or an answer
+// stand in a row, before all that is drawn.
 type Binding struct {
 	Undrawn     uint64 // chains that were bound, and not drawn from since
 	First, Last uint64 // events of the last row of them; 0 if there was none

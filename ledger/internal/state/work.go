@@ -7,10 +7,12 @@ import (
 
 // Work counts what a transaction records, for whoever observes the ledger.
 type Work struct {
-	made     [event.MethodResale + 1]uint64 // responses and answers, by method
-	Requests int                            // whose events these are; of a large one each part. The host's keys are set by none
-	Spent    uint64                         // ε of all people, in nano-nats
-	LeftOut  map[vocabulary.Reason]uint64   // people, by reason
+	made [event.MethodResale + 1]uint64 // responses and answers, by method
+	// Requests counts those whose events these are; of a large one each part. The host's keys are
+	// set by none
+	Requests int
+	Spent    uint64                       // ε of all people, in nano-nats
+	LeftOut  map[vocabulary.Reason]uint64 // people, by reason
 }
 
 // Count counts a change that was recorded. It may be called on nil.

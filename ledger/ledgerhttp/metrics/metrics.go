@@ -15,7 +15,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// Metrics counts what a ledger and its server do. It is an [observe.Observer] and a [ledgerhttp.Meter]; its methods may be called concurrently.
+// Metrics counts what a ledger and its server do. It is an [observe.Observer] and a
+// [ledgerhttp.Meter]; its methods may be called concurrently.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -25,7 +26,8 @@ type Metrics struct {
 	resold, charged, refusals       prometheus.Counter
 	answered                        *prometheus.HistogramVec
 
-	auditEnded, auditTook, auditProblems, exhausted prometheus.Gauge // registered with the first audit, so that none looks like a good one
+	// Registered with the first audit, so that none looks like a good one.
+	auditEnded, auditTook, auditProblems, exhausted prometheus.Gauge
 }
 
 // New returns metrics that count from 0.
@@ -36,18 +38,27 @@ func New() *Metrics {
 			Name: "sluice_commit_seconds", Help: "How long commits took, from the decision until they were durable.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
-		requests: counter("sluice_committed_requests_total", "Requests that were committed. A large one counts once for each commit that it took."),
-		events:   counter("sluice_committed_events_total", "Events that were committed."),
-		bytes:    counter("sluice_journal_bytes_total", "Bytes of events that went to the journal."),
-		draws:    counters("sluice_draws_total", "Responses and answers that were drawn. The methods raise and fresh take true values, degrade and insert none.", "method"),
-		resold:   counter("sluice_resales_total", "Responses that were sold again, without any draw."),
-		charged:  counter("sluice_epsilon_charged_total", "The sum of what people were charged, as ε in nats."),
-		refusals: counter("sluice_refused_requests_total", "Requests that were refused as a whole, because of the people in them or of levels on offer that would be lost."),
-		refused:  counters("sluice_refusing_people_total", "People because of whom requests were refused as a whole, by reason.", "reason"),
-		leftOut:  counters("sluice_left_out_people_total", "People whom requests have left out, by reason.", "reason"),
-		audits:   counters("sluice_audits_total", "Audits of the whole log, by result: sound, problems, or failed when they could not be carried out.", "result"),
+		requests: counter("sluice_committed_requests_total",
+			"Requests that were committed. A large one counts once for each commit that it took."),
+		events: counter("sluice_committed_events_total", "Events that were committed."),
+		bytes:  counter("sluice_journal_bytes_total", "Bytes of events that went to the journal."),
+		draws: counters("sluice_draws_total",
+			"Responses and answers that were drawn. The methods raise and fresh take true values, degrade "+
+				"and insert none.", "method"),
+		resold:  counter("sluice_resales_total", "Responses that were sold again, without any draw."),
+		charged: counter("sluice_epsilon_charged_total", "The sum of what people were charged, as ε in nats."),
+		refusals: counter("sluice_refused_requests_total",
+			"Requests that were refused as a whole, because of the people in them or of "+
+				"levels on offer that would be lost."),
+		refused: counters("sluice_refusing_people_total",
+			"People because of whom requests were refused as a whole, by reason.", "reason"),
+		leftOut: counters("sluice_left_out_people_total", "People whom requests have left out, by reason.", "reason"),
+		audits: counters("sluice_audits_total",
+			"Audits of the whole log, by result: sound, problems, or failed when they "+
+				"could not be carried out.", "result"),
 		answered: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_http_request_seconds", Help: "How long requests took, by route and by the status of the answer.",
+			Name:    "sluice_http_request_seconds",
+			Help:    "How long requests took, by route and by the status of the answer.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
 		}, []string{"route", "status"}),
 		auditEnded:    gauge("sluice_audit_timestamp_seconds", "When the last audit ended that could be carried out."),
@@ -56,7 +67,8 @@ func New() *Metrics {
 		exhausted:     gauge("sluice_exhausted_people", "People who had spent their whole cap at that audit."),
 	}
 	m.beginAtZero()
-	m.registry.MustRegister(m.commits, m.requests, m.events, m.bytes, m.draws, m.resold, m.charged, m.refusals, m.refused, m.leftOut, m.audits, m.answered,
+	m.registry.MustRegister(m.commits, m.requests, m.events, m.bytes, m.draws, m.resold, m.charged, m.refusals,
+		m.refused, m.leftOut, m.audits, m.answered,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -80,7 +92,8 @@ const (
 	failed   = "failed"
 )
 
-// beginAtZero makes the series that are known beforehand: one that comes into being with 1 looks, to Prometheus, as if nothing had happened.
+// beginAtZero makes the series that are known beforehand: one that comes into being with 1 looks,
+// to Prometheus, as if nothing had happened.
 func (m *Metrics) beginAtZero() {
 	for _, method := range []string{"raise", "degrade", "insert", "fresh"} {
 		m.draws.WithLabelValues(method)
@@ -146,8 +159,9 @@ func (m *Metrics) Answered(a ledgerhttp.Answer) {
 	m.answered.WithLabelValues(a.Route, strconv.Itoa(a.Status)).Observe(a.Duration.Seconds())
 }
 
-// ServeMetrics implements [ledgerhttp.Meter]: the metrics, and how the ledger is doing, in the format that Prometheus asks for. A ledger
-// that does not answer has sluice_up 0, and nothing else of its own but what its host is, if it has stopped.
+// ServeMetrics implements [ledgerhttp.Meter]: the metrics, and how the ledger is doing, in the
+// format that Prometheus asks for. A ledger that does not answer has sluice_up 0, and nothing else
+// of its own but what its host is, if it has stopped.
 func (m *Metrics) ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger) {
 	now := prometheus.NewRegistry()
 	now.MustRegister(standing{r.Context(), l})

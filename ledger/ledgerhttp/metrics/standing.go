@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,10 +31,10 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 		err = unwell
 	}
 	if err != nil {
-		out <- metric("sluice_up", up, prometheus.GaugeValue, 0)
+		out <- gaugeOf("sluice_up", up, 0)
 		return
 	}
-	out <- metric("sluice_up", up, prometheus.GaugeValue, 1)
+	out <- gaugeOf("sluice_up", up, 1)
 	for _, one := range append(counted(stats), standingOf(health)...) {
 		out <- one
 	}
@@ -48,12 +47,17 @@ func metric(name, help string, kind prometheus.ValueType, value float64) prometh
 	return prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, nil), kind, value)
 }
 
+func gaugeOf(name, help string, value float64) prometheus.Metric {
+	return metric(name, help, prometheus.GaugeValue, value)
+}
+
 // counted are the counts that the ledger keeps itself: they go on where they were after a restart.
 func counted(s ledger.Stats) []prometheus.Metric {
 	count := func(name, help string, n uint64) prometheus.Metric {
 		return metric(name, help, prometheus.CounterValue, float64(n))
 	}
-	revenue := prometheus.NewDesc("sluice_revenue_total", "What all sales have brought, in minor units of the currency.", []string{"currency"}, nil)
+	revenue := prometheus.NewDesc("sluice_revenue_total",
+		"What all sales have brought, in minor units of the currency.", []string{"currency"}, nil)
 	return []prometheus.Metric{
 		count("sluice_events_total", "Events in the log.", s.Events),
 		count("sluice_people_total", "People who were ever enrolled.", s.Objects),
@@ -61,50 +65,54 @@ func counted(s ledger.Stats) []prometheus.Metric {
 		count("sluice_buyers_total", "Buyers who have ordered.", s.Buyers),
 		count("sluice_sales_total", "Sales that were carried out.", s.Sales),
 		prometheus.MustNewConstMetric(revenue, prometheus.CounterValue, float64(s.Revenue), s.Currency),
-		metric("sluice_chains", "Pairs of a person and a question that the person was ever enrolled in, withdrawn and forgotten or not.", prometheus.GaugeValue, float64(s.Chains)),
+		gaugeOf("sluice_chains", "Pairs of a person and a question that the person was ever enrolled in, "+
+			"withdrawn and forgotten or not.", float64(s.Chains)),
 	}
 }
 
 // hostOf are the metrics of the part that the host has in the ledger.
 func hostOf(h observe.Host) []prometheus.Metric {
 	is := func(name, help string, truth bool) prometheus.Metric {
-		value := 0.
 		if truth {
-			value = 1
+			return gaugeOf(name, help, 1)
 		}
-		return metric(name, help, prometheus.GaugeValue, value)
+		return gaugeOf(name, help, 0)
 	}
 	all := []prometheus.Metric{
-		is("sluice_host_leader", "Whether this host has the ledger, or had it until it was fenced: 0 of a standby.", h.Role == observe.Leader),
+		is("sluice_host_leader", "Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
+			h.Role == observe.Leader),
 		is("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.", h.Fenced),
-		is("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.", h.Answered),
+		is("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.",
+			h.Answered),
 	}
 	if h.Answered {
 		all = append(all,
-			metric("sluice_host_term", "The term of the newest claim of the journal, 0 if only this host has it.", prometheus.GaugeValue, float64(h.Term)),
-			metric("sluice_host_lag_events", "Events that the journal has, and this standby has not folded yet.", prometheus.GaugeValue, float64(h.Lag)))
+			gaugeOf("sluice_host_term", "The term of the newest claim of the journal, 0 if only this host has it.",
+				float64(h.Term)),
+			gaugeOf("sluice_host_lag_events", "Events that the journal has, and this standby has not folded yet.",
+				float64(h.Lag)))
 	}
 	return all
 }
 
 // standingOf are the metrics of what changes both ways.
 func standingOf(h observe.Health) []prometheus.Metric {
-	now := func(name, help string, value float64) prometheus.Metric {
-		return metric(name, help, prometheus.GaugeValue, value)
-	}
 	all := []prometheus.Metric{
-		now("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
-		now("sluice_reservations", "Reservations that hold.", float64(h.Reservations)),
-		now("sluice_journal_events", "Events that only the journal has, and the file not yet.", float64(h.Pending)),
-		now("sluice_memory_bytes", "Bytes in memory of what is not in the file yet.", float64(h.Memory)),
-		now("sluice_memory_room_bytes", "Bytes that there may be in memory: from three fifths on, commits may wait for the file.", float64(h.Room)),
-		now("sluice_file_bytes", "Bytes of the file.", float64(h.Bytes)),
-		now("sluice_file_free_bytes", "Bytes among them that hold nothing, and will be used again.", float64(h.Free)),
+		gaugeOf("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
+		gaugeOf("sluice_reservations", "Reservations that hold.", float64(h.Reservations)),
+		gaugeOf("sluice_journal_events", "Events that only the journal has, and the file not yet.", float64(h.Pending)),
+		gaugeOf("sluice_memory_bytes", "Bytes in memory of what is not in the file yet.", float64(h.Memory)),
+		gaugeOf("sluice_memory_room_bytes", "Bytes that there may be in memory: from three fifths on, "+
+			"commits may wait for the file.", float64(h.Room)),
+		gaugeOf("sluice_file_bytes", "Bytes of the file.", float64(h.Bytes)),
+		gaugeOf("sluice_file_free_bytes", "Bytes among them that hold nothing, and will be used again.",
+			float64(h.Free)),
 	}
 	if c := h.Checkpoint; !c.Signed.IsZero() {
 		all = append(all,
-			now("sluice_checkpoint_timestamp_seconds", "When the newest checkpoint was signed that was published, or asked for.", float64(c.Signed.UnixMilli())/float64(time.Second/time.Millisecond)),
-			now("sluice_checkpoint_events", "Events that this checkpoint covers.", float64(c.Events)))
+			gaugeOf("sluice_checkpoint_timestamp_seconds", "When the newest checkpoint was signed that was published, "+
+				"or asked for.", float64(c.Signed.UnixMilli())/1000),
+			gaugeOf("sluice_checkpoint_events", "Events that this checkpoint covers.", float64(c.Events)))
 	}
 	return all
 }

@@ -1,7 +1,8 @@
-// Package estimate estimates from responses how common the inputs of finite mechanisms are (package finite), with the
-// uncertainty of that.
+// Package estimate estimates from responses how common the inputs of finite mechanisms are (package
+// finite), with the uncertainty of that.
 //
-// It is apart from package finite because it needs floating-point linear algebra, and chains and their verification do not.
+// It is apart from package finite because it needs floating-point linear algebra, and chains and
+// their verification do not.
 package estimate
 
 import (
@@ -27,28 +28,30 @@ type Counts struct {
 	ByOutput  []int64        // one count for each output
 }
 
-// Frequencies returns the share of each input from the responses of objects, each counted once, at the level it has
-// reached.
+// Frequencies returns the share of each input from the responses of objects, each counted once, at
+// the level it has reached.
 //
-// Within one level the estimate is G·(n_o/n) with the matrix G of least variance, when all inputs are equally
-// common, among those with G·Mᵀ = 1: so it is unbiased whatever the shares are, and the shares add up to 1.
-// G is Mᵀ's inverse where it has one, as in randomized response, and by weighted least squares
-// (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹ otherwise, where D has the mean probability of each output on its diagonal. Levels, whose
-// mechanisms may differ, are combined as [estimate.Options] says: each in proportion to its objects, or with Pool by
-// weights proportional to the inverse of their variance, summed over the inputs, when all are equally common. The weights
-// do not depend on the responses.
+// Within one level the estimate is G·(n_o/n) with the matrix G of least variance, when all inputs
+// are equally common, among those with G·Mᵀ = 1: so it is unbiased whatever the shares are, and the
+// shares add up to 1. G is Mᵀ's inverse where it has one, as in randomized response, and by
+// weighted least squares (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹ otherwise, where D has the mean probability of each
+// output on its diagonal. Levels, whose mechanisms may differ, are combined as [estimate.Options]
+// says: each in proportion to its objects, or with Pool by weights proportional to the inverse of
+// their variance, summed over the inputs, when all are equally common. The weights do not depend on
+// the responses.
 //
-// The standard error and the interval are those of package rrchain/estimate, with the estimates of the other inputs in the
-// place of their shares.
+// The standard error and the interval are those of package rrchain/estimate, with the estimates of
+// the other inputs in the place of their shares.
 //
-// For randomized response all of this is what package rrchain/estimate does. For unary encoding that package counts
-// each bit alone; here whole rows of bits are counted, and the estimate is better (its variance is half for 2
-// inputs, and hardly less for many).
+// For randomized response all of this is what package rrchain/estimate does. For unary encoding
+// that package counts each bit alone; here whole rows of bits are counted, and the estimate is
+// better (its variance is half for 2 inputs, and hardly less for many).
 //
-// Frequencies returns [finite.ErrInvalid] for no responses, a negative count, one of an output that never happens, different
-// numbers of inputs, a confidence not strictly between 0 and 1, or a mechanism that does not tell the inputs apart:
-// if the laws of its outputs given each input are linearly dependent, or nearly so, 10⁹ times nearer in one
-// direction than in another, or so near that squares are beyond all float64 numbers.
+// Frequencies returns [finite.ErrInvalid] for no responses, a negative count, one of an output that
+// never happens, different numbers of inputs, a confidence not strictly between 0 and 1, or a
+// mechanism that does not tell the inputs apart: if the laws of its outputs given each input are
+// linearly dependent, or nearly so, 10⁹ times nearer in one direction than in another, or so near
+// that squares are beyond all float64 numbers.
 func Frequencies(o estimate.Options, levels ...Counts) ([]estimate.Frequency, error) {
 	if !(o.Confidence > 0 && o.Confidence < 1) {
 		return nil, invalid("confidence %v is not between 0 and 1", o.Confidence)
@@ -65,8 +68,8 @@ func Frequencies(o estimate.Options, levels ...Counts) ([]estimate.Frequency, er
 	return shares, nil
 }
 
-// Disagreement tests whether all levels have the same shares, as [estimate.Disagreement] does. Errors are those of
-// [Frequencies].
+// Disagreement tests whether all levels have the same shares, as [estimate.Disagreement] does.
+// Errors are those of [Frequencies].
 func Disagreement(levels ...Counts) (float64, error) {
 	parts, err := newParts(levels)
 	if err != nil {
@@ -75,10 +78,10 @@ func Disagreement(levels ...Counts) (float64, error) {
 	return strata.Disagreement(parts, parts[0].inputs), nil
 }
 
-// Variance returns, for each input, the variance of the estimate from a fixed population of objects, as many with
-// each input as truth says, who all answer by one mechanism. It serves to plan: how good will an estimate be.
-// It returns [finite.ErrInvalid] for another number of inputs, a negative number of objects, or none, and a mechanism that
-// does not tell the inputs apart.
+// Variance returns, for each input, the variance of the estimate from a fixed population of
+// objects, as many with each input as truth says, who all answer by one mechanism. It serves to
+// plan: how good will an estimate be. It returns [finite.ErrInvalid] for another number of inputs,
+// a negative number of objects, or none, and a mechanism that does not tell the inputs apart.
 func Variance(m *finite.Matrix, truth []int64) ([]float64, error) {
 	e, err := newEstimator(m)
 	if err != nil {
@@ -117,32 +120,38 @@ func total(counts []int64) (float64, error) {
 	return n, nil
 }
 
-// estimator is what one response says about the shares: the estimate is the mean of the gains of all responses.
+// estimator is what one response says about the shares: the estimate is the mean of the gains of
+// all responses.
 type estimator struct {
 	inputs, outputs int
 	gain            []float64 // by input, then output: G
 	laws            []float64 // by input, then output: the probabilities
 	variance        []float64 // by input, then true input: of the gain of one response
-	// excess is by how much that variance is larger if the input is the true one, by input, then another input. It is
-	// computed from differences between laws, because it is far smaller than the variances at a small ε.
+	// excess is by how much that variance is larger if the input is the true one, by input, then
+	// another input. It is computed from differences between laws, because it is far smaller than
+	// the variances at a small ε.
 	excess []float64
 	prior  float64 // the variance of one response of an object drawn at random, all inputs equally common
 }
 
-// faint is the least singular value of a mechanism, in relation to its largest, that an estimate is made from.
+// faint is the least singular value of a mechanism, in relation to its largest, that an estimate is
+// made from.
 const faint = 1e-9
 
-// largest bounds variances and squares of gains, so that no sum or product of a few of them is infinite.
+// largest bounds variances and squares of gains, so that no sum or product of a few of them is
+// infinite.
 const largest = 1e250
 
-// newEstimator computes G. All of it is computed from differences between laws and their mean, which are taken before
-// rounding: so a small ε costs no digits. With W = D^−½(M − mean)ᵀ, whose columns add up to zero, and its
-// pseudo-inverse W⁺, the gain of an output is 1/k + W⁺D^−½, less its mean, which is 1/k.
+// newEstimator computes G. All of it is computed from differences between laws and their mean,
+// which are taken before rounding: so a small ε costs no digits. With W = D^−½(M − mean)ᵀ, whose
+// columns add up to zero, and its pseudo-inverse W⁺, the gain of an output is 1/k + W⁺D^−½, less
+// its mean, which is 1/k.
 func newEstimator(m *finite.Matrix) (*estimator, error) {
 	if err := usable(m); err != nil {
 		return nil, err
 	}
-	alike := invalid("the mechanism does not tell its %d inputs apart: the laws of its outputs are linearly dependent", m.Inputs())
+	alike := invalid("the mechanism does not tell its %d inputs apart: the laws of its outputs are linearly "+
+		"dependent", m.Inputs())
 	inverse, ok := pseudoInverse(contrast(m), m.Inputs()-1)
 	if !ok {
 		return nil, alike
@@ -201,7 +210,8 @@ func contrast(m *finite.Matrix) *mat.Dense {
 	return w
 }
 
-// pseudoInverse returns the inverse of w on the image of w, which must have the given number of dimensions.
+// pseudoInverse returns the inverse of w on the image of w, which must have the given number of
+// dimensions.
 func pseudoInverse(w *mat.Dense, rank int) (*mat.Dense, bool) {
 	var svd mat.SVD
 	if !svd.Factorize(w, mat.SVDThin) {
@@ -226,7 +236,8 @@ func pseudoInverse(w *mat.Dense, rank int) (*mat.Dense, bool) {
 // spreadOut computes the variances of the gains of one response.
 func (e *estimator) spreadOut(m *finite.Matrix) {
 	mean := meanLaw(m)
-	e.laws, e.variance, e.excess = make([]float64, 0, len(e.gain)), make([]float64, e.inputs*e.inputs), make([]float64, e.inputs*e.inputs)
+	e.laws = make([]float64, 0, len(e.gain))
+	e.variance, e.excess = make([]float64, e.inputs*e.inputs), make([]float64, e.inputs*e.inputs)
 	away := make([]float64, 0, len(e.gain)) // the laws, less their mean
 	for x := range e.inputs {
 		e.laws = append(e.laws, law(m, x)...)
@@ -256,7 +267,8 @@ func (e *estimator) spreadOut(m *finite.Matrix) {
 	}
 }
 
-// spread returns the variance of the gain for input x in the response of an object with the input truth.
+// spread returns the variance of the gain for input x in the response of an object with the input
+// truth.
 func (e *estimator) spread(x, truth int) float64 {
 	mean, squares := 0.0, 0.0
 	if truth == x {
@@ -293,7 +305,8 @@ func happens(m *finite.Matrix, output int) bool {
 	return false
 }
 
-// Noise returns the variance of the gain for input x, a + b·share, if the other inputs are distributed as estimated.
+// Noise returns the variance of the gain for input x, a + b·share, if the other inputs are
+// distributed as estimated.
 func (e *estimator) Noise(x int, estimates []float64) (a, b float64) {
 	for other, share := range others(estimates, x) {
 		a += share * e.variance[x*e.inputs+other]
@@ -388,8 +401,8 @@ func newParts(levels []Counts) ([]part, error) {
 	return parts, nil
 }
 
-// others returns how the objects that do not have input x are distributed among the other inputs: in proportion to the
-// estimates above zero, or evenly where there are none.
+// others returns how the objects that do not have input x are distributed among the other inputs:
+// in proportion to the estimates above zero, or evenly where there are none.
 func others(estimates []float64, x int) []float64 {
 	shares, sum := make([]float64, len(estimates)), 0.0
 	for i, e := range estimates {

@@ -6,20 +6,23 @@ import (
 )
 
 const (
-	// enough is the least variance of a sum of gains, in squared steps, that the test takes for nearly normal. For a
-	// count it is that of a binomial number with an expectation of 5.
+	// enough is the least variance of a sum of gains, in squared steps, that the test takes for
+	// nearly normal. For a count it is that of a binomial number with an expectation of 5.
 	enough = 5
-	// mostTested is how many values the test takes, the most common ones: it inverts matrices of that size.
+	// mostTested is how many values the test takes, the most common ones: it inverts matrices of
+	// that size.
 	mostTested = 32
 )
 
-// Disagreement returns the p-value of the hypothesis that the shares are the same at all levels: that the level of an
-// object is independent of its value. It returns 1 if there are too few levels or responses for a test.
+// Disagreement returns the p-value of the hypothesis that the shares are the same at all levels:
+// that the level of an object is independent of its value. It returns 1 if there are too few levels
+// or responses for a test.
 //
-// The statistic is the squared distance of the levels' estimates from their best common value, measured by their
-// covariances at the pooled shares. Under the hypothesis it has the χ² distribution with as many degrees of freedom, for
-// each level but one, as there are values in the test. The shares add up to 1, so at least one value is left out, the rarest.
-// Values and levels with too few responses for a normal approximation are left out as well.
+// The statistic is the squared distance of the levels' estimates from their best common value,
+// measured by their covariances at the pooled shares. Under the hypothesis it has the χ²
+// distribution with as many degrees of freedom, for each level but one, as there are values in the
+// test. The shares add up to 1, so at least one value is left out, the rarest. Values and levels
+// with too few responses for a normal approximation are left out as well.
 func Disagreement[S Stratum](parts []S, values int) float64 {
 	shares := simplex(combined(parts, weigh(parts, true), values))
 	levels, tested := testable(parts, shares)
@@ -55,8 +58,9 @@ func Disagreement[S Stratum](parts []S, values int) float64 {
 	return survival(float64(len(tested)*(len(levels)-1)), square)
 }
 
-// simplex returns the shares nearest to estimated ones: not negative, and adding up to 1. They are the estimates less a number,
-// or 0 where that is negative. Most of what is above zero by noise alone then disappears.
+// simplex returns the shares nearest to estimated ones: not negative, and adding up to 1. They are
+// the estimates less a number, or 0 where that is negative. Most of what is above zero by noise
+// alone then disappears.
 func simplex(estimates []float64) []float64 {
 	falling, sum, less := slices.Clone(estimates), 0.0, 0.0
 	slices.SortFunc(falling, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -85,13 +89,14 @@ type level struct {
 	covariance func(u, v int) float64
 }
 
-// hasEnough reports whether a sum of gains, whose variance for one response is given, is nearly normal.
+// hasEnough reports whether a sum of gains, whose variance for one response is given, is nearly
+// normal.
 func (l level) hasEnough(variance float64, v int) bool {
 	return l.Objects()*variance >= enough*l.Step(v)*l.Step(v)
 }
 
-// testable returns the levels that have enough responses for some value, and the values that have enough at all of these,
-// by falling share. The rest of the values together have enough, too.
+// testable returns the levels that have enough responses for some value, and the values that have
+// enough at all of these, by falling share. The rest of the values together have enough, too.
 func testable[S Stratum](parts []S, shares []float64) (levels []level, tested []int) {
 	for _, part := range parts {
 		l := level{part, part.Covariance(shares)}
@@ -109,13 +114,15 @@ func testable[S Stratum](parts []S, shares []float64) (levels []level, tested []
 	}
 	slices.SortStableFunc(tested, func(u, v int) int { return cmp.Compare(shares[v], shares[u]) })
 	tested = tested[:min(len(tested), mostTested, len(shares)-1)]
-	if n := len(tested); n > 0 && slices.ContainsFunc(levels, func(l level) bool { return !l.hasEnough(l.together(tested), tested[n-1]) }) {
+	if n := len(tested); n > 0 &&
+		slices.ContainsFunc(levels, func(l level) bool { return !l.hasEnough(l.together(tested), tested[n-1]) }) {
 		tested = tested[:n-1]
 	}
 	return levels, tested
 }
 
-// together returns the variance of the sum of the gains for some values, which is that of all others together.
+// together returns the variance of the sum of the gains for some values, which is that of all
+// others together.
 func (l level) together(values []int) float64 {
 	sum := 0.0
 	for _, u := range values {

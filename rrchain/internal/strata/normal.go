@@ -2,8 +2,9 @@ package strata
 
 import "math"
 
-// This file has what the test of disagreement needs of linear algebra and of the χ² distribution. Package
-// rrchain/estimate is part of what verifies documents in a browser, so it links no library for so little.
+// This file has what the test of disagreement needs of linear algebra and of the χ² distribution.
+// Package rrchain/estimate is part of what verifies documents in a browser, so it links no library
+// for so little.
 
 // matrix is a symmetric matrix, or the lower triangle of one.
 type matrix [][]float64
@@ -16,8 +17,8 @@ func newMatrix(size int) matrix {
 	return m
 }
 
-// factorize replaces the lower triangle by its Cholesky factor L, where the matrix is LLᵀ. It reports false if the matrix is
-// not positive definite, or is too near to one that is not.
+// factorize replaces the lower triangle by its Cholesky factor L, where the matrix is LLᵀ. It
+// reports false if the matrix is not positive definite, or is too near to one that is not.
 func (m matrix) factorize() bool {
 	const least = 1e-14 // of a pivot, in proportion to the diagonal
 	for j := range m {
@@ -64,9 +65,10 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// survival returns the probability that a number with the χ² distribution of so many degrees of freedom, at least 1, exceeds
-// x: the regularized incomplete gamma function Q(degrees/2, x/2). Its error is below 1e-12 of the larger of Q and 1−Q. Below
-// the mean it sums the series of 1−Q, above it evaluates the continued fraction of Q (Abramowitz and Stegun, 6.5.29, 6.5.31).
+// survival returns the probability that a number with the χ² distribution of so many degrees of
+// freedom, at least 1, exceeds x: the regularized incomplete gamma function Q(degrees/2, x/2). Its
+// error is below 1e-12 of the larger of Q and 1−Q. Below the mean it sums the series of 1−Q, above
+// it evaluates the continued fraction of Q (Abramowitz and Stegun, 6.5.29, 6.5.31).
 func survival(degrees, x float64) float64 {
 	a := degrees / 2
 	x /= 2

@@ -1,5 +1,6 @@
-// Package strata combines the estimates from objects at several levels of ε into one for all of them, with intervals,
-// and tests whether the levels agree. It knows no mechanism: a [Stratum] describes the objects at one level.
+// Package strata combines the estimates from objects at several levels of ε into one for all of
+// them, with intervals, and tests whether the levels agree. It knows no mechanism: a [Stratum]
+// describes the objects at one level.
 package strata
 
 import (
@@ -7,23 +8,24 @@ import (
 	"math"
 )
 
-// Stratum is the responses of the objects at one level. Each response contributes a gain to the share of each value:
-// the estimate is the mean of the gains.
+// Stratum is the responses of the objects at one level. Each response contributes a gain to the
+// share of each value: the estimate is the mean of the gains.
 type Stratum interface {
 	// Objects returns the number of responses, above 0.
 	Objects() float64
 	// Share returns the unbiased estimate for value v.
 	Share(v int) float64
-	// Noise describes the variance of a gain for value v that is due to the mechanism: if the share s of the objects
-	// has the value, it is a + b·s, and not negative for s from 0 to 1. The shares are estimates, of all values.
+	// Noise describes the variance of a gain for value v that is due to the mechanism: if the share
+	// s of the objects has the value, it is a + b·s, and not negative for s from 0 to 1. The shares
+	// are estimates, of all values.
 	Noise(v int, shares []float64) (a, b float64)
 	// Step returns by how much two gains for value v differ at most.
 	Step(v int) float64
-	// Weight is the inverse of the estimate's variance if all values are equally common, up to a factor that all
-	// levels share.
+	// Weight is the inverse of the estimate's variance if all values are equally common, up to a
+	// factor that all levels share.
 	Weight() float64
-	// Covariance returns the covariance of the gains for two values in one response of an object drawn at random from
-	// a population with these shares, which are not negative and add up to 1.
+	// Covariance returns the covariance of the gains for two values in one response of an object
+	// drawn at random from a population with these shares, which are not negative and add up to 1.
 	Covariance(shares []float64) func(u, v int) float64
 }
 
@@ -37,10 +39,12 @@ type Options struct {
 // Estimate is the share of one value with an interval.
 type Estimate struct{ Share, StdErr, Low, High float64 }
 
-// Combine returns the share of each value among the objects of all strata, of which there is at least one.
+// Combine returns the share of each value among the objects of all strata, of which there is at
+// least one.
 //
-// The strata are weighted by their number of objects. With Pool they are weighted by [Stratum.Weight], and the variance
-// includes that of having parted the objects among the levels at random.
+// The strata are weighted by their number of objects. With Pool they are weighted by
+// [Stratum.Weight], and the variance includes that of having parted the objects among the levels at
+// random.
 func Combine[S Stratum](parts []S, values int, o Options) []Estimate {
 	c := combination[S]{Options: o, parts: parts, weights: weigh(parts, o.Pool), levels: make([]noise, len(parts))}
 	c.spread = between(parts, c.weights, o.Population)
@@ -62,8 +66,8 @@ type combination[S Stratum] struct {
 	levels  []noise   // by stratum, of the value that is being estimated
 }
 
-// noise is what a level adds to the variance of the combined estimate: weight·(a + b·s) for the share s at this level, which is
-// from least to most.
+// noise is what a level adds to the variance of the combined estimate: weight·(a + b·s) for the
+// share s at this level, which is from least to most.
 type noise struct{ weight, a, b, least, most float64 }
 
 // weigh returns the weights of the strata. They add up to 1.
@@ -102,7 +106,8 @@ func (c combination[S]) estimate(v int) Estimate {
 		l := noise{weight: c.weights[i], a: scale * a, b: scale * b}
 		if !c.Pool {
 			alone := variance{a: a / n, b: b / n}
-			l.least, l.most = possible(alone.low(own-part.Step(v)/(2*n), c.Z)), possible(alone.high(own+part.Step(v)/(2*n), c.Z))
+			l.least, l.most = possible(alone.low(own-part.Step(v)/(2*n),
+				c.Z)), possible(alone.high(own+part.Step(v)/(2*n), c.Z))
 		} else {
 			own = share
 		}
@@ -120,15 +125,18 @@ func (c combination[S]) estimate(v int) Estimate {
 // possible returns the nearest share.
 func possible(estimate float64) float64 { return min(max(estimate, 0), 1) }
 
-// mostBounds is how many bounds of the variance are taken, so that the time is linear in the number of levels.
+// mostBounds is how many bounds of the variance are taken, so that the time is linear in the number
+// of levels.
 const mostBounds = 16
 
-// laws yields upper bounds of the variance of the combined estimate, as functions of the combined share.
+// laws yields upper bounds of the variance of the combined estimate, as functions of the combined
+// share.
 //
-// If the levels have the same shares, as pooling assumes, there is one, and it is exact. Otherwise the variance also depends on
-// which levels have the objects with the value. It is at most the maximum of Σ weight·(a + b·s) over all shares s of the
-// levels that are within their own intervals and have the combined share. By linear duality each number λ gives a bound of
-// that, and the slopes b give the least ones.
+// If the levels have the same shares, as pooling assumes, there is one, and it is exact. Otherwise
+// the variance also depends on which levels have the objects with the value. It is at most the
+// maximum of Σ weight·(a + b·s) over all shares s of the levels that are within their own intervals
+// and have the combined share. By linear duality each number λ gives a bound of that, and the
+// slopes b give the least ones.
 func (c combination[S]) laws() iter.Seq[variance] {
 	return func(yield func(variance) bool) {
 		if c.Pool {
@@ -162,9 +170,10 @@ func (c combination[S]) bound(slope float64) variance {
 	return law
 }
 
-// between returns the variance, in units of s(1−s) for the share s, that is due to which objects are at which level. For a
-// population they are drawn with replacement. For fixed objects the levels are a partition of them, drawn at random
-// without replacement: s(1−s)·N/(N−1)·(Σ W²/n − 1/N), which is 0 if the weights are the sizes.
+// between returns the variance, in units of s(1−s) for the share s, that is due to which objects
+// are at which level. For a population they are drawn with replacement. For fixed objects the
+// levels are a partition of them, drawn at random without replacement: s(1−s)·N/(N−1)·(Σ W²/n −
+// 1/N), which is 0 if the weights are the sizes.
 func between[S Stratum](parts []S, weights []float64, population bool) float64 {
 	n, sum := 0.0, 0.0
 	for i, part := range parts {
@@ -185,16 +194,18 @@ type variance struct{ a, b, g float64 }
 
 func (l variance) at(s float64) float64 { return l.a + l.b*s + l.g*s*(1-s) }
 
-// low returns the least share that an estimate p is at most z standard errors above, with the standard error at that
-// share: the smaller root s of (1+z²g)s² − (2p+z²(b+g))s + p² − z²a.
+// low returns the least share that an estimate p is at most z standard errors above, with the
+// standard error at that share: the smaller root s of (1+z²g)s² − (2p+z²(b+g))s + p² − z²a.
 func (l variance) low(p, z float64) float64 { return p - l.distance(p, z, -1) }
 
-// high returns the greatest share that an estimate p is at most z standard errors below: the larger root.
+// high returns the greatest share that an estimate p is at most z standard errors below: the larger
+// root.
 func (l variance) high(p, z float64) float64 { return p + l.distance(p, z, 1) }
 
-// distance returns how far below p the smaller root is (side −1), or above p the larger one (side 1). It is not a
-// difference of nearly equal numbers. The variance is a variance for shares only: it may be negative at a p beyond 0 and 1, and
-// the root on the other side of p, or none. Then the distance is 0.
+// distance returns how far below p the smaller root is (side −1), or above p the larger one (side
+// 1). It is not a difference of nearly equal numbers. The variance is a variance for shares only:
+// it may be negative at a p beyond 0 and 1, and the root on the other side of p, or none. Then the
+// distance is 0.
 func (l variance) distance(p, z, side float64) float64 {
 	half, at := side*z*(l.b+l.g*(1-2*p))/2, l.at(p)
 	spread := (1 + z*z*l.g) * at

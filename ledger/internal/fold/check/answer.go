@@ -17,8 +17,9 @@ type Answer struct {
 	Began   uint64        // the event of the first of them that it belongs to
 }
 
-// Answered checks an answer to a query about a panel against those charged for it, whose events come before
-// it, and against the answers that it comes from. Of an answer whose panel is erased nothing is returned.
+// Answered checks an answer to a query about a panel against those charged for it, whose events
+// come before it, and against the answers that it comes from. Of an answer whose panel is erased
+// nothing is returned.
 func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err error) {
 	q, err := s.Question(c.Question)
 	if err == nil {
@@ -47,18 +48,19 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 		return a, err
 	}
 	if charged.Renewed > a.Began {
-		return a, errs.Corrupt(nil, "query %q: an answer is raised after somebody in its panel was forgotten, or began an epoch", c.Query)
+		return a, fault("query %q: an answer is raised after somebody in its panel was forgotten, or began an epoch",
+			c.Query)
 	}
 	if c.Method == event.MethodRaise {
 		if name, other := chargedOther(s, a.Began, ev.Number, c.Objects); other {
-			return a, errs.Corrupt(nil, "query %q: object %q is charged for an answer about others", c.Query, name)
+			return a, fault("query %q: object %q is charged for an answer about others", c.Query, name)
 		}
 	}
 	return a, nil
 }
 
-// noteAnswer checks that the charges are those of an answer that costs each object so much, some of which
-// may be erased, and takes them off those that are to be answered.
+// noteAnswer checks that the charges are those of an answer that costs each object so much, some of
+// which may be erased, and takes them off those that are to be answered.
 func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.Epsilon, left state.Leaves) error {
 	n := &s.Counters
 	charged := n.Charges
@@ -68,7 +70,7 @@ func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.E
 		all = charged.Objects == c.Objects && same
 	}
 	if c.Objects == 0 || !all {
-		return errs.Corrupt(nil, "query %q: not everybody in the panel of %d was charged for it", c.Query, c.Objects)
+		return fault("query %q: not everybody in the panel of %d was charged for it", c.Query, c.Objects)
 	}
 	noteSpent(&n.Underway, cost, charged.Objects)
 	n.Erased.Spent += uint64(cost.Nano()) * charged.Erased
@@ -79,8 +81,8 @@ func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.E
 	return nil
 }
 
-// answersAt returns the answers that are recorded under a key. An audit may have folded some before they
-// were erased, and then there are none.
+// answersAt returns the answers that are recorded under a key. An audit may have folded some before
+// they were erased, and then there are none.
 func answersAt(s *state.State, key []byte) (state.Answers, error) {
 	a, _, err := s.Answers(key)
 	if err != nil || len(a) == 0 {
@@ -93,8 +95,8 @@ func answersAt(s *state.State, key []byte) (state.Answers, error) {
 	return a, nil
 }
 
-// costOfErased returns what an answer whose panel is erased costs each object, by the answer that it says it
-// comes from.
+// costOfErased returns what an answer whose panel is erased costs each object, by the answer that
+// it says it comes from.
 func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privacy.Epsilon, err error) {
 	isFresh := c.Method == event.MethodFresh
 	possible := !c.Epsilon.IsZero() && isFresh == (c.Base == 0) && c.Base < number
@@ -117,10 +119,12 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 	case possible && c.Method != event.MethodRaise && c.Epsilon.Less(base.Epsilon):
 		return cost, nil
 	}
-	return cost, errs.Corrupt(err, "query %q: an answer at ε=%s by %s, from event %d", c.Query, c.Epsilon, c.Method, c.Base)
+	return cost, errs.Corrupt(err, "query %q: an answer at ε=%s by %s, from event %d", c.Query, c.Epsilon, c.Method,
+		c.Base)
 }
 
-// leavesOut returns what is known of the objects that an answer leaves out, by those charged for it.
+// leavesOut returns what is known of the objects that an answer leaves out, by those charged for
+// it.
 func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	switch {
 	case n.Erased > 0:
@@ -131,45 +135,45 @@ func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	return state.LeavesSomebody
 }
 
-// checkOrigin returns by which event the answers began that a new one belongs to, and what it costs each
-// object. It refuses one that cannot have come about as it says.
+// checkOrigin returns by which event the answers began that a new one belongs to, and what it costs
+// each object. It refuses one that cannot have come about as it says.
 func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
 	at, recorded := a.Find(c.Epsilon)
 	if recorded || c.Epsilon.IsZero() {
-		return 0, cost, errs.Corrupt(nil, "a second answer at ε=%s", c.Epsilon)
+		return 0, cost, fault("a second answer at ε=%s", c.Epsilon)
 	}
 	base, above := a.Best(c.Epsilon)
 	switch c.Method {
 	case event.MethodFresh:
 		if above {
-			return 0, cost, errs.Corrupt(nil, "a fresh answer at ε=%s, below one that is there", c.Epsilon)
+			return 0, cost, fault("a fresh answer at ε=%s, below one that is there", c.Epsilon)
 		}
 		base, cost = state.AnswerLevel{Began: number, Objects: c.Objects}, c.Epsilon
 	case event.MethodRaise:
 		if at < len(a) || at == 0 {
-			return 0, cost, errs.Corrupt(nil, "a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
+			return 0, cost, fault("a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
 		}
 		base = a.Top()
 		cost = state.Minus(c.Epsilon, base.Epsilon)
 	default:
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {
-			return 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s among %d", c.Epsilon, c.Method, len(a))
+			return 0, cost, fault("an answer at ε=%s by %s among %d", c.Epsilon, c.Method, len(a))
 		}
 	}
 	if base.Objects != c.Objects {
-		return 0, cost, errs.Corrupt(nil, "an answer about %d objects is derived from none", c.Objects)
+		return 0, cost, fault("an answer about %d objects is derived from none", c.Objects)
 	}
 	if c.Base != base.Event {
-		return 0, cost, errs.Corrupt(nil, "an answer at ε=%s by %s that comes from event %d, and says event %d",
+		return 0, cost, fault("an answer at ε=%s by %s that comes from event %d, and says event %d",
 			c.Epsilon, c.Method, base.Event, c.Base)
 	}
 	return base.Began, cost, nil
 }
 
-// chargedOther compares the objects that a raised answer charges with those that the answer that it comes
-// from charged, in the events before both. It returns one that is new. What is erased or missing is compared
-// with nothing.
+// chargedOther compares the objects that a raised answer charges with those that the answer that it
+// comes from charged, in the events before both. It returns one that is new. What is erased or
+// missing is compared with nothing.
 func chargedOther(s *state.State, began, raised, objects uint64) (name string, other bool) {
 	for back := uint64(1); back <= objects; back++ {
 		before, known := objectOf[*event.Charged](s, began-back)
@@ -181,15 +185,15 @@ func chargedOther(s *state.State, began, raised, objects uint64) (name string, o
 	return "", false
 }
 
-// checkAnswer checks that the answer that a request settles is its own, or was there before, and that the
-// objects that the request left out fit it.
+// checkAnswer checks that the answer that a request settles is its own, or was there before, and
+// that the objects that the request left out fit it.
 func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 	a, u := s.Counters.Answer, &s.Counters.Underway
 	if u.Loose {
 		return nil
 	}
 	if a.Event != 0 && a.Event != c.Answer || c.Answer >= number {
-		return errs.Corrupt(nil, "request %q settles the answer of event %d, where that of event %d is to be settled",
+		return fault("request %q settles the answer of event %d, where that of event %d is to be settled",
 			c.Key, c.Answer, a.Event)
 	}
 	if c.Answer == 0 {
@@ -200,7 +204,7 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 		return err
 	}
 	if !isErased && u.Gone > 0 {
-		return errs.Corrupt(nil, "request %q: an object is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
+		return fault("request %q: an object is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
 	}
 	want := event.Counts{}
 	switch {
@@ -218,7 +222,7 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 		err = checkLeftOut(s, made, a, number, c.Refused)
 	}
 	if err == nil && c.Counts != want {
-		err = errs.Corrupt(nil, "request %q, with the answer of event %d, counts %v", c.Key, c.Answer, c.Counts)
+		err = fault("request %q, with the answer of event %d, counts %v", c.Key, c.Answer, c.Counts)
 	}
 	return err
 }
@@ -228,19 +232,20 @@ func answerOf(s *state.State, c *event.Settled) (made *event.Answered, isErased 
 	ev, err := s.Event(c.Answer)
 	made, is := ev.Change.(*event.Answered)
 	if err != nil || !is {
-		return nil, false, errs.Corrupt(err, "request %q settles the answer of event %d, which is none", c.Key, c.Answer)
+		return nil, false, errs.Corrupt(err, "request %q settles the answer of event %d, which is none", c.Key,
+			c.Answer)
 	}
 	return made, ev.Erased != nil, nil
 }
 
-// checkLeftOut checks that those charged for an answer and those refused, whose events come before the one
-// that settles it, are together those asked for.
+// checkLeftOut checks that those charged for an answer and those refused, whose events come before
+// the one that settles it, are together those asked for.
 func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, refused uint64) error {
 	switch {
 	case a.Left == state.LeavesAnybody || a.Left == state.LeavesNobody && refused == 0:
 		return nil
 	case a.Left == state.LeavesNobody || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
-		return errs.Corrupt(nil, "query %q: who was charged for the answer are not those it is about, without %d", c.Query, refused)
+		return fault("query %q: who was charged for the answer are not those it is about, without %d", c.Query, refused)
 	}
 	left, err := s.RefusedBefore(number, refused)
 	if err != nil {
@@ -248,13 +253,13 @@ func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, 
 	}
 	sum, known := sumOfPanel(s, a.Event-c.Objects, a.Event, left)
 	if known && sum.Partly() != event.PanelSum(c.Panel) {
-		return errs.Corrupt(nil, "query %q: who was charged for the answer and who was refused are not those it is about", c.Query)
+		return fault("query %q: who was charged for the answer and who was refused are not those it is about", c.Query)
 	}
 	return nil
 }
 
-// sumOfPanel returns the sum of the objects that are charged by some events or refused, in order, unless one
-// of them is erased.
+// sumOfPanel returns the sum of the objects that are charged by some events or refused, in order,
+// unless one of them is erased.
 func sumOfPanel(s *state.State, first, end uint64, refused []*event.ObjectRefused) (sum event.PanelSum, known bool) {
 	sum, last := event.EmptyPanel(), ""
 	next := func(name string) bool {
@@ -281,8 +286,8 @@ func sumOfPanel(s *state.State, first, end uint64, refused []*event.ObjectRefuse
 	return sum, true
 }
 
-// checkLeftOutAgain checks that a request that got an earlier answer names the objects that it left out, but
-// for those forgotten since.
+// checkLeftOutAgain checks that a request that got an earlier answer names the objects that it left
+// out, but for those forgotten since.
 func checkLeftOutAgain(s *state.State, base, number, refused uint64) error {
 	before, err := s.LeftOutAt(base)
 	if err != nil {
@@ -294,7 +299,7 @@ func checkLeftOutAgain(s *state.State, base, number, refused uint64) error {
 	}
 	all := uint64(len(before))
 	if refused > all || !slices.Equal(wholeOf(now), wholeOf(before)) {
-		return errs.Corrupt(nil, "a request leaves %d objects out, the answer of event %d that it got left out %d, or others",
+		return fault("a request leaves %d objects out, the answer of event %d that it got left out %d, or others",
 			refused, base, all)
 	}
 	return nil

@@ -16,7 +16,7 @@ func Created(_ *state.State, c *event.Created, _ event.Event) error {
 // checkName refuses what cannot be a name.
 func checkName(what, name string) error {
 	if err := names.Check(what, name); err != nil {
-		return errs.Corrupt(nil, "%v", err)
+		return fault("%v", err)
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func checkName(what, name string) error {
 // checkNumber refuses a definition that does not have the next number.
 func checkNumber(what string, number, before uint32) error {
 	if number != before+1 {
-		return errs.Corrupt(nil, "%s %d follows on %s %d", what, number, what, before)
+		return fault("%s %d follows on %s %d", what, number, what, before)
 	}
 	return nil
 }
@@ -40,17 +40,17 @@ func TruthKey(s *state.State, _ *event.TruthKeySet, _ event.Event) error {
 // NoiseKey checks the number and the name of a noise key.
 func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	if c.Number > event.MaxNoiseKeys {
-		return errs.Corrupt(nil, "noise key %d; at most %d are possible", c.Number, event.MaxNoiseKeys)
+		return fault("noise key %d; at most %d are possible", c.Number, event.MaxNoiseKeys)
 	}
 	known, err := s.NoiseNames()
 	if err != nil {
 		return err
 	}
 	if c.Number != s.Counters.Noises+1 || names.Check("noise key", c.Name) != nil {
-		return errs.Corrupt(nil, "noise key %d, %q, follows on %d", c.Number, c.Name, s.Counters.Noises)
+		return fault("noise key %d, %q, follows on %d", c.Number, c.Name, s.Counters.Noises)
 	}
 	if known[c.Name] {
-		return errs.Corrupt(nil, "noise key %q is set twice", c.Name)
+		return fault("noise key %q is set twice", c.Name)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func Question(s *state.State, c *event.QuestionDefined, _ event.Event) error {
 		return err
 	}
 	if err := event.CheckQuestion(c.Question); err != nil {
-		return errs.Corrupt(nil, "question %d: %v", c.Number, err)
+		return fault("question %d: %v", c.Number, err)
 	}
 	if _, twice, err := s.QuestionNumber(c.Name); err != nil || twice {
 		return errs.Corrupt(err, "question %q is defined twice", c.Name)
@@ -79,7 +79,7 @@ func Policy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
 		err = names.CheckPolicy(p)
 	}
 	if err != nil {
-		return errs.Corrupt(nil, "policy %d: %v", c.Number, err)
+		return fault("policy %d: %v", c.Number, err)
 	}
 	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.JSON {
 		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)

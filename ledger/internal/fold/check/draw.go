@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Draw is an object and its chain, as they are before an event that draws a response for it, sells it one
-// or charges it, and what the event adds.
+// Draw is an object and its chain, as they are before an event that draws a response for it, sells
+// it one or charges it, and what the event adds.
 type Draw struct {
 	rules.Subject                 // its policy is set once something is charged
 	Question      *event.Question // nil if no check needs it
@@ -35,7 +35,7 @@ func enrolledIn(s *state.State, question uint32, name string) (d Draw, err error
 		return d, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if d.Object.Withdrew(d.Chain) {
-		return d, errs.Corrupt(nil, "object %q takes part in question %d after it has withdrawn", name, question)
+		return d, fault("object %q takes part in question %d after it has withdrawn", name, question)
 	}
 	d.Held = d.Object.Held
 	return d, nil
@@ -68,13 +68,13 @@ func Released(s *state.State, c *event.Released, ev event.Event) (d Draw, err er
 	return d, nil
 }
 
-// checkResponse checks that a chain can have a response at an ε, and computes its place and what it costs:
-// what it raises the highest ε by.
+// checkResponse checks that a chain can have a response at an ε, and computes its place and what it
+// costs: what it raises the highest ε by.
 func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Response) error {
 	q, levels := d.Question, d.Chain.Levels
 	at, recorded := state.FindLevel(levels, epsilon)
 	if recorded || epsilon.IsZero() || !q.Has(epsilon, r.Value) || r.Method != event.MethodAt(at, len(levels)) {
-		return errs.Corrupt(nil, "a response of %v at ε=%s by %s", r.Value, epsilon, r.Method)
+		return fault("a response of %v at ε=%s by %s", r.Value, epsilon, r.Method)
 	}
 	if r.Method == event.MethodRaise {
 		if err := checkBound(s, &d.Chain); err != nil {
@@ -82,13 +82,14 @@ func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Re
 		}
 	}
 	d.Place, d.Cost = at, state.Minus(epsilon, d.Chain.Current())
-	// Given a response, those below and above it are independent of each other, so only its neighbours count.
+	// Given a response, those below and above it are independent of each other, so only its
+	// neighbours count.
 	made := state.NewLevel(epsilon, r.Value, 0)
 	if at > 0 && !canFollow(q, &levels[at-1], &made) {
-		return errs.Corrupt(nil, "responses at ε=%s and ε=%s that have probability 0 together", levels[at-1].Epsilon, epsilon)
+		return fault("responses at ε=%s and ε=%s that have probability 0 together", levels[at-1].Epsilon, epsilon)
 	}
 	if at < len(levels) && !canFollow(q, &made, &levels[at]) {
-		return errs.Corrupt(nil, "responses at ε=%s and ε=%s that have probability 0 together", epsilon, levels[at].Epsilon)
+		return fault("responses at ε=%s and ε=%s that have probability 0 together", epsilon, levels[at].Epsilon)
 	}
 	return nil
 }
@@ -98,8 +99,8 @@ func canFollow(q *event.Question, below, above *state.Level) bool {
 	return q.CanOccur(below.Epsilon, below.Response, above.Epsilon, above.Response)
 }
 
-// checkBound refuses a draw from a truth that a chain is not bound to, once there is a key by which it
-// should be.
+// checkBound refuses a draw from a truth that a chain is not bound to, once there is a key by which
+// it should be.
 func checkBound(s *state.State, c *state.Chain) error {
 	if c.Bound != nil {
 		return nil
@@ -111,25 +112,25 @@ func checkBound(s *state.State, c *state.Chain) error {
 	return nil
 }
 
-// checkCharge checks what is added to an object's spending against its cap and its chain's ceiling, with so
-// many buyers. A request is bound by the ceiling of the clock; that of the log's time is the same, or is
-// higher if the clock had gone back.
+// checkCharge checks what is added to an object's spending against its cap and its chain's ceiling,
+// with so many buyers. A request is bound by the ceiling of the clock; that of the log's time is
+// the same, or is higher if the clock had gone back.
 func (d *Draw) checkCharge(s *state.State, buyers uint64, at time.Time) (err error) {
 	if d.Policy, err = s.Policy(d.Chain.Policy); err != nil {
 		return err
 	}
 	h := rules.HeadroomOf(&d.Subject, at, buyers, rules.Held{})
 	if h.CapFree.Less(d.Cost) {
-		return errs.Corrupt(nil, "it spends more than its cap of %s", d.Object.Cap)
+		return fault("it spends more than its cap of %s", d.Object.Cap)
 	}
 	if h.Free.Less(d.Cost) {
-		return errs.Corrupt(nil, "it spends %s, above the ceiling of %s", state.Plus(h.Spent, d.Cost), h.Ceiling)
+		return fault("it spends %s, above the ceiling of %s", state.Plus(h.Spent, d.Cost), h.Ceiling)
 	}
 	return nil
 }
 
-// checkEntries checks that the chain has no more entries than it may have once a recipient has its response
-// at an ε, 0 for none, with those that the open reservations of its object will add.
+// checkEntries checks that the chain has no more entries than it may have once a recipient has its
+// response at an ε, 0 for none, with those that the open reservations of its object will add.
 func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Recipient, at time.Time) error {
 	n := d.Chain.Entries(d.Question)
 	if !epsilon.IsZero() {
@@ -142,7 +143,7 @@ func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Re
 	o.Held = d.Held
 	promised, err := rules.Promised(s, d.Question, &after, o, at)
 	if err == nil && n+promised > vocabulary.MaxEntries {
-		err = errs.Corrupt(nil, "a chain of %d entries, with %d more for open reservations; at most %d are possible",
+		err = fault("a chain of %d entries, with %d more for open reservations; at most %d are possible",
 			n, promised, vocabulary.MaxEntries)
 	}
 	return err
@@ -162,8 +163,9 @@ func Bound(s *state.State, c *event.TruthBound, ev event.Event) (d Draw, err err
 	return d, nil
 }
 
-// Charged checks what an answer costs an object, and sums it up: a chain's levels and the answers are
-// independent of each other, and so are answers but for those that are raised, which cost the difference.
+// Charged checks what an answer costs an object, and sums it up: a chain's levels and the answers
+// are independent of each other, and so are answers but for those that are raised, which cost the
+// difference.
 func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -178,7 +180,7 @@ func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err erro
 		err = d.checkCharge(s, d.Chain.Buyers, ev.Time)
 	}
 	if err != nil {
-		return d, errs.Corrupt(nil, "object %q is charged for question %d: %v", c.Object, c.Question, err)
+		return d, fault("object %q is charged for question %d: %v", c.Object, c.Question, err)
 	}
 	noteDrawn(&s.Counters.Underway, c.Question, d.Object.Latest)
 	return d, nil
@@ -190,10 +192,10 @@ func noteCharge(n *state.Charges, c *event.Charged) error {
 		n.Question, n.Epsilon, n.Panel = c.Question, c.Epsilon, event.EmptyPanel()
 	}
 	if c.Object <= n.Last {
-		return errs.Corrupt(nil, "object %q is charged after %q", c.Object, n.Last)
+		return fault("object %q is charged after %q", c.Object, n.Last)
 	}
 	if n.Question != c.Question || n.Epsilon != c.Epsilon || c.Epsilon.IsZero() {
-		return errs.Corrupt(nil, "object %q is charged %s for question %d, others otherwise", c.Object, c.Epsilon, c.Question)
+		return fault("object %q is charged %s for question %d, others otherwise", c.Object, c.Epsilon, c.Question)
 	}
 	n.Objects++
 	n.Last, n.Panel = c.Object, n.Panel.With(c.Object)

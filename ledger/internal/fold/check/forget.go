@@ -10,8 +10,8 @@ import (
 )
 
 // Erased counts an event of which only the public part is left. What it did to its object is in the
-// forgotten event that destroyed it; what it did to anything else still counts. Only the public parts of an
-// answer, and of the end of a request, say more: then hasMore is set.
+// forgotten event that destroyed it; what it did to anything else still counts. Only the public
+// parts of an answer, and of the end of a request, say more: then hasMore is set.
 func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 	n, u, settled := &s.Counters.Erased, &s.Counters.Underway, false
 	switch c := ev.Change.(type) {
@@ -22,7 +22,7 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 			return true, nil
 		}
 		if settled = true; c.Final && !c.Alone {
-			return true, errs.Corrupt(nil, "request %q is done, and its end is erased", c.Key) // it was about no object
+			return true, fault("request %q is done, and its end is erased", c.Key) // it was about no object
 		}
 		n.Mentions++
 	case *event.Held:
@@ -66,14 +66,14 @@ func Stated(s *state.State, c *event.Stated, _ event.Event) (o state.Object, err
 		return o, err
 	}
 	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != o.Account() {
-		return o, errs.Corrupt(nil, "the statement about object %q leaves something out", c.Object)
+		return o, fault("the statement about object %q leaves something out", c.Object)
 	}
 	return o, nil
 }
 
-// Forgotten checks what a forgotten event says against the object, as far as its events were there to be
-// folded, and against the erased ones that it accounts for. It returns the object; one that was never
-// enrolled has nothing but links.
+// Forgotten checks what a forgotten event says against the object, as far as its events were there
+// to be folded, and against the erased ones that it accounts for. It returns the object; one that
+// was never enrolled has nothing but links.
 func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err error) {
 	if m.Object, m.IsKnown, err = s.Object(c.Object); err != nil {
 		return m, err
@@ -90,8 +90,9 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 	}
 	n := &s.Counters
 	hasOpen := n.Named != 0 || n.Erased.Named != 0 // requests that may name it
-	if c.Events == 0 && !(m.IsKnown && hasOpen) || c.Cap.IsZero() != (len(c.Chains) == 0) || c.Cap.IsZero() && c.Earned > 0 {
-		return m, errs.Corrupt(nil, "object %q leaves behind what it cannot have", c.Object)
+	isStranger, isNone := c.Cap.IsZero(), c.Events == 0 && !(m.IsKnown && hasOpen)
+	if isNone || isStranger != (len(c.Chains) == 0) || isStranger && c.Earned > 0 {
+		return m, fault("object %q leaves behind what it cannot have", c.Object)
 	}
 	if err := noteForgotten(&n.Erased, c, m.Object); err != nil {
 		return m, err
@@ -100,18 +101,19 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 	return m, checkRemnants(s, c, m.Object, m.IsKnown)
 }
 
-// noteForgotten takes off the erased events that a forgotten event accounts for, given those about the
-// object that were whole when they were folded.
+// noteForgotten takes off the erased events that a forgotten event accounts for, given those about
+// the object that were whole when they were folded.
 func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	missing, unpaid, spent := c.Events-o.Total(), c.Earned-o.Earned, uint64(c.Spent.Nano()-o.Spent.Nano())
 	if c.Spent.Less(o.Spent) || spent > e.Spent {
-		return errs.Corrupt(nil, "object %q leaves behind what it has not spent: it has spent %s, and erased events have %d nano-nats",
+		return fault("object %q leaves behind what it has not spent: "+
+			"it has spent %s, and erased events have %d nano-nats",
 			c.Object, o.Spent, e.Spent)
 	}
 	isStranger := c.Cap.IsZero() // who was never more than mentioned
 	excess := o.Total() > c.Events || missing > e.Events || o.Earned > c.Earned || unpaid > e.Earned
 	if excess || isStranger && missing > e.Mentions {
-		return errs.Corrupt(nil, "object %q: %d events are forgotten, of which %d are there and %d erased",
+		return fault("object %q: %d events are forgotten, of which %d are there and %d erased",
 			c.Object, c.Events, o.Total(), e.Events)
 	}
 	e.Events, e.Earned, e.Spent = e.Events-missing, e.Earned-unpaid, e.Spent-spent
@@ -122,21 +124,21 @@ func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	return nil
 }
 
-// checkRemnants checks what is left of an object's chains, and that its terms have changed only by events
-// that may be erased.
+// checkRemnants checks what is left of an object's chains, and that its terms have changed only by
+// events that may be erased.
 func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known bool) error {
 	isWhole, changed := c.Events == o.Total(), uint64(0) // changes of terms that must be among the erased events
 	sum, last, policies := privacy.Epsilon{}, uint32(0), uint64(0)
 	for _, r := range c.Chains {
 		if r.Question <= last || r.Question > s.Counters.Questions || r.Policy > s.Counters.Policies {
-			return errs.Corrupt(nil, "object %q leaves a chain of question %d under policy %d", c.Object, r.Question, r.Policy)
+			return fault("object %q leaves a chain of question %d under policy %d", c.Object, r.Question, r.Policy)
 		}
 		ch, found, err := s.Chain(r.Question, c.Object)
 		if err != nil {
 			return err
 		}
 		if isWhole && (!found || ch.Total() != r.Spent) || found && r.Spent.Less(ch.Total()) {
-			return errs.Corrupt(nil, "object %q has not spent %s on question %d", c.Object, r.Spent, r.Question)
+			return fault("object %q has not spent %s on question %d", c.Object, r.Spent, r.Question)
 		}
 		if found {
 			o.Chains--
@@ -150,11 +152,11 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 		changed = 1
 	}
 	if changed = max(changed, policies); isWhole && changed > 0 {
-		return errs.Corrupt(nil, "object %q leaves other terms behind than it had", c.Object)
+		return fault("object %q leaves other terms behind than it had", c.Object)
 	}
 	over := c.Cap.Less(c.Spent) && !o.Cap.Less(o.Spent) // it can only be so by terms that have changed
 	if sum != c.Spent || o.Chains != 0 || isWhole && (over || c.Spent != o.Spent) {
-		return errs.Corrupt(nil, "object %q leaves behind what it has not spent", c.Object)
+		return fault("object %q leaves behind what it has not spent", c.Object)
 	}
 	if over {
 		changed = max(changed, 1)
@@ -165,7 +167,7 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 // noteTerms takes off the erased changes of terms that something proves.
 func noteTerms(e *state.Erasure, changed uint64) error {
 	if changed > e.Terms {
-		return errs.Corrupt(nil, "terms have changed that no event changed: %d changes are erased, %d are needed", e.Terms, changed)
+		return fault("terms have changed that no event changed: %d changes are erased, %d are needed", e.Terms, changed)
 	}
 	e.Terms = min(e.Terms-changed, e.Events) // of an object we cannot know
 	return nil

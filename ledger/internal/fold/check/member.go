@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// Member is an object and its chain, as they are before an event that enrols it or changes its terms.
+// Member is an object and its chain, as they are before an event that enrols it or changes its
+// terms.
 type Member struct {
 	Object  state.Object // with the cap of its enrolment, if it is new
 	Chain   state.Chain  // or the one that begins
@@ -17,8 +18,8 @@ type Member struct {
 	IsBack  bool         // there is such a chain
 }
 
-// Enrolled checks that what an enrolment refers to is there, and that an object comes back under the terms
-// that it had.
+// Enrolled checks that what an enrolment refers to is there, and that an object comes back under
+// the terms that it had.
 func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err error) {
 	if err := checkEnrolment(s, c); err != nil {
 		return m, err
@@ -36,15 +37,15 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 	case !m.IsBack:
 		m.Chain = state.Chain{Policy: c.Policy, Noise: c.Noise}
 	case !m.Object.Withdrew(m.Chain):
-		return m, errs.Corrupt(nil, "object %q is enrolled twice in question %d", c.Object, c.Question)
+		return m, fault("object %q is enrolled twice in question %d", c.Object, c.Question)
 	case m.Object.Forgotten > m.Chain.Enrolled:
 		m.Chain.Noise = 0 // buyers may still have responses that were drawn from the key, perhaps about another truth
 	}
 	if m.Chain.Policy != c.Policy || m.Object.Cap != c.Cap {
-		return m, errs.Corrupt(nil, "object %q comes to question %d under other ceilings than it had", c.Object, c.Question)
+		return m, fault("object %q comes to question %d under other ceilings than it had", c.Object, c.Question)
 	}
 	if m.Chain.Noise != c.Noise {
-		return m, errs.Corrupt(nil, "object %q comes to question %d with another noise key than its chain began with",
+		return m, fault("object %q comes to question %d with another noise key than its chain began with",
 			c.Object, c.Question)
 	}
 	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
@@ -57,12 +58,12 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 	}
 	n := &s.Counters
 	if c.Question == 0 || c.Question > n.Questions || c.Policy > n.Policies || c.Noise > n.Noises || c.Cap.IsZero() {
-		return errs.Corrupt(nil, "object %q is enrolled in question %d under policy %d with the cap %s",
+		return fault("object %q is enrolled in question %d under policy %d with the cap %s",
 			c.Object, c.Question, c.Policy, c.Cap)
 	}
 	q, err := s.Question(c.Question)
 	if err == nil && q.Encoding == vocabulary.Finite && c.Noise != 0 {
-		err = errs.Corrupt(nil, "object %q has a noise key in question %d, which has a mechanism of its own", c.Object, c.Question)
+		err = fault("object %q has a noise key in question %d, which has a mechanism of its own", c.Object, c.Question)
 	}
 	return err
 }
@@ -86,14 +87,14 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 		return d, err
 	}
 	if d.Chain.Unused() {
-		return d, errs.Corrupt(nil, "object %q begins a new epoch of question %d, and nothing happened in the last one",
+		return d, fault("object %q begins a new epoch of question %d, and nothing happened in the last one",
 			c.Object, c.Question)
 	}
 	if d.Question, err = s.Question(c.Question); err != nil {
 		return d, err
 	}
 	if n := d.Chain.Entries(d.Question) + 1; n > vocabulary.MaxEntries { // no reservation of it is left
-		return d, errs.Corrupt(nil, "object %q begins a new epoch of question %d: a chain of %d entries; at most %d are possible",
+		return d, fault("object %q begins a new epoch of question %d: a chain of %d entries; at most %d are possible",
 			c.Object, c.Question, n, vocabulary.MaxEntries)
 	}
 	return d, nil
@@ -111,8 +112,9 @@ func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err
 	}
 	same := c.Policy == m.Chain.Policy && c.Cap == m.Object.Cap
 	if c.Policy > s.Counters.Policies || c.Cap.IsZero() || same {
-		return m, errs.Corrupt(nil, "object %q comes under policy %d and the cap %s in question %d, which cannot be, or changes nothing",
-			c.Object, c.Policy, c.Cap, c.Question)
+		return m,
+			fault("object %q comes under policy %d and the cap %s in question %d, which cannot be, or changes nothing",
+				c.Object, c.Policy, c.Cap, c.Question)
 	}
 	if err := checkConsent(s, c, &m, ev); err != nil {
 		return m, err
@@ -124,7 +126,7 @@ func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err
 func checkConsent(s *state.State, c *event.TermsChanged, m *Member, ev event.Event) error {
 	if c.Consent != "" {
 		if err := names.CheckText("consent", c.Consent); err != nil {
-			return errs.Corrupt(nil, "%v", err)
+			return fault("%v", err)
 		}
 		return nil
 	}
@@ -137,7 +139,7 @@ func checkConsent(s *state.State, c *event.TermsChanged, m *Member, ev event.Eve
 		return err
 	}
 	if more := now.More(s.Known, to, ev.Time); more != nil {
-		return errs.Corrupt(nil, "object %q in question %d, without consent: %v", c.Object, c.Question, more)
+		return fault("object %q in question %d, without consent: %v", c.Object, c.Question, more)
 	}
 	return nil
 }

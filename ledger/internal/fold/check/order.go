@@ -6,17 +6,20 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Order refuses an event that cannot be the next of the log, and counts it among those of the request in
-// progress.
+// fault returns an [errs.ErrCorrupt] that says why no ledger can have written an event.
+func fault(format string, args ...any) error { return errs.Corrupt(nil, format, args...) }
+
+// Order refuses an event that cannot be the next of the log, and counts it among those of the
+// request in progress.
 func Order(s *state.State, ev event.Event) error {
 	if ev.Number != s.Counters.Events+1 {
-		return errs.Corrupt(nil, "event %d follows on event %d", ev.Number, s.Counters.Events)
+		return fault("event %d follows on event %d", ev.Number, s.Counters.Events)
 	}
 	if ev.Time.Before(s.Counters.Last) {
-		return errs.Corrupt(nil, "event %d is earlier than the one before it", ev.Number)
+		return fault("event %d is earlier than the one before it", ev.Number)
 	}
 	if _, ok := ev.Change.(*event.Created); ok != (ev.Number == 1) {
-		return errs.Corrupt(nil, "event %d: the log begins with how the ledger was created", ev.Number)
+		return fault("event %d: the log begins with how the ledger was created", ev.Number)
 	}
 	if err := checkOpen(&s.Counters, ev.Change); err != nil {
 		return err
@@ -26,7 +29,7 @@ func Order(s *state.State, ev event.Event) error {
 	case event.KindSettled:
 	case event.KindCreated, event.KindTruthKey, event.KindNoiseKey: // no request settles these
 		if *u != (state.Underway{}) {
-			return errs.Corrupt(nil, "%d events are settled by no request", u.Events)
+			return fault("%d events are settled by no request", u.Events)
 		}
 	default:
 		if err := noteEvent(u, k); err != nil {
@@ -37,25 +40,25 @@ func Order(s *state.State, ev event.Event) error {
 	return nil
 }
 
-// checkOpen refuses an event inside a sale, a reservation, the charges of an answer or the refusals of a
-// request that does not belong there.
+// checkOpen refuses an event inside a sale, a reservation, the charges of an answer or the refusals
+// of a request that does not belong there.
 func checkOpen(n *state.Counters, c event.Change) error {
 	kind := c.Kind()
 	if n.Refused > 0 || n.Unsettled != 0 || n.Answer != (state.Answering{}) {
 		if kind == event.KindRefused || kind == event.KindSettled {
 			return nil
 		}
-		return errs.Corrupt(nil, "%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d",
+		return fault("%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d",
 			n.Refused, n.Unsettled, n.Answer.Event)
 	}
 	if n.Charges.Objects > 0 {
 		if kind == event.KindCharged || kind == event.KindAnswered {
 			return nil
 		}
-		return errs.Corrupt(nil, "%d objects are charged for no answer", n.Charges.Objects)
+		return fault("%d objects are charged for no answer", n.Charges.Objects)
 	}
 	if sale, is := event.ShareOf(c); is && (sale != n.Open.Sale || sale == 0) || !is && n.Open.Sale != 0 {
-		return errs.Corrupt(nil, "sale %d is not complete, or not begun", n.Open.Sale)
+		return fault("sale %d is not complete, or not begun", n.Open.Sale)
 	}
 	return nil
 }

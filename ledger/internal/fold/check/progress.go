@@ -1,15 +1,14 @@
 package check
 
 import (
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// noteEvent counts an event that is to be settled. It refuses one that no request records after those
-// before it.
+// noteEvent counts an event that is to be settled. It refuses one that no request records after
+// those before it.
 func noteEvent(u *state.Underway, k event.Kind) error {
 	before := u.Requests
 	if u.Events++; before == 0 {
@@ -20,7 +19,7 @@ func noteEvent(u *state.Underway, k event.Kind) error {
 		u.Requests &^= state.OfChange
 	}
 	if !u.Loose && u.Requests == 0 {
-		return errs.Corrupt(nil, "no request records an event of the kind %s behind the %d before it", k, u.Events-1)
+		return fault("no request records an event of the kind %s behind the %d before it", k, u.Events-1)
 	}
 	return nil
 }
@@ -40,10 +39,11 @@ func noteMember(u *state.Underway, question uint32, object string) error {
 	return noteObject(u, object)
 }
 
-// noteObject notes an object that is enrolled or has a response: a request goes through them in order.
+// noteObject notes an object that is enrolled or has a response: a request goes through them in
+// order.
 func noteObject(u *state.Underway, object string) error {
 	if object < u.Last && !u.Loose {
-		return errs.Corrupt(nil, "object %q comes behind %q in one request", object, u.Last)
+		return fault("object %q comes behind %q in one request", object, u.Last)
 	}
 	u.Sweep = u.Sweep || object == u.Last
 	u.Last = object
@@ -72,8 +72,8 @@ func noteBound(u *state.Underway, question uint32, number uint64) {
 	b.Undrawn++
 }
 
-// noteDrawn notes a draw from the truth of an object, of which an event was the last one. It was the one
-// that bound the chain, if the request did.
+// noteDrawn notes a draw from the truth of an object, of which an event was the last one. It was
+// the one that bound the chain, if the request did.
 func noteDrawn(u *state.Underway, question uint32, latest uint64) {
 	if b := &u.Bound; b.Undrawn > 0 && b.Question == question && b.First <= latest && latest <= b.Last {
 		b.Undrawn--
@@ -97,7 +97,7 @@ func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
 // noteRefusal notes an object that is refused. A request goes through them in order.
 func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 	if !u.Loose && (c.Question < u.Refused.Question || c.Question == u.Refused.Question && c.Object <= u.Refused.Name) {
-		return errs.Corrupt(nil, "object %q is refused behind %q in one request", c.Object, u.Refused.Name)
+		return fault("object %q is refused behind %q in one request", c.Object, u.Refused.Name)
 	}
 	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
 	if isOfTerms(&c.Refusal) {
@@ -106,13 +106,13 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 		noteWanted(u, c.Question, c.Asked)
 	}
 	if u.Requests &= refusing(&c.Refusal); !u.Loose && u.Requests == 0 {
-		return errs.Corrupt(nil, "object %q is refused for %s by a request that refuses nobody for it", c.Object, c.Reason)
+		return fault("object %q is refused for %s by a request that refuses nobody for it", c.Object, c.Reason)
 	}
 	return nil
 }
 
-// isOfTerms reports whether a refusal is one of an enrolment, or of a change of terms: not about a level
-// that is asked for.
+// isOfTerms reports whether a refusal is one of an enrolment, or of a change of terms: not about a
+// level that is asked for.
 func isOfTerms(r *vocabulary.Refusal) bool {
 	switch r.Reason {
 	case vocabulary.CapDiffers, vocabulary.PolicyDiffers, vocabulary.NeedsConsent:

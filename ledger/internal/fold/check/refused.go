@@ -14,8 +14,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Refused checks that a request can have left an object out for what the event says. A fault that only an
-// answer that is given again can explain, or a sweep, is noted, and counts when the request is settled.
+// Refused checks that a request can have left an object out for what the event says. A fault that
+// only an answer that is given again can explain, or a sweep, is noted, and counts when the request
+// is settled.
 func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	if err := rules.CheckLargest(&c.Refusal); err != nil {
 		return err
@@ -59,16 +60,17 @@ func (w *wanted) isPart(s *state.State) bool {
 
 // unlike returns the error of a refusal that says something else than is so.
 func unlike(r, want vocabulary.Refusal) error {
-	return errs.Corrupt(nil, "a refusal says %v, where %v is so", r, &want)
+	return fault("a refusal says %v, where %v is so", r, &want)
 }
 
 // impossible returns the error of a refusal that cannot be.
 func impossible(r vocabulary.Refusal) error {
-	return errs.Corrupt(nil, "a refusal says %v, which cannot be", r)
+	return fault("a refusal says %v, which cannot be", r)
 }
 
-// checkRefusal checks that an object was refused for what is true of it, as far as the state says: the log has
-// neither truths nor keys, nor what other requests held in memory, nor a clock that had gone back.
+// checkRefusal checks that an object was refused for what is true of it, as far as the state says:
+// the log has neither truths nor keys, nor what other requests held in memory, nor a clock that had
+// gone back.
 func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 	if isOfTerms(&c.Refusal) {
 		return checkTermsRefusal(s, c)
@@ -122,7 +124,7 @@ func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 		w.reserves = r.Status == state.SaleReserved
 	}
 	if number != c.Question || epsilon != c.Asked || number == 0 || number > s.Counters.Questions {
-		return errs.Corrupt(nil, "object %q is refused question %d at ε=%s by a request for question %d at ε=%s",
+		return fault("object %q is refused question %d at ε=%s by a request for question %d at ε=%s",
 			c.Object, c.Question, c.Asked, number, epsilon)
 	}
 	if w.question, err = s.Question(number); err != nil {
@@ -135,13 +137,13 @@ func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 		return nil
 	}
 	if bad := w.question.CheckLevel(epsilon); bad != nil {
-		return errs.Corrupt(nil, "object %q is refused: %v", c.Object, bad)
+		return fault("object %q is refused: %v", c.Object, bad)
 	}
 	return nil
 }
 
-// checkDraw returns a refusal of an object that takes part, where what it says can be so: its figures are as
-// they follow from the state, or within what they can have been.
+// checkDraw returns a refusal of an object that takes part, where what it says can be so: its
+// figures are as they follow from the state, or within what they can have been.
 func (w *wanted) checkDraw(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
 	_, recorded := w.Chain.At(r.Asked)
 	if !w.answer {
@@ -175,9 +177,9 @@ func (w *wanted) checkDraw(s *state.State, r vocabulary.Refusal) (*vocabulary.Re
 	return &want, nil
 }
 
-// checkShort returns a refusal for lack of budget, where it can be so. The ceiling was that of a clock which
-// may have gone back, and what remained may have been held by requests that were running; the sweep that
-// refuses an object may have charged it after that.
+// checkShort returns a refusal for lack of budget, where it can be so. The ceiling was that of a
+// clock which may have gone back, and what remained may have been held by requests that were
+// running; the sweep that refuses an object may have charged it after that.
 func (w *wanted) checkShort(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
 	buyers := w.Chain.Buyers
 	if w.order != nil && w.Chain.HeldBy(w.order.Buyer).IsZero() {
@@ -197,13 +199,14 @@ func (w *wanted) checkShort(s *state.State, r vocabulary.Refusal) (*vocabulary.R
 	want.Cost, want.Remedy = w.cost, vocabulary.RemedyNothing
 	if r.Reason == vocabulary.ChainCeiling {
 		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), h.Ceiling), h.Spent
-		possible = !state.Minus(r.Ceiling, r.Spent).Less(w.cost) || !state.Minus(w.Policy.Limit(), want.Spent).Less(w.cost)
+		possible = !state.Minus(r.Ceiling, r.Spent).Less(w.cost) || !state.Minus(w.Policy.Limit(),
+			want.Spent).Less(w.cost)
 		if possible && r.Remedy == vocabulary.RemedyWaiting && mayBeSwept {
 			// The rest of the cap may have gone to another question since.
 			capFree = state.Plus(capFree, chargedInSweep(u, state.Minus(w.cost, capFree)))
 		}
 	} else if want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent; h.Free.Less(w.cost) {
-		return nil, errs.Corrupt(nil, "a refusal says %v, where the chain's ceiling of %s binds", r, h.Ceiling)
+		return nil, fault("a refusal says %v, where the chain's ceiling of %s binds", r, h.Ceiling)
 	}
 	if possible && !capFree.Less(w.cost) {
 		want.Remedy = vocabulary.RemedyWaiting
@@ -213,13 +216,13 @@ func (w *wanted) checkShort(s *state.State, r vocabulary.Refusal) (*vocabulary.R
 		want.Remaining = state.Lower(r.Remaining, want.Remaining)
 	}
 	if !want.Remaining.Less(w.cost) {
-		return nil, errs.Corrupt(nil, "a refusal says %v, where %s is enough", r, want.Remaining)
+		return nil, fault("a refusal says %v, where %s is enough", r, want.Remaining)
 	}
 	return &want, nil
 }
 
-// chargedInSweep returns as much of what an object has spent as its own request, if that is a sweep, may have
-// charged after the step that it was refused.
+// chargedInSweep returns as much of what an object has spent as its own request, if that is a
+// sweep, may have charged after the step that it was refused.
 func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
 	if more.IsZero() || uint64(more.Nano()) > u.Spent {
 		return privacy.Epsilon{}
@@ -228,8 +231,8 @@ func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
 	return more
 }
 
-// checkFull returns a refusal for want of entries or of reservations, where it can be so: what requests held
-// in memory may have been in the way, which waiting helps against.
+// checkFull returns a refusal for want of entries or of reservations, where it can be so: what
+// requests held in memory may have been in the way, which waiting helps against.
 func (w *wanted) checkFull(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
 	var to rules.Recipient
 	if w.order != nil {
@@ -250,8 +253,9 @@ func (w *wanted) checkFull(s *state.State, r vocabulary.Refusal) (*vocabulary.Re
 	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(w.question)+added <= vocabulary.MaxEntries), nil
 }
 
-// checkTermsRefusal checks that an enrolment, or a change of terms, left an object out for what is true of it.
-// Which policy was wanted, and so whether it is another one or allows more, no event says.
+// checkTermsRefusal checks that an enrolment, or a change of terms, left an object out for what is
+// true of it. Which policy was wanted, and so whether it is another one or allows more, no event
+// says.
 func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 	ch, enrolled, err := s.Chain(c.Question, c.Object)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// checkRequest checks that a request with these properties can exist, where before is the part of it that was
-// settled last, if there is one: a host that repeats the request gets what its settled events say.
+// checkRequest checks that a request with these properties can exist, where before is the part of
+// it that was settled last, if there is one: a host that repeats the request gets what its settled
+// events say.
 func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) error {
 	u := &s.Counters.Underway
 	kinds := 0
@@ -17,11 +18,11 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 		}
 	}
 	if kinds > 1 || len(c.Swept) > 0 && c.Alone {
-		return errs.Corrupt(nil, "request %q is settled as one of several kinds", c.Key)
+		return fault("request %q is settled as one of several kinds", c.Key)
 	}
 	one := c.Sale != 0 || c.Answer != 0 || u.Requests == state.OfChange
 	if one && (!c.Final || before != nil) {
-		return errs.Corrupt(nil, "request %q is settled in parts, and its kind has no parts", c.Key)
+		return fault("request %q is settled in parts, and its kind has no parts", c.Key)
 	}
 	if u.Loose {
 		return nil
@@ -37,13 +38,13 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 	}
 	possible, err := mayIdentify(s, c, ev.Number)
 	if err == nil && !possible {
-		err = errs.Corrupt(nil, "request %q does not have the identity of a request that its events are of", c.Key)
+		err = fault("request %q does not have the identity of a request that its events are of", c.Key)
 	}
 	return err
 }
 
-// checkCursor checks the object at which a part of a request for all objects ends. The next part begins
-// after it, so no object that the part dealt with may come after it.
+// checkCursor checks the object at which a part of a request for all objects ends. The next part
+// begins after it, so no object that the part dealt with may come after it.
 func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error {
 	if c.Final || c.Done != 0 || ev.Erased != nil {
 		return nil
@@ -55,13 +56,13 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 	}
 	ahead := before != nil && c.Object <= before.Object
 	if !known || ahead || c.Object < u.Last || len(c.Swept) == 0 && c.Object < u.Refused.Name {
-		return errs.Corrupt(nil, "a part of request %q ends with object %q, which it cannot end with", c.Key, c.Object)
+		return fault("a part of request %q ends with object %q, which it cannot end with", c.Key, c.Object)
 	}
 	return nil
 }
 
-// checkAgain checks that the responses that a request handed out again exist. For which object is known only
-// if the request names one alone: the names of several are in no event.
+// checkAgain checks that the responses that a request handed out again exist. For which object is
+// known only if the request names one alone: the names of several are in no event.
 func checkAgain(s *state.State, c *event.Settled) error {
 	u, again := &s.Counters.Underway, c.Again
 	reused := c.Counts[event.Reused]
@@ -70,7 +71,7 @@ func checkAgain(s *state.State, c *event.Settled) error {
 			return nil
 		}
 		if u.Requests == state.OfRaise && len(c.Swept) == 0 {
-			return errs.Corrupt(nil, "request %q hands out %d responses again, and does not say which", c.Key, reused)
+			return fault("request %q hands out %d responses again, and does not say which", c.Key, reused)
 		}
 		if c.Alone && c.Object != "" && c.Sale == 0 {
 			_, known, err := s.Object(c.Object)
@@ -80,9 +81,10 @@ func checkAgain(s *state.State, c *event.Settled) error {
 		}
 		return nil
 	}
-	isOther := u.Question != 0 && again != event.Wanted{Question: u.Question, Epsilon: u.Asked}
-	if again.Question > s.Counters.Questions || reused == 0 || u.Events > 0 && u.Requests&state.OfRaise == 0 || isOther {
-		return errs.Corrupt(nil, "request %q hands out %d responses of question %d at ε=%s again, which cannot be",
+	asked := event.Wanted{Question: u.Question, Epsilon: u.Asked}
+	isOther := u.Events > 0 && u.Requests&state.OfRaise == 0 || u.Question != 0 && again != asked
+	if again.Question > s.Counters.Questions || reused == 0 || isOther {
+		return fault("request %q hands out %d responses of question %d at ε=%s again, which cannot be",
 			c.Key, reused, again.Question, again.Epsilon)
 	}
 	recorded, err := recordedOf(s, c)
@@ -91,14 +93,14 @@ func checkAgain(s *state.State, c *event.Settled) error {
 	}
 	dealt := c.Counts[event.Drawn] + reused + c.Counts[event.Derived]
 	if dealt > recorded {
-		return errs.Corrupt(nil, "request %q hands out %d responses of question %d at ε=%s, of %d that are recorded",
+		return fault("request %q hands out %d responses of question %d at ε=%s, of %d that are recorded",
 			c.Key, dealt, again.Question, again.Epsilon, recorded)
 	}
 	return nil
 }
 
-// recordedOf returns how many responses are recorded that the request can have handed out. An audit has not
-// seen those that are erased.
+// recordedOf returns how many responses are recorded that the request can have handed out. An audit
+// has not seen those that are erased.
 func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 	if c.Alone && c.Object != "" {
 		ch, _, err := s.Chain(c.Again.Question, c.Object)
@@ -115,9 +117,9 @@ func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 	return recorded + s.Counters.Erased.Events, err
 }
 
-// mayIdentify reports whether the settled event can bear the identity of the request that its events are of.
-// It is false only if they have all that the request contains. Without that, a key could be settled with what
-// another request got.
+// mayIdentify reports whether the settled event can bear the identity of the request that its
+// events are of. It is false only if they have all that the request contains. Without that, a key
+// could be settled with what another request got.
 func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) {
 	u := &s.Counters.Underway
 	switch {
@@ -141,9 +143,9 @@ func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) 
 	return true, nil
 }
 
-// mayIdentifyAnswer is [mayIdentify] for an answer. Whether all objects of a question are the panel of an
-// answer is not checked: no event says who is enrolled at a time. That the panel is the one which the request
-// names is checked when the request is repeated: only the answer has it.
+// mayIdentifyAnswer is [mayIdentify] for an answer. Whether all objects of a question are the panel
+// of an answer is not checked: no event says who is enrolled at a time. That the panel is the one
+// which the request names is checked when the request is repeated: only the answer has it.
 func mayIdentifyAnswer(s *state.State, c *event.Settled) (bool, error) {
 	made, _, err := answerOf(s, c)
 	if err != nil {
@@ -153,7 +155,8 @@ func mayIdentifyAnswer(s *state.State, c *event.Settled) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r := event.PanelRequest{Question: q.Name, Query: made.Query, Epsilon: made.Epsilon, Objects: made.Objects + c.Refused}
+	r := event.PanelRequest{Question: q.Name, Query: made.Query, Epsilon: made.Epsilon,
+		Objects: made.Objects + c.Refused}
 	if c.Alone {
 		if r.Panel = event.PanelOf([]string{c.Object}); r.Panel != made.Panel || r.Objects != 1 {
 			return false, nil

@@ -19,11 +19,12 @@ import (
 // checkDeal checks a sale or reservation that has the next number.
 func checkDeal(n *state.Counters, c *event.Deal) error {
 	if c.Sale != n.Sales+1 {
-		return errs.Corrupt(nil, "sale %d follows on sale %d", c.Sale, n.Sales)
+		return fault("sale %d follows on sale %d", c.Sale, n.Sales)
 	}
 	isNamed := c.Buyer != 0 && c.Buyer <= n.Buyers && c.Question != 0 && c.Question <= n.Questions
 	if !isNamed || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > vocabulary.MaxPanel {
-		return errs.Corrupt(nil, "sale %d: needs a known buyer and question, ε > 0, and 1 to %d objects", c.Sale, vocabulary.MaxPanel)
+		return fault("sale %d: needs a known buyer and question, ε > 0, and 1 to %d objects", c.Sale,
+			vocabulary.MaxPanel)
 	}
 	return nil
 }
@@ -34,7 +35,7 @@ func Reserved(s *state.State, c *event.Reserved, ev event.Event) error {
 		return err
 	}
 	if !ev.Time.Before(c.Expires) {
-		return errs.Corrupt(nil, "reservation %d ends before it begins", c.Sale)
+		return fault("reservation %d ends before it begins", c.Sale)
 	}
 	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price}
 	return nil
@@ -44,13 +45,13 @@ func Reserved(s *state.State, c *event.Reserved, ev event.Event) error {
 func Cancelled(s *state.State, c *event.Cancelled, _ event.Event) (state.Sale, error) {
 	r, err := s.Sale(c.Sale)
 	if err == nil && r.Status != state.SaleReserved {
-		err = errs.Corrupt(nil, "sale %d is cancelled without being reserved", c.Sale)
+		err = fault("sale %d is cancelled without being reserved", c.Sale)
 	}
 	return r, err
 }
 
-// Sale checks a sale, new or reserved before, and notes what its objects must add up to. It returns the
-// reservation, or the zero value.
+// Sale checks a sale, new or reserved before, and notes what its objects must add up to. It returns
+// the reservation, or the zero value.
 func Sale(s *state.State, c *event.SaleMade, ev event.Event) (r state.Sale, err error) {
 	if c.Sale > s.Counters.Sales {
 		err = checkDeal(&s.Counters, &c.Deal)
@@ -64,33 +65,35 @@ func Sale(s *state.State, c *event.SaleMade, ev event.Event) (r state.Sale, err 
 		return r, err
 	}
 	if !c.Tally.Counts(c.Objects) {
-		return r, errs.Corrupt(nil, "sale %d counts other objects than it has", c.Sale)
+		return r, fault("sale %d counts other objects than it has", c.Sale)
 	}
 	if c.Price > math.MaxInt64-s.Counters.Revenue {
-		return r, errs.Corrupt(nil, "sale %d brings more than can be counted", c.Sale)
+		return r, fault("sale %d brings more than can be counted", c.Sale)
 	}
 	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price, Tally: c.Tally}
 	return r, nil
 }
 
-// checkCapture checks a sale against its reservation. Of its objects no more may be neither sold nor
-// refused than are forgotten: those are named no more.
+// checkCapture checks a sale against its reservation. Of its objects no more may be neither sold
+// nor refused than are forgotten: those are named no more.
 func checkCapture(s *state.State, r state.Sale, c *event.SaleMade, ev event.Event) error {
 	same := r.Buyer == c.Buyer && r.Question == c.Question && r.Epsilon == c.Epsilon
 	if !r.Holds(ev.Time) || !same || r.Objects < c.Objects || r.Price < c.Price {
-		return errs.Corrupt(nil, "sale %d is not what was reserved", c.Sale)
+		return fault("sale %d is not what was reserved", c.Sale)
 	}
 	left := r.Objects - c.Objects
 	if c.Refused == left {
 		return nil
 	}
 	if c.Refused > left || erasedHeld(s, r.Granted, r.Objects) < left-c.Refused {
-		return errs.Corrupt(nil, "sale %d names %d objects sold and %d refused, of %d reserved", c.Sale, c.Objects, c.Refused, r.Objects)
+		return fault("sale %d names %d objects sold and %d refused, of %d reserved", c.Sale, c.Objects, c.Refused,
+			r.Objects)
 	}
 	return nil
 }
 
-// noteShare counts an object of the open sale or reservation, which its request settles after the last one.
+// noteShare counts an object of the open sale or reservation, which its request settles after the
+// last one.
 func noteShare(n *state.Counters, object string, price uint64) error {
 	number, draws := n.Open.Sale, n.Open.Tally.Draws
 	err := noteOpened(&n.Open, object, price)
@@ -100,11 +103,11 @@ func noteShare(n *state.Counters, object string, price uint64) error {
 	return err
 }
 
-// noteOpened counts an object of the open sale or reservation, and closes it after the last one. The name
-// of one whose event is erased is "".
+// noteOpened counts an object of the open sale or reservation, and closes it after the last one.
+// The name of one whose event is erased is "".
 func noteOpened(o *state.Opened, object string, price uint64) error {
 	if object != "" && object <= o.Last || o.Objects == 0 || price > o.Price {
-		return errs.Corrupt(nil, "object %q, at %d, is no part of sale %d", object, price, o.Sale)
+		return fault("object %q, at %d, is no part of sale %d", object, price, o.Sale)
 	}
 	if object != "" {
 		o.Last = object
@@ -116,21 +119,21 @@ func noteOpened(o *state.Opened, object string, price uint64) error {
 		return nil
 	}
 	if o.Price != 0 || !o.Tally.IsOf(o.Erased) {
-		return errs.Corrupt(nil, "sale %d is not the sum of its objects", o.Sale)
+		return fault("sale %d is not the sum of its objects", o.Sale)
 	}
 	*o = state.Opened{}
 	return nil
 }
 
-// Held checks that an object of a reservation can be reserved, at the price and under the terms that the
-// event says.
+// Held checks that an object of a reservation can be reserved, at the price and under the terms
+// that the event says.
 func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
 	r, err := s.Sale(c.Sale)
 	if err != nil {
 		return d, err
 	}
 	if r.Status != state.SaleReserved {
-		return d, errs.Corrupt(nil, "sale %d is no reservation", c.Sale)
+		return d, fault("sale %d is no reservation", c.Sale)
 	}
 	if err := noteShare(&s.Counters, c.Object, c.Price); err != nil {
 		return d, err
@@ -145,10 +148,11 @@ func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
 	return d, nil
 }
 
-// checkHeld checks the terms and the price of what is reserved, and that budget and entries are left for it.
+// checkHeld checks the terms and the price of what is reserved, and that budget and entries are
+// left for it.
 func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error) {
 	if c.Policy != d.Chain.Policy {
-		return errs.Corrupt(nil, "it is reserved under policy %d, and was under policy %d", c.Policy, d.Chain.Policy)
+		return fault("it is reserved under policy %d, and was under policy %d", c.Policy, d.Chain.Policy)
 	}
 	if err := d.checkPrice(s, c.Price, at); err != nil {
 		return err
@@ -163,14 +167,14 @@ func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error
 		return err
 	}
 	if d.Held = append(d.Held, c.Sale); len(d.Held) > vocabulary.MaxReservations {
-		return errs.Corrupt(nil, "it is one of %d; at most %d are possible", len(d.Held), vocabulary.MaxReservations)
+		return fault("it is one of %d; at most %d are possible", len(d.Held), vocabulary.MaxReservations)
 	}
 	return d.checkEntries(s, privacy.Epsilon{}, rules.Recipient{}, at)
 }
 
-// checkHeadroom checks that the ceiling of an object's chain and the object's cap have enough left for what
-// is reserved, beside what live reservations hold. What bound the request was no more than that: the ceiling
-// of a clock that may have gone back, and what requests held in memory.
+// checkHeadroom checks that the ceiling of an object's chain and the object's cap have enough left
+// for what is reserved, beside what live reservations hold. What bound the request was no more than
+// that: the ceiling of a clock that may have gone back, and what requests held in memory.
 func (d *Draw) checkHeadroom(s *state.State, at time.Time) error {
 	r, current := &d.Sale, d.Chain.Current()
 	if !current.Less(r.Epsilon) {
@@ -181,7 +185,7 @@ func (d *Draw) checkHeadroom(s *state.State, at time.Time) error {
 	}}
 	h, err := ask.Headroom(s, &d.Subject, nil)
 	if err == nil && (h.Left.Less(ask.Cost) || h.CapLeft.Less(ask.Cost)) {
-		err = errs.Corrupt(nil, "it costs %s, of which the ceiling has %s left, and the cap %s", ask.Cost, h.Left, h.CapLeft)
+		err = fault("it costs %s, of which the ceiling has %s left, and the cap %s", ask.Cost, h.Left, h.CapLeft)
 	}
 	return err
 }
@@ -200,14 +204,14 @@ func (d *Draw) checkPrice(s *state.State, price uint64, at time.Time) (err error
 	case found && recorded.IsHeldBy(r.Buyer):
 		return nil
 	case sale == nil:
-		return errs.Corrupt(nil, "it is not for sale")
+		return fault("it is not for sale")
 	}
 	if err := d.checkHolders(s, recorded, sale, at); err != nil {
 		return err
 	}
 	name, err := s.BuyerName(r.Buyer)
 	if err == nil && rules.Barrier(sale, name, r.Epsilon, at) != "" {
-		err = errs.Corrupt(nil, "it is not for sale to %q at ε=%s", name, r.Epsilon)
+		err = fault("it is not for sale to %q at ε=%s", name, r.Epsilon)
 	}
 	return err
 }
@@ -215,12 +219,13 @@ func (d *Draw) checkPrice(s *state.State, price uint64, at time.Time) (err error
 // checkDue checks that a price is what is due under a policy.
 func checkDue(p policy.Policy, r *state.Sale, c *state.Chain, price uint64) error {
 	if due := rules.Due(p, c, r.Buyer, r.Epsilon); price != due {
-		return errs.Corrupt(nil, "the price is %d, not %d", due, price)
+		return fault("the price is %d, not %d", due, price)
 	}
 	return nil
 }
 
-// checkHolders checks that as many buyers may hold a level as hold or have reserved it, with one more.
+// checkHolders checks that as many buyers may hold a level as hold or have reserved it, with one
+// more.
 func (d *Draw) checkHolders(s *state.State, recorded state.Level, sale *policy.Terms, at time.Time) error {
 	if sale.Holders() == 0 {
 		return nil
@@ -228,7 +233,7 @@ func (d *Draw) checkHolders(s *state.State, recorded state.Level, sale *policy.T
 	deal := event.Deal{Buyer: d.Sale.Buyer, Question: d.Sale.Question, Epsilon: d.Sale.Epsilon}
 	reserving, err := rules.Reserving(s, d.Object, recorded, deal, at)
 	if err == nil && len(recorded.Holders)+reserving >= sale.Holders() {
-		err = errs.Corrupt(nil, "%d buyers hold it at ε=%s, and %d have reserved it, of %d who may",
+		err = fault("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may",
 			len(recorded.Holders), deal.Epsilon, reserving, sale.Holders())
 	}
 	return err
@@ -246,7 +251,7 @@ func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 	d.Sale = r
 	isReserved := slices.Contains(d.Object.Held, c.Sale) && d.Object.Withdrawn <= r.Granted
 	if r.Status != state.SaleSold || r.Granted != 0 && !isReserved {
-		return d, errs.Corrupt(nil, "object %q is sold without sale %d, or was not reserved for it", c.Object, c.Sale)
+		return d, fault("object %q is sold without sale %d, or was not reserved for it", c.Object, c.Sale)
 	}
 	if err := d.checkPromise(s, c, ev.Time); err != nil {
 		return d, err
@@ -269,8 +274,8 @@ func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 	return d, nil
 }
 
-// checkSold checks the price of an object that is sold, unless it was reserved, its response, and that budget
-// and entries are left for it.
+// checkSold checks the price of an object that is sold, unless it was reserved, its response, and
+// that budget and entries are left for it.
 func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error) {
 	r := &d.Sale
 	if r.Granted == 0 {
@@ -285,7 +290,7 @@ func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error
 		return err
 	}
 	if c.Price > math.MaxInt64-d.Object.Earned {
-		return errs.Corrupt(nil, "it earns more than can be counted")
+		return fault("it earns more than can be counted")
 	}
 	if d.Held, err = s.StillHeld(d.Object, c.Sale); err != nil {
 		return err
@@ -293,12 +298,13 @@ func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error
 	return d.checkEntries(s, r.Epsilon, rules.Recipient{Buys: true, Buyer: r.Buyer}, at)
 }
 
-// checkHandedOut checks that the response that is sold is the recorded one, or can be recorded and paid for.
+// checkHandedOut checks that the response that is sold is the recorded one, or can be recorded and
+// paid for.
 func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error {
 	r := &d.Sale
 	if c.Method == event.MethodResale {
 		if recorded, found := d.Chain.At(r.Epsilon); !found || recorded.Response != c.Value {
-			return errs.Corrupt(nil, "the response is not the recorded one")
+			return fault("the response is not the recorded one")
 		}
 		return nil
 	}
@@ -312,9 +318,9 @@ func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error
 	return d.checkCharge(s, buyers, at)
 }
 
-// checkPromise checks that an object of a reservation is sold for what is due by the prices that were in
-// force when it was reserved, and for no more than was reserved. Whether the terms sell it at all was
-// checked then.
+// checkPromise checks that an object of a reservation is sold for what is due by the prices that
+// were in force when it was reserved, and for no more than was reserved. Whether the terms sell it
+// at all was checked then.
 func (d *Draw) checkPromise(s *state.State, c *event.Sold, now time.Time) error {
 	if d.Sale.Granted == 0 {
 		return nil
@@ -329,14 +335,15 @@ func (d *Draw) checkPromise(s *state.State, c *event.Sold, now time.Time) error 
 			return errs.Corrupt(err, "object %q was not reserved for sale %d", c.Object, c.Sale)
 		case promised.Object != c.Object:
 		case promised.Price < c.Price:
-			return errs.Corrupt(nil, "object %q is sold for %d, and was reserved for %d", c.Object, c.Price, promised.Price)
+			return fault("object %q is sold for %d, and was reserved for %d", c.Object, c.Price, promised.Price)
 		default:
 			return d.checkPromised(s, promised, c, now)
 		}
 	}
 }
 
-// checkPromised checks an object of a reservation by the terms that were in force when it was reserved.
+// checkPromised checks an object of a reservation by the terms that were in force when it was
+// reserved.
 func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold, now time.Time) error {
 	r := &d.Sale
 	p, err := s.Policy(promised.Policy)
@@ -344,7 +351,8 @@ func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold
 		return err
 	}
 	wrong := checkDue(p, r, &d.Chain, c.Price)
-	if recorded, found := d.Chain.At(r.Epsilon); wrong == nil && p.Terms() != nil && !(found && recorded.IsHeldBy(r.Buyer)) {
+	recorded, _ := d.Chain.At(r.Epsilon)
+	if wrong == nil && p.Terms() != nil && !recorded.IsHeldBy(r.Buyer) {
 		wrong = d.checkHolders(s, recorded, p.Terms(), now)
 		if wrong != nil { // other terms may have let others in since
 			changed, err := s.TermsChangedSince(d.Object, r.Granted)
@@ -359,8 +367,8 @@ func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold
 	return wrong
 }
 
-// checkReserved checks that a sale that was reserved refuses no other objects. An object that was forgotten
-// while the sale was decided may be named, and is reserved no more.
+// checkReserved checks that a sale that was reserved refuses no other objects. An object that was
+// forgotten while the sale was decided may be named, and is reserved no more.
 func checkReserved(s *state.State, r state.Sale, c *event.Settled, number uint64) error {
 	begun, err := s.Event(r.Granted)
 	made, is := begun.Change.(*event.Reserved)
@@ -378,13 +386,13 @@ func checkReserved(s *state.State, r state.Sale, c *event.Settled, number uint64
 		}
 	}
 	if others > 0 && erasedHeld(s, r.Granted, made.Objects)+r.Objects+r.Refused < made.Objects+others {
-		return errs.Corrupt(nil, "request %q refuses %d objects that were not reserved for sale %d", c.Key, others, c.Sale)
+		return fault("request %q refuses %d objects that were not reserved for sale %d", c.Key, others, c.Sale)
 	}
 	return nil
 }
 
-// erasedHeld counts the objects of a reservation, which follow the event that granted it, whose events are
-// erased.
+// erasedHeld counts the objects of a reservation, which follow the event that granted it, whose
+// events are erased.
 func erasedHeld(s *state.State, granted, objects uint64) (erased uint64) {
 	for at := granted + 1; at <= granted+objects; at++ {
 		if _, whole := objectOf[*event.Held](s, at); !whole {
@@ -394,8 +402,8 @@ func erasedHeld(s *state.State, granted, objects uint64) (erased uint64) {
 	return erased
 }
 
-// isHeld reports whether an object is among those of a reservation, which are in order. Those that are
-// erased stand for the next one that is not.
+// isHeld reports whether an object is among those of a reservation, which are in order. Those that
+// are erased stand for the next one that is not.
 func isHeld(s *state.State, granted, objects uint64, object string) bool {
 	next := func(i int) (name string, found bool) {
 		for at := granted + 1 + uint64(i); at <= granted+objects && !found; at++ {

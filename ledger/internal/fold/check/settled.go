@@ -3,14 +3,13 @@ package check
 import (
 	"crypto/sha256"
 
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Settled checks what the end of a request, or of a part of one, says of it, against what its events came to.
-// It returns the request as it is before.
+// Settled checks what the end of a request, or of a part of one, says of it, against what its
+// events came to. It returns the request as it is before.
 func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request, err error) {
 	if err := checkName("idempotency key", c.Key); err != nil {
 		return r, err
@@ -48,27 +47,27 @@ func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request,
 	return r, err
 }
 
-// checkPart checks a part of a request, where before is the part of it that was settled last, if there is
-// one.
+// checkPart checks a part of a request, where before is the part of it that was settled last, if
+// there is one.
 func checkPart(s *state.State, c, before *event.Settled, ev event.Event) error {
 	if before != nil && (before.Final || c.Alone || before.Digest != c.Digest) {
-		return errs.Corrupt(nil, "request %q is settled twice", c.Key)
+		return fault("request %q is settled twice", c.Key)
 	}
 	if c.Refused != s.Counters.Refused || c.First == 0 || c.First > ev.Number {
-		return errs.Corrupt(nil, "request %q, begun by event %d, refuses %d objects where %d were named",
+		return fault("request %q, begun by event %d, refuses %d objects where %d were named",
 			c.Key, c.First, c.Refused, s.Counters.Refused)
 	}
 	isWhole := ev.Erased == nil
 	isOpenEnd := c.Final && (c.Done != 0 || !c.Alone && c.Object != "")
 	isNone := isWhole && (c.Digest == [sha256.Size]byte{} || c.Alone && c.Object == "")
 	if isOpenEnd || isNone || c.Alone && !c.Final {
-		return errs.Corrupt(nil, "request %q is settled as one that it is not", c.Key)
+		return fault("request %q is settled as one that it is not", c.Key)
 	}
 	return nil
 }
 
-// checkNamed checks whether what a request says of several objects is erased as it should be: together with
-// the events about any of them.
+// checkNamed checks whether what a request says of several objects is erased as it should be:
+// together with the events about any of them.
 func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error {
 	isErased := ev.Erased != nil
 	if !c.Named {
@@ -76,13 +75,13 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 	}
 	isOfMany := !c.Alone && before == nil && c.Answer == 0 && len(c.Swept) == 0
 	if !isOfMany || !isErased && c.Names == (event.Sum{}) {
-		return errs.Corrupt(nil, "request %q is settled as one of several objects, which it is not", c.Key)
+		return fault("request %q is settled as one of several objects, which it is not", c.Key)
 	}
 	if s.Counters.Underway.Loose {
 		return nil
 	}
 	if !isErased && s.Counters.Underway.Gone > 0 {
-		return errs.Corrupt(nil, "request %q: an object is forgotten, but what the request says of all is not erased", c.Key)
+		return fault("request %q: an object is forgotten, but what the request says of all is not erased", c.Key)
 	}
 	if isErased && !c.IsOpen() {
 		return checkGone(s, ev.Number, c.Key)
@@ -90,8 +89,8 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 	return nil
 }
 
-// checkGone checks that an event of the request that is settled by another one is erased. What an audit has
-// folded may be erased since.
+// checkGone checks that an event of the request that is settled by another one is erased. What an
+// audit has folded may be erased since.
 func checkGone(s *state.State, settled uint64, key string) error {
 	u := &s.Counters.Underway
 	if u.Gone > 0 {
@@ -106,13 +105,14 @@ func checkGone(s *state.State, settled uint64, key string) error {
 			return nil
 		}
 	}
-	return errs.Corrupt(nil, "request %q: what it says of several objects is erased, and no event about one of them is", key)
+	return fault("request %q: what it says of several objects is erased, and no event about one of them is", key)
 }
 
-// checkSettledSale checks that the sale that a request made comes right before it, with those left out.
+// checkSettledSale checks that the sale that a request made comes right before it, with those left
+// out.
 func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	if c.Sale != s.Counters.Unsettled {
-		return errs.Corrupt(nil, "request %q settles sale %d, which is another's; sale %d is to be settled",
+		return fault("request %q settles sale %d, which is another's; sale %d is to be settled",
 			c.Key, c.Sale, s.Counters.Unsettled)
 	}
 	if c.Sale == 0 {
@@ -120,7 +120,7 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	}
 	r, err := s.Sale(c.Sale)
 	if err == nil && (r.Refused != c.Refused || r.Last() != number) {
-		err = errs.Corrupt(nil, "request %q settles sale %d, which is another's", c.Key, c.Sale)
+		err = fault("request %q settles sale %d, which is another's", c.Key, c.Sale)
 	}
 	if err == nil && r.Status == state.SaleSold && r.Granted != 0 && r.Refused > 0 && !s.Counters.Underway.Loose {
 		err = checkReserved(s, r, c, number)
@@ -138,17 +138,17 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 		before = &event.Settled{Through: c.Through}
 	}
 	if c.First != number-u.Events || c.Through >= number || c.Through != before.Through {
-		return errs.Corrupt(nil, "request %q, of objects up to event %d, begins with event %d, where %d events are to be settled",
+		return fault("request %q, of objects up to event %d, begins with event %d, where %d events are to be settled",
 			c.Key, c.Through, c.First, u.Events)
 	}
 	if u.Doubt != "" && c.Answer == 0 {
-		return errs.Corrupt(nil, "request %q: %s", c.Key, u.Doubt)
+		return fault("request %q: %s", c.Key, u.Doubt)
 	}
 	if c.Alone && c.Object != "" && (u.More || u.One != "" && u.One != c.Object) {
-		return errs.Corrupt(nil, "request %q is about object %q alone, its events about %q", c.Key, c.Object, u.One)
+		return fault("request %q is about object %q alone, its events about %q", c.Key, c.Object, u.One)
 	}
 	if u.Bound.Undrawn > u.Erased+u.Draws { // what is erased may have been drawn from some of them
-		return errs.Corrupt(nil, "request %q binds %d chains to truths that nothing is drawn from", c.Key, u.Bound.Undrawn)
+		return fault("request %q binds %d chains to truths that nothing is drawn from", c.Key, u.Bound.Undrawn)
 	}
 	if err := checkCounts(s, c, number); err != nil {
 		return err
@@ -158,19 +158,19 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 		dealt += n
 	}
 	if c.Done != 0 && c.Done-before.Done != dealt || c.Alone && dealt > 1 {
-		return errs.Corrupt(nil, "request %q has dealt with %d objects, with %d of them before and %d now",
+		return fault("request %q has dealt with %d objects, with %d of them before and %d now",
 			c.Key, c.Done, before.Done, dealt)
 	}
 	return checkSpent(s, c)
 }
 
-// checkCounts checks what became of the objects. Of those for which nothing had to be recorded it can only
-// check that there are as many.
+// checkCounts checks what became of the objects. Of those for which nothing had to be recorded it
+// can only check that there are as many.
 func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	known := s.Counters.Chains + s.Counters.Erased.Events // of what is erased, some may have been enrolments
 	for _, n := range c.Counts {
 		if n > max(known, 1) {
-			return errs.Corrupt(nil, "request %q counts %v, of %d chains", c.Key, c.Counts, known)
+			return fault("request %q counts %v, of %d chains", c.Key, c.Counts, known)
 		}
 	}
 	switch {
@@ -189,14 +189,14 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	}
 	isOther := u.Events > 0 && u.Requests&of == 0 || u.Sweep && c.Answer == 0
 	if want != c.Counts || isOther || u.Requests == state.OfChange && c.Counts != (event.Counts{}) {
-		return errs.Corrupt(nil, "request %q counts %v, where %d objects are enrolled, withdrawn or under other terms, "+
+		return fault("request %q counts %v, where %d objects are enrolled, withdrawn or under other terms, "+
 			"%d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
 	}
 	return nil
 }
 
-// countsOf returns the counts that follow from the events of a request: those that it says, if the events that
-// are erased can account for the difference.
+// countsOf returns the counts that follow from the events of a request: those that it says, if the
+// events that are erased can account for the difference.
 func countsOf(u *state.Underway, c *event.Settled) event.Counts {
 	if u.Requests&state.OfChange != 0 && c.Counts == (event.Counts{}) {
 		return c.Counts // one that withdraws alone is not counted
@@ -211,8 +211,8 @@ func countsOf(u *state.Underway, c *event.Settled) event.Counts {
 	return want
 }
 
-// checkSaleCounts checks the counts of a sale by what the sale says of itself, which its objects have
-// confirmed.
+// checkSaleCounts checks the counts of a sale by what the sale says of itself, which its objects
+// have confirmed.
 func checkSaleCounts(s *state.State, c *event.Settled) error {
 	r, err := s.Sale(c.Sale)
 	if err != nil {
@@ -227,13 +227,13 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 		want = event.Counts{made.Tally.Draws, made.Tally.Resales, made.Tally.Degradations + made.Tally.Insertions}
 	}
 	if c.Counts != want {
-		return errs.Corrupt(nil, "request %q counts %v, its sale %v", c.Key, c.Counts, want)
+		return fault("request %q counts %v, its sale %v", c.Key, c.Counts, want)
 	}
 	return nil
 }
 
-// checkSpent checks what a request cost all objects together. What it cost those whose events are erased is
-// accounted for when they are found to be forgotten.
+// checkSpent checks what a request cost all objects together. What it cost those whose events are
+// erased is accounted for when they are found to be forgotten.
 func checkSpent(s *state.State, c *event.Settled) error {
 	u := &s.Counters.Underway
 	hidden, least := c.Spent-u.Spent, u.Draws
@@ -241,7 +241,7 @@ func checkSpent(s *state.State, c *event.Settled) error {
 		least = 0 // an object that was raised by hand may have got the lower levels of the calendar, for nothing
 	}
 	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > u.Draws*privacy.MaxEpsilonNano {
-		return errs.Corrupt(nil, "request %q costs %d nano-nats, its events %d, without %d draws that are erased",
+		return fault("request %q costs %d nano-nats, its events %d, without %d draws that are erased",
 			c.Key, c.Spent, u.Spent, u.Draws)
 	}
 	s.Counters.Erased.Spent += hidden

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -13,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// checkSwept checks the counts of a sweep, question by question. To which of them erased responses belong is
-// not known.
+// checkSwept checks the counts of a sweep, question by question. To which of them erased responses
+// belong is not known.
 func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	u := &s.Counters.Underway
 	found, erased, err := sweptBy(s, c.First, number)
@@ -28,7 +27,7 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 		more := one.Raised - is.Raised
 		isOrdered := one.Question > last && one.Question <= s.Counters.Questions
 		if !isOrdered || one.Raised < is.Raised || more > left || one.Unchanged > known || one.Refused < is.Refused {
-			return errs.Corrupt(nil, "request %q raised %d chains of question %d, where %d were raised",
+			return fault("request %q raised %d chains of question %d, where %d were raised",
 				c.Key, one.Raised, one.Question, is.Raised)
 		}
 		delete(found, one.Question)
@@ -39,15 +38,15 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	}
 	isOther := u.Requests != 0 && u.Requests&state.OfRaise == 0
 	if want != c.Counts || refused != c.Refused || len(found) > 0 || isOther {
-		return errs.Corrupt(nil, "request %q counts %v, its questions %v", c.Key, c.Counts, want)
+		return fault("request %q counts %v, its questions %v", c.Key, c.Counts, want)
 	}
 	u.Draws = u.Erased
 	return nil
 }
 
-// sweptBy counts the chains with responses, and those refused, in the events of a sweep, and the responses
-// that are erased: these may be more than when the events were folded, since an object may be forgotten
-// during an audit.
+// sweptBy counts the chains with responses, and those refused, in the events of a sweep, and the
+// responses that are erased: these may be more than when the events were folded, since an object
+// may be forgotten during an audit.
 func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCount, erased uint64, err error) {
 	raised := map[state.RecordID]bool{}
 	var due calendar
@@ -75,7 +74,7 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 				continue
 			}
 			if c.Reason == vocabulary.NotEnrolled || c.Reason == vocabulary.Withdrawn {
-				return nil, 0, errs.Corrupt(nil, "a sweep refuses object %q, which takes no part", c.Object)
+				return nil, 0, fault("a sweep refuses object %q, which takes no part", c.Object)
 			}
 			one := found[c.Question]
 			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {
@@ -93,8 +92,8 @@ type calendar struct {
 	levels map[uint32][]policy.Step // by question
 }
 
-// check refuses a response that no sweep draws: of a chain that is for sale, or at an ε that its policy has
-// not released.
+// check refuses a response that no sweep draws: of a chain that is for sale, or at an ε that its
+// policy has not released.
 func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error {
 	if d.levels == nil || d.object != c.Object {
 		d.object, d.levels = c.Object, map[uint32][]policy.Step{}
@@ -109,7 +108,7 @@ func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error 
 	}
 	byCeiling := func(l policy.Step, e privacy.Epsilon) int { return l.Ceiling.Compare(e) }
 	if _, is := slices.BinarySearchFunc(levels, c.Epsilon, byCeiling); !is {
-		return errs.Corrupt(nil, "a sweep draws a response of object %q to question %d at ε=%s, which time has not released",
+		return fault("a sweep draws a response of object %q to question %d at ε=%s, which time has not released",
 			c.Object, c.Question, c.Epsilon)
 	}
 	return nil

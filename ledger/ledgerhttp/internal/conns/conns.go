@@ -1,11 +1,11 @@
 // Package conns bounds the connections of a server, so that connections without a valid token keep
 // nobody out who has one.
 //
-// A connection is unproven until a request on it was admitted. Where one more would be too many, the
-// unproven connection that is open for longest is closed in its favour, then the one that is idle for
-// longest. So a caller that sends its request as soon as it is connected gets in, however many
-// connections wait for nothing. Most of the connections may be proven for others than operators and
-// metrics, but not all: the rest is what newcomers come by.
+// A connection is unproven until a request on it was admitted. Where one more would be too many,
+// the unproven connection that is open for longest is closed in its favour, then the one that is
+// idle for longest. So a caller that sends its request as soon as it is connected gets in, however
+// many connections wait for nothing. Most of the connections may be proven for others than
+// operators and metrics, but not all: the rest is what newcomers come by.
 package conns
 
 import (
@@ -76,7 +76,8 @@ type guard struct {
 // Bound returns a listener whose connections are bounded. Its Accept never waits for one of them to
 // end. Connections without an IP address are not counted by address.
 func Bound(l net.Listener, limits Limits) net.Listener {
-	return &listener{l, newGuard(limits, func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop })}
+	after := func(d time.Duration, f func()) (stop func() bool) { return time.AfterFunc(d, f).Stop }
+	return &listener{l, newGuard(limits, after)}
 }
 
 func newGuard(l Limits, after func(time.Duration, func()) func() bool) *guard {
@@ -254,9 +255,9 @@ func (c *Conn) Close() error {
 }
 
 // Prove notes that a request of a principal was admitted on the connection of a context. It returns
-// false if the principal has as many connections as it may, which is fewer than half of what is left
-// of those for all without priority. The connection is unproven then, and must be closed after the
-// answer. A context without a bounded connection is fine.
+// false if the principal has as many connections as it may, which is fewer than half of what is
+// left of those for all without priority. The connection is unproven then, and must be closed after
+// the answer. A context without a bounded connection is fine.
 func Prove(ctx context.Context, principal string, priority bool) bool {
 	c, is := ctx.Value(key{}).(*Conn)
 	if !is {
