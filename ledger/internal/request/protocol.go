@@ -34,10 +34,16 @@ type Executor struct {
 type truthSource = func(ctx context.Context, question string, objects []string) (values []string, err error)
 
 // Question returns a question by its name, or [errs.ErrUnknown].
-func (e *Executor) Question(ctx context.Context, name string) (q *event.Question, err error) {
+func (e *Executor) Question(ctx context.Context, name string) (*event.Question, error) {
 	if q := e.Engine.Known.Named(name); q != nil {
 		return q, errors.Join(errs.Context(ctx), e.Engine.Queue.Check())
 	}
+	return e.readQuestion(ctx, name)
+}
+
+// readQuestion is Question for one that is not known yet. It is apart, so that a known one costs no
+// allocation.
+func (e *Executor) readQuestion(ctx context.Context, name string) (q *event.Question, err error) {
 	err = e.Engine.View(ctx, func(s *state.State) error {
 		q, err = QuestionByName(s, name)
 		return err
