@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Tests make much garbage, and keep little. With Go's own setting it is collected whenever there are 4 MB of it, which takes a
-// quarter of the time. GOGC in the environment overrides this.
+// Tests make much garbage, and keep little. With Go's own setting it is collected whenever there
+// are 4 MB of it, which takes a quarter of the time. GOGC in the environment overrides this.
 const (
 	garbagePercent = 800
 	garbageLimit   = 1 << 30 // bytes of memory, from which on it is collected more often
@@ -21,7 +21,8 @@ func init() {
 	}
 }
 
-// UsualGarbage is for what measures time or memory: until it ends, garbage is collected as in other programs.
+// UsualGarbage is for what measures time or memory: until it ends, garbage is collected as in other
+// programs.
 func UsualGarbage(t testing.TB) {
 	t.Helper()
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64)

@@ -31,7 +31,8 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Sign makes a certificate for a host, which is at 127.0.0.1 and at other addresses. change may change it before it is signed.
+// Sign makes a certificate for a host, which is at 127.0.0.1 and at other addresses. change may
+// change it before it is signed.
 func (a *Authority) Sign(name string, change func(*x509.Certificate), at ...net.IP) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -39,7 +40,8 @@ func (a *Authority) Sign(name string, change func(*x509.Certificate), at ...net.
 	number, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	a.must(err)
 	c := &x509.Certificate{
-		SerialNumber: number, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: number, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{name}, IPAddresses: append(at, net.IPv4(127, 0, 0, 1)),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -65,7 +67,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return p
 }
 
-// Files writes a certificate for a host, its key, and the authority's certificate to a directory, as host.pem, host.key and authority.pem.
+// Files writes a certificate for a host, its key, and the authority's certificate to a directory,
+// as host.pem, host.key and authority.pem.
 func (a *Authority) Files(dir, host string, at ...net.IP) {
 	a.t.Helper()
 	c := a.Sign(host, nil, at...)

@@ -32,15 +32,17 @@ type Action int
 
 // The actions.
 const (
-	Pass   Action = iota
-	Drop          // it is left out
-	Cut           // the connection is cut before it
-	After         // it passes, and the connection is cut
-	Half          // half of its bytes pass, and the connection is cut
-	Twice         // it passes two times
-	Again         // it passes, and then everything of this direction since the last Sync or ReadyForQuery, itself included, another time
-	Stuck         // nothing comes through any more in this direction, and nothing is cut
-	Freeze        // nothing comes through any more in either direction, and nothing is cut
+	Pass  Action = iota
+	Drop         // it is left out
+	Cut          // the connection is cut before it
+	After        // it passes, and the connection is cut
+	Half         // half of its bytes pass, and the connection is cut
+	Twice        // it passes two times
+	// it passes, and then everything of this direction since the last Sync or ReadyForQuery, itself
+	// included, another time
+	Again
+	Stuck  // nothing comes through any more in this direction, and nothing is cut
+	Freeze // nothing comes through any more in either direction, and nothing is cut
 )
 
 // Proxy stands between hosts and a server, and does to messages what it is told.
@@ -157,8 +159,9 @@ func (l *line) cut() {
 	})
 }
 
-// pump carries messages from one end to the other. If the host has closed its end, answers are discarded, and the connection
-// ends only after the server was sent everything that the host had sent: a network delivers that, too.
+// pump carries messages from one end to the other. If the host has closed its end, answers are
+// discarded, and the connection ends only after the server was sent everything that the host had
+// sent: a network delivers that, too.
 func (l *line) pump(from, to net.Conn, fromServer bool) {
 	err := l.carryAll(from, to, fromServer)
 	if fromServer && errors.Is(err, errReceiverGone) {
@@ -271,8 +274,9 @@ func read(from io.Reader, first bool) (m Message, err error) {
 	return m, err
 }
 
-// Relay brings bytes from whoever connects to an address, of TCP or the path of a socket, and back, each half of a round trip later. It ends with the
-// process of the caller, or when the listener is closed.
+// Relay brings bytes from whoever connects to an address, of TCP or the path of a socket, and back,
+// each half of a round trip later. It ends with the process of the caller, or when the listener is
+// closed.
 func Relay(l net.Listener, to string, trip time.Duration) {
 	network := "tcp"
 	if strings.HasPrefix(to, "/") {

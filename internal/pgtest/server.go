@@ -1,4 +1,5 @@
-// Package pgtest starts PostgreSQL servers for tests: primaries, standbys, and what lies between them and a host. Only tests import it.
+// Package pgtest starts PostgreSQL servers for tests: primaries, standbys, and what lies between
+// them and a host. Only tests import it.
 package pgtest
 
 import (
@@ -26,7 +27,8 @@ import (
 // patience is how long anything may take that ends.
 const patience = time.Minute
 
-// Server is a PostgreSQL server of a test, on a Unix socket in a directory of its own. It ends with the test, or with this process.
+// Server is a PostgreSQL server of a test, on a Unix socket in a directory of its own. It ends with
+// the test, or with this process.
 type Server struct {
 	Dir      string // where the socket is
 	Data     string // the database
@@ -40,13 +42,15 @@ type Server struct {
 	log     bytes.Buffer
 }
 
-// Start makes a database, and starts a server for it with settings such as "fsync=off". Where PostgreSQL is not installed, the test is impossible.
+// Start makes a database, and starts a server for it with settings such as "fsync=off". Where
+// PostgreSQL is not installed, the test is impossible.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return StartIn(t, nil, settings...)
 }
 
-// StartLasting is Start of a server that ends with this process, and not with the test: other tests can use it, too.
+// StartLasting is Start of a server that ends with this process, and not with the test: other tests
+// can use it, too.
 func StartLasting(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return StartIn(lasting{t}, nil, settings...)
@@ -93,8 +97,10 @@ func (s *Server) initialize(t testing.TB) (data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty.run(t, "initdb", "-D", empty.Data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync", "--wal-segsize=1")
-	empty.write(t, "pg_hba.conf", "local all all trust\nlocal replication all trust\nhost all all all trust\nhost replication all all trust\n")
+	empty.run(t, "initdb", "-D", empty.Data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync",
+		"--wal-segsize=1")
+	empty.write(t, "pg_hba.conf",
+		"local all all trust\nlocal replication all trust\nhost all all all trust\nhost replication all all trust\n")
 	return empty.Data
 }
 
@@ -198,13 +204,17 @@ func (s *Server) Begin(t testing.TB) {
 	t.Helper()
 	args := []string{s.command("postgres").Path, "-D", s.Data, "-k", s.Dir}
 	for _, setting := range slices.Concat([]string{
-		"listen_addresses=", "port=5432", "shared_buffers=16MB", "max_connections=60", "min_wal_size=8MB", "wal_keep_size=64MB", "wal_receiver_status_interval=1s",
-		"wal_retrieve_retry_interval=100ms", "hot_standby=on", "log_min_messages=warning", "jit=off", "restart_after_crash=off",
+		"listen_addresses=", "port=5432", "shared_buffers=16MB", "max_connections=60", "min_wal_size=8MB",
+		"wal_keep_size=64MB", "wal_receiver_status_interval=1s",
+		"wal_retrieve_retry_interval=100ms", "hot_standby=on", "log_min_messages=warning", "jit=off",
+		"restart_after_crash=off",
 	}, s.settings) {
 		args = append(args, "-c", setting)
 	}
-	// When this process is gone, so is the other end of the pipe: the shell ends the server, and removes what it had.
-	script := `dir=$1; shift; "$@" </dev/null & p=$!; read word; kill -QUIT $p; wait $p; [ "$word" = keep ] || rm -rf "$dir"`
+	// When this process is gone, so is the other end of the pipe: the shell ends the server, and
+	// removes what it had.
+	script := `dir=$1; shift; "$@" </dev/null & p=$!; read word; kill -QUIT $p; wait $p
+		[ "$word" = keep ] || rm -rf "$dir"`
 	c := exec.Command("sh", append([]string{"-c", script, "sh", s.Dir}, args...)...)
 	if len(s.wrap) > 0 {
 		c = exec.Command(s.wrap[0], slices.Concat(s.wrap[1:], s.demoted(), c.Args)...)
@@ -229,7 +239,8 @@ func (s *Server) demoted() []string {
 	if s.as == nil {
 		return nil
 	}
-	return []string{"setpriv", fmt.Sprintf("--reuid=%d", s.as.Uid), fmt.Sprintf("--regid=%d", s.as.Gid), "--clear-groups"}
+	return []string{"setpriv", fmt.Sprintf("--reuid=%d", s.as.Uid), fmt.Sprintf("--regid=%d", s.as.Gid),
+		"--clear-groups"}
 }
 
 // Await waits until the server answers.
@@ -270,7 +281,8 @@ func (s *Server) Address(database string) string {
 // Socket is the path of the socket.
 func (s *Server) Socket() string { return filepath.Join(s.Dir, ".s.PGSQL.5432") }
 
-// Exec runs statements in a database, and returns the first column of what the last of them returns.
+// Exec runs statements in a database, and returns the first column of what the last of them
+// returns.
 func (s *Server) Exec(t testing.TB, database, sql string) (rows []string) {
 	t.Helper()
 	rows, err := s.Try(database, sql)
@@ -380,7 +392,8 @@ func (s *Server) Ended(t testing.TB) {
 func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server {
 	t.Helper()
 	b := prepare(t, settings)
-	b.run(t, "pg_basebackup", "-D", b.Data, "-d", s.Address("postgres"), "--checkpoint=fast", "--no-sync", "-X", "stream")
+	b.run(t, "pg_basebackup", "-D", b.Data, "-d", s.Address("postgres"), "--checkpoint=fast", "--no-sync", "-X",
+		"stream")
 	b.Follow(t, s, name)
 	b.Begin(t)
 	return b
@@ -390,7 +403,8 @@ func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server 
 func (s *Server) Follow(t testing.TB, primary *Server, name string) {
 	t.Helper()
 	s.write(t, "standby.signal", "")
-	s.write(t, "postgresql.auto.conf", fmt.Sprintf("primary_conninfo = 'host=%s port=5432 user=postgres application_name=%s'\n", primary.Dir, name))
+	s.write(t, "postgresql.auto.conf",
+		fmt.Sprintf("primary_conninfo = 'host=%s port=5432 user=postgres application_name=%s'\n", primary.Dir, name))
 }
 
 // Promote makes a primary of a standby.
@@ -425,7 +439,9 @@ func (s *Server) Streaming(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		Until(t, name+" has caught up", func() error {
-			rows, err := s.Try("postgres", "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication WHERE application_name = '"+name+"' AND state = 'streaming'")
+			rows, err := s.Try("postgres",
+				"SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication WHERE application_name = "+
+					"'"+name+"' AND state = 'streaming'")
 			if err == nil && (len(rows) == 0 || rows[0] != "t") {
 				err = errors.New("it has not")
 			}
@@ -438,6 +454,7 @@ func (s *Server) Streaming(t testing.TB, names ...string) {
 func (s *Server) Backup(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	b := prepare(t, settings)
-	b.run(t, "pg_basebackup", "-D", b.Data, "-d", s.Address("postgres"), "--checkpoint=fast", "--no-sync", "-X", "stream")
+	b.run(t, "pg_basebackup", "-D", b.Data, "-d", s.Address("postgres"), "--checkpoint=fast", "--no-sync", "-X",
+		"stream")
 	return b
 }

@@ -1,17 +1,18 @@
-// Package stattest tells whether counts, shares and estimates are what a law says. Only tests import it.
+// Package stattest tells whether counts, shares and estimates are what a law says. Only tests
+// import it.
 //
-// Each check returns a [Verdict], whose P is the probability that chance alone leads as far away from the right law, or farther. A
-// verdict rejects the law if P is below [Alarm], so a check of the right law fails by chance once in 10⁹ runs. That rate is stated here and
-// nowhere else.
+// Each check returns a [Verdict], whose P is the probability that chance alone leads as far away
+// from the right law, or farther. A verdict rejects the law if P is below [Alarm], so a check of
+// the right law fails by chance once in 10⁹ runs. That rate is stated here and nowhere else.
 //
 //	stattest.Fit(counts, law).Holds(t, "chains")            // fails the test if the law is rejected
 //	stattest.Fit(spoilt, law).Fails(t, "spoilt chains")     // fails it if it is not
 //
 // The second form is the test of the test: it has the size of fault that a test is to find.
 //
-// [Share] and [Cells] are exact for any numbers. [Fit] leans on the χ² distribution; where a class is expected [rare] times or
-// more, it rejects the right law no oftener than twice [Alarm]. [Normal], [Mean] and [Squares] are right as far as their numbers are
-// normal.
+// [Share] and [Cells] are exact for any numbers. [Fit] leans on the χ² distribution; where a class
+// is expected [rare] times or more, it rejects the right law no oftener than twice [Alarm].
+// [Normal], [Mean] and [Squares] are right as far as their numbers are normal.
 package stattest
 
 import (
@@ -27,15 +28,16 @@ const Alarm = 1e-9
 // Sigmas is how many standard deviations a normal number is off with the probability [Alarm].
 const Sigmas = 6.1094
 
-// Coarser is how many times larger the faults are that statistical tests look for under the race detector, in 1/Coarser² of the
-// draws. It makes draws about ten times as slow, and in a single goroutine it has nothing to find: what such a test teaches about
-// the law, it teaches without.
+// Coarser is how many times larger the faults are that statistical tests look for under the race
+// detector, in 1/Coarser² of the draws. It makes draws about ten times as slow, and in a single
+// goroutine it has nothing to find: what such a test teaches about the law, it teaches without.
 const Coarser = 1 + 3*pace.Race
 
 // Verdict is what a check found.
 type Verdict struct {
-	// P is the probability that what was seen, or worse, comes about under the law. It is not a number if there was nothing to
-	// check, or no law: then neither [Verdict.Holds] nor [Verdict.Fails].
+	// P is the probability that what was seen, or worse, comes about under the law. It is not a
+	// number if there was nothing to check, or no law: then neither [Verdict.Holds] nor
+	// [Verdict.Fails].
 	P float64
 	// Seen tells what was seen, and what was expected.
 	Seen string

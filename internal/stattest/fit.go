@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Cells checks each count against its probability, by the exact binomial test. P is for all of them together. It finds best
-// what is off in a few cells.
+// Cells checks each count against its probability, by the exact binomial test. P is for all of them
+// together. It finds best what is off in a few cells.
 func Cells[K comparable](counts map[K]int, law map[K]float64) Verdict {
 	n, broken := total(counts, law)
 	if broken != nil {
@@ -24,7 +24,8 @@ func Cells[K comparable](counts map[K]int, law map[K]float64) Verdict {
 	return worst
 }
 
-// total is how often anything was counted. If a law is none, or something came that never does, it returns the verdict.
+// total is how often anything was counted. If a law is none, or something came that never does, it
+// returns the verdict.
 func total[K comparable](counts map[K]int, law map[K]float64) (n int, broken *Verdict) {
 	sum := 0.0
 	for _, p := range law {
@@ -45,17 +46,20 @@ func total[K comparable](counts map[K]int, law map[K]float64) (n int, broken *Ve
 	return n, broken
 }
 
-// rare is how often a cell must be expected at least to be a class of its own; all others are one class together.
+// rare is how often a cell must be expected at least to be a class of its own; all others are one
+// class together.
 const rare = 25
 
-// Fit checks counts against a law as a whole, by the likelihood ratio: G = 2·Σ count·ln(count/expected). Divided by Williams's
-// correction (1976) it is χ² with one degree of freedom less than there are classes, and that far out in the tail, where Pearson's
-// statistic is not. It finds best what is a little off in many cells.
+// Fit checks counts against a law as a whole, by the likelihood ratio: G = 2·Σ
+// count·ln(count/expected). Divided by Williams's correction (1976) it is χ² with one degree of
+// freedom less than there are classes, and that far out in the tail, where Pearson's statistic is
+// not. It finds best what is a little off in many cells.
 func Fit[K comparable](counts map[K]int, law map[K]float64) Verdict {
 	return FitEach(map[struct{}]map[K]int{{}: counts}, func(struct{}) map[K]float64 { return law })
 }
 
-// FitEach is [Fit] for several independent samples, each with its own number of draws and its own law.
+// FitEach is [Fit] for several independent samples, each with its own number of draws and its own
+// law.
 func FitEach[S, K comparable](counts map[S]map[K]int, law func(sample S) map[K]float64) Verdict {
 	ratio, freedom := 0.0, 0
 	for sample, own := range counts {

@@ -17,12 +17,14 @@ func Normal(off, deviation float64) Verdict {
 	return v
 }
 
-// Mean checks the mean of independent values of one distribution, which lies from low to high. The standard deviation is measured from
-// the values, so there should be a hundred or more. An infinite end leaves one side to look at.
+// Mean checks the mean of independent values of one distribution, which lies from low to high. The
+// standard deviation is measured from the values, so there should be a hundred or more. An infinite
+// end leaves one side to look at.
 func Mean(values []float64, low, high float64) Verdict {
 	mean, spread := stat.MeanStdDev(values, nil)
 	deviation := spread / math.Sqrt(float64(len(values)))
-	v := Verdict{math.NaN(), fmt.Sprintf("%.6g ± %.2g on average of %d, expected %.6g to %.6g", mean, deviation, len(values), low, high)}
+	v := Verdict{math.NaN(),
+		fmt.Sprintf("%.6g ± %.2g on average of %d, expected %.6g to %.6g", mean, deviation, len(values), low, high)}
 	if !(low <= high) || !(deviation >= 0) {
 		return v
 	}
@@ -41,10 +43,12 @@ func Mean(values []float64, low, high float64) Verdict {
 	return v
 }
 
-// Squares checks the weighted sum of the squares of errors that are normal with mean 0 and these covariances. It is Σλᵢχ²ᵢ, with λ the
-// eigenvalues of the weighted covariances: their sum is the trace, that of their squares the sum of all squares. By Laurent and
-// Massart (2000), Lemma 1, it is above Σλ + 2√(x·Σλ²) + 2x·max λ with a probability of e⁻ˣ at most, and below Σλ − 2√(x·Σλ²)
-// likewise. P is 2e⁻ˣ for the x at which the sum is that far off: a bound, so less is found than by an exact test.
+// Squares checks the weighted sum of the squares of errors that are normal with mean 0 and these
+// covariances. It is Σλᵢχ²ᵢ, with λ the eigenvalues of the weighted covariances: their sum is the
+// trace, that of their squares the sum of all squares. By Laurent and Massart (2000), Lemma 1, it
+// is above Σλ + 2√(x·Σλ²) + 2x·max λ with a probability of e⁻ˣ at most, and below Σλ − 2√(x·Σλ²)
+// likewise. P is 2e⁻ˣ for the x at which the sum is that far off: a bound, so less is found than by
+// an exact test.
 func Squares(errs []float64, weight func(i int) float64, covariance func(i, j int) float64) Verdict {
 	sum, mean, squares, largest := 0.0, 0.0, 0.0, 0.0
 	for i, off := range errs {
@@ -74,8 +78,8 @@ func Squares(errs []float64, weight func(i int) float64, covariance func(i, j in
 
 func square(x float64) float64 { return x * x }
 
-// Welch returns the difference of two means in its standard deviations, measured from both samples (Welch's t); positive if the second
-// mean is larger. It is 0 if there is nothing to compare.
+// Welch returns the difference of two means in its standard deviations, measured from both samples
+// (Welch's t); positive if the second mean is larger. It is 0 if there is nothing to compare.
 func Welch(first, second []float64) float64 {
 	if len(first) < 2 || len(second) < 2 {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Share checks a count of n independent trials, each of which is counted with a probability from low to high. It is the exact binomial
-// test; with low = 0 or high = 1 it looks at one side only.
+// Share checks a count of n independent trials, each of which is counted with a probability from
+// low to high. It is the exact binomial test; with low = 0 or high = 1 it looks at one side only.
 func Share(count, n int, low, high float64) Verdict {
 	seen := fmt.Sprintf("%d of %d, expected %.6g", count, n, low*float64(n))
 	if low < high {
@@ -30,7 +30,8 @@ func Share(count, n int, low, high float64) Verdict {
 	return Verdict{min(1, max(1, sides)*min(few, many)), seen}
 }
 
-// AtLeast returns the probability that of n independent trials, each counted with the probability p, at least k are counted.
+// AtLeast returns the probability that of n independent trials, each counted with the probability
+// p, at least k are counted.
 func AtLeast(k, n int, p float64) float64 {
 	switch {
 	case k <= 0:
@@ -64,7 +65,8 @@ func Binomial(random rand.Source, n int64, p float64) int64 {
 	return int64(distuv.Binomial{N: float64(n), P: p, Src: random}.Rand())
 }
 
-// Coverage counts how often intervals hold the truth, and how often they would if they were too short.
+// Coverage counts how often intervals hold the truth, and how often they would if they were too
+// short.
 type Coverage struct {
 	Short float64 // by how much the short ones are shorter, as a share
 

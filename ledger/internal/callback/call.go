@@ -20,8 +20,8 @@ func catch(name string, err *error) {
 	}
 }
 
-// Seq ranges over a sequence of the host, and ends it with a [*vocabulary.PanicError] if the sequence panics. A panic of the
-// loop body continues.
+// Seq ranges over a sequence of the host, and ends it with a [*vocabulary.PanicError] if the
+// sequence panics. A panic of the loop body continues.
 func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		inBody, left := false, false
@@ -49,8 +49,8 @@ func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// Told is an error with what the host is to be told of it: a line of its log, say. Whatever finds the error inside of a
-// transaction leaves the telling to [Tell].
+// Told is an error with what the host is to be told of it: a line of its log, say. Whatever finds
+// the error inside of a transaction leaves the telling to [Tell].
 type Told struct {
 	error
 	tell func()
@@ -62,8 +62,8 @@ func ToTell(err error, tell func()) error { return &Told{err, tell} }
 // Unwrap returns the error.
 func (t *Told) Unwrap() error { return t.error }
 
-// Tell does what [ToTell] was given, if err wraps such an error, and returns the error without it. It is called where a
-// request ends, outside of any transaction.
+// Tell does what [ToTell] was given, if err wraps such an error, and returns the error without it.
+// It is called where a request ends, outside of any transaction.
 func Tell(err error) error {
 	t, is := errors.AsType[*Told](err)
 	if !is {
@@ -76,8 +76,8 @@ func Tell(err error) error {
 	return err
 }
 
-// OrClean runs use, and runs clean if use panics, or ends its goroutine, because a function of the host does. The panic
-// continues.
+// OrClean runs use, and runs clean if use panics, or ends its goroutine, because a function of the
+// host does. The panic continues.
 func OrClean(use func() error, clean func()) error {
 	returned := false
 	defer func() {

@@ -9,8 +9,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Log writes lines to the logger of the host. A panic of its writer or of its hooks is handled as zerolog handles a writer's
-// error: by [zerolog.ErrorHandler], or with a line on the standard error. The line is lost. The zero value discards all lines.
+// Log writes lines to the logger of the host. A panic of its writer or of its hooks is handled as
+// zerolog handles a writer's error: by [zerolog.ErrorHandler], or with a line on the standard
+// error. The line is lost. The zero value discards all lines.
 type Log struct {
 	host  zerolog.Logger
 	quiet zerolog.Logger // the same, without the sampler: its levels run no code of the host
@@ -36,8 +37,8 @@ func (l *Log) Now(line func(*zerolog.Logger)) {
 	line(&l.host)
 }
 
-// Later has a line written by another goroutine, after those that were passed to Later before. It is for rare lines, from
-// where a lock or a transaction may be held, or which no request waits for.
+// Later has a line written by another goroutine, after those that were passed to Later before. It
+// is for rare lines, from where a lock or a transaction may be held, or which no request waits for.
 func (l *Log) Later(line func(*zerolog.Logger)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +54,8 @@ func (l *Log) Say(level zerolog.Level, err error, text string) {
 	l.Later(func(log *zerolog.Logger) { log.WithLevel(level).Err(err).Msg(text) })
 }
 
-// Flush writes the lines of Later that no goroutine has begun to write. It may be called by the logger itself.
+// Flush writes the lines of Later that no goroutine has begun to write. It may be called by the
+// logger itself.
 func (l *Log) Flush() { l.write() }
 
 func (l *Log) write() {
@@ -71,13 +73,15 @@ func (l *Log) next() (line func(*zerolog.Logger)) {
 	return line
 }
 
-// Guard calls a function of the host whose result no request needs. A panic is logged, with its stack.
+// Guard calls a function of the host whose result no request needs. A panic is logged, with its
+// stack.
 func (l *Log) Guard(name string, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack := debug.Stack()
 			l.Now(func(log *zerolog.Logger) {
-				log.Error().Str("function", name).Str("panic", fmt.Sprint(p)).Bytes("stack", stack).Msg("a function of the host panicked")
+				log.Error().Str("function", name).Str("panic", fmt.Sprint(p)).Bytes("stack",
+					stack).Msg("a function of the host panicked")
 			})
 		}
 	}()

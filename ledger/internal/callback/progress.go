@@ -9,10 +9,11 @@ import (
 // Progress is a function of the host that is called with how much is done, of how much in all.
 type Progress = func(done, total int)
 
-// WithProgress runs work on a goroutine of its own, and calls progress on the goroutine of the caller, in the order in which
-// work reports. So progress may take its time, and may call the ledger: work waits for neither. If progress panics, the
-// context of work ends, and the panic continues once work has returned. A panic of work continues on the caller's goroutine.
-// Without progress work runs on the caller's goroutine.
+// WithProgress runs work on a goroutine of its own, and calls progress on the goroutine of the
+// caller, in the order in which work reports. So progress may take its time, and may call the
+// ledger: work waits for neither. If progress panics, the context of work ends, and the panic
+// continues once work has returned. A panic of work continues on the caller's goroutine. Without
+// progress work runs on the caller's goroutine.
 func WithProgress(ctx context.Context, progress Progress, work func(ctx context.Context, report Progress) error) error {
 	if progress == nil {
 		return work(ctx, func(int, int) {})

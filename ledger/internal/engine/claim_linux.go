@@ -15,26 +15,31 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// Claim marks a ledger as open for writing on this machine, in whichever file it is. The lock of a file does not cover
-// its copies, and two copies that draw would release two independent responses of the same objects. A claim is a listening
-// abstract Unix socket whose name has the id of the ledger. A network namespace has one socket of a name, and the kernel
-// removes it with the process.
+// Claim marks a ledger as open for writing on this machine, in whichever file it is. The lock of a
+// file does not cover its copies, and two copies that draw would release two independent responses
+// of the same objects. A claim is a listening abstract Unix socket whose name has the id of the
+// ledger. A network namespace has one socket of a name, and the kernel removes it with the process.
 //
-// Every local user can bind that name, so only the claims of users who could open the ledger as well count: see [trusts].
+// Every local user can bind that name, so only the claims of users who could open the ledger as
+// well count: see [trusts].
 type Claim struct{ socket *net.UnixListener }
 
-// claimWait is how long ClaimLedger waits for another claim to end: the socket of a process that was just killed may
-// outlive its lock on the file, and a child process has copies of all sockets until it executes its program.
+// claimWait is how long ClaimLedger waits for another claim to end: the socket of a process that
+// was just killed may outlive its lock on the file, and a child process has copies of all sockets
+// until it executes its program.
 const (
 	claimWait = 250 * time.Millisecond
 	claimPoll = 5 * time.Millisecond
 
-	mostStrangers = 10 // polls in a row that find no claim that counts: a claim is bound for an instant before it listens
+	// polls in a row that find no claim that counts: a claim is bound for an instant before it
+	// listens
+	mostStrangers = 10
 )
 
-// ClaimLedger claims the ledger in the file at path until the claim is released. It returns [kv.ErrInUse] if a process
-// of this user, of root or of the file's owner has claimed it. Where such sockets are not available, or another user has
-// the name, it claims nothing, and copies that are open at the same time are not noticed. It logs the latter.
+// ClaimLedger claims the ledger in the file at path until the claim is released. It returns
+// [kv.ErrInUse] if a process of this user, of root or of the file's owner has claimed it. Where
+// such sockets are not available, or another user has the name, it claims nothing, and copies that
+// are open at the same time are not noticed. It logs the latter.
 func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 	name := "@sluice-ledger-" + uuid.UUID(id).String()
 	deadline := time.Now().Add(claimWait)
@@ -54,7 +59,8 @@ func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 		switch {
 		case err == nil && trusts(holder.Uid, path):
 			if strangers = 0; late {
-				return nil, fmt.Errorf("%w: another copy of this ledger is open for writing%s", kv.ErrInUse, inProcess(int(holder.Pid)))
+				return nil, fmt.Errorf("%w: another copy of this ledger is open for writing%s", kv.ErrInUse,
+					inProcess(int(holder.Pid)))
 			}
 		case late && strangers >= mostStrangers:
 			logForeign(log, holder, err)
@@ -65,7 +71,8 @@ func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 	}
 }
 
-// acceptAll closes each connection to a claim, so that its queue never fills and [holderOf] always gets an answer.
+// acceptAll closes each connection to a claim, so that its queue never fills and [holderOf] always
+// gets an answer.
 func acceptAll(socket *net.UnixListener) {
 	for {
 		c, err := socket.Accept()
@@ -80,9 +87,11 @@ func acceptAll(socket *net.UnixListener) {
 	}
 }
 
-// logForeign logs that a process that does not count has the name of a claim, or that no process accepts connections there.
+// logForeign logs that a process that does not count has the name of a claim, or that no process
+// accepts connections there.
 func logForeign(log *callback.Log, holder *syscall.Ucred, err error) {
-	const then = "the name by which open copies of this ledger are noticed is taken by another user: they are not noticed now"
+	const then = "the name by which open copies of this ledger are noticed is taken by another user: they are not " +
+		"noticed now"
 	if err != nil {
 		log.Now(func(log *zerolog.Logger) { log.Warn().AnErr("cause", err).Msg(then) })
 		return
@@ -90,8 +99,9 @@ func logForeign(log *callback.Log, holder *syscall.Ucred, err error) {
 	log.Now(func(log *zerolog.Logger) { log.Warn().Uint32("uid", holder.Uid).Int32("process", holder.Pid).Msg(then) })
 }
 
-// trusts reports whether a claim of a user counts for the file at path: the user of this process, root, or the owner of
-// the file. Others cannot be told from a user who only wants to keep the ledger from being opened.
+// trusts reports whether a claim of a user counts for the file at path: the user of this process,
+// root, or the owner of the file. Others cannot be told from a user who only wants to keep the
+// ledger from being opened.
 func trusts(uid uint32, path string) bool {
 	if uid == 0 || uid == uint32(os.Geteuid()) {
 		return true
@@ -106,7 +116,8 @@ func trusts(uid uint32, path string) bool {
 
 // forbidden reports whether a process may not have such sockets, or the system has none.
 func forbidden(err error) bool {
-	for _, code := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.ENOSYS, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT} {
+	for _, code := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.ENOSYS, syscall.EAFNOSUPPORT,
+		syscall.EPROTONOSUPPORT} {
 		if errors.Is(err, code) {
 			return true
 		}
@@ -114,8 +125,8 @@ func forbidden(err error) bool {
 	return false
 }
 
-// holderOf returns the credentials of the process that listens at an abstract socket, as the kernel has them. Every
-// claim listens and accepts, so that an error means that no claim is there.
+// holderOf returns the credentials of the process that listens at an abstract socket, as the kernel
+// has them. Every claim listens and accepts, so that an error means that no claim is there.
 func holderOf(name string) (*syscall.Ucred, error) {
 	socket, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: name})
 	if err != nil {
@@ -133,7 +144,8 @@ func holderOf(name string) (*syscall.Ucred, error) {
 	return peer, errors.Join(failed, err)
 }
 
-// inProcess names a process, as the end of a sentence; it is empty for 0, a process in a namespace that this one does not see.
+// inProcess names a process, as the end of a sentence; it is empty for 0, a process in a namespace
+// that this one does not see.
 func inProcess(pid int) string {
 	switch pid {
 	case 0:

@@ -4,7 +4,8 @@ package engine
 
 import "github.com/sluicedp/sluice/ledger/internal/callback"
 
-// Claim is empty on systems other than Linux: two copies of a ledger that are open at the same time are not noticed there.
+// Claim is empty on systems other than Linux: two copies of a ledger that are open at the same time
+// are not noticed there.
 type Claim struct{}
 
 // ClaimLedger claims nothing.

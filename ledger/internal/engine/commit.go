@@ -21,10 +21,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// commit carries a batch out: it is decided and folded on the table, and appended to the journal with one flush. Only then
-// does anybody see it. A decision that refuses affects nobody else; a failure to append fails the whole batch.
+// commit carries a batch out: it is decided and folded on the table, and appended to the journal
+// with one flush. Only then does anybody see it. A decision that refuses affects nobody else; a
+// failure to append fails the whole batch.
 //
-// tell reports to the host's log and observer; nil if there is nothing to report. It must not be called before others may lead.
+// tell reports to the host's log and observer; nil if there is nothing to report. It must not be
+// called before others may lead.
 func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 	if err := l.Queue.Stopped(); err != nil {
 		return nil, err
@@ -50,7 +52,8 @@ func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 	return nil, nil
 }
 
-// telling returns what reports a commit to the host, or nil. It copies what it needs: the requests go on when they are settled.
+// telling returns what reports a commit to the host, or nil. It copies what it needs: the requests
+// go on when they are settled.
 func (l *Engine) telling(s *state.State, batch []*Proposal, took time.Duration) func() {
 	var lines []Proposal
 	if l.Log.Debugging() {
@@ -76,10 +79,12 @@ func (l *Engine) telling(s *state.State, batch []*Proposal, took time.Duration) 
 	}
 }
 
-// errTakenBack ends a transaction in which a proposal was refused that had recorded something. It is made again without that.
+// errTakenBack ends a transaction in which a proposal was refused that had recorded something. It
+// is made again without that.
 var errTakenBack = errors.New("refused after it has recorded something")
 
-// write decides, folds and appends a batch. It returns the state behind it, whose transaction has ended, or nil if it has no event.
+// write decides, folds and appends a batch. It returns the state behind it, whose transaction has
+// ended, or nil if it has no event.
 func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	if err := l.startJournal(); err != nil {
 		return nil, err
@@ -101,14 +106,16 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	return written, err
 }
 
-// newest returns the reading of the clock in a batch that began last, which need not be the latest time. It began and ended
-// while each proposal of the batch was being made, so it is a time at which each of them can have happened.
+// newest returns the reading of the clock in a batch that began last, which need not be the latest
+// time. It began and ended while each proposal of the batch was being made, so it is a time at
+// which each of them can have happened.
 func newest(batch []*Proposal) time.Time {
 	last := slices.MaxFunc(batch, func(a, b *Proposal) int { return cmp.Compare(a.reading, b.reading) })
 	return last.now
 }
 
-// stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose the file is.
+// stopIfUnsure stops the ledger after an error behind which nobody knows what is durable, or whose
+// the file is.
 func (l *Engine) stopIfUnsure(err error) error {
 	if errors.Is(err, kv.ErrUncertain) && !errors.Is(err, errs.ErrStopped) {
 		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
@@ -144,7 +151,8 @@ const nanoNats = 1e9
 // observed returns what the observer gets of a commit.
 func observed(s *state.State, took time.Duration) observe.Commit {
 	c := observe.Commit{
-		Requests: s.Work.Requests, Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(), Resold: s.Work.Resold(),
+		Requests: s.Work.Requests, Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(),
+		Resold:  s.Work.Resold(),
 		Charged: float64(s.Work.Spent) / nanoNats, LeftOut: s.Work.LeftOut,
 	}
 	for _, r := range s.Records {
@@ -153,8 +161,10 @@ func observed(s *state.State, took time.Duration) observe.Commit {
 	return c
 }
 
-// carryOut decides and folds a batch in a transaction, and returns the state behind it. If a proposal comes to something else when the transaction is
-// made again, such as because its truth is gone meanwhile, those behind it are decided anew: they may be refused because of what has not happened.
+// carryOut decides and folds a batch in a transaction, and returns the state behind it. If a
+// proposal comes to something else when the transaction is made again, such as because its truth is
+// gone meanwhile, those behind it are decided anew: they may be refused because of what has not
+// happened.
 func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state.State, error) {
 	s, err := l.begin(w, now)
 	if err != nil {
@@ -218,7 +228,8 @@ func (l *Engine) append(s *state.State) error {
 		return nil
 	}
 	g := journal.Group{
-		Term: l.journal.term, Before: journal.Position(s.Durable.Position), After: journal.Position(s.Counters.Position),
+		Term: l.journal.term, Before: journal.Position(s.Durable.Position),
+		After:   journal.Position(s.Counters.Position),
 		Records: s.Records, Cut: l.journal.cut(s.Durable.Events),
 	}
 	// Nobody can take back what is being appended, so no caller's context ends it.
@@ -235,7 +246,8 @@ func (l *Engine) append(s *state.State) error {
 
 // isOver tells whether a journal takes nothing more from this process.
 func isOver(err error) bool {
-	for _, end := range []error{journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed, journal.ErrReplaced} {
+	for _, end := range []error{journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed,
+		journal.ErrReplaced} {
 		if errors.Is(err, end) {
 			return true
 		}
@@ -243,7 +255,8 @@ func isOver(err error) bool {
 	return false
 }
 
-// describe finds out what the log says of the requests of a batch, from the events that settle them.
+// describe finds out what the log says of the requests of a batch, from the events that settle
+// them.
 func describe(s *state.State, batch []*Proposal) error {
 	for _, p := range batch {
 		if p.first == 0 {
@@ -271,8 +284,8 @@ func describe(s *state.State, batch []*Proposal) error {
 	return nil
 }
 
-// decide makes the decision, unless the context of its request ends before it is made. Whatever is recorded after it is not
-// interrupted any more.
+// decide makes the decision, unless the context of its request ends before it is made. Whatever is
+// recorded after it is not interrupted any more.
 func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
 	if err := p.ctx.Err(); err != nil {
 		return nil, err
@@ -285,9 +298,10 @@ func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
 	return changes, err
 }
 
-// carryOut decides a proposal and records its changes. The error is one of writing, or [errTakenBack]; that of a
-// refusal stays with the proposal, which is not decided again when the transaction is made again, since a refusal is told to whoever
-// watches; unless what lies before it in the batch does not come to the same then.
+// carryOut decides a proposal and records its changes. The error is one of writing, or
+// [errTakenBack]; that of a refusal stays with the proposal, which is not decided again when the
+// transaction is made again, since a refusal is told to whoever watches; unless what lies before it
+// in the batch does not come to the same then.
 func (p *Proposal) carryOut(s *state.State) error {
 	if p.refused {
 		return nil

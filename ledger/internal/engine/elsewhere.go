@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Elsewhere is where a host keeps the journal of the ledger in a file, if that is not beside the file.
+// Elsewhere is where a host keeps the journal of the ledger in a file, if that is not beside the
+// file.
 type Elsewhere struct {
 	Open   func(journal.Wanted) (journal.Journal, error) // opens the journal, or makes it
 	Beside string                                        // where a journal beside the file would be
@@ -18,7 +19,8 @@ type Elsewhere struct {
 // Find implements [Journals]. A journal beside the file may hold what is nowhere else.
 func (e Elsewhere) Find(w journal.Wanted) (journal.Journal, error) {
 	if _, err := os.Stat(e.Beside); err == nil {
-		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", errs.ErrJournal, e.Beside)
+		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", errs.ErrJournal,
+			e.Beside)
 	}
 	return e.Make(w)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Engine keeps a ledger: it has requests decided one after the other, commits what they come to, and lets others read.
+// Engine keeps a ledger: it has requests decided one after the other, commits what they come to,
+// and lets others read.
 type Engine struct {
 	Store    kv.Store // what is committed: a table over the base, or the base
 	base     kv.Store
@@ -30,7 +31,8 @@ type Engine struct {
 	Queue    Queue       // of those who wait for a commit
 	Known    state.Cache // records that were decoded before
 	views    views
-	Claim    *Claim           // on the id, so that no copy is open for writing too; nil if this one is not, or has no file
+	// on the id, so that no copy is open for writing too; nil if this one is not, or has no file
+	Claim    *Claim
 	Room     int64            // how many bytes of what is committed may be in memory only, about; 0 for what is usual
 	Salts    func([]byte)     // fills memory for some salts; nil for random bytes
 	Observer observe.Observer // is told what is committed; nil tells nobody
@@ -43,8 +45,8 @@ type Engine struct {
 	table     *table.Table // over the file; nil if there is no journal
 }
 
-// Begin makes an engine over a store, whose commits a journal makes durable; without one, its own must be. Nothing is read but the
-// version of the format.
+// Begin makes an engine over a store, whose commits a journal makes durable; without one, its own
+// must be. Nothing is read but the version of the format.
 func (l *Engine) Begin(base kv.Store, j Journals, log zerolog.Logger, clock func() time.Time, only bool, p Leap) error {
 	if clock == nil {
 		clock = time.Now
@@ -77,7 +79,8 @@ func (l *Engine) Sizes() (size, free int64, err error) {
 	return size, free, nil
 }
 
-// Backlog returns how many events the file does not have yet, about how many bytes they take in memory, and with how many commits wait.
+// Backlog returns how many events the file does not have yet, about how many bytes they take in
+// memory, and with how many commits wait.
 func (l *Engine) Backlog() (events uint64, memory, room int64) {
 	if l.table == nil {
 		return 0, 0, 0
@@ -90,7 +93,8 @@ func (l *Engine) Backlog() (events uint64, memory, room int64) {
 	return events, memory, room
 }
 
-// Observe calls the observer, if there is one. A panic of it is logged. It is called where nothing is held.
+// Observe calls the observer, if there is one. A panic of it is logged. It is called where nothing
+// is held.
 func (l *Engine) Observe(call func(observe.Observer)) {
 	if l.Observer != nil {
 		l.Log.Guard("Observer", func() { call(l.Observer) })

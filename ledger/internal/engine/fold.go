@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// foldedTogether is how many events, about, are folded in one transaction, and foldedBytes how many bytes of them.
+	// foldedTogether is how many events, about, are folded in one transaction, and foldedBytes how
+	// many bytes of them.
 	foldedTogether = 4096
 	foldedBytes    = 4 << 20
 	// toldEvery is how often a fold says how far it is.
@@ -56,13 +57,15 @@ func (p *part) restore(s *state.State) error {
 	return nil
 }
 
-// reader reads the groups of a journal, and holds them against each other. It needs no state, so it goes on while what was read is folded.
+// reader reads the groups of a journal, and holds them against each other. It needs no state, so it
+// goes on while what was read is folded.
 type reader struct{ fold.Reader }
 
 // add adds a group to a part. What comes of it is held against the root that it says.
 func (x *reader) add(to *part, g journal.Group) error {
 	if !g.Fits() {
-		return errs.Corrupt(nil, "journal: a group of %d records leads from event %d to event %d", len(g.Records), g.Before.Events, g.After.Events)
+		return errs.Corrupt(nil, "journal: a group of %d records leads from event %d to event %d", len(g.Records),
+			g.Before.Events, g.After.Events)
 	}
 	if x.Edge.Size() != g.Before.Events {
 		return errs.Corrupt(nil, "journal: a group behind event %d follows on event %d", g.Before.Events, x.Edge.Size())
@@ -112,8 +115,8 @@ func (x *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 
 var errGivenUp = errors.New("whoever read the journal has given up")
 
-// ahead has another goroutine make a sequence, one element ahead of whoever ranges over it. stop has it end soon. What panics there goes on
-// here.
+// ahead has another goroutine make a sequence, one element ahead of whoever ranges over it. stop
+// has it end soon. What panics there goes on here.
 func ahead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type element struct {
 		it    T

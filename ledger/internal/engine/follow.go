@@ -19,7 +19,8 @@ import (
 
 // How a standby follows.
 const (
-	// baseEvery is how often the file is brought up to date, and the others hear of it: as long may [Engine.Erase] wait for it.
+	// baseEvery is how often the file is brought up to date, and the others hear of it: as long may
+	// [Engine.Erase] wait for it.
 	baseEvery = time.Second
 	// saidEvery is after how many of these the others hear of it although there is nothing new.
 	saidEvery = 10
@@ -82,7 +83,8 @@ func (l *Engine) endFollowing() error {
 	return closing(f, nil)
 }
 
-// follow folds what is appended. When the journal cannot be read for a while, it tries again; when it is not what it was, the standby stops.
+// follow folds what is appended. When the journal cannot be read for a while, it tries again; when
+// it is not what it was, the standby stops.
 func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 	for wait := readFirst; ; {
 		err := l.foldMore(ctx, f)
@@ -109,7 +111,8 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 
 // passes tells whether what went wrong may be over when it is tried again.
 func passes(err error) bool {
-	for _, stays := range []error{errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, journal.ErrClosed, kv.ErrUncertain, kv.ErrReplaced, kv.ErrOverwritten} {
+	for _, stays := range []error{errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, journal.ErrClosed,
+		kv.ErrUncertain, kv.ErrReplaced, kv.ErrOverwritten} {
 		if errors.Is(err, stays) {
 			return false
 		}
@@ -128,7 +131,8 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	}
 	for p, err := range x.parts(callback.Seq("Journal.Read", f.Read(ctx, at))) {
 		if s, can := f.(journal.Settler); can && err == nil {
-			err = callback.Call("Journal.Settle", func() error { return s.Settle(ctx) }) // nobody is shown what a loss of power could still undo
+			// nobody is shown what a loss of power could still undo
+			err = callback.Call("Journal.Settle", func() error { return s.Settle(ctx) })
 		}
 		if err == nil {
 			err = l.fold(p)
@@ -171,8 +175,9 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 	}
 }
 
-// TakeOver claims the journal, folds what is left of it, and ends following: this engine does nothing any more then. It returns the file, which stays
-// open, and where the one that goes on finds the journal. If it fails before it has claimed the journal, nothing has happened.
+// TakeOver claims the journal, folds what is left of it, and ends following: this engine does
+// nothing any more then. It returns the file, which stays open, and where the one that goes on
+// finds the journal. If it fails before it has claimed the journal, nothing has happened.
 func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals, err error) {
 	name, err := l.noted(state.KeyJournal)
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 // headPatience is how long a journal may take to say which host has claimed it.
 const headPatience = time.Second
 
-// Host returns the part that this host has in the ledger. It asks a journal that several hosts have, for a
-// second at most. If another host has taken over, the ledger stops: nothing that it decides is committed.
+// Host returns the part that this host has in the ledger. It asks a journal that several hosts
+// have, for a second at most. If another host has taken over, the ledger stops: nothing that it
+// decides is committed.
 func (l *Engine) Host(ctx context.Context) observe.Host {
 	h := observe.Host{Role: l.role(), Answered: !l.Standby} // a standby of a journal that is not Hosted cannot know
 	if j := l.journal.hosted.Load(); j != nil {
@@ -60,7 +61,8 @@ func (l *Engine) askHead(ctx context.Context, j journal.Hosted, h *observe.Host)
 	}
 }
 
-// sharedBy notes which handle says which host has the journal; that of a journal without hosts says nothing.
+// sharedBy notes which handle says which host has the journal; that of a journal without hosts says
+// nothing.
 func (j *journaling) sharedBy(handle journal.Journal) {
 	if c, is := handle.(claimedJournal); is {
 		handle = c.Journal

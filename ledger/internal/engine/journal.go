@@ -20,8 +20,8 @@ import (
 
 // Journals is where the journal of a ledger is found, and made.
 type Journals interface {
-	// Find opens the journal that is there. It returns nil if there is none, where none is made before it is needed; else it makes one, unless
-	// the file names one.
+	// Find opens the journal that is there. It returns nil if there is none, where none is made
+	// before it is needed; else it makes one, unless the file names one.
 	Find(journal.Wanted) (journal.Journal, error)
 	// Make makes an empty journal.
 	Make(journal.Wanted) (journal.Journal, error)
@@ -31,8 +31,8 @@ type Journals interface {
 	Sweep() error
 	// Lasting tells whether the journal outlives the process: then the file names it for good.
 	Lasting() bool
-	// Place says in which files the ledger is, so that a copy is told from them; the journal's are among them if it has one
-	// there. "" says that it cannot be told.
+	// Place says in which files the ledger is, so that a copy is told from them; the journal's are
+	// among them if it has one there. "" says that it cannot be told.
 	Place(journal bool) (string, error)
 }
 
@@ -49,17 +49,20 @@ type journaling struct {
 	trimmed atomic.Pointer[journal.Position] // up to where nothing is held any more
 	wanted  atomic.Pointer[journal.Position] // up to where it is trimmed in the background; nil if it is not
 	trims   sync.WaitGroup                   // the goroutine that does so
-	hosted  atomic.Pointer[journal.Hosted]   // the handle that says which host has the journal; nil if that has no hosts
+	// the handle that says which host has the journal; nil if that has no hosts
+	hosted atomic.Pointer[journal.Hosted]
 
 	replaced atomic.Bool // the journal is not what this process left
-	save     func()      // writes to the file what was acknowledged then; the first call does it, and others wait for that
+	// writes to the file what was acknowledged then; the first call does it, and others wait for
+	// that
+	save func()
 }
 
 // cut tells whether a checkpoint of what stands before a group has begun.
 func (j *journaling) cut(before uint64) bool { return before > 0 && j.frozen.Load() == before }
 
-// startJournal sees to it that there is a journal, which the file names before anything is appended to it: without it the
-// file would be opened short.
+// startJournal sees to it that there is a journal, which the file names before anything is appended
+// to it: without it the file would be opened short.
 func (l *Engine) startJournal() error {
 	if l.journal.named || l.journal.from == nil {
 		return nil
@@ -69,7 +72,8 @@ func (l *Engine) startJournal() error {
 			return fmt.Errorf("make a journal: %w", err)
 		}
 	}
-	// If this fails, the journal stays: the file may name it, or come to. The next commit tries again, unless the ledger has stopped.
+	// If this fails, the journal stays: the file may name it, or come to. The next commit tries
+	// again, unless the ledger has stopped.
 	if err := l.nameJournal(l.journal.open.Name()); err != nil {
 		return fmt.Errorf("name the journal: %w", l.giveUp(err))
 	}
@@ -77,8 +81,8 @@ func (l *Engine) startJournal() error {
 	return nil
 }
 
-// giveUp removes a journal that could not be named in a file which somebody has replaced: nothing is written to that any more. It
-// returns why.
+// giveUp removes a journal that could not be named in a file which somebody has replaced: nothing
+// is written to that any more. It returns why.
 func (l *Engine) giveUp(why error) error {
 	if !errors.Is(why, kv.ErrReplaced) || errors.Is(why, kv.ErrUncertain) {
 		return why
@@ -158,7 +162,8 @@ func (l *Engine) noted(key string) (text string, err error) {
 	return text, err
 }
 
-// Moved notes that the ledger is in another file now. Should the process die before the next checkpoint, the file counts as a copy.
+// Moved notes that the ledger is in another file now. Should the process die before the next
+// checkpoint, the file counts as a copy.
 func (l *Engine) Moved() error {
 	if l.journal.from == nil {
 		return nil
@@ -181,7 +186,8 @@ func (l *Engine) notePlace(w kv.Writer, journal bool) error {
 	return errors.Join(err, note(w, state.KeyPlace, place))
 }
 
-// copied tells whether the file, or the journal that it names, is not the one which was written to last.
+// copied tells whether the file, or the journal that it names, is not the one which was written to
+// last.
 func (l *Engine) copied(named bool) (bool, error) {
 	now, err := l.journal.from.Place(named)
 	if err != nil || now == "" {
@@ -214,7 +220,8 @@ func (l *Engine) position() (at journal.Position, err error) {
 // Of says which ledger it is.
 func (l *Engine) Of(ledger [16]byte) { l.journal.ledger = ledger }
 
-// end brings the file of a ledger that is being closed up to date. A journal beside it is gone then.
+// end brings the file of a ledger that is being closed up to date. A journal beside it is gone
+// then.
 func (l *Engine) end() error {
 	if l.Standby {
 		return l.endStandby()
@@ -254,8 +261,9 @@ func (l *Engine) drop(j journal.Journal) error {
 	return closing(j, l.journal.from.Remove(j))
 }
 
-// saveIfReplaced sees to it that nothing that was acknowledged depends on a journal which was replaced: the file gets all of it, and
-// names no journal. The queue must be stopped. Nothing is done about a journal that outlives the process, which the file names for good.
+// saveIfReplaced sees to it that nothing that was acknowledged depends on a journal which was
+// replaced: the file gets all of it, and names no journal. The queue must be stopped. Nothing is
+// done about a journal that outlives the process, which the file names for good.
 func (l *Engine) saveIfReplaced() {
 	if l.journal.replaced.Load() && !l.journal.from.Lasting() {
 		l.journal.save()
@@ -265,10 +273,12 @@ func (l *Engine) saveIfReplaced() {
 // saveAll is save, done once.
 func (l *Engine) saveAll() {
 	if err := l.nameJournal(""); err != nil {
-		l.Log.Say(zerolog.ErrorLevel, err, "the journal was replaced, and what was committed last cannot be written to the file")
+		l.Log.Say(zerolog.ErrorLevel, err,
+			"the journal was replaced, and what was committed last cannot be written to the file")
 		return
 	}
-	l.Log.Say(zerolog.WarnLevel, nil, "the journal was replaced: all that was acknowledged is in the file, which does not need that journal any more")
+	l.Log.Say(zerolog.WarnLevel, nil,
+		"the journal was replaced: all that was acknowledged is in the file, which does not need that journal any more")
 }
 
 // noteReplaced notes that an error of the journal says that it was replaced.
@@ -296,7 +306,8 @@ func (l *Engine) Close() error {
 	return errors.Join(err, l.Claim.Release())
 }
 
-// LetGo lets go of the journal and of the claim of a ledger that could not be opened. Both stay as they are.
+// LetGo lets go of the journal and of the claim of a ledger that could not be opened. Both stay as
+// they are.
 func (l *Engine) LetGo() error {
 	var err error
 	if j := l.journal.open; j != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// UsualLeap is how far the clock may be ahead of the log unless the host says otherwise: as long as a ledger may lie idle
-// without that anybody is asked.
+// UsualLeap is how far the clock may be ahead of the log unless the host says otherwise: as long as
+// a ledger may lie idle without that anybody is asked.
 const UsualLeap = 366 * 24 * time.Hour
 
 // Leap is how far the clock may be ahead of the log.
@@ -25,7 +25,8 @@ func (p Leap) check() error {
 	return nil
 }
 
-// of returns a [*ClockError] if the clock of a state is too far ahead of its log, as it was when the transaction began.
+// of returns a [*ClockError] if the clock of a state is too far ahead of its log, as it was when
+// the transaction began.
 func (p Leap) of(s *state.State) error {
 	if p.Allowed == 0 {
 		p.Allowed = UsualLeap

@@ -19,12 +19,13 @@ import (
 // timer. All of a batch is decided and applied in one transaction, in the order of the queue, so
 // each decision sees the ones before it.
 //
-// A request in parts would take the commits for itself: crowds would get in by one batch between two of them. So parts let those
-// go first who wait, until these have had as much time as the last batch with a part took.
+// A request in parts would take the commits for itself: crowds would get in by one batch between
+// two of them. So parts let those go first who wait, until these have had as much time as the last
+// batch with a part took.
 
-// Decision reads the state and returns the changes to make, or the error by which to refuse. It may record some by itself before
-// (package fold). What it returns besides may leave the ledger only once Submit has returned nil; it may be called again, on
-// another state, before that.
+// Decision reads the state and returns the changes to make, or the error by which to refuse. It may
+// record some by itself before (package fold). What it returns besides may leave the ledger only
+// once Submit has returned nil; it may be called again, on another state, before that.
 type Decision func(*state.State) ([]event.Change, error)
 
 // about is what a request is in the log.
@@ -46,8 +47,10 @@ type Proposal struct {
 	now         time.Time                // by the host's clock, when it was handed in
 	reading     uint64                   // of the clock: a number that rises with the time at which it began
 	err         error
-	refused     bool      // it is not decided again, as long as those before it come to the same
-	turn        chan bool // gets true when it is to lead, and false when it is settled; nil if it leads at once, and is in the batch
+	refused     bool // it is not decided again, as long as those before it come to the same
+	// gets true when it is to lead, and false when it is settled; nil if it leads at once, and is
+	// in the batch
+	turn chan bool
 }
 
 // Queue is the queue of proposals.
@@ -106,9 +109,10 @@ func (c *Queue) Await(ctx context.Context, condition func() bool) error {
 const (
 	// MostTogether is how many proposals may share a commit; it bounds the memory of one.
 	MostTogether = 1024
-	// Yields is how often a leader lets other goroutines run before it takes the queue: callers that
-	// the last commit woke get a chance to queue up. If the last commit was for one caller alone, and no part leads, nobody is
-	// waited for: after waiting for a disk, a processor takes some 15 microseconds to yield.
+	// Yields is how often a leader lets other goroutines run before it takes the queue: callers
+	// that the last commit woke get a chance to queue up. If the last commit was for one caller
+	// alone, and no part leads, nobody is waited for: after waiting for a disk, a processor takes
+	// some 15 microseconds to yield.
 	Yields = 3
 )
 
@@ -140,7 +144,8 @@ func (c *Queue) settled(event uint64) {
 	c.update(func() { c.Durable = max(c.Durable, event) })
 }
 
-// enter queues a proposal and tells whether it is to lead at once. A part waits for its turn in any case: others may go first.
+// enter queues a proposal and tells whether it is to lead at once. A part waits for its turn in any
+// case: others may go first.
 func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +166,8 @@ func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	return false, nil
 }
 
-// take removes a batch from the queue: parts only if their turn has come, or if nobody else is there.
+// take removes a batch from the queue: parts only if their turn has come, or if nobody else is
+// there.
 func (c *Queue) take() []*Proposal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +185,8 @@ func (c *Queue) take() []*Proposal {
 	return batch
 }
 
-// spent notes how long a batch took: that is owed to others if a part was in it, and else was given to them.
+// spent notes how long a batch took: that is owed to others if a part was in it, and else was given
+// to them.
 func (c *Queue) spent(batch []*Proposal, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +237,8 @@ func (c *Queue) Stop(reason error) (first bool) {
 	return first
 }
 
-// Close refuses further work and waits for what is queued. It returns false if that was done before.
+// Close refuses further work and waits for what is queued. It returns false if that was done
+// before.
 func (c *Queue) Close() bool {
 	first := false
 	c.update(func() { first, c.closed = !c.closed, true })
@@ -240,8 +248,8 @@ func (c *Queue) Close() bool {
 }
 
 // Submit has a decision carried out and waits until it is durable. It returns the numbers of its
-// first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it is
-// withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
+// first and last event, both 0 if there were none. If ctx ends while the proposal still waits, it
+// is withdrawn and nothing has happened; once its commit has begun, submit waits for the outcome.
 func (l *Engine) Submit(ctx context.Context, decide Decision) (first, last uint64, err error) {
 	return l.Propose(ctx, &Proposal{Decide: decide})
 }
@@ -273,8 +281,8 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 	return p.first, p.last, p.err
 }
 
-// await waits until a proposal is settled, leading whenever told to. It returns false if the proposal was
-// withdrawn because ctx ended.
+// await waits until a proposal is settled, leading whenever told to. It returns false if the
+// proposal was withdrawn because ctx ended.
 func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 	for {
 		select {
@@ -330,7 +338,8 @@ func (l *Engine) lead(own *Proposal) {
 func settle(batch []*Proposal, err error) {
 	for _, p := range batch {
 		if err != nil {
-			// Also of those refused: they may have been refused because of changes that are not there.
+			// Also of those refused: they may have been refused because of changes that are not
+			// there.
 			p.first, p.last, p.err = 0, 0, err
 		}
 		if p.turn != nil {
@@ -346,7 +355,8 @@ func (c *Queue) DurableEvents() uint64 {
 	return c.Durable
 }
 
-// AwaitEvent waits until an event is on disk. It does not rely on the event to come: it ends with the reason when nothing comes any more.
+// AwaitEvent waits until an event is on disk. It does not rely on the event to come: it ends with
+// the reason when nothing comes any more.
 func (c *Queue) AwaitEvent(ctx context.Context, event uint64) error {
 	err := c.Await(ctx, func() bool { return c.Durable >= event || c.refusal() != nil })
 	if err != nil {

@@ -15,14 +15,16 @@ import (
 
 // Checks are what a ledger is held against when it is opened.
 type Checks struct {
-	// Audit looks whether the file holds together by itself. It is called if the file may be a copy, which may have pages of two instants.
+	// Audit looks whether the file holds together by itself. It is called if the file may be a
+	// copy, which may have pages of two instants.
 	Audit func() error
 	// Admit looks at what is there with the journal, before anything of that is settled.
 	Admit func(*state.State) error
 }
 
-// Recover brings the ledger to where its journal ends, if a process has left one behind, or it is kept elsewhere. If the ledger is open
-// for writing, all of it is in the file then, and a journal beside the file is gone; else it is in memory.
+// Recover brings the ledger to where its journal ends, if a process has left one behind, or it is
+// kept elsewhere. If the ledger is open for writing, all of it is in the file then, and a journal
+// beside the file is gone; else it is in memory.
 func (l *Engine) Recover(c Checks) error {
 	admit := func() error { return l.View(context.Background(), c.Admit) }
 	if l.journal.from == nil {
@@ -50,7 +52,8 @@ func (l *Engine) Recover(c Checks) error {
 	return callback.OrClean(func() error { return l.goOn(j, named, c.Audit, admit) }, func() { _ = closing(j, nil) })
 }
 
-// readAlone reads a file whose journal is missing. Like any file with a journal it is audited if it is a copy.
+// readAlone reads a file whose journal is missing. Like any file with a journal it is audited if it
+// is a copy.
 func (l *Engine) readAlone(audit, admit func() error) error {
 	copied, err := l.copiedAlone()
 	switch {
@@ -92,8 +95,9 @@ func (l *Engine) goOn(j journal.Journal, named bool, audit, admit func() error) 
 	return l.drop(j)
 }
 
-// findJournal returns the journal that is there, and whether the file names one. A journal that does not belong to the file is refused, and so is
-// a file whose journal is missing, unless it is read alone: then there is none, and the file names one.
+// findJournal returns the journal that is there, and whether the file names one. A journal that
+// does not belong to the file is refused, and so is a file whose journal is missing, unless it is
+// read alone: then there is none, and the file names one.
 func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 	name, err := l.noted(state.KeyJournal)
 	if err != nil {
@@ -123,7 +127,8 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 	return j, name != "", nil
 }
 
-// checkName closes a journal whose name cannot be noted in the file: it would be opened with any journal, or with none.
+// checkName closes a journal whose name cannot be noted in the file: it would be opened with any
+// journal, or with none.
 func checkName(j journal.Journal) error {
 	err := callback.Call("Journal.Name", func() error { return names.Check("name of the journal", j.Name()) })
 	if err != nil {
@@ -134,15 +139,18 @@ func checkName(j journal.Journal) error {
 
 // mismatch returns an [errs.ErrJournal], with what to do.
 func mismatch(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format+"; put file and journal back as they were together, or restore a backup", append([]any{errs.ErrJournal}, args...)...)
+	return fmt.Errorf("%w: "+format+"; put file and journal back as they were together, or restore a backup",
+		append([]any{errs.ErrJournal}, args...)...)
 }
 
-// tooOld returns the [errs.ErrJournal] of a file that ends before the part of a shared journal that is left, or nil.
+// tooOld returns the [errs.ErrJournal] of a file that ends before the part of a shared journal that
+// is left, or nil.
 func (l *Engine) tooOld(err error) error {
 	if !l.journal.from.Lasting() || !errors.Is(err, journal.ErrLost) {
 		return nil
 	}
-	return fmt.Errorf("%w: %w; if this file is too old, because the journal begins after it, give this host a copy that is made by \"backup\" on the host that "+
+	return fmt.Errorf("%w: %w; if this file is too old, because the journal begins after it, give this host a copy "+
+		"that is made by \"backup\" on the host that "+
 		"has the ledger; if the journal has lost its end, find the database that has it", errs.ErrJournal, err)
 }
 
@@ -159,12 +167,15 @@ func isBeside(name string) bool { return strings.HasPrefix(name, "file:") }
 
 func missing(name string) error {
 	if isBeside(name) {
-		return mismatch("the journal %s is missing, which lies beside the file as long as the ledger is open, and is moved and copied with it", name)
+		return mismatch("the journal %s is missing, which lies beside the file as long as the ledger is open, and is "+
+			"moved and copied with it", name)
 	}
-	return fmt.Errorf("%w: the file is one of a ledger whose journal is %s, and is opened with that one only", errs.ErrJournal, name)
+	return fmt.Errorf("%w: the file is one of a ledger whose journal is %s, and is opened with that one only",
+		errs.ErrJournal, name)
 }
 
-// auditCopy has the file audited if it is a copy, which may have been made while the file was written to.
+// auditCopy has the file audited if it is a copy, which may have been made while the file was
+// written to.
 func (l *Engine) auditCopy(named bool, audit func() error) error {
 	copied, err := l.copied(named)
 	if err == nil && copied {
@@ -173,8 +184,8 @@ func (l *Engine) auditCopy(named bool, audit func() error) error {
 	return err
 }
 
-// readJournal folds a journal. One that the file does not name is left by a crash within Close, or by somebody who has put back a copy: that
-// is seldom, so the file is audited whichever it was.
+// readJournal folds a journal. One that the file does not name is left by a crash within Close, or
+// by somebody who has put back a copy: that is seldom, so the file is audited whichever it was.
 func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) (term uint64, err error) {
 	if named {
 		err = l.auditCopy(true, audit)
@@ -200,8 +211,8 @@ func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) 
 	return term, asMismatch(err)
 }
 
-// takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and folds it. It takes nothing from whoever has it if
-// the file cannot go on with it.
+// takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and
+// folds it. It takes nothing from whoever has it if the file cannot go on with it.
 func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
 	if _, _, err := l.ahead(context.Background(), j); err != nil {
 		return 0, err
@@ -214,7 +225,8 @@ func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
 		return 0, err
 	}
 	if at, err := l.position(); err != nil || at != end {
-		return 0, errs.Corrupt(err, "the journal ends at event %d, and holds what leads to event %d", end.Events, at.Events)
+		return 0, errs.Corrupt(err, "the journal ends at event %d, and holds what leads to event %d", end.Events,
+			at.Events)
 	}
 	return term, nil
 }
@@ -223,17 +235,20 @@ func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
 func (l *Engine) checkFolded(j journal.Journal) error {
 	at, more, err := l.ahead(context.Background(), j)
 	if errors.Is(err, journal.ErrLost) {
-		return fmt.Errorf("%w: the file was closed without a journal, at event %d, and a journal is beside it that does not lead there: "+
+		return fmt.Errorf("%w: the file was closed without a journal, at event %d, and a journal is beside it that "+
+			"does not lead there: "+
 			"move that journal away if the file is the one that was closed last: %w", errs.ErrJournal, at.Events, err)
 	}
 	if err == nil && more {
-		err = fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file is an older copy; "+
+		err = fmt.Errorf("%w: the journal goes on behind event %d, where this file was closed without it: the file "+
+			"is an older copy; "+
 			"remove the journal only if what it holds may be lost, and drawn a second time", errs.ErrJournal, at.Events)
 	}
 	return asMismatch(err)
 }
 
-// ahead returns where the file ends, and whether the journal goes on from there. It is an error if the journal does not lead there.
+// ahead returns where the file ends, and whether the journal goes on from there. It is an error if
+// the journal does not lead there.
 func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Position, more bool, err error) {
 	if at, err = l.position(); err != nil {
 		return at, false, err
@@ -244,7 +259,8 @@ func (l *Engine) ahead(ctx context.Context, j journal.Journal) (at journal.Posit
 	return at, false, nil
 }
 
-// closing closes a journal after err, which is returned if it is not nil. A panic of the journal must not keep the file and the claim.
+// closing closes a journal after err, which is returned if it is not nil. A panic of the journal
+// must not keep the file and the claim.
 func closing(j journal.Journal, err error) error {
 	if closed := callback.Call("Journal.Close", j.Close); err == nil {
 		err = closed

@@ -42,7 +42,8 @@ func markedPosition(mark []byte) (journal.Position, error) {
 	return c.Position, err
 }
 
-// checkpointBegun notes what a checkpoint will have, so that the journal can begin a new segment behind it.
+// checkpointBegun notes what a checkpoint will have, so that the journal can begin a new segment
+// behind it.
 func (l *Engine) checkpointBegun(mark []byte) {
 	if at, err := markedPosition(mark); err == nil { // else the file is damaged, and the checkpoint will meet that
 		l.journal.frozen.Store(at.Events)
@@ -63,8 +64,9 @@ func (l *Engine) checkpointWritten(mark []byte) {
 	l.logTrim(err)
 }
 
-// trimLater trims a journal that other hosts have, too, in the background: a host that hangs holds up
-// neither a checkpoint nor a takeover. While a trim runs, the newest position that comes waits for it.
+// trimLater trims a journal that other hosts have, too, in the background: a host that hangs holds
+// up neither a checkpoint nor a takeover. While a trim runs, the newest position that comes waits
+// for it.
 func (l *Engine) trimLater(at journal.Position) {
 	if l.journal.wanted.Swap(&at) != nil {
 		return // it is taken by the goroutine that runs
@@ -87,13 +89,15 @@ func (l *Engine) logTrim(err error) {
 	}
 }
 
-// checkpointFailed says that a checkpoint could not be made. Nothing is lost: it is in the journal, and another one comes.
+// checkpointFailed says that a checkpoint could not be made. Nothing is lost: it is in the journal,
+// and another one comes.
 func (l *Engine) checkpointFailed(err error) {
 	l.Log.Say(zerolog.ErrorLevel, err, "checkpoint failed")
 	_ = l.stopIfUnsure(err)
 }
 
-// trim destroys what the journal holds up to a position, all of which is in the file. [journal.ErrHeld]: not all of it can be destroyed yet.
+// trim destroys what the journal holds up to a position, all of which is in the file.
+// [journal.ErrHeld]: not all of it can be destroyed yet.
 func (l *Engine) trim(at journal.Position) error {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
@@ -108,10 +112,12 @@ func (l *Engine) trim(at journal.Position) error {
 		return fmt.Errorf("trim the journal: %w", err)
 	}
 	if errors.Is(err, journal.ErrRejected) && !isOver(err) {
-		return fmt.Errorf("trim the journal: %w", err) // nothing has changed; the next checkpoint, or repeated request, tries again
+		// nothing has changed; the next checkpoint, or repeated request, tries again
+		return fmt.Errorf("trim the journal: %w", err)
 	}
 	if err != nil {
-		// Nothing is lost, but the journal may take nothing more, and what should be gone may be there.
+		// Nothing is lost, but the journal may take nothing more, and what should be gone may be
+		// there.
 		if l.noteReplaced(err); l.journal.replaced.Load() {
 			defer func() { go l.saveIfReplaced() }() // the checkpoint that trims must end before another one begins
 		}
@@ -121,7 +127,8 @@ func (l *Engine) trim(at journal.Position) error {
 	return nil
 }
 
-// AwaitRoom waits while what is in memory only is for others than who makes many large commits ([table.Table.AwaitRoom]).
+// AwaitRoom waits while what is in memory only is for others than who makes many large commits
+// ([table.Table.AwaitRoom]).
 func (l *Engine) AwaitRoom(ctx context.Context) error {
 	if l.table == nil {
 		return nil
@@ -129,7 +136,8 @@ func (l *Engine) AwaitRoom(ctx context.Context) error {
 	return l.table.AwaitRoom(ctx)
 }
 
-// Copier returns what copies the file, with everything committed before. Of a ledger open for reading only the copy must be completed.
+// Copier returns what copies the file, with everything committed before. Of a ledger open for
+// reading only the copy must be completed.
 func (l *Engine) Copier() (from kv.Copier, ok bool) {
 	if l.untouched() {
 		from, ok = l.base.(kv.Copier)
@@ -139,8 +147,9 @@ func (l *Engine) Copier() (from kv.Copier, ok bool) {
 	return from, ok
 }
 
-// Complete makes a copy of the file whole, without a journal. One that names none stays as it is: a commit of its own could look, to whoever
-// has the file open, like the next one of the file. Without its journal the ledger is not whole, and neither is the copy, which names it still.
+// Complete makes a copy of the file whole, without a journal. One that names none stays as it is: a
+// commit of its own could look, to whoever has the file open, like the next one of the file.
+// Without its journal the ledger is not whole, and neither is the copy, which names it still.
 func (l *Engine) Complete(copied kv.Writer) error {
 	if l.Missing != "" {
 		return nil
@@ -167,8 +176,9 @@ func (l *Engine) checkpoint(ctx context.Context) error {
 
 var errNoBase = errors.New("it is not in the file yet")
 
-// Erase sees to it that nothing is left in the journal of what was committed before. Those who ask for it at a time share
-// checkpoints. If the file is being compacted, or the journal holds something back, it waits; when ctx ends before, the error wraps that of ctx and a
+// Erase sees to it that nothing is left in the journal of what was committed before. Those who ask
+// for it at a time share checkpoints. If the file is being compacted, or the journal holds
+// something back, it waits; when ctx ends before, the error wraps that of ctx and a
 // [*journal.HeldError].
 func (l *Engine) Erase(ctx context.Context) error {
 	if l.table == nil {
@@ -207,7 +217,8 @@ const (
 	heldMost  = 2 * time.Second
 )
 
-// trimmed waits until the journal is trimmed up to a position: again, if that failed behind the checkpoint.
+// trimmed waits until the journal is trimmed up to a position: again, if that failed behind the
+// checkpoint.
 func (l *Engine) trimmed(ctx context.Context, at journal.Position) error {
 	for wait := heldFirst; ; wait = min(2*wait, heldMost) {
 		err := l.trim(at)

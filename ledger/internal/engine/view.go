@@ -13,10 +13,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the same counters anew,
-// would take a third of that; so both are kept for the next reader.
+// Reading one object takes few microseconds. To allocate what a snapshot needs, and to decode the
+// same counters anew, would take a third of that; so both are kept for the next reader.
 
-// View runs fn on a snapshot, of what is durable. fn must not keep the state: the next reader gets it.
+// View runs fn on a snapshot, of what is durable. fn must not keep the state: the next reader gets
+// it.
 func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	if err := errs.Context(ctx); err != nil {
 		return err
@@ -93,8 +94,8 @@ func (v *viewing) runOn(r kv.Reader) (err error) {
 	return v.fn(s)
 }
 
-// readCounters reads the counters of a snapshot. As long as their record has the same bytes as that of an earlier one,
-// they were checked and decoded before.
+// readCounters reads the counters of a snapshot. As long as their record has the same bytes as that
+// of an earlier one, they were checked and decoded before.
 func (p *views) readCounters(s *state.State) (state.Counters, error) {
 	k := s.Buffer.Key()
 	k.Buf = append(k.Buf, state.KeyCounters...)

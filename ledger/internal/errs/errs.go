@@ -1,5 +1,6 @@
-// Package errs holds the errors that callers branch on, for the packages that make up the ledger. It is the lowest layer: it imports
-// nothing of this module. Package ledger exports the errors, and says of each when it comes and what to do then.
+// Package errs holds the errors that callers branch on, for the packages that make up the ledger.
+// It is the lowest layer: it imports nothing of this module. Package ledger exports the errors, and
+// says of each when it comes and what to do then.
 package errs
 
 import (
@@ -9,7 +10,9 @@ import (
 	"reflect"
 )
 
-// The errors that package ledger (ErrTruthLater, ErrTruthFailed and ErrTooManyFiles: package vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew are sorts of ErrInvalid.
+// The errors that package ledger (ErrTruthLater, ErrTruthFailed and ErrTooManyFiles: package
+// vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew
+// are sorts of ErrInvalid.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
@@ -38,13 +41,14 @@ var (
 	ErrTooManyFiles = errors.New("no file can be opened until others are closed, or the limit is raised")
 )
 
-// Invalid returns an [ErrInvalid] that says what is wrong with a request. The format is that of [fmt.Errorf].
+// Invalid returns an [ErrInvalid] that says what is wrong with a request. The format is that of
+// [fmt.Errorf].
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// Corrupt returns err or, if that is nil, an [ErrCorrupt] that says what is damaged. So "it could not be read, or it is not
-// there" takes one line.
+// Corrupt returns err or, if that is nil, an [ErrCorrupt] that says what is damaged. So "it could
+// not be read, or it is not there" takes one line.
 func Corrupt(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -60,23 +64,26 @@ func Context(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// NilPointers returns [ErrInvalid] if one of the values is an interface that holds a nil pointer or function: to call it would
-// panic. An interface that holds nothing is fine. named are names, after prefix, each with its value.
+// NilPointers returns [ErrInvalid] if one of the values is an interface that holds a nil pointer or
+// function: to call it would panic. An interface that holds nothing is fine. named are names, after
+// prefix, each with its value.
 func NilPointers(prefix string, named ...any) error {
 	for i := 0; i+1 < len(named); i += 2 {
 		v := reflect.ValueOf(named[i+1])
 		switch v.Kind() {
 		case reflect.Pointer, reflect.Func:
 			if v.IsNil() {
-				return Invalid("%s%v is an interface with a nil %v in it: leave it nil, or set it", prefix, named[i], v.Type())
+				return Invalid("%s%v is an interface with a nil %v in it: leave it nil, or set it", prefix, named[i],
+					v.Type())
 			}
 		}
 	}
 	return nil
 }
 
-// OfSource returns an error of a source of true values as one that wraps [ErrTruthFailed], unless it is [ErrTruthLater] or
-// [ErrTruthSource]. It wraps no error of package context: the request's own context has not ended.
+// OfSource returns an error of a source of true values as one that wraps [ErrTruthFailed], unless
+// it is [ErrTruthLater] or [ErrTruthSource]. It wraps no error of package context: the request's
+// own context has not ended.
 func OfSource(err error) error {
 	if errors.Is(err, ErrTruthLater) || errors.Is(err, ErrTruthSource) {
 		return err
@@ -84,7 +91,8 @@ func OfSource(err error) error {
 	return fmt.Errorf("%w: %w", ErrTruthFailed, ownContext{err})
 }
 
-// ownContext is an error of a source, which is not one of a context to the caller: the context of the request has not ended.
+// ownContext is an error of a source, which is not one of a context to the caller: the context of
+// the request has not ended.
 type ownContext struct{ err error }
 
 func (e ownContext) Error() string { return e.err.Error() }

@@ -13,10 +13,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Remove destroys the bytes of a claimed journal and its directory, and closes the handle. When it returns nil, nothing is left. If the
-// machine dies before, either the journal is whole, or [Sweep] destroys the rest. [journal.ErrFenced]: it was not claimed.
-// [journal.ErrForeign]: something else lies in the directory; then nothing has changed. [journal.ErrReplaced]: the journal is not what this
-// handle left; then nothing has changed, and the handle is stopped.
+// Remove destroys the bytes of a claimed journal and its directory, and closes the handle. When it
+// returns nil, nothing is left. If the machine dies before, either the journal is whole, or [Sweep]
+// destroys the rest. [journal.ErrFenced]: it was not claimed. [journal.ErrForeign]: something else
+// lies in the directory; then nothing has changed. [journal.ErrReplaced]: the journal is not what
+// this handle left; then nothing has changed, and the handle is stopped.
 func (j *Journal) Remove() error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -41,11 +42,13 @@ func (j *Journal) Remove() error {
 	return errors.Join(err, j.release())
 }
 
-// Destroy destroys the bytes of a journal that nobody has open, whatever state it is in, and its directory. Errors: [fs.ErrNotExist],
-// [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
+// Destroy destroys the bytes of a journal that nobody has open, whatever state it is in, and its
+// directory. Errors: [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForeign] if something else
+// lies there, those of the disk.
 func Destroy(dir string) error { return destroyAt(operatingSystem{}, dir) }
 
-// destroying says of an error that a journal was being destroyed, whose directory may have another name by now.
+// destroying says of an error that a journal was being destroyed, whose directory may have another
+// name by now.
 func destroying(path string, err error) error {
 	if err == nil {
 		return nil
@@ -66,8 +69,9 @@ func destroyAt(disk system, path string) error {
 	return errors.Join(err, parent.close())
 }
 
-// Sweep destroys what a crash has left of making or removing the journal of a directory. The journal itself, and one that is being made or removed by
-// somebody, are left alone. Errors: [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
+// Sweep destroys what a crash has left of making or removing the journal of a directory. The
+// journal itself, and one that is being made or removed by somebody, are left alone. Errors:
+// [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
 func Sweep(dir string) error { return sweepAt(operatingSystem{}, dir) }
 
 func sweepAt(disk system, path string) error {
@@ -152,7 +156,8 @@ func raze(parent folder, name string, dir folder) error {
 	return parent.sync()
 }
 
-// discard gives segments names that no segment has. It returns those: the files are still to be destroyed.
+// discard gives segments names that no segment has. It returns those: the files are still to be
+// destroyed.
 func discard(dir folder, names []string) (gone []string, err error) {
 	for _, name := range names {
 		to := strings.TrimSuffix(name, asSegment) + asGone
@@ -180,7 +185,8 @@ func (j *Journal) clear() error {
 	return err
 }
 
-// shredAll destroys files that are no segments any more. After an error left are those that it did not destroy.
+// shredAll destroys files that are no segments any more. After an error left are those that it did
+// not destroy.
 func shredAll(dir folder, names []string) (left []string, err error) {
 	if len(names) == 0 {
 		return nil, nil

@@ -84,7 +84,8 @@ func (s *segment) head(b []byte, at int64, f frame) {
 	binary.BigEndian.PutUint32(b[12:], s.frameSum(b, at))
 }
 
-// parseHead reads the head of a frame. It tells whether there is one, made for this place of this segment.
+// parseHead reads the head of a frame. It tells whether there is one, made for this place of this
+// segment.
 func (s *segment) parseHead(b []byte, at int64) (f frame, ok bool) {
 	f = frame{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])}
 	ok = f.length >= 1 && f.length <= maxContent && f.kind <= firstFrame|lastFrame &&
@@ -98,7 +99,8 @@ func (s *segment) frameSum(b []byte, at int64) uint32 {
 	return crc32.Update(crc32.Update(s.seed, castagnoli, place[:]), castagnoli, b[:12])
 }
 
-// filler fills up a frame. Each frame ends with at least one such byte, so that its last bytes are never all zero.
+// filler fills up a frame. Each frame ends with at least one such byte, so that its last bytes are
+// never all zero.
 const filler = 0xff
 
 // filledUp returns where a frame ends whose content ends at n.

@@ -20,8 +20,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Journal is a journal in a directory. Between Open and Close nobody else claims it, and once it has claimed it, nobody else opens it; on
-// systems without flock, such as Windows, the caller must see to that.
+// Journal is a journal in a directory. Between Open and Close nobody else claims it, and once it
+// has claimed it, nobody else opens it; on systems without flock, such as Windows, the caller must
+// see to that.
 type Journal struct {
 	ledger, id  [16]byte
 	disk        system
@@ -55,19 +56,22 @@ type kept struct {
 
 var _ journal.Journal = (*Journal)(nil)
 
-// Create makes a journal for a ledger, which begins at a position, in a directory that must not exist. It is durable when Create returns;
-// if the machine dies before, there is none. What a crash has left of others at this place is destroyed, as by [Sweep]. Errors:
-// [fs.ErrExist], [journal.ErrInUse], those of the disk.
+// Create makes a journal for a ledger, which begins at a position, in a directory that must not
+// exist. It is durable when Create returns; if the machine dies before, there is none. What a crash
+// has left of others at this place is destroyed, as by [Sweep]. Errors: [fs.ErrExist],
+// [journal.ErrInUse], those of the disk.
 //
-// A path that ends with a symbolic link leads to the directory that the link names: there the journal is made and destroyed, and the
-// link stays. The directory must not exist, but its parent must.
+// A path that ends with a symbolic link leads to the directory that the link names: there the
+// journal is made and destroyed, and the link stays. The directory must not exist, but its parent
+// must.
 func Create(dir string, ledger [16]byte, at journal.Position) (*Journal, error) {
 	return create(operatingSystem{}, usual, dir, ledger, at)
 }
 
-// Open opens the journal of a ledger. It changes nothing on the disk; until [Journal.Claim] neither does anything else. Errors:
-// [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForeign] if it belongs to another ledger, other sorts of [journal.ErrCorrupt],
-// [journal.ErrVersion], those of the disk.
+// Open opens the journal of a ledger. It changes nothing on the disk; until [Journal.Claim] neither
+// does anything else. Errors: [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForeign] if it
+// belongs to another ledger, other sorts of [journal.ErrCorrupt], [journal.ErrVersion], those of
+// the disk.
 func Open(dir string, ledger [16]byte) (*Journal, error) {
 	return open(operatingSystem{}, usual, dir, ledger)
 }
@@ -144,7 +148,8 @@ func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err
 	return j, nil
 }
 
-// locate opens the directory that a journal's directory is in, once symbolic links are followed. path is the absolute one that was given.
+// locate opens the directory that a journal's directory is in, once symbolic links are followed.
+// path is the absolute one that was given.
 func locate(disk system, dir string) (parent folder, base, path string, err error) {
 	if path, err = filepath.Abs(dir); err != nil {
 		return nil, "", "", err
@@ -225,7 +230,8 @@ func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 // Name is "file:" and 32 hexadecimal digits.
 func (j *Journal) Name() string { return "file:" + hex.EncodeToString(j.id[:]) }
 
-// Claim is [journal.Journal.Claim]. ErrInUse says that somebody else has the directory open. It destroys what a crash has left of segments.
+// Claim is [journal.Journal.Claim]. ErrInUse says that somebody else has the directory open. It
+// destroys what a crash has left of segments.
 func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -281,8 +287,8 @@ func (j *Journal) acquire() error {
 	return err
 }
 
-// takeOver begins a new segment under a new term. It goes on from the one before, or repeats its last group: that may be one that can be
-// read, and that no flush has brought to the disk.
+// takeOver begins a new segment under a new term. It goes on from the one before, or repeats its
+// last group: that may be one that can be read, and that no flush has brought to the disk.
 func (j *Journal) takeOver() error {
 	if err := j.parent.sync(); err != nil { // the directory may have got its name in a crash
 		return err
@@ -379,7 +385,8 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.term, g.Term)
 	}
 	if g.Before != j.end || !g.Fits() {
-		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end, len(g.Records), g.Before, g.After)
+		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end,
+			len(g.Records), g.Before, g.After)
 	}
 	if err := j.checkLast(); err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
@@ -421,9 +428,10 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	})
 }
 
-// Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied into a new one. Where no file can
-// be opened for now, the error is a [journal.ErrRejected] that wraps vocabulary.ErrTooManyFiles: the handle goes on, and the next
-// Trim destroys what this one did not.
+// Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied
+// into a new one. Where no file can be opened for now, the error is a [journal.ErrRejected] that
+// wraps vocabulary.ErrTooManyFiles: the handle goes on, and the next Trim destroys what this one
+// did not.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -484,8 +492,8 @@ func (j *Journal) cut(ctx context.Context, through journal.Position) (old []stri
 	return old, nil
 }
 
-// holding returns which segment holds what follows on a position, or -1. Of several that could, it is the last: the others are about to
-// be destroyed.
+// holding returns which segment holds what follows on a position, or -1. Of several that could, it
+// is the last: the others are about to be destroyed.
 func (j *Journal) holding(at journal.Position) int {
 	i := len(j.segments) - 1
 	for i >= 0 && j.segments[i].begin.Events > at.Events {

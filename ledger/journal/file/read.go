@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Where no whole group lies at a place, one of these says why. A loss of power leaves of a write whole sectors, or what was there before,
-// which is zeros in a segment; a write that was cut short leaves its beginning. errTorn says that this may have happened, and errDamaged
-// that it has not.
+// Where no whole group lies at a place, one of these says why. A loss of power leaves of a write
+// whole sectors, or what was there before, which is zeros in a segment; a write that was cut short
+// leaves its beginning. errTorn says that this may have happened, and errDamaged that it has not.
 var (
 	errTorn    = errors.New("no whole group")
 	errDamaged = errors.New("a damaged group")
@@ -89,7 +89,8 @@ func (c *cursor) next() (g journal.Group, err error) {
 	case err != nil:
 		return g, err
 	case g.Before != c.pos:
-		return g, fmt.Errorf("%w: in segment %d, a group goes on from %v, not from %v", journal.ErrForked, c.number, g.Before, c.pos)
+		return g, fmt.Errorf("%w: in segment %d, a group goes on from %v, not from %v", journal.ErrForked, c.number,
+			g.Before, c.pos)
 	}
 	c.at, c.pos = end, g.After
 	return g, nil
@@ -116,9 +117,11 @@ func (c *cursor) ending(why error) error {
 	case err != nil:
 		return err
 	case place > 0:
-		return fmt.Errorf("%w: in segment %d, the group at byte %d is damaged: another begins at byte %d", journal.ErrCorrupt, c.number, c.at, place)
+		return fmt.Errorf("%w: in segment %d, the group at byte %d is damaged: another begins at byte %d",
+			journal.ErrCorrupt, c.number, c.at, place)
 	case errors.Is(why, errDamaged):
-		return fmt.Errorf("%w: in segment %d, the last group, at byte %d, is damaged, and not as a loss of power leaves it: it may have been acknowledged",
+		return fmt.Errorf("%w: in segment %d, the last group, at byte %d, is damaged, and not as a loss of power "+
+			"leaves it: it may have been acknowledged",
 			journal.ErrCorrupt, c.number, c.at)
 	}
 	return io.EOF
@@ -190,7 +193,8 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 	return f, nil
 }
 
-// noHead says why no head lies at a place. A head that was written is not zero in any sector, and other bytes follow it.
+// noHead says why no head lies at a place. A head that was written is not zero in any sector, and
+// other bytes follow it.
 func (c *cursor) noHead(at int64) error {
 	head := at + frameHead
 	parts := [][2]int64{{head, c.size}}
@@ -200,7 +204,8 @@ func (c *cursor) noHead(at int64) error {
 	return c.unwritten(parts)
 }
 
-// noContent says why a frame does not have its checksum, although it has its head. A frame that was written ends with a [filler].
+// noContent says why a frame does not have its checksum, although it has its head. A frame that was
+// written ends with a [filler].
 func (c *cursor) noContent(at, end int64) error {
 	parts := [][2]int64{{end - 1, end}}
 	for from, to := range sectors(at, end) {
@@ -209,7 +214,8 @@ func (c *cursor) noContent(at, end int64) error {
 	return c.unwritten(parts)
 }
 
-// unwritten returns errTorn if one of these parts holds zeros only, as before it was written, and else errDamaged.
+// unwritten returns errTorn if one of these parts holds zeros only, as before it was written, and
+// else errDamaged.
 func (c *cursor) unwritten(parts [][2]int64) error {
 	for _, part := range parts {
 		if blank, err := c.blank(part[0], part[1]); err != nil {
@@ -232,7 +238,8 @@ func sectors(from, to int64) iter.Seq2[int64, int64] {
 // nextSector returns where the sector of a byte ends.
 func nextSector(at int64) int64 { return (at/sectorSize + 1) * sectorSize }
 
-// blank reports whether a part of the segment holds zeros only. Beyond the end of the file all is zero.
+// blank reports whether a part of the segment holds zeros only. Beyond the end of the file all is
+// zero.
 func (c *cursor) blank(from, to int64) (bool, error) {
 	var b [1 << 12]byte
 	for from < to {
@@ -278,7 +285,8 @@ func (c *cursor) fill(at, n int64) error {
 }
 
 // groups returns the groups behind a position, each read by step.
-func (j *Journal) groups(after journal.Position, step func(c *cursor) (journal.Group, error)) iter.Seq2[journal.Group, error] {
+func (j *Journal) groups(after journal.Position,
+	step func(c *cursor) (journal.Group, error)) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		c := &cursor{Journal: j, pos: after}
 		for {

@@ -16,21 +16,24 @@ type stamp struct {
 	modified int64 // when it was last written to; zero if that was not read, or the system notes it late
 }
 
-// withTime is whether a stamp has the time at which the file was last written to. Since version 6.13, Linux gives each write to a
-// file whose time was read a time of its own. On ext4, that is a change of metadata, and the next flush took 1.5 times as long. So
-// the time of the segment that is written to is not read.
+// withTime is whether a stamp has the time at which the file was last written to. Since version
+// 6.13, Linux gives each write to a file whose time was read a time of its own. On ext4, that is a
+// change of metadata, and the next flush took 1.5 times as long. So the time of the segment that is
+// written to is not read.
 type withTime bool
 
-// mostRereads is how often a segment is read again because only its time has changed. If the content is always the same, the
-// file system does not keep times as local ones do, and they are not compared any more.
+// mostRereads is how often a segment is read again because only its time has changed. If the
+// content is always the same, the file system does not keep times as local ones do, and they are
+// not compared any more.
 const mostRereads = 100
 
-// check returns an error wrapping [journal.ErrReplaced], and stops the handle, unless the path leads to the directory of this
-// journal and each segment is there as this process found or left it. It is called with mu held, of a handle that has not stopped.
+// check returns an error wrapping [journal.ErrReplaced], and stops the handle, unless the path
+// leads to the directory of this journal and each segment is there as this process found or left
+// it. It is called with mu held, of a handle that has not stopped.
 func (j *Journal) check() error { return j.unless(j.compare()) }
 
-// checkLast is check of what the last segment was when it was opened, whatever its path leads to now: that is cheaper. It comes before a
-// write, which gives the segment another time.
+// checkLast is check of what the last segment was when it was opened, whatever its path leads to
+// now: that is cheaper. It comes before a write, which gives the segment another time.
 func (j *Journal) checkLast() error {
 	now, err := j.last.file.stat(false)
 	if err == nil {
@@ -77,8 +80,8 @@ func (j *Journal) compare() error {
 	return j.last.reread()
 }
 
-// compareSegment compares a segment with its stamp. If only the time differs, its content decides: a person or a program may
-// set the time of a file, and some file systems set it late.
+// compareSegment compares a segment with its stamp. If only the time differs, its content decides:
+// a person or a program may set the time of a file, and some file systems set it late.
 func (j *Journal) compareSegment(s *kept, now stamp) error {
 	if now == *s.left {
 		return nil
@@ -107,15 +110,16 @@ func (j *Journal) compareSegment(s *kept, now stamp) error {
 	return nil
 }
 
-// reread compares the head of the last frame with what was written. Whatever the times are, this shows that an older copy was
-// written over the segment: it does not have that frame.
+// reread compares the head of the last frame with what was written. Whatever the times are, this
+// shows that an older copy was written over the segment: it does not have that frame.
 func (w *writer) reread() error {
 	var now [frameHead]byte
 	if _, err := w.file.ReadAt(now[:], w.headAt); err != nil {
 		return err
 	}
 	if now != w.lastHead {
-		return fmt.Errorf("segment %d: it was overwritten: the last frame, at byte %d, is not what was written", w.number, w.headAt)
+		return fmt.Errorf("segment %d: it was overwritten: the last frame, at byte %d, is not what was written",
+			w.number, w.headAt)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func (w *writer) group(g journal.Group) error {
 	return w.err
 }
 
-// put adds to the content of a group. A frame that is full is written when more comes, because the last one says that it is.
+// put adds to the content of a group. A frame that is full is written when more comes, because the
+// last one says that it is.
 func (w *writer) put(b []byte) {
 	for len(b) > 0 && w.err == nil {
 		if len(w.buffer) == frameHead+w.content {
@@ -84,8 +85,9 @@ func (w *writer) remember(head []byte, at int64) {
 	copy(w.lastHead[:], head)
 }
 
-// sync makes durable what was written. If the file has grown, it grows some more, so that it need not the next times. The stamp is taken
-// before the flush: what others write during the flush changes the file after it.
+// sync makes durable what was written. If the file has grown, it grows some more, so that it need
+// not the next times. The stamp is taken before the flush: what others write during the flush
+// changes the file after it.
 func (w *writer) sync() error {
 	if w.err == nil && w.end <= w.filled {
 		if w.left, w.err = w.file.stat(false); w.err == nil {

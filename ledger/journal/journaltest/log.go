@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Log makes groups of records that nobody else reads, with the positions that they lead to. The zero Log is empty. Copies are made
-// by Clone.
+// Log makes groups of records that nobody else reads, with the positions that they lead to. The
+// zero Log is empty. Copies are made by Clone.
 type Log struct {
 	hashes hashes
 	at     uint64
@@ -62,7 +62,8 @@ func (l *Log) Clone() Log { return Log{slices.Clone(l.hashes), l.at} }
 
 // Equal tells whether two groups are the same to a reader.
 func Equal(a, b journal.Group) bool {
-	return a.Term == b.Term && a.Before == b.Before && a.After == b.After && slices.EqualFunc(a.Records, b.Records, bytes.Equal)
+	return a.Term == b.Term && a.Before == b.Before && a.After == b.After &&
+		slices.EqualFunc(a.Records, b.Records, bytes.Equal)
 }
 
 func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }

@@ -14,8 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Memory is a journal in memory, with faults. It is open as often as one likes; a claim fences all other handles. What hosts say that they have
-// ([journal.Follower]) is what may be trimmed; as long as no other host than the one that trims says so, all may.
+// Memory is a journal in memory, with faults. It is open as often as one likes; a claim fences all
+// other handles. What hosts say that they have ([journal.Follower]) is what may be trimmed; as long
+// as no other host than the one that trims says so, all may.
 type Memory struct {
 	name string
 
@@ -51,10 +52,11 @@ type Call struct {
 type Fault struct {
 	Delay time.Duration // goes by first, or until the context is done: then the call fails with its error, as by Err
 	Fence bool          // somebody else claims the journal then
-	// Err fails the call, and stops the handle, unless the call is a Head, or Err a [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in
-	// [journal.ErrUncertain].
+	// Err fails the call, and stops the handle, unless the call is a Head, or Err a
+	// [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in [journal.ErrUncertain].
 	Err error
-	// Done lets a call that fails be carried out all the same. Where the handle is not stopped that would be a lie, and is ignored.
+	// Done lets a call that fails be carried out all the same. Where the handle is not stopped that
+	// would be a lie, and is ignored.
 	Done bool
 }
 
@@ -63,7 +65,8 @@ func NewMemory(at journal.Position) *Memory {
 	return &Memory{name: "memory:" + rand.Text(), begin: at, bases: map[string]uint64{}}
 }
 
-// Inject asks for a fault before each call from now on; nil ends that. Calls may come from several goroutines.
+// Inject asks for a fault before each call from now on; nil ends that. Calls may come from several
+// goroutines.
 func (m *Memory) Inject(faults func(Call) Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +122,8 @@ type handle struct {
 
 func (h *handle) Name() string { return h.in.name }
 
-// call carries out a call, with its fault. do, and all that changes the handle, runs under the lock.
+// call carries out a call, with its fault. do, and all that changes the handle, runs under the
+// lock.
 func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -270,7 +274,8 @@ func (h *handle) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// more returns what is closed when the journal goes on behind a position, or nil if it does already.
+// more returns what is closed when the journal goes on behind a position, or nil if it does
+// already.
 func (h *handle) more(ctx context.Context, at journal.Position) (grown chan struct{}, err error) {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()

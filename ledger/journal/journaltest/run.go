@@ -20,8 +20,8 @@ import (
 type Kind struct {
 	// New makes a journal that begins at a position.
 	New func(t *testing.T, at journal.Position) Medium
-	// Shared says that a journal can be open twice, and that a claim fences the other handle. Of any other kind, the second Open or its
-	// Claim returns [journal.ErrInUse].
+	// Shared says that a journal can be open twice, and that a claim fences the other handle. Of
+	// any other kind, the second Open or its Claim returns [journal.ErrInUse].
 	Shared bool
 	// ReadsAhead says that Read may return groups that are trimmed after it has begun.
 	ReadsAhead bool
@@ -35,13 +35,16 @@ type Kind struct {
 type Medium struct {
 	// Open returns a new handle.
 	Open func() (journal.Journal, error)
-	// Break makes the next Append fail, by whatever handle, so that it leaves open whether the group is there, or must find that out. landed says which of both
-	// it should be, if that can be chosen. If Break is nil, it is not tested.
+	// Break makes the next Append fail, by whatever handle, so that it leaves open whether the
+	// group is there, or must find that out. landed says which of both it should be, if that can be
+	// chosen. If Break is nil, it is not tested.
 	Break func(landed bool)
-	// Tamper has ways in which others may change what a handle has left, by what they do: each puts an older copy in its place,
-	// takes it away, cuts it off, and so on, while the handle is open, and leaves it so. Append, Trim and Close must then return ErrReplaced.
+	// Tamper has ways in which others may change what a handle has left, by what they do: each puts
+	// an older copy in its place, takes it away, cuts it off, and so on, while the handle is open,
+	// and leaves it so. Append, Trim and Close must then return ErrReplaced.
 	Tamper map[string]func()
-	// Fold has as many other hosts say that they have all up to a position as Trim waits for. It is nil if Trim waits for nobody.
+	// Fold has as many other hosts say that they have all up to a position as Trim waits for. It is
+	// nil if Trim waits for nobody.
 	Fold func(through journal.Position)
 }
 
@@ -51,10 +54,13 @@ func Run(t *testing.T, k Kind) {
 		name string
 		test func(*testing.T, Kind)
 	}{
-		{"name", testName}, {"empty", testEmpty}, {"order", testOrder}, {"records", testRecords}, {"rejected", testRejected},
-		{"large", testLarge}, {"trim", testTrim}, {"held", testHeld}, {"cut", testCut}, {"trim all", testTrimAll}, {"reopen", testReopen},
+		{"name", testName}, {"empty", testEmpty}, {"order", testOrder}, {"records", testRecords},
+		{"rejected", testRejected},
+		{"large", testLarge}, {"trim", testTrim}, {"held", testHeld}, {"cut", testCut}, {"trim all", testTrimAll},
+		{"reopen", testReopen},
 		{"context", testContext}, {"closed", testClosed},
-		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"tampered with", testTampered}, {"follow", testFollow}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
+		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"tampered with", testTampered},
+		{"follow", testFollow}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
 	}
@@ -148,11 +154,14 @@ func (g *game) fill(n int) {
 	}
 }
 
-// errEndless says that Read returns a group that does not go on from the one before it, so that it may never end.
+// errEndless says that Read returns a group that does not go on from the one before it, so that it
+// may never end.
 var errEndless = errors.New("Read does not advance")
 
-// advancing is Read of a journal, which must advance with each group: else the test fails, and the sequence ends.
-func (g *game) advancing(ctx context.Context, j journal.Journal, after journal.Position) iter.Seq2[journal.Group, error] {
+// advancing is Read of a journal, which must advance with each group: else the test fails, and the
+// sequence ends.
+func (g *game) advancing(ctx context.Context, j journal.Journal,
+	after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		at := after
 		for group, err := range j.Read(ctx, after) {
@@ -250,7 +259,8 @@ func testName(t *testing.T, k Kind) {
 	if a.again(); a.j.Name() != name || name == b.j.Name() {
 		t.Errorf("one journal is %q and %q, another is %q", name, a.j.Name(), b.j.Name())
 	}
-	if bad := func(r rune) bool { return unicode.IsControl(r) }; name == "" || len(name) > mostName || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
+	if bad := func(r rune) bool { return unicode.IsControl(r) }; name == "" || len(name) > mostName ||
+		!utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
 		t.Errorf("the name %q is not 1 to %d bytes of UTF-8 without control characters", name, mostName)
 	}
 }
@@ -313,8 +323,11 @@ func testRejected(t *testing.T, k Kind) {
 	good := g.log.Group(g.term, []byte("a"), []byte("b"))
 	g.log.Undo(2)
 	for name, change := range map[string]func(*journal.Group){
-		"before the end":    func(x *journal.Group) { *x = g.groups[2] },
-		"behind the end":    func(x *journal.Group) { x.Before.Events, x.After.Events = x.Before.Events+1, x.After.Events+1 },
+		"before the end": func(x *journal.Group) { *x = g.groups[2] },
+		"behind the end": func(x *journal.Group) {
+			x.Before.Events, x.After.Events = x.Before.Events+1,
+				x.After.Events+1
+		},
 		"another root":      func(x *journal.Group) { x.Before = otherRoot(x.Before) },
 		"no record":         func(x *journal.Group) { x.Records, x.After = nil, x.Before },
 		"a record too few":  func(x *journal.Group) { x.Records = x.Records[:1] },
@@ -372,7 +385,8 @@ func testTrim(t *testing.T, k Kind) {
 		if err := g.j.Trim(t.Context(), otherRoot(g.groups[n].After)); !errors.Is(err, journal.ErrForked) {
 			t.Errorf("Trim to another root: %v", err)
 		}
-		if err := g.j.Trim(t.Context(), journal.Position{Events: g.groups[n].Before.Events + 1}); !errors.Is(err, journal.ErrForked) {
+		if err := g.j.Trim(t.Context(), journal.Position{Events: g.groups[n].Before.Events + 1}); !errors.Is(err,
+			journal.ErrForked) {
 			t.Errorf("Trim into a group: %v", err)
 		}
 		if err := g.j.Trim(t.Context(), journal.Position{Events: g.log.at + 1}); !errors.Is(err, journal.ErrLost) {
@@ -427,11 +441,13 @@ func testHeld(t *testing.T, k Kind) {
 	g.again()
 }
 
-// held trims to a position, which is held back behind another one, at the most. It returns how far all is destroyed, and nothing else has changed.
+// held trims to a position, which is held back behind another one, at the most. It returns how far
+// all is destroyed, and nothing else has changed.
 func (g *game) held(wanted, most journal.Position) journal.Position {
 	g.Helper()
 	var held *journal.HeldError
-	if err := g.j.Trim(g.Context(), wanted); !errors.As(err, &held) || !errors.Is(err, journal.ErrHeld) || held.Wanted != wanted || held.Through.Events > most.Events {
+	if err := g.j.Trim(g.Context(), wanted); !errors.As(err, &held) || !errors.Is(err, journal.ErrHeld) ||
+		held.Wanted != wanted || held.Through.Events > most.Events {
 		g.Fatalf("Trim(%v) of which nobody else has more than %v: %v", wanted, most, err)
 	}
 	return held.Through
@@ -501,7 +517,8 @@ func testContext(t *testing.T, k Kind) {
 	next := g.log.Group(g.term, []byte("never"))
 	g.log.Undo(1)
 	_, _, claimed := g.j.Claim(ctx)
-	for name, err := range map[string]error{"Append": g.j.Append(ctx, next), "Trim": g.j.Trim(ctx, next.Before), "Claim": claimed} {
+	for name, err := range map[string]error{"Append": g.j.Append(ctx, next), "Trim": g.j.Trim(ctx, next.Before),
+		"Claim": claimed} {
 		if !errors.Is(err, context.Canceled) || name == "Append" && !isRejected(err) {
 			t.Errorf("%s with a context that is done: %v", name, err)
 		}
@@ -519,7 +536,8 @@ func (g *game) refused(want error) {
 	group := g.log.Group(g.term, []byte("never"))
 	g.log.Undo(1)
 	for name, err := range map[string]error{
-		"Claim": claimed, "Read": read, "Append": g.j.Append(g.Context(), group), "Trim": g.j.Trim(g.Context(), g.begin),
+		"Claim": claimed, "Read": read, "Append": g.j.Append(g.Context(), group),
+		"Trim": g.j.Trim(g.Context(), g.begin),
 	} {
 		if !errors.Is(err, want) {
 			g.Errorf("%s: %v, not %v", name, err, want)
@@ -555,7 +573,8 @@ func testUncertain(t *testing.T, k Kind) {
 	}
 }
 
-// uncertain lets an append fail, and sees what became of it. A journal that finds that out by itself must be right.
+// uncertain lets an append fail, and sees what became of it. A journal that finds that out by
+// itself must be right.
 func (g *game) uncertain(landed, cut, large bool) {
 	g.Helper()
 	records := [][]byte{[]byte("perhaps")}
@@ -771,7 +790,8 @@ func testFollow(t *testing.T, k Kind) {
 		if err := f.Folded(t.Context(), journal.Position{Events: events}); !errors.Is(err, journal.ErrLost) {
 			t.Errorf("Folded of event %d: %v", events, err)
 		}
-		if err := f.Await(t.Context(), journal.Position{Events: events}); (events > 1) != errors.Is(err, journal.ErrLost) {
+		if err := f.Await(t.Context(), journal.Position{Events: events}); (events > 1) != errors.Is(err,
+			journal.ErrLost) {
 			t.Errorf("Await behind event %d: %v", events, err)
 		}
 	}
@@ -786,7 +806,8 @@ func testFollow(t *testing.T, k Kind) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	for name, err := range map[string]error{"Await": f.Await(t.Context(), g.begin), "Folded": f.Folded(t.Context(), g.log.End())} {
+	for name, err := range map[string]error{"Await": f.Await(t.Context(), g.begin),
+		"Folded": f.Folded(t.Context(), g.log.End())} {
 		if !errors.Is(err, journal.ErrClosed) {
 			t.Errorf("%s: %v, not ErrClosed", name, err)
 		}

@@ -17,21 +17,24 @@ import (
 
 // Directory is a [Holder] in a directory of this host.
 //
-//	lock                              is locked while a process has the directory open; it holds "sluice keys lock"
-//	JOURNAL/7.2.key                   the key of the second segment of term 7
-//	JOURNAL/kept                      below which segment all keys are destroyed, and but which
-//	JOURNAL/mark                      how far somebody was told
-//	*.new                             a file that is being made
+//	lock              is locked while a process has the directory open; it holds "sluice keys lock"
+//	JOURNAL/7.2.key   the key of the second segment of term 7
+//	JOURNAL/kept      below which segment all keys are destroyed, and but which
+//	JOURNAL/mark      how far somebody was told
+//	*.new             a file that is being made
 //
-// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian, and crc is the CRC-32C of all before it, with the
-// journal's name in front. All is written for the owner only.
+// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian, and crc is
+// the CRC-32C of all before it, with the journal's name in front. All is written for the owner
+// only.
 //
 //	key    "sluice key 1" term(8) number(8) key(32) crc(4)
 //	kept   "sluice kept 1" term(8) number(8), and for each that stays: term(8) number(8); crc(4)
-//	mark   two times, at 0 and at 512: "sluice mark 1" term(8) events(8) root(32) crc(4); the higher one counts
+//	mark   two times, at 0 and at 512: "sluice mark 1" term(8) events(8) root(32) crc(4); the
+//	       higher one counts
 //
-// A key gets its name when it is durable. It is overwritten with zeros, flushed and unlinked when it is destroyed. That binds no solid-state disk,
-// no file system that copies on write, and no backup: whoever needs more encrypts the disk, and keeps the directory out of backups.
+// A key gets its name when it is durable. It is overwritten with zeros, flushed and unlinked when
+// it is destroyed. That binds no solid-state disk, no file system that copies on write, and no
+// backup: whoever needs more encrypts the disk, and keeps the directory out of backups.
 type Directory struct {
 	path string
 	lock *os.File
@@ -43,8 +46,9 @@ type Directory struct {
 
 var _ Holder = (*Directory)(nil)
 
-// OpenDirectory opens a directory, which it makes if there is none. Nobody else opens it before Close; on systems without flock, such as Windows, the
-// caller must see to that. Errors: [journal.ErrInUse], those of the disk.
+// OpenDirectory opens a directory, which it makes if there is none. Nobody else opens it before
+// Close; on systems without flock, such as Windows, the caller must see to that. Errors:
+// [journal.ErrInUse], those of the disk.
 func OpenDirectory(path string) (*Directory, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -228,7 +232,8 @@ func (s *shelf) keep(below Segment, live []Segment) error {
 		return nil
 	}
 	next := kept{below, slices.Clone(live)}
-	if err := atomicfile.Write(filepath.Join(s.path, keptName), keptFile(s.journal, next), atomicfile.Options{Suffix: asNew}); err != nil {
+	if err := atomicfile.Write(filepath.Join(s.path, keptName), keptFile(s.journal, next),
+		atomicfile.Options{Suffix: asNew}); err != nil {
 		return err
 	}
 	s.kept = next

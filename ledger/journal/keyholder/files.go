@@ -237,7 +237,8 @@ func (m *markFile) note(mark Mark) error {
 	return nil
 }
 
-// check returns an error wrapping [journal.ErrReplaced] unless the path leads to the file: a mark in another would not be found.
+// check returns an error wrapping [journal.ErrReplaced] unless the path leads to the file: a mark
+// in another would not be found.
 func (m *markFile) check() error {
 	now, err := os.Stat(m.path)
 	if err != nil {

@@ -22,8 +22,9 @@ const (
 	version  = "1" // under that header, in each answer: else something else has answered
 )
 
-// Mutual returns a configuration for both ends: each shows a certificate, and trusts only those that an authority has signed. Use an authority for
-// hosts that may go on with the journal, and for nothing else: whoever has a certificate of it may read all keys.
+// Mutual returns a configuration for both ends: each shows a certificate, and trusts only those
+// that an authority has signed. Use an authority for hosts that may go on with the journal, and for
+// nothing else: whoever has a certificate of it may read all keys.
 func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{own},
@@ -65,8 +66,9 @@ func (b markBody) mark() (m Mark, err error) {
 	return m, nil
 }
 
-// Handler shows a holder to other hosts. It refuses every request that does not come with a certificate which the server has
-// verified ([Mutual]). Set the timeouts of the [http.Server], as of any.
+// Handler shows a holder to other hosts. It refuses every request that does not come with a
+// certificate which the server has verified ([Mutual]). Set the timeouts of the [http.Server], as
+// of any.
 //
 //	PUT, GET  /JOURNAL/keys/7.2
 //	PUT       /JOURNAL/kept
@@ -170,7 +172,8 @@ func decode(r io.Reader, into any) error {
 // statuses are the errors that a caller tells apart.
 func statuses() map[int]error {
 	return map[int]error{
-		http.StatusNotFound: ErrNoKey, http.StatusGone: ErrDestroyed, http.StatusConflict: ErrConflict, http.StatusBadRequest: ErrInvalid,
+		http.StatusNotFound: ErrNoKey, http.StatusGone: ErrDestroyed, http.StatusConflict: ErrConflict,
+		http.StatusBadRequest: ErrInvalid,
 	}
 }
 
@@ -194,8 +197,8 @@ type Remote struct {
 
 var _ Holder = (*Remote)(nil)
 
-// Dial returns the holder at a URL that begins with https, such as "https://b.example:7443". It connects when it is asked for something. name is for
-// people.
+// Dial returns the holder at a URL that begins with https, such as "https://b.example:7443". It
+// connects when it is asked for something. name is for people.
 func Dial(name, base string, c *tls.Config) (*Remote, error) {
 	at, err := url.Parse(base)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
@@ -207,8 +210,11 @@ func Dial(name, base string, c *tls.Config) (*Remote, error) {
 	transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	transport.IdleConnTimeout = time.Minute
 	return &Remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("a holder does not send elsewhere") },
+		Transport: transport,
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return errors.New("a holder does not send elsewhere")
+		},
 	}}, nil
 }
 
@@ -287,7 +293,8 @@ func (r *Remote) call(ctx context.Context, method, journal, what string, body []
 	switch spoken := response.Header.Get(speaks); {
 	case err != nil:
 	case spoken != version:
-		err = fmt.Errorf("it answers %s, and not as a keyholder of version %s, but %.20q: %.200q", response.Status, version, spoken, bytes.TrimSpace(answer))
+		err = fmt.Errorf("it answers %s, and not as a keyholder of version %s, but %.20q: %.200q", response.Status,
+			version, spoken, bytes.TrimSpace(answer))
 	case response.StatusCode != http.StatusOK:
 		err = fmt.Errorf("%s: %.200s", response.Status, bytes.TrimSpace(answer))
 		if known := statuses()[response.StatusCode]; known != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// LostError says that somebody was told more than the journal holds: the database was restored from an older backup, say, or failed over to a
-// standby that lagged. It is a [journal.ErrLost], or a [journal.ErrForked] if the journal has gone another way since.
+// LostError says that somebody was told more than the journal holds: the database was restored from
+// an older backup, say, or failed over to a standby that lagged. It is a [journal.ErrLost], or a
+// [journal.ErrForked] if the journal has gone another way since.
 type LostError struct {
 	End  journal.Position // where the journal ends
 	Told journal.Position // how far somebody was told
@@ -22,12 +23,16 @@ type LostError struct {
 
 // Error says which events are lost, and what can be done.
 func (e *LostError) Error() string {
-	const then = "bring back the database that has them; only if nobody can, accept the loss (AcceptLoss): whoever was told them is then asked again"
+	const then = "bring back the database that has them; only if nobody can, accept the loss (AcceptLoss): whoever " +
+		"was told them is then asked again"
 	if e.Told.Events > e.End.Events {
-		return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal ends with event %d (root %x), so events %d to %d are lost; %s",
-			journal.ErrLost, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], e.End.Events+1, e.Told.Events, then)
+		return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal ends with event %d "+
+			"(root %x), so events %d to %d are lost; %s",
+			journal.ErrLost, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], e.End.Events+1,
+			e.Told.Events, then)
 	}
-	return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal has other events up to there, and ends with event %d (root %x); %s",
+	return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal has other events up to "+
+		"there, and ends with event %d (root %x); %s",
 		journal.ErrForked, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], then)
 }
 
@@ -39,8 +44,9 @@ func (e *LostError) Unwrap() error {
 	return journal.ErrForked
 }
 
-// Claim is [journal.Journal.Claim]. Before it takes the journal from anybody, it sees to it that this host can go on with it: it has the key of every segment, or
-// gets it from another host ([keyholder.ErrNoKey]); and the journal has all that somebody was told ([LostError]).
+// Claim is [journal.Journal.Claim]. Before it takes the journal from anybody, it sees to it that
+// this host can go on with it: it has the key of every segment, or gets it from another host
+// ([keyholder.ErrNoKey]); and the journal has all that somebody was told ([LostError]).
 func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	err = j.call(ctx, func(ctx context.Context) error {
 		if err := j.writing.Take(ctx); err != nil {
@@ -94,7 +100,8 @@ func (j *Journal) claim(ctx context.Context) error {
 const mostTries = 20
 
 // errMoved says that the term was not raised, and nothing else has happened.
-var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those that it was given; " + poolMode)
+var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those " +
+	"that it was given; " + poolMode)
 
 // orMoved is errMoved in place of an error, if that is because a segment was trimmed meanwhile.
 func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) error {
@@ -111,8 +118,8 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 	return fmt.Errorf("%w: %w", errMoved, err)
 }
 
-// take takes the journal, if this host can go on with what is there, and returns how many segments were begun before. One that is begun meanwhile
-// is errMoved: its key may not lie here.
+// take takes the journal, if this host can go on with what is there, and returns how many segments
+// were begun before. One that is begun meanwhile is errMoved: its key may not lie here.
 func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) (begun uint64, err error) {
 	v, err := j.look(ctx, journal.Position{})
 	if err != nil {
@@ -144,7 +151,8 @@ func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) (begu
 
 // seen asks all hosts what they know of the journal: this one must know, the others may be gone.
 func (j *Journal) seen(ctx context.Context) (all []answer[keyholder.Seen], err error) {
-	for i, a := range ask(ctx, patience, j.holders(), func(ctx context.Context, h keyholder.Holder) (keyholder.Seen, error) { return h.Seen(ctx, j.Name()) }) {
+	for i, a := range ask(ctx, patience, j.holders(),
+		func(ctx context.Context, h keyholder.Holder) (keyholder.Seen, error) { return h.Seen(ctx, j.Name()) }) {
 		if i == 0 && a.err != nil {
 			return nil, a.err
 		}
@@ -155,7 +163,8 @@ func (j *Journal) seen(ctx context.Context) (all []answer[keyholder.Seen], err e
 	return all, nil
 }
 
-// missed says whether the journal holds less than somebody was told. It tells whether that is to be accepted.
+// missed says whether the journal holds less than somebody was told. It tells whether that is to be
+// accepted.
 func (j *Journal) missed(ctx context.Context, v view, seen []answer[keyholder.Seen]) (accept bool, err error) {
 	for _, host := range seen {
 		m := host.found.Mark
@@ -200,9 +209,10 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 // releaseEvery is how often a claim that waits looks for a session that it can end.
 const releaseEvery = 250 * time.Millisecond
 
-// releasing ends, until the function that it returns is called, the sessions of hosts that hang inside a transaction which blocks
-// a session: a host that stopped between BEGIN and COMMIT holds the head of the journal. Its transaction is rolled back, so
-// its COMMIT, however late, changes nothing; it then finds out as usual what became of its append.
+// releasing ends, until the function that it returns is called, the sessions of hosts that hang
+// inside a transaction which blocks a session: a host that stopped between BEGIN and COMMIT holds
+// the head of the journal. Its transaction is rolled back, so its COMMIT, however late, changes
+// nothing; it then finds out as usual what became of its append.
 func (j *Journal) releasing(ctx context.Context, pid int32) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -9,13 +9,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// How often a follower asks whether there is more: at first, and when there was nothing for a while.
+// How often a follower asks whether there is more: at first, and when there was nothing for a
+// while.
 const (
 	askFirst = 2 * time.Millisecond
 	askMost  = 50 * time.Millisecond
 )
 
-// Await is [journal.Follower.Await]. It asks the database again and again, at most twenty times a second when nothing comes.
+// Await is [journal.Follower.Await]. It asks the database again and again, at most twenty times a
+// second when nothing comes.
 func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	for pause := askFirst; ; pause = min(2*pause, askMost) {
 		var v view
@@ -39,7 +41,8 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// Leader tells which host has claimed the journal last, by its name: the one that has the ledger, unless it is gone.
+// Leader tells which host has claimed the journal last, by its name: the one that has the ledger,
+// unless it is gone.
 func (j *Journal) Leader(ctx context.Context) (host string, err error) {
 	var v view
 	err = j.call(ctx, func(ctx context.Context) (err error) {
@@ -61,8 +64,8 @@ func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
 	return journal.Head{Host: v.host, Term: v.term, End: v.end}, err
 }
 
-// overtaken returns [journal.ErrFenced] if the journal was claimed after the claim of this handle. Whoever
-// holds writing may be raising the term of its own claim: then the append returns it.
+// overtaken returns [journal.ErrFenced] if the journal was claimed after the claim of this handle.
+// Whoever holds writing may be raising the term of its own claim: then the append returns it.
 func (j *Journal) overtaken(v view) error {
 	if !j.writing.TryTake() {
 		return nil
@@ -74,7 +77,8 @@ func (j *Journal) overtaken(v view) error {
 	return j.fencedBy(v, false)
 }
 
-// Folded is [journal.Follower.Folded], under the name of this host. Behind an ErrLost or ErrForked this host counts as one that has nothing.
+// Folded is [journal.Follower.Folded], under the name of this host. Behind an ErrLost or ErrForked
+// this host counts as one that has nothing.
 func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.folded(ctx, through) })
 }
@@ -100,8 +104,9 @@ func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 	return fmt.Errorf("%w: it has not taken what this host has folded", ErrServer)
 }
 
-// Dismiss forgets the base of a host, which that has said by [Journal.Folded] or left when it had the journal: Trim does not wait for it any more. Do so
-// when a host is gone for good: once Trim has gone on, its base is of no use.
+// Dismiss forgets the base of a host, which that has said by [Journal.Folded] or left when it had
+// the journal: Trim does not wait for it any more. Do so when a host is gone for good: once Trim
+// has gone on, its base is of no use.
 func (j *Journal) Dismiss(ctx context.Context, host string) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.dismiss(ctx, host) })
 }

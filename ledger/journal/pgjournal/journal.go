@@ -75,9 +75,11 @@ func newJournal(s *settings, ledger [16]byte) *Journal {
 // Name is "postgres:" and 32 hexadecimal digits.
 func (j *Journal) Name() string { return "postgres:" + hex.EncodeToString(j.id[:]) }
 
-// limited returns a context that ends with another one, with the handle, and when it takes too long.
+// limited returns a context that ends with another one, with the handle, and when it takes too
+// long.
 func (j *Journal) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, fmt.Errorf("%w: it took longer than %v", context.DeadlineExceeded, j.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout,
+		fmt.Errorf("%w: it took longer than %v", context.DeadlineExceeded, j.Timeout))
 	stop := context.AfterFunc(j.life, cancel)
 	return ctx, func() { stop(); cancel() }
 }
@@ -95,7 +97,8 @@ func (j *Journal) ready(ctx context.Context) error {
 	return nil
 }
 
-// call makes a request of a handle that is neither closed nor stopped, within the time that a request may take.
+// call makes a request of a handle that is neither closed nor stopped, within the time that a
+// request may take.
 func (j *Journal) call(ctx context.Context, request func(context.Context) error) error {
 	if err := j.ready(ctx); err != nil {
 		return err
@@ -115,7 +118,8 @@ func (j *Journal) stop(why error) error {
 	return why
 }
 
-// done returns what a call returns that has met an error, or none: if the handle was closed meanwhile, that.
+// done returns what a call returns that has met an error, or none: if the handle was closed
+// meanwhile, that.
 func (j *Journal) done(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -217,8 +221,8 @@ type base struct {
 	seconds int64 // since it has said so; -1 if it had the journal, and has not followed since
 }
 
-// left reports whether the host had the journal, and has not followed since: Trim must leave what that
-// base lacks, but the disk that has it may be lost.
+// left reports whether the host had the journal, and has not followed since: Trim must leave what
+// that base lacks, but the disk that has it may be lost.
 func (b base) left() bool { return b.seconds < 0 }
 
 // look returns what is known of the journal now.
@@ -252,7 +256,8 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 	}
 	var r row
 	err = s.ask(ctx, lookSQL, []any{j.ledger, int64(at.Events), at.Root[:]},
-		&r.standby, &r.id, &r.term, &r.events, &r.root, &r.begin, &r.beginRoot, &r.erased, &r.erasedRoot, &r.conceded, &r.begun, &r.host, &r.known,
+		&r.standby, &r.id, &r.term, &r.events, &r.root, &r.begin, &r.beginRoot, &r.erased, &r.erasedRoot, &r.conceded,
+		&r.begun, &r.host, &r.known,
 		&r.segmentEvents, &r.segmentTerms, &r.segmentNumbers, &r.baseHosts, &r.baseEvents, &r.baseSeconds)
 	switch {
 	case err != nil:
@@ -260,14 +265,19 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 	case r.standby:
 		return v, fmt.Errorf("%w: it has become a standby", ErrServer)
 	case r.id == nil:
-		return v, fmt.Errorf("%w: there is no journal of ledger %v in schema %s", fs.ErrNotExist, uuid.UUID(j.ledger), j.Schema)
+		return v, fmt.Errorf("%w: there is no journal of ledger %v in schema %s", fs.ErrNotExist, uuid.UUID(j.ledger),
+			j.Schema)
 	}
 	v = view{
-		id: *r.id, term: uint64(*r.term), conceded: uint64(*r.conceded), begun: uint64(*r.begun), host: *r.host, known: *r.known,
-		end: position(*r.events, r.root), begin: position(*r.begin, r.beginRoot), erased: position(*r.erased, r.erasedRoot),
+		id: *r.id, term: uint64(*r.term), conceded: uint64(*r.conceded), begun: uint64(*r.begun), host: *r.host,
+		known: *r.known,
+		end:   position(*r.events, r.root), begin: position(*r.begin, r.beginRoot),
+		erased: position(*r.erased, r.erasedRoot),
 	}
 	for i, events := range r.segmentEvents {
-		v.segments = append(v.segments, span{uint64(events), keyholder.Segment{Term: uint64(r.segmentTerms[i]), Number: uint64(r.segmentNumbers[i])}})
+		v.segments = append(v.segments,
+			span{uint64(events), keyholder.Segment{Term: uint64(r.segmentTerms[i]),
+				Number: uint64(r.segmentNumbers[i])}})
 	}
 	for i, host := range r.baseHosts {
 		v.bases = append(v.bases, base{host, uint64(r.baseEvents[i]), r.baseSeconds[i]})
@@ -294,10 +304,10 @@ func (v *view) where(at journal.Position) error {
 	return nil
 }
 
-// Append is [journal.Journal.Append]. The context counts also while the database is waited for: if it
-// ends then, the append is uncertain. If the connection breaks, or no answer comes within
-// [Options.Timeout], Append finds out whether the group is in the journal before it returns, for which
-// it takes as long again at most.
+// Append is [journal.Journal.Append]. The context counts also while the database is waited for: if
+// it ends then, the append is uncertain. If the connection breaks, or no answer comes within
+// [Options.Timeout], Append finds out whether the group is in the journal before it returns, for
+// which it takes as long again at most.
 func (j *Journal) Append(caller context.Context, g journal.Group) error {
 	if err := j.ready(caller); err != nil {
 		return err
@@ -315,7 +325,8 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.claimed, g.Term)
 	}
 	if g.Before != j.end || !g.Fits() || !fits(g.After) {
-		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end, len(g.Records), g.Before, g.After)
+		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end,
+			len(g.Records), g.Before, g.After)
 	}
 	if err := j.prepare(ctx, g); err != nil {
 		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
@@ -362,13 +373,15 @@ func (j *Journal) say(ctx context.Context) error {
 	return nil
 }
 
-// send appends a group. An [*unknownError] says that the group may be in the journal, or come into it.
+// send appends a group. An [*unknownError] says that the group may be in the journal, or come into
+// it.
 func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) error {
 	var steps []step
 	for i := range frames {
 		f := &frames[i]
 		args := []any{
-			j.ledger, j.id, int64(g.Term), int64(g.Before.Events), g.Before.Root[:], int64(g.After.Events), g.After.Root[:],
+			j.ledger, j.id, int64(g.Term), int64(g.Before.Events), g.Before.Root[:], int64(g.After.Events),
+			g.After.Root[:],
 			f.of, int64(f.segment.Term), int64(f.segment.Number), f.body, int64(j.term),
 		}
 		if i == 0 {
@@ -397,13 +410,15 @@ func (j *Journal) appended(g journal.Group, frames []frame) {
 	for _, f := range frames {
 		s.bytes += len(f.body)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // also if the handle is being closed: somebody will be told
+	// also if the handle is being closed: somebody will be told
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_ = j.say(ctx) // else the next append says it, or is none
 	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
 }
 
-// rejected says why a group was not appended. The same session is asked where the journal ends: that answer comes behind all others.
+// rejected says why a group was not appended. The same session is asked where the journal ends:
+// that answer comes behind all others.
 func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) error {
 	v, err := j.lookBy(ctx, j.writer, g.Before)
 	switch {
@@ -423,12 +438,14 @@ func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) 
 	return fmt.Errorf("%w: %w", journal.ErrRejected, j.unfit())
 }
 
-// fencedBy returns why a journal is not that of this handle any more: [journal.ErrFenced] or, if it was
-// put back to what it was before, [journal.ErrRestored]. It is lost if it lacks what this handle appended.
+// fencedBy returns why a journal is not that of this handle any more: [journal.ErrFenced] or, if it
+// was put back to what it was before, [journal.ErrRestored]. It is lost if it lacks what this
+// handle appended.
 func (j *Journal) fencedBy(v view, lost bool) error {
 	switch {
 	case v.id != j.id:
-		return fmt.Errorf("%w: %w: another journal, postgres:%x, is in its place", journal.ErrFenced, journal.ErrRestored, v.id)
+		return fmt.Errorf("%w: %w: another journal, postgres:%x, is in its place", journal.ErrFenced,
+			journal.ErrRestored, v.id)
 	case v.term < j.term || lost:
 		return fmt.Errorf("%w: its term is %d, by host %s, and it ends with %v; this host has term %d, and %v",
 			journal.ErrRestored, v.term, v.host, v.end, j.term, j.end)
@@ -436,20 +453,23 @@ func (j *Journal) fencedBy(v view, lost bool) error {
 	return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
 }
 
-// endsElsewhere returns the [journal.ErrRestored] of a group that the journal's end does not lead to.
+// endsElsewhere returns the [journal.ErrRestored] of a group that the journal's end does not lead
+// to.
 func endsElsewhere(end journal.Position, g journal.Group) error {
-	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or was written to by somebody else",
+	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or was written to by "+
+		"somebody else",
 		journal.ErrRestored, end, g.Before)
 }
 
-// lacks reports whether the journal does not have what it had at a position. [view.where] was asked about that.
+// lacks reports whether the journal does not have what it had at a position. [view.where] was asked
+// about that.
 func (v *view) lacks(at journal.Position) bool {
 	err := v.where(at)
 	return err != nil && !errors.Is(err, journal.ErrTrimmed)
 }
 
-// unfit says why a statement changed nothing although the journal is as this handle knows it: the commit
-// would not be as durable as it must be.
+// unfit says why a statement changed nothing although the journal is as this handle knows it: the
+// commit would not be as durable as it must be.
 func (j *Journal) unfit() error {
 	if j.Synchronous {
 		return errors.New("the database does not wait for a standby (synchronous_standby_names), or not for its disk")

@@ -33,7 +33,8 @@ func (j *Journal) prepareSegment(ctx context.Context, g journal.Group) error {
 	return err
 }
 
-// beginSegment makes a key, and waits until it lies with as many hosts as it should. If that fails, the next call tries again with the same one.
+// beginSegment makes a key, and waits until it lies with as many hosts as it should. If that fails,
+// the next call tries again with the same one.
 func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	if j.fresh == nil {
 		j.number++
@@ -53,7 +54,8 @@ func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	return s, nil
 }
 
-// place puts a key with this host and with the others, and returns when it lies with enough. What is still under way then goes on.
+// place puts a key with this host and with the others, and returns when it lies with enough. What
+// is still under way then goes on.
 func (j *Journal) place(ctx context.Context, id keyholder.Segment, k keyholder.Key) error {
 	if err := j.Keys.Put(ctx, j.Name(), id, k); err != nil {
 		return err
@@ -89,17 +91,20 @@ func (j *Journal) place(ctx context.Context, id keyholder.Segment, k keyholder.K
 	return fmt.Errorf("it lies with %d other hosts, not with %d: %w", copies, j.Copies, failed)
 }
 
-// key finds the key of a segment: on this host, or with another, from which this one takes a copy. It says of each host why not.
+// key finds the key of a segment: on this host, or with another, from which this one takes a copy.
+// It says of each host why not.
 func (j *Journal) key(ctx context.Context, id keyholder.Segment) (keyholder.Key, error) {
 	k, err := j.Keys.Get(ctx, j.Name(), id)
 	if err == nil || !errors.Is(err, keyholder.ErrNoKey) {
 		return k, err
 	}
 	if errors.Is(err, keyholder.ErrDestroyed) {
-		return k, fmt.Errorf("%w: the database holds what was trimmed, and is older than that: %w", journal.ErrLost, err)
+		return k, fmt.Errorf("%w: the database holds what was trimmed, and is older than that: %w", journal.ErrLost,
+			err)
 	}
 	missing := fmt.Errorf("this host, %s: %w", j.Host, err)
-	for _, other := range ask(ctx, patience, j.Others, func(ctx context.Context, h keyholder.Holder) (keyholder.Key, error) { return h.Get(ctx, j.Name(), id) }) {
+	for _, other := range ask(ctx, patience, j.Others,
+		func(ctx context.Context, h keyholder.Holder) (keyholder.Key, error) { return h.Get(ctx, j.Name(), id) }) {
 		if other.err == nil {
 			return other.found, j.Keys.Put(ctx, j.Name(), id, other.found)
 		}
@@ -116,7 +121,8 @@ type answer[T any] struct {
 }
 
 // ask asks all hosts at once, and waits for each, but not longer than a while.
-func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder, what func(context.Context, keyholder.Holder) (T, error)) []answer[T] {
+func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
+	what func(context.Context, keyholder.Holder) (T, error)) []answer[T] {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	answers := make([]answer[T], len(all))

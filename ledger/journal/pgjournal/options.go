@@ -18,32 +18,40 @@ import (
 // ErrOptions says that options cannot be.
 var ErrOptions = errors.New("options of a journal in PostgreSQL")
 
-// Options say where a journal is, and who this host is among those that may go on with it. Database, Host, Keys and Others must be set.
+// Options say where a journal is, and who this host is among those that may go on with it.
+// Database, Host, Keys and Others must be set.
 type Options struct {
-	// Database is the address of the database as libpq takes it: a URL or "host=… dbname=…". With several hosts and target_session_attrs=primary it
-	// finds the primary of the moment. Ask for sslmode=verify-full wherever somebody else could come between. No error of this package has a
+	// Database is the address of the database as libpq takes it: a URL or "host=… dbname=…". With
+	// several hosts and target_session_attrs=primary it finds the primary of the moment. Ask for
+	// sslmode=verify-full wherever somebody else could come between. No error of this package has a
 	// part of it in its text, because it may have a password; the cause that errors.As finds may.
 	Database string
 	// Schema is where the tables are; "" is "sluice". Several ledgers share them.
 	Schema string
 	// Host is what this host is called, other than any other host: 1 to 100 bytes.
 	Host string
-	// Keys are those that lie on this host, such as those in a directory ([keyholder.OpenDirectory]). The caller closes them, after the journal.
+	// Keys are those that lie on this host, such as those in a directory
+	// ([keyholder.OpenDirectory]). The caller closes them, after the journal.
 	Keys keyholder.Holder
-	// Others are the holders of the hosts that may claim the journal, without this one: at least one.
+	// Others are the holders of the hosts that may claim the journal, without this one: at least
+	// one.
 	Others []keyholder.Holder
-	// Copies is with how many of the others the key of a segment must lie before anything is encrypted under it; 0 is 1.
+	// Copies is with how many of the others the key of a segment must lie before anything is
+	// encrypted under it; 0 is 1.
 	Copies int
-	// Bases is how many other hosts, at least, must have what Trim destroys, in durable bases of their own ([Journal.Folded]); 0 is 1.
+	// Bases is how many other hosts, at least, must have what Trim destroys, in durable bases of
+	// their own ([Journal.Folded]); 0 is 1.
 	Bases int
-	// Synchronous refuses to append while the database does not wait for a standby (synchronous_standby_names is empty): after a failover, say, to
-	// one that has no standby yet.
+	// Synchronous refuses to append while the database does not wait for a standby
+	// (synchronous_standby_names is empty): after a failover, say, to one that has no standby yet.
 	Synchronous bool
-	// Timeout is how long an append, a claim, or any other request to the database may take, the wait for its standbys included; 0 is a
-	// minute. What became of an append that takes longer is found out, within as long again; if that fails, it is uncertain.
+	// Timeout is how long an append, a claim, or any other request to the database may take, the
+	// wait for its standbys included; 0 is a minute. What became of an append that takes longer is
+	// found out, within as long again; if that fails, it is uncertain.
 	Timeout time.Duration
-	// AcceptLoss lets Claim go on from where the journal ends, although somebody was told more ([LostError]), if that is where it ends: what
-	// was behind is lost for good, and whoever was told it is not asked again. It is for a person to decide, once.
+	// AcceptLoss lets Claim go on from where the journal ends, although somebody was told more
+	// ([LostError]), if that is where it ends: what was behind is lost for good, and whoever was
+	// told it is not asked again. It is for a person to decide, once.
 	AcceptLoss *journal.Position
 }
 
@@ -96,14 +104,15 @@ func isText(text string) bool {
 	return utf8.ValidString(text)
 }
 
-// Create makes the journal of a ledger, which begins at a position, and the tables if there are none. Errors: [fs.ErrExist] if the ledger has a journal
-// there, [ErrOptions], [ErrServer], those of the database.
+// Create makes the journal of a ledger, which begins at a position, and the tables if there are
+// none. Errors: [fs.ErrExist] if the ledger has a journal there, [ErrOptions], [ErrServer], those
+// of the database.
 func Create(ctx context.Context, o Options, ledger [16]byte, at journal.Position) (*Journal, error) {
 	return start(ctx, o, ledger, func(j *Journal, ctx context.Context) error { return j.create(ctx, at) })
 }
 
-// Open opens the journal of a ledger. It changes nothing. Errors: [fs.ErrNotExist], [journal.ErrVersion], [ErrOptions], [ErrServer], those of the
-// database.
+// Open opens the journal of a ledger. It changes nothing. Errors: [fs.ErrNotExist],
+// [journal.ErrVersion], [ErrOptions], [ErrServer], those of the database.
 func Open(ctx context.Context, o Options, ledger [16]byte) (*Journal, error) {
 	return start(ctx, o, ledger, (*Journal).find)
 }
@@ -124,8 +133,8 @@ func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 	return all, j.Close()
 }
 
-// For returns what opens the journal of a ledger, and makes it if there is none, none is named, and the ledger is no standby: the Journal of the ledger's
-// options.
+// For returns what opens the journal of a ledger, and makes it if there is none, none is named, and
+// the ledger is no standby: the Journal of the ledger's options.
 func For(o Options) func(journal.Wanted) (journal.Journal, error) {
 	return func(w journal.Wanted) (journal.Journal, error) {
 		j, err := Open(context.Background(), o, w.Ledger)
@@ -142,7 +151,8 @@ func For(o Options) func(journal.Wanted) (journal.Journal, error) {
 }
 
 // start makes a handle, and has the journal found, or made.
-func start(ctx context.Context, o Options, ledger [16]byte, find func(*Journal, context.Context) error) (*Journal, error) {
+func start(ctx context.Context, o Options, ledger [16]byte, find func(*Journal, context.Context) error) (*Journal,
+	error) {
 	s, err := o.check()
 	if err != nil {
 		return nil, err

@@ -26,8 +26,8 @@ func (j *Journal) unknown(ctx context.Context, err error) error {
 }
 
 // resolve finds out whether a group whose outcome is not known is in the journal, and returns what
-// Append returns then. Raising the term waits for a transaction that still appends the group, and keeps
-// out a statement that arrives later; so the end that comes back with the new term is final.
+// Append returns then. Raising the term waits for a transaction that still appends the group, and
+// keeps out a statement that arrives later; so the end that comes back with the new term is final.
 func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, cause error) error {
 	end, err := j.raiseOwn(ctx, g)
 	switch {
@@ -47,15 +47,16 @@ func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, 
 	return endsElsewhere(end, g)
 }
 
-// How long to wait, at first and at most, before the term is raised again after an attempt that failed.
+// How long to wait, at first and at most, before the term is raised again after an attempt that
+// failed.
 const (
 	raiseFirst = 20 * time.Millisecond
 	raiseMost  = time.Second
 )
 
-// raiseOwn raises the term of this handle's claim, again and again until [Options.Timeout] is over, and
-// returns where the journal ends. ErrFenced says that another handle has claimed the journal, which does
-// not have the group.
+// raiseOwn raises the term of this handle's claim, again and again until [Options.Timeout] is over,
+// and returns where the journal ends. ErrFenced says that another handle has claimed the journal,
+// which does not have the group.
 func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Position, err error) {
 	ctx, cancel := j.limited(ctx)
 	defer cancel()
@@ -84,9 +85,11 @@ func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Po
 // errTaken says that another handle has claimed the journal, and that the group may be in it.
 var errTaken = errors.New("the journal is claimed under another term")
 
-// raiseBy raises the term on a session, which becomes the writer's if that succeeds. Each attempt sets a
-// term of its own, higher than those of the attempts before it: one that arrives late changes nothing.
-func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, highest uint64) (end journal.Position, err error) {
+// raiseBy raises the term on a session, which becomes the writer's if that succeeds. Each attempt
+// sets a term of its own, higher than those of the attempts before it: one that arrives late
+// changes nothing.
+func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, highest uint64) (end journal.Position,
+	err error) {
 	var term, events *int64
 	var root []byte
 	args := []any{j.ledger, j.id, int64(j.term), int64(highest), j.Host, j.Synchronous}

@@ -12,9 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// privateError is an error whose own text may have parts of the connection string, and so of its password: where that is
-// malformed, the password is taken for a user, a host or a database, which pgx and the server name in their errors. It has a
-// fixed text instead. errors.Is and errors.As find the cause, whose text must not be shown.
+// privateError is an error whose own text may have parts of the connection string, and so of its
+// password: where that is malformed, the password is taken for a user, a host or a database, which
+// pgx and the server name in their errors. It has a fixed text instead. errors.Is and errors.As
+// find the cause, whose text must not be shown.
 type privateError struct {
 	text  string
 	cause error
@@ -32,20 +33,23 @@ func parseError(address string, err error) error {
 	if isURL(address) {
 		form = "as a URL; special characters of a password are written %XX"
 	}
-	return &privateError{"the connection string cannot be read, " + form + parseReason(err) + " (it is not shown, because it may have a password)", err}
+	return &privateError{"the connection string cannot be read, " + form + parseReason(err) +
+		" (it is not shown, because it may have a password)", err}
 }
 
 func isURL(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// parseReason returns what is wrong with a connection string, as the end of a phrase, if it is one of the reasons of pgx that are known to
-// have no part of it.
+// parseReason returns what is wrong with a connection string, as the end of a phrase, if it is one
+// of the reasons of pgx that are known to have no part of it.
 func parseReason(err error) string {
 	_, reason, _ := strings.Cut(err.Error(), "`: ") // after the string, in which pgx masks what it takes for a password
 	for _, known := range []string{
-		"failed to parse as keyword/value", "failed to parse as URL", "failed to read service", "invalid port", "invalid connect_timeout", "invalid keepalive",
-		"failed to configure TLS", "unknown target_session_attrs value", "invalid statement_cache_capacity", "invalid default_query_exec_mode",
+		"failed to parse as keyword/value", "failed to parse as URL", "failed to read service", "invalid port",
+		"invalid connect_timeout", "invalid keepalive",
+		"failed to configure TLS", "unknown target_session_attrs value", "invalid statement_cache_capacity",
+		"invalid default_query_exec_mode",
 	} {
 		if strings.HasPrefix(reason, known) {
 			return ": " + known
@@ -65,8 +69,10 @@ func connectReason(err error) string {
 		return refusalReason(refusal.Code)
 	}
 	for _, known := range []error{
-		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENOENT, syscall.EACCES, syscall.EPIPE, context.Canceled,
-		context.DeadlineExceeded, pgconn.ErrReadOnlyConnection, pgconn.ErrReadWriteConnection, pgconn.ErrPrimaryConnection, pgconn.ErrStandbyConnection,
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENOENT,
+		syscall.EACCES, syscall.EPIPE, context.Canceled,
+		context.DeadlineExceeded, pgconn.ErrReadOnlyConnection, pgconn.ErrReadWriteConnection,
+		pgconn.ErrPrimaryConnection, pgconn.ErrStandbyConnection,
 	} {
 		if errors.Is(err, known) {
 			return known.Error()
@@ -91,9 +97,12 @@ func connectReason(err error) string {
 // refusalReason returns why a server refuses a connection, by its SQLSTATE.
 func refusalReason(code string) string {
 	reason := map[string]string{
-		"28P01": "the server refuses the password", "28000": "the server refuses the user", "3D000": "the server has no such database", "42501": "the user may not connect",
-		"53300": "the server has too many connections", "57P03": "the server is starting or stopping", "57P01": "the server is stopping",
-		"42704": "the server does not know a parameter of the connection string", "22023": "the server does not take a parameter of the connection string",
+		"28P01": "the server refuses the password", "28000": "the server refuses the user",
+		"3D000": "the server has no such database", "42501": "the user may not connect",
+		"53300": "the server has too many connections", "57P03": "the server is starting or stopping",
+		"57P01": "the server is stopping",
+		"42704": "the server does not know a parameter of the connection string",
+		"22023": "the server does not take a parameter of the connection string",
 	}[code]
 	if reason == "" {
 		reason = "the server refuses the connection"

@@ -93,7 +93,8 @@ func (r *reader) fill(ctx context.Context) error {
 	return nil
 }
 
-// follows says whether what was found goes on from where the reader is. [io.EOF]: nothing does, as the journal ends there.
+// follows says whether what was found goes on from where the reader is. [io.EOF]: nothing does, as
+// the journal ends there.
 func (r *reader) follows(v view, found []frame) error {
 	if r.tail.Events < v.begin.Events || r.tail.Events > v.end.Events {
 		return v.where(r.tail)
@@ -102,7 +103,8 @@ func (r *reader) follows(v view, found []frame) error {
 		f := found[0]
 		v.known = f.group.Before == r.tail && f.number == len(r.frames)
 		if !v.known && (r.moved || len(r.frames) > 0) {
-			return fmt.Errorf("%w: behind %v comes part %d of a group behind %v", journal.ErrLost, r.tail, f.number, f.group.Before)
+			return fmt.Errorf("%w: behind %v comes part %d of a group behind %v", journal.ErrLost, r.tail, f.number,
+				f.group.Before)
 		}
 		return v.where(r.tail)
 	}
@@ -118,7 +120,8 @@ func (r *reader) follows(v view, found []frame) error {
 // fetch reads frames, and where the journal begins and ends.
 func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, err error) {
 	number := s.next()
-	rows, err := s.conn.Query(ctx, s.in(readSQL), number, r.ledger, int64(r.tail.Events), len(r.frames), int64(readBytes), readFrames)
+	rows, err := s.conn.Query(ctx, s.in(readSQL), number, r.ledger, int64(r.tail.Events), len(r.frames),
+		int64(readBytes), readFrames)
 	if err != nil {
 		return nil, v, err
 	}
@@ -156,7 +159,8 @@ func scan(rows pgx.Rows, number int64) (f *frame, v view, err error) {
 	var begin, end, events, term, after, segmentTerm, segmentNumber *int64
 	var part, of *int32
 	var beginRoot, endRoot, root, afterRoot, body []byte
-	err = rows.Scan(&echo, &standby, &id, &begin, &beginRoot, &end, &endRoot, &events, &part, &of, &term, &root, &after, &afterRoot, &segmentTerm,
+	err = rows.Scan(&echo, &standby, &id, &begin, &beginRoot, &end, &endRoot, &events, &part, &of, &term, &root, &after,
+		&afterRoot, &segmentTerm,
 		&segmentNumber, &body)
 	switch {
 	case err != nil:
@@ -173,7 +177,8 @@ func scan(rows pgx.Rows, number int64) (f *frame, v view, err error) {
 		return nil, v, nil
 	}
 	return &frame{
-		group:   journal.Group{Term: uint64(*term), Before: position(*events, root), After: position(*after, afterRoot)},
+		group: journal.Group{Term: uint64(*term), Before: position(*events, root),
+			After: position(*after, afterRoot)},
 		segment: keyholder.Segment{Term: uint64(*segmentTerm), Number: uint64(*segmentNumber)},
 		number:  int(*part), of: int(*of), body: body,
 	}, v, nil
@@ -182,7 +187,8 @@ func scan(rows pgx.Rows, number int64) (f *frame, v view, err error) {
 // take adds a frame to those that were read, and a group if it is whole then.
 func (r *reader) take(ctx context.Context, f *frame) error {
 	if n := len(r.frames); f.number != n || f.of <= n || f.group.Before != r.tail ||
-		n > 0 && (f.group.After != r.frames[0].group.After || f.group.Term != r.frames[0].group.Term || f.of != r.frames[0].of) {
+		n > 0 && (f.group.After != r.frames[0].group.After || f.group.Term != r.frames[0].group.Term ||
+			f.of != r.frames[0].of) {
 		return fmt.Errorf("%w: part %d of %d of a group behind %v in the place of part %d behind %v",
 			journal.ErrForked, f.number, f.of, f.group.Before, n, r.tail)
 	}

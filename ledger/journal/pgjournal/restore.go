@@ -13,17 +13,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Restore is [For] for a database that has lost the journal which the file names, or its end: if the file is ahead of what is there, it makes the
-// journal anew, under its name, where the file ends, and destroys what is there. It is for a person to decide, once, when nobody has the database
-// that has the rest. What somebody was told, and the file does not have, is a [*LostError] all the same, unless [Options.AcceptLoss] is where
-// the file ends.
+// Restore is [For] for a database that has lost the journal which the file names, or its end: if
+// the file is ahead of what is there, it makes the journal anew, under its name, where the file
+// ends, and destroys what is there. It is for a person to decide, once, when nobody has the
+// database that has the rest. What somebody was told, and the file does not have, is a [*LostError]
+// all the same, unless [Options.AcceptLoss] is where the file ends.
 func Restore(o Options) func(journal.Wanted) (journal.Journal, error) {
 	usual := For(o)
 	return func(w journal.Wanted) (journal.Journal, error) {
 		if w.Name == "" {
 			return usual(w)
 		}
-		j, err := start(context.Background(), o, w.Ledger, func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
+		j, err := start(context.Background(), o, w.Ledger,
+			func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +36,8 @@ func Restore(o Options) func(journal.Wanted) (journal.Journal, error) {
 // restore makes the journal anew, if it is behind a file.
 func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	digits, is := strings.CutPrefix(w.Name, "postgres:")
-	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) || len(id) != len(j.id) || !fits(w.At) {
+	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) ||
+		len(id) != len(j.id) || !fits(w.At) {
 		return fmt.Errorf("%w: no journal of this kind: %.60q", journal.ErrForeign, w.Name)
 	}
 	behind := false
@@ -64,8 +67,8 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	return j.using(ctx, func(s *session) error { return j.replace(ctx, s, w.At, term, accept) })
 }
 
-// told says whether somebody was told more than there is up to a position. It returns the highest term of which anybody knows, and whether a loss is to
-// be accepted.
+// told says whether somebody was told more than there is up to a position. It returns the highest
+// term of which anybody knows, and whether a loss is to be accepted.
 func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
 	seen, err := j.seen(ctx)
 	if err != nil {
@@ -96,7 +99,8 @@ func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, 
 		if accept {
 			conceded = int64(term) + 1
 		}
-		n, err = s.change(ctx, createSQL, j.ledger, j.id, int64(at.Events), at.Root[:], j.Host, int64(term)+1, 0, []byte{}, conceded)
+		n, err = s.change(ctx, createSQL, j.ledger, j.id, int64(at.Events), at.Root[:], j.Host, int64(term)+1, 0,
+			[]byte{}, conceded)
 		if err == nil && n != 1 {
 			err = fmt.Errorf("%w: the journal was not made", ErrServer)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// version is that of the tables. Whoever changes them gives a new one, and a statement that leads to it.
+// version is that of the tables. Whoever changes them gives a new one, and a statement that leads
+// to it.
 const version = 1
 
 // tables makes the tables of this version in a schema.
@@ -67,9 +68,11 @@ CREATE TABLE @.bases (
 INSERT INTO @.version VALUES (1);
 `
 
-// sure holds if a commit of this session is flushed here, and by the standbys that the operator has named, and if it says so when it gave up
-// waiting for them. A pool of connections that hands out another session would not have these settings.
-const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply') AND current_setting('client_min_messages') = 'warning'
+// sure holds if a commit of this session is flushed here, and by the standbys that the operator has
+// named, and if it says so when it gave up waiting for them. A pool of connections that hands out
+// another session would not have these settings.
+const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply')
+	AND current_setting('client_min_messages') = 'warning'
 	AND NOT pg_is_in_recovery()`
 
 // How a statement that changes one table begins and ends: it counts the rows that it has changed.
@@ -79,8 +82,9 @@ const (
 SELECT $1::bigint, (SELECT count(*) FROM done)`
 )
 
-// The statements, with @ for the schema ([session.in]). Each answers with the number that it was sent with, so that an answer to
-// something else is not taken for its own. Those without "clear" or "sweep" in their names change at most one row, which they count.
+// The statements, with @ for the schema ([session.in]). Each answers with the number that it was
+// sent with, so that an answer to something else is not taken for its own. Those without "clear" or
+// "sweep" in their names change at most one row, which they count.
 const (
 	// which version the tables are of
 	versionSQL = `SELECT $1::bigint, version FROM @.version`
@@ -90,37 +94,47 @@ const (
 
 	// a journal is made, unless the ledger has one
 	createSQL = with + `
-	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events, erased_root, conceded, begun, host, claimed)
+	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events,
+		erased_root, conceded, begun, host, claimed)
 	SELECT $2, $3, $7, $4, $5, $4, $5, $8, $9, $10, 0, $6, now() WHERE ` + sure + `
 	ON CONFLICT (ledger) DO NOTHING` + count
 
 	// what is known of the journal, and whether a group ends at $3 and $4
-	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events, h.begin_root, h.erased_events, h.erased_root, h.conceded,
-	h.begun, h.host, $3 >= h.begin_events AND ((h.events, h.root) = ($3, $4) OR (h.begin_events, h.begin_root) = ($3, $4)
+	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events,
+		h.begin_root, h.erased_events, h.erased_root, h.conceded,
+	h.begun, h.host, $3 >= h.begin_events AND ((h.events, h.root) = ($3, $4)
+		OR (h.begin_events, h.begin_root) = ($3, $4)
 		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0)),
 	ARRAY(SELECT events FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
 	ARRAY(SELECT term FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
 	ARRAY(SELECT number FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
 	ARRAY(SELECT host FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
 	ARRAY(SELECT events FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
-	ARRAY(SELECT CASE WHEN told > 'epoch' THEN extract(epoch FROM now() - told)::bigint ELSE -1 END FROM @.bases b WHERE b.ledger = $2 ORDER BY host)
+	ARRAY(SELECT CASE WHEN told > 'epoch' THEN extract(epoch FROM now() - told)::bigint ELSE -1 END
+		FROM @.bases b WHERE b.ledger = $2 ORDER BY host)
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 
-	// the term is raised, if no segment was begun since $9 were. The base of the host has what was trimmed; what else, the next trim says
+	// the term is raised, if no segment was begun since $9 were. The base of the host has what was
+	// trimmed; what else, the next trim says
 	claimSQL = `WITH head AS (
-	UPDATE @.heads SET term = greatest(term, $4) + 1, conceded = CASE WHEN $5 THEN greatest(term, $4) + 1 ELSE conceded END, host = $6, claimed = now()
+	UPDATE @.heads SET term = greatest(term, $4) + 1, conceded = CASE WHEN $5 THEN greatest(term, $4) + 1
+		ELSE conceded END, host = $6, claimed = now()
 	WHERE ledger = $2 AND journal = $3 AND begun = $9 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + sure + `
 	RETURNING *), base AS (
-	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head
+	INSERT INTO @.bases (ledger, host, events, root, told)
+		SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head
 	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
-	// sessions of hosts that block $2, and have done nothing in their transaction for a second, are ended: it is rolled back then
+	// sessions of hosts that block $2, and have done nothing in their transaction for a second, are
+	// ended: it is rolled back then
 	releaseSQL = `SELECT $1::bigint, count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
-WHERE pid = ANY(pg_blocking_pids($2)) AND usename = session_user AND starts_with(application_name, '` + applicationName + `')
+WHERE pid = ANY(pg_blocking_pids($2)) AND usename = session_user
+	AND starts_with(application_name, '` + applicationName + `')
 	AND state LIKE 'idle in transaction%' AND state_change < now() - interval '1 second'`
 
-	// the term is raised by the handle that claimed it: from $4, or from what its lost attempts up to $5 have made of it
+	// the term is raised by the handle that claimed it: from $4, or from what its lost attempts up
+	// to $5 have made of it
 	raiseSQL = `WITH head AS (
 	UPDATE @.heads SET term = $5 + 1
 	WHERE ledger = $2 AND journal = $3 AND term BETWEEN $4 AND $5 AND host = $6
@@ -135,33 +149,39 @@ SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN
 		AND (NOT $14 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
 	RETURNING ledger), segment AS (
 	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $15), frame AS (
-	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
+	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term,
+		segment_number, body)
 	SELECT ledger, $5, 0, $9, $4, $6, $7, $8, $10, $11, $12 FROM head)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
 	// another frame of a group that was appended in the same transaction
 	frameSQL = with + `
-	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term, segment_number, body)
+	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term,
+		segment_number, body)
 	SELECT ledger, $5, $14, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $7 AND root = $8` + count
 
-	// frames from one of a group on, as many as have some bytes together, and where the journal begins and ends
+	// frames from one of a group on, as many as have some bytes together, and where the journal
+	// begins and ends
 	readSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.begin_events, h.begin_root, h.events, h.root,
 	f.events, f.frame, f.frames, f.term, f.root, f.after_events, f.after_root, f.segment_term, f.segment_number, f.body
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2 LEFT JOIN LATERAL (
 	SELECT * FROM (
 		SELECT *, sum(octet_length(body)) OVER (ORDER BY events, frame) - octet_length(body) AS ahead FROM (
-			SELECT * FROM @.frames WHERE ledger = $2 AND (events, frame) >= ($3, $4) AND events >= h.begin_events ORDER BY events, frame LIMIT $6) following) counted
+			SELECT * FROM @.frames WHERE ledger = $2 AND (events, frame) >= ($3, $4)
+			AND events >= h.begin_events ORDER BY events, frame LIMIT $6) following) counted
 	WHERE ahead < $5) f ON true
 ORDER BY f.events, f.frame`
 
-	// whatever changes the head waits until this transaction ends, which waits for what is changing it
+	// whatever changes the head waits until this transaction ends, which waits for what is changing
+	// it
 	lockSQL = `SELECT $1::bigint, (SELECT count(*) FROM (SELECT FROM @.heads WHERE ledger = $2 FOR UPDATE) head)`
 
 	// the journal begins elsewhere, without some segments, and maybe with another one
 	cutSQL = `WITH head AS (
 	UPDATE @.heads SET begin_events = $5, begin_root = $6, begun = begun + 1
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5 AND ` + sure + ` RETURNING 1), gone AS (
+	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5
+		AND ` + sure + ` RETURNING 1), gone AS (
 	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($7) AND EXISTS (SELECT FROM head))
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
@@ -186,7 +206,8 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	WHERE f.ledger = $2 AND f.events = old.events AND f.frame = old.frame` + count
 
 	// how many frames are of segments that are not in the table of these
-	straySQL = `SELECT $1::bigint, count(*) FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger AND f.events >= h.begin_events
+	straySQL = `SELECT $1::bigint, count(*) FROM @.frames f JOIN @.heads h ON h.ledger = f.ledger
+		AND f.events >= h.begin_events
 WHERE f.ledger = $2 AND NOT EXISTS (
 	SELECT FROM @.segments s WHERE s.ledger = $2 AND s.term = f.segment_term AND s.number = f.segment_number)`
 
@@ -196,28 +217,37 @@ WHERE f.ledger = $2 AND NOT EXISTS (
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + sure + count
 
 	// something is committed, which stands in nobody's way
-	settleSQL = `SELECT $1::bigint, (SELECT count(pg_logical_emit_message(true, 'sluice', '')) FROM @.heads WHERE ledger = $2 AND journal = $3 AND ` + sure + `)`
+	settleSQL = `SELECT $1::bigint, (SELECT count(pg_logical_emit_message(true, 'sluice', '')) FROM @.heads
+		WHERE ledger = $2 AND journal = $3 AND ` + sure + `)`
 
 	// a host has a base of its own
 	foldedSQL = with + `
 	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, $4, $5, $6, now() FROM @.heads h
-	WHERE ledger = $2 AND journal = $3 AND $5 >= begin_events AND ((events, root) = ($5, $6) OR (begin_events, begin_root) = ($5, $6)
-		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.root = $6 AND f.frame = 0)) AND ` + sure + `
-	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told` + count
+	WHERE ledger = $2 AND journal = $3 AND $5 >= begin_events AND ((events, root) = ($5, $6)
+		OR (begin_events, begin_root) = ($5, $6)
+		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.root = $6
+		AND f.frame = 0)) AND ` + sure + `
+	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root,
+		told = excluded.told` + count
 
-	// the host that has the journal has a base of its own, in a transaction that has cut the journal up to there at most
+	// the host that has the journal has a base of its own, in a transaction that has cut the
+	// journal up to there at most
 	leftSQL = with + `
 	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, host, $5, $6, 'epoch' FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND $5 BETWEEN begin_events AND events
-	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told` + count
+	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root,
+		told = excluded.told` + count
 
-	// a journal that ends before an event is none any more. There may be none: then it counts as one, too
+	// a journal that ends before an event is none any more. There may be none: then it counts as
+	// one, too
 	dropSQL = `WITH head AS (
 	DELETE FROM @.heads WHERE ledger = $2 AND journal = $3 AND events < $4 RETURNING 1)
-SELECT $1::bigint, CASE WHEN EXISTS (SELECT FROM head) OR NOT EXISTS (SELECT FROM @.heads WHERE ledger = $2) THEN 1 ELSE 0 END::bigint`
+SELECT $1::bigint, CASE WHEN EXISTS (SELECT FROM head) OR NOT EXISTS (SELECT FROM @.heads
+	WHERE ledger = $2) THEN 1 ELSE 0 END::bigint`
 
 	// what a journal that is none any more has left
-	clearSQL = `WITH frames AS (DELETE FROM @.frames WHERE ledger = $2), segments AS (DELETE FROM @.segments WHERE ledger = $2), bases AS (
+	clearSQL = `WITH frames AS (DELETE FROM @.frames WHERE ledger = $2), segments AS (DELETE FROM @.segments
+		WHERE ledger = $2), bases AS (
 	DELETE FROM @.bases WHERE ledger = $2)
 SELECT $1::bigint, 0::bigint`
 
@@ -240,18 +270,20 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 			return err
 		}
 		text := s.in(tables)
-		if err := tx.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, pgx.Identifier{j.Schema}.Sanitize()).Scan(&there); err != nil {
+		schema := pgx.Identifier{j.Schema}.Sanitize()
+		if err := tx.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, schema).Scan(&there); err != nil {
 			return err
 		}
 		if !there { // else whoever made it need not let this one make others
-			text = `CREATE SCHEMA ` + pgx.Identifier{j.Schema}.Sanitize() + `;` + text
+			text = `CREATE SCHEMA ` + schema + `;` + text
 		}
 		_, err := tx.Conn().PgConn().Exec(ctx, text).ReadAll()
 		return err
 	})
 }
 
-// checkVersion says whether the tables are those that this program knows. [fs.ErrNotExist]: there are none.
+// checkVersion says whether the tables are those that this program knows. [fs.ErrNotExist]: there
+// are none.
 func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 	var found int
 	err := s.ask(ctx, versionSQL, nil, &found)
@@ -259,7 +291,8 @@ func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 		return fmt.Errorf("%w: there are no tables in schema %s", fs.ErrNotExist, j.Schema)
 	}
 	if err == nil && found != version {
-		err = fmt.Errorf("%w: the tables in schema %s are of version %d, not %d", journal.ErrVersion, j.Schema, found, version)
+		err = fmt.Errorf("%w: the tables in schema %s are of version %d, not %d", journal.ErrVersion, j.Schema, found,
+			version)
 	}
 	return err
 }
@@ -278,7 +311,8 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 		}
 		var id [16]byte
 		_, _ = rand.Read(id[:])
-		made, err := s.change(ctx, createSQL, j.ledger, id, int64(at.Events), at.Root[:], j.Host, 0, int64(at.Events), at.Root[:], 0)
+		made, err := s.change(ctx, createSQL, j.ledger, id, int64(at.Events), at.Root[:], j.Host, 0, int64(at.Events),
+			at.Root[:], 0)
 		if err == nil && made != 1 {
 			err = fmt.Errorf("%w: the ledger has a journal", fs.ErrExist)
 		}

@@ -17,7 +17,8 @@ const (
 	overhead  = 12 + 16 // of a sealed frame: its nonce and its tag
 )
 
-// cipherOf returns what encrypts under a key: AES-256 in Galois/counter mode, with a random nonce before each text.
+// cipherOf returns what encrypts under a key: AES-256 in Galois/counter mode, with a random nonce
+// before each text.
 func cipherOf(k keyholder.Key) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(k[:])
 	if err != nil {
@@ -38,7 +39,8 @@ type frame struct {
 // place is what a frame is bound to: sealed for one place, it opens nowhere else.
 func (f *frame) place(id [16]byte) []byte {
 	b := append([]byte("sluice pgjournal 1"), id[:]...)
-	for _, n := range []uint64{f.segment.Term, f.segment.Number, f.group.Term, f.group.Before.Events, f.group.After.Events, uint64(f.number), uint64(f.of)} {
+	for _, n := range []uint64{f.segment.Term, f.segment.Number, f.group.Term, f.group.Before.Events,
+		f.group.After.Events, uint64(f.number), uint64(f.of)} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	return append(append(b, f.group.Before.Root[:]...), f.group.After.Root[:]...)
@@ -51,12 +53,14 @@ func (f *frame) seal(a cipher.AEAD, id [16]byte, text []byte) {
 func (f *frame) open(a cipher.AEAD, id [16]byte) ([]byte, error) {
 	text, err := a.Open(nil, nil, f.body, f.place(id))
 	if err != nil {
-		return nil, fmt.Errorf("%w: the group behind event %d does not open with its key", journal.ErrCorrupt, f.group.Before.Events)
+		return nil, fmt.Errorf("%w: the group behind event %d does not open with its key", journal.ErrCorrupt,
+			f.group.Before.Events)
 	}
 	return text, nil
 }
 
-// textOf puts the records of a group one behind the other, each behind its length, and zeros behind them.
+// textOf puts the records of a group one behind the other, each behind its length, and zeros behind
+// them.
 func textOf(g journal.Group) []byte {
 	n := 0
 	for _, r := range g.Records {

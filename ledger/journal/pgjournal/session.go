@@ -14,24 +14,28 @@ import (
 )
 
 var (
-	// ErrServer says that a server is none that a journal can be in: a standby, one that is read-only, does not flush, or is no PostgreSQL.
+	// ErrServer says that a server is none that a journal can be in: a standby, one that is
+	// read-only, does not flush, or is no PostgreSQL.
 	ErrServer = errors.New("not a server for a journal")
 
 	// errPooled says that a session is not one.
 	errPooled = errors.New("this is not one session: " + poolMode)
-	// errMixed says that an answer is to something else. Nothing more is to be believed of that connection.
-	errMixed = errors.New("the answer is to another question: something between this host and the database repeats or drops what is sent")
-	// errWarned says that the server has warned of something. What it warns of most is that it gave up waiting for standbys, and it says that what
-	// was to be done is done.
+	// errMixed says that an answer is to something else. Nothing more is to be believed of that
+	// connection.
+	errMixed = errors.New("the answer is to another question: something between this host and the database repeats " +
+		"or drops what is sent")
+	// errWarned says that the server has warned of something. What it warns of most is that it gave
+	// up waiting for standbys, and it says that what was to be done is done.
 	errWarned = errors.New("the database has done it, and warned")
 )
 
 // poolMode says what to do where settings, statements and transactions of a session do not last.
-const poolMode = "the likely cause is pgbouncer with pool_mode transaction or statement: set pool_mode = session for this database, " +
+const poolMode = "the likely cause is pgbouncer with pool_mode transaction or statement: set pool_mode = session for " +
+	"this database, " +
 	"or connect to PostgreSQL itself"
 
-// ofPool returns an error of the database as one that names the pool, if it is one that sessions get
-// only where they share a connection with others.
+// ofPool returns an error of the database as one that names the pool, if it is one that sessions
+// get only where they share a connection with others.
 func ofPool(err error) error {
 	reason, is := errors.AsType[*pgconn.PgError](err)
 	if !is {
@@ -111,7 +115,8 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// applicationName is what the application name of each session begins with. The name of the host follows, as far as there is space.
+// applicationName is what the application name of each session begins with. The name of the host
+// follows, as far as there is space.
 const applicationName = "sluice "
 
 // suit sets what commits of this session wait for, and says whether the server will do.
@@ -119,13 +124,18 @@ func (s *session) suit(ctx context.Context, host string, timeout time.Duration) 
 	var standby bool
 	var number int
 	var flushes, readOnly, text, ignore string
-	// Where the other side of a connection is gone without a word, the server shall notice, too: an open transaction locks the head of a journal.
-	err := s.conn.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int, current_setting('fsync'),
-		current_setting('transaction_read_only'), version(), concat(set_config('client_min_messages', 'warning', false), set_config('application_name', $2, false),
+	// Where the other side of a connection is gone without a word, the server shall notice, too: an
+	// open transaction locks the head of a journal.
+	err := s.conn.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(),
+		current_setting('server_version_num')::int, current_setting('fsync'),
+		current_setting('transaction_read_only'), version(), concat(set_config('client_min_messages', 'warning',
+		false), set_config('application_name', $2, false),
 		set_config('default_transaction_isolation', 'read committed', false),
 		set_config('idle_in_transaction_session_timeout', $1, false), set_config('tcp_user_timeout', '20000', false),
-		set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
-		set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false))`,
+		set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
+		set_config('tcp_keepalives_count', '3', false),
+		set_config('synchronous_commit',
+		CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false))`,
 		strconv.FormatInt(max(1, timeout.Milliseconds()), 10), applicationName+host).
 		Scan(&s.pid, &standby, &number, &flushes, &readOnly, &text, &ignore)
 	switch {
@@ -202,8 +212,9 @@ type step struct {
 	args []any
 }
 
-// together does several steps in one transaction. It tells whether the first one has changed its row; if not, nothing is changed. Any of the others
-// must. It is committed only when each has said that it did what it should: something in between may have dropped one.
+// together does several steps in one transaction. It tells whether the first one has changed its
+// row; if not, nothing is changed. Any of the others must. It is committed only when each has said
+// that it did what it should: something in between may have dropped one.
 func (s *session) together(ctx context.Context, steps []step) (changed bool, err error) {
 	if len(steps) == 1 {
 		n, err := s.change(ctx, steps[0].sql, steps[0].args...)
@@ -237,7 +248,8 @@ func (s *session) command(ctx context.Context, what string) error {
 	return errors.Join(ofPool(err), s.warned)
 }
 
-// refused tells whether the server has refused something, and the session goes on: nothing was changed. A transaction that was begun is over.
+// refused tells whether the server has refused something, and the session goes on: nothing was
+// changed. A transaction that was begun is over.
 func (s *session) refused(ctx context.Context, err error) bool {
 	reason, is := errors.AsType[*pgconn.PgError](err)
 	if !is || reason.SeverityUnlocalized != "ERROR" || s.warned != nil || s.conn.IsClosed() {

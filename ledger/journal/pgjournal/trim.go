@@ -16,8 +16,10 @@ const (
 	keepTime  = 10 * time.Second // for a host to destroy keys
 )
 
-// Trim is [journal.Journal.Trim]. It goes as far as every other host that follows or had the journal has folded, and at least [Options.Bases] of them;
-// and it is done when the keys are destroyed with all holders. What else stands in its way, such as a database that does not answer, comes as a [*journal.HeldError], too.
+// Trim is [journal.Journal.Trim]. It goes as far as every other host that follows or had the
+// journal has folded, and at least [Options.Bases] of them; and it is done when the keys are
+// destroyed with all holders. What else stands in its way, such as a database that does not answer,
+// comes as a [*journal.HeldError], too.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.trim(ctx, through) })
 }
@@ -30,7 +32,8 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 	t := &trim{Journal: j, through: through}
 	err := t.run(ctx)
 	if errors.Is(err, journal.ErrFenced) && t.overtaken() {
-		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next trim goes on")
+		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next " +
+			"trim goes on")
 	}
 	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrCorrupt) {
 		return err
@@ -90,7 +93,8 @@ func (t *trim) overtaken() bool {
 	return t.term != 0 && t.Journal.term > t.term
 }
 
-// enter closes the segment that groups go to, if it is to be trimmed, so that nothing is added to it meanwhile.
+// enter closes the segment that groups go to, if it is to be trimmed, so that nothing is added to
+// it meanwhile.
 func (t *trim) enter(ctx context.Context) error {
 	if err := t.writing.Take(ctx); err != nil {
 		return err
@@ -114,8 +118,9 @@ func (t *trim) enter(ctx context.Context) error {
 	return nil
 }
 
-// await waits for an earlier cut that may be under way: its connection broke while it waited for a standby. Nobody sees it before it is done, and by
-// what is seen it is decided which keys are destroyed.
+// await waits for an earlier cut that may be under way: its connection broke while it waited for a
+// standby. Nobody sees it before it is done, and by what is seen it is decided which keys are
+// destroyed.
 func (t *trim) await(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		if err := s.command(ctx, "BEGIN"); err != nil {
@@ -128,7 +133,8 @@ func (t *trim) await(ctx context.Context) error {
 	})
 }
 
-// allowed returns how far Trim may go now, and why not further. Short of what was asked for, it is where a segment begins.
+// allowed returns how far Trim may go now, and why not further. Short of what was asked for, it is
+// where a segment begins.
 func (t *trim) allowed(v view) (goal journal.Position, held error) {
 	others, least := 0, t.through.Events
 	for _, b := range v.bases {
@@ -144,7 +150,8 @@ func (t *trim) allowed(v view) (goal journal.Position, held error) {
 		}
 	}
 	if others < t.Bases {
-		return v.begin, errors.Join(held, fmt.Errorf("%d other hosts have a base of their own, of %d that are wanted", others, t.Bases))
+		return v.begin, errors.Join(held,
+			fmt.Errorf("%d other hosts have a base of their own, of %d that are wanted", others, t.Bases))
 	}
 	if held == nil {
 		return t.through, nil
@@ -161,9 +168,11 @@ func (t *trim) allowed(v view) (goal journal.Position, held error) {
 // lags says that a base does not have everything that is to be trimmed.
 func (b base) lags() error {
 	if b.left() {
-		return fmt.Errorf("host %s had the journal, and has up to event %d only; it has not followed since: start it with --standby, or dismiss it", b.host, b.events)
+		return fmt.Errorf("host %s had the journal, and has up to event %d only; it has not followed since: start it "+
+			"with --standby, or dismiss it", b.host, b.events)
 	}
-	return fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.host, b.events, time.Duration(b.seconds)*time.Second)
+	return fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.host, b.events,
+		time.Duration(b.seconds)*time.Second)
 }
 
 // cut makes the journal begin at a position, and destroys the rows before it.
@@ -189,7 +198,8 @@ func (t *trim) cut(ctx context.Context, v view, goal journal.Position) error {
 	return t.using(ctx, func(s *session) error { return t.cutBy(ctx, s, goal, dead, again) })
 }
 
-// before returns where the segments begin that have groups before a position, and the last of them if it has some behind it, too.
+// before returns where the segments begin that have groups before a position, and the last of them
+// if it has some behind it, too.
 func (v *view) before(goal journal.Position) (dead []int64, last *span) {
 	for i, s := range v.segments {
 		if s.events >= goal.Events {
@@ -229,7 +239,8 @@ type resealed struct {
 	frames []frame
 }
 
-// reseal encrypts what is behind a position, in a segment to which nothing is added any more, under another key: the old one is to be destroyed.
+// reseal encrypts what is behind a position, in a segment to which nothing is added any more, under
+// another key: the old one is to be destroyed.
 func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to uint64) (*resealed, error) {
 	if err := t.writing.Take(ctx); err != nil {
 		return nil, err
@@ -265,10 +276,12 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal journal.Position, dea
 	if again != nil {
 		add(splitSQL, int64(goal.Events), int64(again.id.Term), int64(again.id.Number))
 		for _, f := range again.frames {
-			add(resealSQL, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number), f.body)
+			add(resealSQL, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number),
+				f.body)
 		}
 	}
-	// When another host has claimed the journal, the base of this one counts, too, until it is dismissed.
+	// When another host has claimed the journal, the base of this one counts, too, until it is
+	// dismissed.
 	add(leftSQL, int64(t.through.Events), t.through.Root[:])
 	changed, err := s.together(ctx, steps)
 	if err == nil && !changed {
@@ -277,7 +290,8 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal journal.Position, dea
 	return err
 }
 
-// destroy removes the rows before the begin of the journal, and has all holders destroy the keys of segments that are no more.
+// destroy removes the rows before the begin of the journal, and has all holders destroy the keys of
+// segments that are no more.
 func (t *trim) destroy(ctx context.Context) error {
 	v, err := t.look(ctx, t.through)
 	if err != nil {
@@ -286,7 +300,8 @@ func (t *trim) destroy(ctx context.Context) error {
 	if v.begin.Events <= v.erased.Events {
 		return nil
 	}
-	if err := t.using(ctx, func(s *session) error { return errors.Join(t.sweep(ctx, s), t.checkSegments(ctx, s)) }); err != nil {
+	if err := t.using(ctx,
+		func(s *session) error { return errors.Join(t.sweep(ctx, s), t.checkSegments(ctx, s)) }); err != nil {
 		return err
 	}
 	var live []keyholder.Segment
@@ -305,7 +320,8 @@ func (t *trim) destroy(ctx context.Context) error {
 		return all
 	}
 	if err := t.using(ctx, func(s *session) error {
-		n, err := s.change(ctx, erasedSQL, t.ledger, t.Journal.id, int64(t.term), int64(v.begin.Events), v.begin.Root[:])
+		n, err := s.change(ctx, erasedSQL, t.ledger, t.Journal.id, int64(t.term), int64(v.begin.Events),
+			v.begin.Root[:])
 		if err == nil && n != 1 {
 			err = journal.ErrFenced
 		}
@@ -317,8 +333,8 @@ func (t *trim) destroy(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes rows, some at a time. It is durable then that the journal begins behind them, and with that what has resealed the rest: no key is
-// destroyed before.
+// sweep removes rows, some at a time. It is durable then that the journal begins behind them, and
+// with that what has resealed the rest: no key is destroyed before.
 func (t *trim) sweep(ctx context.Context, s *session) error {
 	for {
 		n, err := s.change(ctx, sweepSQL, t.ledger, sweepRows)
@@ -331,7 +347,8 @@ func (t *trim) sweep(ctx context.Context, s *session) error {
 	}
 }
 
-// checkSegments says whether there is a group whose segment nobody would know of: its key is not to be destroyed.
+// checkSegments says whether there is a group whose segment nobody would know of: its key is not to
+// be destroyed.
 func (t *trim) checkSegments(ctx context.Context, s *session) error {
 	n, err := s.change(ctx, straySQL, t.ledger)
 	if err == nil && n != 0 {
