@@ -1,11 +1,11 @@
 // Package ledger keeps, for each object and question, the ε released so far and every response
 // handed out, and draws the next response when a policy and a budget allow it.
 //
-//		l, err := ledger.Open("panel.db", ledger.Options{})
-//		defer l.Close()
-//		response, err := l.Release(ctx, ledger.ReleaseRequest{
-//			Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, TrueValue: "yes",
-//		})
+//	l, err := ledger.Open("panel.db", ledger.Options{})
+//	defer l.Close()
+//	response, err := l.Release(ctx, ledger.ReleaseRequest{
+//		Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, TrueValue: "yes",
+//	})
 //
 // An object is one privacy unit, such as a person. A question has a fixed list of values. The truth
 // stays with the host. The responses of one object to one question form a chain (package rrchain):
