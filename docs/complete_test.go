@@ -49,7 +49,7 @@ func TestReferenceHasEveryError(t *testing.T) {
 // Whatever --json may print as the kind of an error has its line.
 func TestReferenceHasEveryKind(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
-	kind := regexp.MustCompile(`(?m)\bKind(?::| +=) *"([a-z-]+)"|^\t+\{"([a-z-]+)", Misuse,`)
+	kind := regexp.MustCompile(`(?m)\bKind(?::| +=) *"([a-z-]+)"|^\t+\{"([a-z-]+)", ExitMisuse,`)
 	found := 0
 	for _, below := range []string{"cmd/ledgerctl", "ledger/problem"} {
 		err := filepath.WalkDir(filepath.Join(root(t), filepath.FromSlash(below)), func(path string, _ fs.DirEntry, err error) error {

@@ -67,11 +67,11 @@ func epsilons(t *testing.T, text string) string {
 // Each question says of itself how many of its refusals are not listed, even if none is.
 func TestWhatIsNotListedStandsUnderItsQuestion(t *testing.T) {
 	var out bytes.Buffer
-	advanceResult{Key: "day", Questions: []ledger.Advanced{
+	tableAdvanced(&out, []ledger.Advanced{
 		{Question: "vote", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.NoTruth}}, Unlisted: 7},
 		{Question: "wage", Unlisted: 9},
 		{Question: "age", Raised: 1},
-	}}.Table(&out)
+	}, "day")
 	_, got, _ := strings.Cut(out.String(), "\nquestion ")
 	const refusals = "vote:\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST\nann\tno-truth\t0\t0\t0\t0\t\t0\n"
 	const unlisted = "… and %d that are not listed; \"ledgerctl log --refused-by day\" prints all but the forgotten\n"

@@ -1,30 +1,313 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 func (a *app) auditCommand() *cobra.Command {
+	return output.Group("audit", "say whether to verify the ledger or to sign a checkpoint", a.auditVerifyCommand(),
+		a.auditCheckpointCommand())
+}
+
+func (a *app) auditCheckpointCommand() *cobra.Command {
+	var path string
 	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Verify the whole ledger, or sign a checkpoint of its log",
-		Args:  cobra.NoArgs,
-		RunE: action(func(*cobra.Command, []string) error {
-			return fault.Usage(`run "ledgerctl audit --help"`, "say whether to verify the ledger or to sign a checkpoint")
-		}),
+		Use:  "checkpoint",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditCheckpoint(cmd.Context(), path) },
 	}
-	cmd.AddCommand(a.auditVerifyCommand(), a.auditCheckpointCommand())
+	a.signer.Flag(cmd)
+	cmd.Flags().StringVar(&path, "out", "",
+		"write the checkpoint to a `FILE`; an older checkpoint of this log is replaced")
+	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
 	return cmd
 }
 
-// tableHead writes the size of a log and its root.
-func tableHead(w io.Writer, h evidence.Head) {
-	fmt.Fprintf(w, "log\t%s\nevents\t%d\nroot\t%s\n", words.OneLine(h.Origin), h.Events, h.Root)
+func (a *app) auditCheckpoint(ctx context.Context, path string) error {
+	if err := a.loadSigner(ctx); err != nil {
+		return err
+	}
+	file, err := a.NewOutput("--out", path)
+	if err != nil {
+		return err
+	}
+	defer file.Discard()
+	var signed []byte
+	var head evidence.Head
+	err = a.with(ctx, reading, func(l book) (err error) {
+		if err := a.checkReplaced(ctx, l, path); err != nil {
+			return err
+		}
+		signed, head, err = checkpoint(ctx, l)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	write := func(w io.Writer) error {
+		_, err := w.Write(signed)
+		return err
+	}
+	if err := file.Save(write); err != nil {
+		return err
+	}
+	if path == "" && !a.JSON {
+		return write(a.Stdout)
+	}
+	var out output.Fields
+	out.Add("checkpoint", "", string(signed))
+	out.Inline(head)
+	addHead(&out, head)
+	out.AddNonZero("out", "checkpoint", path)
+	return a.Print(out)
+}
+
+// addHead adds lines about the end of a log to a table.
+func addHead(out *output.Fields, head evidence.Head) {
+	out.Add("", "log", head.Origin)
+	out.Add("", "events", head.Events)
+	out.Add("", "root", head.Root)
+}
+
+// checkpoint returns a signed checkpoint, and what it is of: the log may have grown since.
+func checkpoint(ctx context.Context, l book) (signed []byte, head evidence.Head, err error) {
+	if signed, err = l.Checkpoint(ctx); err != nil {
+		return nil, head, err
+	}
+	lines := strings.SplitN(string(signed), "\n", 3) // the origin, the number of events, and what else there is
+	events, err := strconv.ParseUint(lines[min(1, len(lines)-1)], 10, 64)
+	if err != nil {
+		return nil, head, fmt.Errorf("%w: %w", ledger.ErrCheckpoint, err)
+	}
+	head, err = l.Head(ctx, events)
+	return signed, head, err
+}
+
+// checkReplaced refuses to replace a file by a checkpoint of a log that does not go on from it: it
+// may be the only evidence of a rollback.
+func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	signed, err := a.TextOrFile(ctx, "@"+path, keys.MaxCheckpoint)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || len(signed) == 0 {
+		return err
+	}
+	key, err := note.NewVerifier(l.About().LogKey)
+	if err != nil {
+		return output.UsageError("give another FILE, or remove it",
+			"--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
+	}
+	before, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
+	if err != nil {
+		return output.UsageError("give another FILE, or remove it",
+			"--out: %q exists, and is not a checkpoint of this log", path)
+	}
+	return goesOn(ctx, l, before)
+}
+
+// goesOn returns a RollbackError unless the log begins with the events of a checkpoint.
+func goesOn(ctx context.Context, l book, before evidence.Head) error {
+	now, err := l.Head(ctx, 0)
+	if err != nil {
+		return err
+	}
+	then := now
+	if before.Events < now.Events {
+		if then, err = l.Head(ctx, before.Events); err != nil {
+			return err
+		}
+	}
+	if then == before {
+		return nil
+	}
+	now.Root = then.Root
+	return &evidence.RollbackError{Checkpoint: before, Ledger: now}
+}
+
+// verifyFlags are the flags of audit verify.
+type verifyFlags struct {
+	checkpoints []string
+	vkey        keys.Verifier
+}
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	f := &verifyFlags{}
+	cmd := &cobra.Command{
+		Use:  "verify",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditVerify(cmd, f) },
+	}
+	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil,
+		"a `FILE` with a checkpoint that the log must go on from; may be given several times")
+	files.Mark(cmd.Flags(), files.Reads, files.ByName, "checkpoint")
+	f.vkey.Flag(cmd, "the one that the ledger's file names")
+	return cmd
+}
+
+func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
+	key, err := f.vkey.Load(cmd.Context(), a.Files)
+	if err != nil {
+		return err
+	}
+	if key != nil && len(f.checkpoints) == 0 {
+		return output.UsageError("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is "+
+			"nothing that the key could have signed", "--vkey needs --checkpoint")
+	}
+	checkpoints, err := a.readCheckpoints(cmd.Context(), f.checkpoints)
+	if err != nil {
+		return err
+	}
+	out := auditResult{checkpoints: len(checkpoints)}
+	err = a.with(cmd.Context(), reading, func(l book) error {
+		keys, err := a.auditKeys(l.About(), key, len(checkpoints))
+		if err != nil {
+			return err
+		}
+		for i, signed := range checkpoints {
+			head, err := evidence.OpenCheckpoint(signed, keys)
+			if err != nil {
+				return fmt.Errorf("%q: %w", f.checkpoints[i], err)
+			}
+			out.foreign = out.foreign || head.Origin != l.About().Origin
+		}
+		return a.audit(cmd.Context(), l, ledger.VerifyRequest{Checkpoints: checkpoints, Verifiers: keys}, &out)
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.Print(out.fields()); err != nil || len(out.problems) == 0 {
+		return err
+	}
+	return out.failure(a.db)
+}
+
+// audit verifies the ledger, and collects what it finds.
+func (a *app) audit(ctx context.Context, l book, request ledger.VerifyRequest, out *auditResult) (err error) {
+	shown, progress := a.progress("verifying")
+	defer shown.Clear()
+	if progress != nil {
+		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
+	}
+	request.Report = func(p ledger.Problem) { out.problems = append(out.problems, p) }
+	out.Verification, err = l.Verify(ctx, request)
+	return err
+}
+
+// failure is the error that goes with problems.
+func (r *auditResult) failure(db string) error {
+	if r.onlyIncomplete() {
+		return incomplete("%q was verified up to event %d only: %s", db, r.Events, r.problems[0].Text)
+	}
+	f := &output.Error{
+		Kind: "problems", Code: output.ExitIntegrity, Hint: "use nothing of this file, and keep it as it is until " +
+			"it is clear what happened; a backup can be verified likewise",
+		Err: fmt.Errorf("%q does not verify: %s", db, output.Counted(len(r.problems), "problem")),
+	}
+	if slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind == "checkpoint" }) {
+		f.Kind, f.Hint = "rolled-back", output.RollbackHint(r.foreign)
+	}
+	return f
+}
+
+// onlyIncomplete reports whether all that was read verifies, and the journal of the ledger is
+// missing.
+func (r *auditResult) onlyIncomplete() bool {
+	return !slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind != "journal" })
+}
+
+func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
+	for i, file := range files {
+		if file == "-" && slices.Contains(files[:i], file) {
+			return nil, output.UsageError("", "standard input can be read once only, and --checkpoint names it twice")
+		}
+		text, err := a.TextOrFile(ctx, "@"+file, keys.MaxCheckpoint)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	return all, nil
+}
+
+// auditKeys returns the key that checkpoints must be signed by.
+func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int) (note.Verifiers, error) {
+	if given != nil {
+		return note.VerifierList(given), nil
+	}
+	if checkpoints == 0 {
+		return nil, nil
+	}
+	named, err := note.NewVerifier(about.LogKey)
+	if err != nil {
+		return nil, output.UsageError("give --vkey KEY",
+			"the ledger's file names no log key to check the checkpoint by")
+	}
+	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which whoever can rewrite " +
+		"the file can rewrite too; --vkey KEY gives the one that you know")
+	return note.VerifierList(named), nil
+}
+
+// auditResult is the result of verifying a ledger.
+type auditResult struct {
+	ledger.Verification
+	problems    []ledger.Problem
+	checkpoints int  // that the log was compared with
+	foreign     bool // one of the checkpoints is of another log
+}
+
+// fields returns the result as it is printed.
+func (r *auditResult) fields() (out output.Fields) {
+	verdict := "yes"
+	switch {
+	case len(r.problems) == 0:
+	case r.onlyIncomplete():
+		verdict = fmt.Sprintf("INCOMPLETE: up to event %d only, because the journal is missing", r.Events)
+	default:
+		verdict = "NO: " + output.Counted(len(r.problems), "problem")
+	}
+	out.Add("ok", "", len(r.problems) == 0)
+	out.Inline(r.Head)
+	addHead(&out, r.Head)
+	out.Add("objects", "objects", r.Objects)
+	out.Add("checkpoints", "", r.checkpoints)
+	if r.checkpoints == 0 {
+		out.Add("", "checkpoints",
+			"0: an older copy of the file would verify too, and one that was rewritten as a whole")
+	} else {
+		out.Add("", "checkpoints", r.checkpoints)
+	}
+	out.Add("", "verifies", verdict)
+	out.Add("problems", "", r.problems)
+	if len(r.problems) > 0 {
+		out.Section(func(w io.Writer) {
+			output.Rows(w, "\nPROBLEM\tEVENT\tOBJECT\tQUESTION\tWHAT IS WRONG", r.problems, problemRow)
+		})
+	}
+	return out
+}
+
+func problemRow(p ledger.Problem) []any {
+	event := ""
+	if p.Event > 0 {
+		event = strconv.FormatUint(p.Event, 10)
+	}
+	return []any{p.Kind, event, p.Object, p.Question, p.Text}
 }

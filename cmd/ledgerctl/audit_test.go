@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -29,7 +29,7 @@ func TestAuditOfDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, stdout, stderr := invoke(t, "--db", db, "audit", "verify", "--json")
-		if code == int(fault.Done) || stdout == "" {
+		if code == int(output.ExitDone) || stdout == "" {
 			continue // an unused page, or one without which the ledger cannot be opened
 		}
 		listed++
@@ -40,7 +40,7 @@ func TestAuditOfDamagedFile(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &found); err != nil {
 			t.Fatal(err)
 		}
-		if code != int(fault.Integrity) || found.OK || len(found.Problems) == 0 || found.Problems[0].Kind == "" || found.Problems[0].Text == "" {
+		if code != int(output.ExitIntegrity) || found.OK || len(found.Problems) == 0 || found.Problems[0].Kind == "" || found.Problems[0].Text == "" {
 			t.Errorf("page %d damaged: exit code %d, %s", page, code, stdout)
 		}
 		if strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `"kind":"problems"`) {

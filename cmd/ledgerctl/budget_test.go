@@ -14,7 +14,7 @@ func TestABudgetThatSaysNothing(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("it is shown as %q", out.String())
 	}
-	budgetResult{Budget: ledger.Budget{Question: "vote", Refused: []ledger.RefusalSum{{Reason: ledger.Withdrawn, Count: 1}}}}.Table(&out)
+	forecast(ledger.Budget{Question: "vote", Refused: []ledger.RefusalSum{{Reason: ledger.Withdrawn, Count: 1}}}, 0, "").Table(&out)
 	if !strings.Contains(out.String(), "vote") {
 		t.Errorf("it is shown as %q", out.String())
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
 // Ctrl-C ends the context of a command. What is not done by then is not there.
@@ -26,8 +26,8 @@ func TestInterruptedCopiesLeaveNothing(t *testing.T) {
 		a := newApp(strings.NewReader(""), io.Discard, io.Discard)
 		root := a.rootCommand()
 		root.SetArgs(append(args, "--db", db, filepath.Join(dir, "copy.db")))
-		f, code := fault.Explain(root.ExecuteContext(ended))
-		if f.Kind != "interrupted" || code != fault.Unexpected {
+		f, code := output.Explain(root.ExecuteContext(ended))
+		if f.Kind != "interrupted" || code != output.ExitUnexpected {
 			t.Errorf("%q: %+v, code %d", args, f, code)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {

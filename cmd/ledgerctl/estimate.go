@@ -6,12 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/csv"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -19,7 +16,7 @@ import (
 // estimateFlags are the flags of estimate.
 type estimateFlags struct {
 	ledger.EstimateRequest
-	columns       csv.Columns
+	columns       files.Columns
 	objects, plot string
 }
 
@@ -27,41 +24,23 @@ func (a *app) estimateCommand() *cobra.Command {
 	f := &estimateFlags{}
 	request := &f.EstimateRequest
 	cmd := &cobra.Command{
-		Use:   "estimate",
-		Short: "Estimate the true shares of a question's values",
-		Long: `Estimate the true shares of a question's values from the responses released so far. It costs no budget.
-Each person counts once, with the highest ε; with --epsilon, only responses at that ε count.
-
-Where people are at several ε, the estimate is stratified: the estimate at each ε counts in proportion to the people
-there. --pool weighs by precision instead. That is more exact, and wrong if people with some value allow a higher ε
-than others. A test of that is printed as "disagreement", a p-value; below 0.01 there is a warning.
-
-The intervals cover the shares among these people (the panel): only the noise in the responses is random. With
---population they cover the shares in a larger population of which these people are a random sample.
-
-With --objects, only the people of a file count. Choose them without regard to their responses: an estimate of those who
-answered "yes" says nothing. It reads all responses, so it is for a ledger in a file.
-
-With --plot the shares are drawn as well, as bars with intervals: for each value one bar for each ε at which
-there are responses, the higher the darker.`,
-		Example: `  ledgerctl estimate --question vote
-  ledgerctl estimate --question vote --population --confidence 0.99
-  ledgerctl estimate --question vote --objects women.csv
-  ledgerctl estimate --question vote --plot vote.svg`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              action(func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) }),
+		Use:  "estimate",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
 	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
-	flags.Float64Var(&request.Confidence, "confidence", 0.95, "the `PROBABILITY` with which the intervals are to hold the true shares")
-	flags.BoolVar(&request.Pool, "pool", false, "weigh responses at several ε by precision: right only if a person's ε is independent of the value")
-	flags.BoolVar(&request.Population, "population", false, "let the intervals cover a population of which the people are a random sample")
+	flags.Float64Var(&request.Confidence, "confidence", 0.95,
+		"the `PROBABILITY` with which the intervals are to hold the true shares")
+	flags.BoolVar(&request.Pool, "pool", false,
+		"weigh responses at several ε by precision: right only if a person's ε is independent of the value")
+	flags.BoolVar(&request.Population, "population", false,
+		"let the intervals cover a population of which the people are a random sample")
 	flags.StringVar(&f.plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
-	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
+	flags.StringVar(&f.objects, "objects", "",
+		"the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
 	f.columns.IDFlags(flags)
 	files.Mark(flags, files.Writes, files.ByName, "plot")
 	files.Mark(flags, files.Reads, files.ByName, "objects")
@@ -73,18 +52,19 @@ there are responses, the higher the darker.`,
 func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
 	r := f.EstimateRequest
 	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
-		return fault.Usage("", "--epsilon must be above 0")
+		return output.UsageError("", "--epsilon must be above 0")
 	}
 	if !(r.Confidence > 0 && r.Confidence < 1) {
-		return fault.Usage("", "--confidence must be between 0 and 1")
+		return output.UsageError("", "--confidence must be between 0 and 1")
 	}
-	people, err := csv.Panel(cmd.Context(), a.Files, f.objects, f.columns)
+	people, err := files.ReadPanel(cmd.Context(), a.Files, f.objects, f.columns)
 	if err != nil {
 		return err
 	}
 	if people != nil {
 		if a.remote.Address != "" {
-			return fault.Usage("leave out --objects, or use --db where the file is", "--objects is for a ledger in a file: behind an address estimates are of all people")
+			return output.UsageError("leave out --objects, or use --db where the file is",
+				"--objects is for a ledger in a file: behind an address estimates are of all people")
 		}
 		r.Include = among(people)
 	}
@@ -144,13 +124,15 @@ type valueResult struct {
 }
 
 func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
-	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels, Method: e.Method, Covers: e.Covers}
+	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels,
+		Method: e.Method, Covers: e.Covers}
 	if e.Disagreement != nil {
 		p := output.Number(*e.Disagreement)
 		out.Disagreement = &p
 	}
 	for _, v := range e.Values {
-		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr), output.Number(v.Low), output.Number(v.High)})
+		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr),
+			output.Number(v.Low), output.Number(v.High)})
 	}
 	return out
 }
@@ -163,7 +145,7 @@ func (r estimateResult) Table(w io.Writer) {
 	outside := false
 	for _, v := range r.Values {
 		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
-			words.Percent(float64(v.Estimate)), words.Percent(float64(v.Low)), words.Percent(float64(v.High)), words.Percent(float64(v.StdErr)))
+			percent(v.Estimate), percent(v.Low), percent(v.High), percent(v.StdErr))
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
 	fmt.Fprintf(w, "\n%d responses", r.N)
@@ -182,6 +164,8 @@ func (r estimateResult) Table(w io.Writer) {
 	r.tableLevels(w)
 }
 
+func percent(share output.Number) string { return output.Percent(float64(share)) }
+
 // unlikely is the p-value below which levels are reported to disagree.
 const unlikely = 0.01
 
@@ -192,7 +176,8 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	}
 	pooled := r.Method == "pooled"
 	if pooled {
-		fmt.Fprintf(w, "The levels are pooled by precision, which assumes that a person's ε is independent of the value.")
+		fmt.Fprintf(w,
+			"The levels are pooled by precision, which assumes that a person's ε is independent of the value.")
 	} else {
 		fmt.Fprintf(w, "The levels are stratified: each counts in proportion to its people.")
 	}
@@ -200,9 +185,12 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	switch {
 	case *r.Disagreement >= unlikely:
 	case pooled:
-		fmt.Fprintln(w, "Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool.")
+		fmt.Fprintln(w,
+			"Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool.")
 	default:
-		fmt.Fprintln(w, "Note: the shares at the levels differ by more than chance. The estimate above allows for that; --pool would not.")
+		fmt.Fprintln(w,
+			"Note: the shares at the levels differ by more than chance. The estimate above allows for that; --pool "+
+				"would not.")
 	}
 }
 

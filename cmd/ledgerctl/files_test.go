@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -134,7 +134,7 @@ func checkRefused(t *testing.T, cmd *cobra.Command, name string, out, in use, pa
 		args = append(args, "7")
 	}
 	code, stdout, stderr := invoke(t, args...)
-	if code != int(fault.Misuse) || stdout != "" || !strings.Contains(stderr, "would overwrite") && !strings.Contains(stderr, "name one file") {
+	if code != int(output.ExitMisuse) || stdout != "" || !strings.Contains(stderr, "would overwrite") && !strings.Contains(stderr, "name one file") {
 		t.Errorf("%q: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
 	}
 }
@@ -152,11 +152,11 @@ func TestStandardStreamsAreFiles(t *testing.T) {
 	defer file.Close()
 	order := []string{"--db", filepath.Join(t.TempDir(), "l.db"), "raise", "--question", "vote", "--to", "1", "--truth"}
 	var stdout, stderr bytes.Buffer
-	if code := run(append(order, "-", "--out", path), file, &stdout, &stderr); code != int(fault.Misuse) || !strings.Contains(stderr.String(), "would overwrite") {
+	if code := run(append(order, "-", "--out", path), file, &stdout, &stderr); code != int(output.ExitMisuse) || !strings.Contains(stderr.String(), "would overwrite") {
 		t.Errorf("exit code %d, %q", code, &stderr)
 	}
 	stderr.Reset()
-	if code := run(append(order, path), strings.NewReader(""), file, &stderr); code != int(fault.Misuse) || !strings.Contains(stderr.String(), "would overwrite") {
+	if code := run(append(order, path), strings.NewReader(""), file, &stderr); code != int(output.ExitMisuse) || !strings.Contains(stderr.String(), "would overwrite") {
 		t.Errorf("exit code %d, %q", code, &stderr)
 	}
 }

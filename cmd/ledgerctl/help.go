@@ -1,24 +1,40 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
+	_ "embed" // for help.txt
+	"strings"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/spf13/cobra"
 )
 
-// helpCommand is cobra's, except that a command that does not exist is wrong usage.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Explain a command",
-		RunE: action(func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return fault.Usage(`run "ledgerctl --help" for the commands`, "no help on %q", args)
-			}
-			about.InitDefaultHelpFlag()
-			about.InitDefaultVersionFlag()
-			return about.Help()
-		}),
+// helpText has a section for each command: a line, a description, and examples. A section in braces
+// is part of those that name it.
+//
+//go:embed help.txt
+var helpText string
+
+// sections returns the sections of a help text by their names.
+func sections(text string) map[string]string {
+	all := map[string]string{}
+	for _, section := range strings.Split("\n"+text, "\n# ")[1:] {
+		name, body, _ := strings.Cut(section, "\n")
+		all[name] = strings.Trim(body, "\n")
+	}
+	return all
+}
+
+// describe gives a command and those below it their help.
+func describe(cmd *cobra.Command, all map[string]string) {
+	text := all[cmd.CommandPath()]
+	for name, part := range all {
+		if strings.HasPrefix(name, "{") {
+			text = strings.ReplaceAll(text, name, part)
+		}
+	}
+	about, examples, _ := strings.Cut(text, "\n\n## Examples\n")
+	cmd.Short, cmd.Long, _ = strings.Cut(about, "\n\n")
+	cmd.Example = examples
+	for _, below := range cmd.Commands() {
+		describe(below, all)
 	}
 }

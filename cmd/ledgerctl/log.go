@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -19,23 +18,10 @@ import (
 func (a *app) logCommand() *cobra.Command {
 	t := &tail{app: a}
 	cmd := &cobra.Command{
-		Use:   "log",
-		Short: "Print the events, one a line",
-		Long: `Print the events of the ledger in order, one a line; with --json, each as a JSON object.
-Prices are in minor units of the ledger's currency. Of events about a person who was forgotten since,
-marked erased, there is left of what kind they were, when, and what was paid.
-
-With --follow, go on with events as they are recorded, until interrupted. The file is not kept open
-meanwhile, so that others can write to it. With --addr they come as they happen.`,
-		Example: `  ledgerctl log --since 100
-  ledgerctl log --object 17 --json
-  ledgerctl log --refused-by 2026-05-01
-  ledgerctl log --follow`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: action(func(cmd *cobra.Command, _ []string) error {
+		Use: "log",
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return t.run(cmd.Context())
-		}),
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&t.object, "object", "", "only events about the person with this `ID`")
@@ -58,8 +44,8 @@ type tail struct {
 }
 
 const (
-	// batch is how many events are read while the file is open. They are printed when it is closed, so
-	// that a pager standing still keeps no writer waiting.
+	// batch is how many events are read while the file is open. They are printed when it is closed,
+	// so that a pager standing still keeps no writer waiting.
 	batch = 4096
 	// pollEvery is how often a followed log is looked at.
 	pollEvery = time.Second
@@ -67,7 +53,8 @@ const (
 
 func (t *tail) run(ctx context.Context) error {
 	if t.request != "" && t.follow {
-		return fault.Usage("--since NUMBER goes on where an earlier list ended", "--refused-by and --follow do not go together")
+		return output.UsageError("--since NUMBER goes on where an earlier list ended",
+			"--refused-by and --follow do not go together")
 	}
 	t.next = max(t.next, 1)
 	read := t.loop
@@ -105,7 +92,8 @@ func (t *tail) loop(ctx context.Context) error {
 	}
 }
 
-// watch prints events of a ledger behind an address as they happen. When the connection breaks, it comes back.
+// watch prints events of a ledger behind an address as they happen. When the connection breaks, it
+// comes back.
 func (t *tail) watch(ctx context.Context) error {
 	for {
 		err := t.app.with(ctx, reading, func(l book) error {
@@ -197,7 +185,7 @@ func (t *tail) print(events []ledger.Event) error {
 			}
 			continue
 		}
-		writeEvent(&out, ev)
+		output.WriteEvent(&out, ev)
 	}
 	_, err := t.app.Stdout.Write(out.Bytes())
 	return err

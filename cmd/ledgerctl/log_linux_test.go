@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
 func TestFollowedLogLetsOthersWrite(t *testing.T) {
@@ -63,7 +63,7 @@ func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
 	for lines.Scan() { // until the process ends
 	}
 	var failed *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &failed) || failed.ExitCode() != int(fault.Integrity) {
+	if err := cmd.Wait(); !errors.As(err, &failed) || failed.ExitCode() != int(output.ExitIntegrity) {
 		t.Errorf("%v, stderr %q", err, stderr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -32,7 +33,7 @@ func TestEventsForPeople(t *testing.T) {
 			t.Fatalf("%s: %v", told.Bytes(), err)
 		}
 		var got bytes.Buffer
-		if writeEvent(&got, ev); got.String() != lines[0] {
+		if output.WriteEvent(&got, ev); got.String() != lines[0] {
 			t.Fatalf("%s\nis printed as\n%swant\n%s", told.Bytes(), &got, lines[0])
 		}
 	}

@@ -1,9 +1,9 @@
 // Command ledgerctl keeps a privacy-budget ledger from the command line: it enrols people, raises
-// their randomized responses to a higher ε within their budgets, by hand, by the calendar or by sales,
-// and estimates shares from them.
+// their randomized responses to a higher ε within their budgets, by hand, by the calendar or by
+// sales, and estimates shares from them.
 //
 // It is a thin face over package ledger. "ledgerctl help" lists the commands; exit codes are in
-// internal/fault.
+// internal/output.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -35,10 +35,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = help.err
 	}
 	if err == nil {
-		err = a.alone.Err
+		err = a.incomplete
 	}
 	if err == nil {
-		return int(fault.Done)
+		return int(output.ExitDone)
 	}
 	return int(a.Fail(asUsage(command, err), wantsJSON(args)))
 }

@@ -12,38 +12,34 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "man DIR",
-		Short: "Write manual pages, one for each command, to a directory",
-		Long: `Write manual pages for man(1), one for each command, to a directory, which is created if it does not exist. Pages that
-exist are replaced. Symbolic links in their places are followed.`,
-		Example: `  ledgerctl man ~/.local/share/man/man1
-  man ledgerctl-sell`,
+		Use:  "man DIR",
 		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: action(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.CheckPlace("man", args[0], ledgerfile.Unknown); err != nil {
 				return err
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return fault.Input("", "%w", err)
+				return output.InputError("", "%w", err)
 			}
 			out := manResult{Dir: args[0], Pages: []string{}}
 			if err := a.manPages(cmd.Root(), &out); err != nil {
 				return err
 			}
 			return a.Print(out)
-		}),
+		},
 	}
 }
 
@@ -53,7 +49,8 @@ type manResult struct {
 }
 
 func (r manResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "pages\t%d\nin\t%s\nto read them\tman -l %s\n", len(r.Pages), r.Dir, filepath.Join(r.Dir, r.Pages[0]))
+	fmt.Fprintf(w, "pages\t%d\nin\t%s\nto read them\tman -l %s\n", len(r.Pages), r.Dir,
+		filepath.Join(r.Dir, r.Pages[0]))
 }
 
 // manPages writes the page of a command, and those of the commands below it.
@@ -88,7 +85,8 @@ func (a *app) manPages(cmd *cobra.Command, out *manResult) error {
 // manName is the name of a command's page.
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of a command as troff with the macros of man(7). It is made from what --help shows.
+// manPage returns the page of a command as troff with the macros of man(7). It is made from what
+// --help shows.
 func manPage(cmd *cobra.Command, v versionResult) string {
 	var page strings.Builder
 	at, _ := time.Parse(time.RFC3339, v.Time)
@@ -135,23 +133,17 @@ func manFlags(page *strings.Builder, cmd *cobra.Command) {
 
 // manSeeAlso names the pages of the commands above and below.
 func manSeeAlso(page *strings.Builder, cmd *cobra.Command) {
+	reference := func(cmd *cobra.Command) string { return ".BR " + manText(manName(cmd)) + " (1)" }
 	var names []string
 	if cmd.HasParent() {
-		names = append(names, manName(cmd.Parent()))
+		names = append(names, reference(cmd.Parent()))
 	}
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() {
-			names = append(names, manName(below))
+			names = append(names, reference(below))
 		}
 	}
-	page.WriteString(".SH SEE ALSO\n")
-	for i, name := range names {
-		comma := ","
-		if i == len(names)-1 {
-			comma = ""
-		}
-		fmt.Fprintf(page, ".BR %s (1)%s\n", manText(name), comma)
-	}
+	page.WriteString(".SH SEE ALSO\n" + strings.Join(names, ",\n") + "\n")
 }
 
 // manParagraphs sets a help text: lines that are indented stand as they are, others are filled.

@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// Names of the ledger are completed by the shell: questions, buyers, the numbers of sales and of reservations, and ε.
+// Names of the ledger are completed by the shell: questions, buyers, the numbers of sales and of
+// reservations, and ε.
 
-// completer finds what may stand in a place of a command line. Behind a tab there is an explanation.
+// completer finds what may stand in a place of a command line. Behind a tab there is an
+// explanation.
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
 // finder lists the names of one kind.
@@ -24,7 +26,8 @@ type finder func(ctx context.Context, cmd *cobra.Command, l book) ([]cobra.Compl
 // patience is how long somebody at a shell waits for names, of a ledger behind an address.
 const patience = 5 * time.Second
 
-// complete returns a completer. What goes wrong is told nobody: then there is nothing to choose from.
+// complete returns a completer. What goes wrong is told nobody: then there is nothing to choose
+// from.
 func (a *app) complete(find finder) completer {
 	return func(cmd *cobra.Command, _ []string, begun string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		a.Quiet = true
@@ -34,7 +37,7 @@ func (a *app) complete(find finder) completer {
 		_ = a.with(ctx, reading, func(l book) error {
 			all, err := find(ctx, cmd, l)
 			for _, one := range all {
-				if name, _, _ := strings.Cut(one, "\t"); strings.HasPrefix(name, begun) && words.IsPlain(name) {
+				if name, _, _ := strings.Cut(one, "\t"); strings.HasPrefix(name, begun) && output.IsPlain(name) {
 					found = append(found, one)
 				}
 			}
@@ -91,7 +94,8 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l book) (names []cobra.
 }
 
 // reservationNumbers completes the number of a reservation that holds, where there is none yet.
-func (a *app) reservationNumbers(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) reservationNumbers(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	return a.complete(func(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
 		for r, err := range l.Reservations(ctx, "", ledger.ReservationOpen) {
 			if err != nil || len(args) > 0 {
@@ -104,7 +108,8 @@ func (a *app) reservationNumbers(cmd *cobra.Command, args []string, begun string
 }
 
 // saleNumbers completes the number of a sale, where there is none yet.
-func (a *app) saleNumbers(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) saleNumbers(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	return a.complete(func(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
 		for s, err := range l.Sales(ctx, "") {
 			if err != nil || len(args) > 0 {
@@ -119,10 +124,10 @@ func (a *app) saleNumbers(cmd *cobra.Command, args []string, begun string) ([]co
 // explained explains an order, as far as its names are plain.
 func explained(buyer, question, epsilon string) string {
 	text := "ε=" + epsilon
-	if words.IsPlain(question) {
+	if output.IsPlain(question) {
 		text = question + " at " + text
 	}
-	if words.IsPlain(buyer) {
+	if output.IsPlain(buyer) {
 		text = buyer + ": " + text
 	}
 	return text

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -15,7 +15,7 @@ func TestPlainNames(t *testing.T) {
 		"acme": true, "a-b_c.d:e/f@g+h,i%j": true, "Ñuñoa": true, "7": true,
 		"": false, "-x": false, "a b": false, "a;b": false, "$(x)": false, "`x`": false, "a'b": false, `a"b`: false, `a\b`: false, "a*": false, "~": false, "a\tb": false, "a\nb": false, "{a,b}": false, "a&b": false, "!1": false, "a=b": false,
 	} {
-		if words.IsPlain(name) != want {
+		if output.IsPlain(name) != want {
 			t.Errorf("%q: not %v", name, want)
 		}
 	}

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// tableUnlisted says where the refusals are that are too many to be listed, or are of people who were forgotten since.
+// tableUnlisted says where the refusals are that are too many to be listed, or are of people who
+// were forgotten since.
 func tableUnlisted(w io.Writer, unlisted int, key string) {
 	if unlisted > 0 {
-		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n", unlisted, words.Quoted(key))
+		fmt.Fprintf(w, "… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten\n",
+			unlisted, output.Quoted(key))
 	}
 }
 
@@ -29,13 +31,17 @@ func tableReasons(w io.Writer, refused []ledger.Refusal) {
 	if len(refused) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nREFUSED\tREASON\tHELPS\tWHY")
-	for i, r := range refused {
-		if i == mostRefusals {
-			fmt.Fprintf(w, "… and %d more; --json lists them\n", len(refused)-mostRefusals)
-			return
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Remedy, r.Why)
+	shown := refused[:min(len(refused), mostRefusals)]
+	output.Rows(w, "\nREFUSED\tREASON\tHELPS\tWHY", shown, func(r ledger.Refusal) []any {
+		return []any{r.Object, r.Reason, r.Remedy, r.Why}
+	})
+	tableMore(w, len(refused)-mostRefusals)
+}
+
+// tableMore says that a table leaves some of a list out.
+func tableMore(w io.Writer, more int) {
+	if more > 0 {
+		fmt.Fprintf(w, "… and %d more; --json lists them\n", more)
 	}
 }
 
@@ -45,37 +51,31 @@ const mostRefusals = 20
 // fewRefusals are so few that nobody needs their sums.
 const fewRefusals = 3
 
-// tableSums writes how many people are refused for each reason.
-func tableSums(w io.Writer, sums []ledger.RefusalSum) {
-	fmt.Fprintln(w, "\nREFUSED FOR\tPEOPLE\tLARGEST ε FOR ALL OF THEM")
-	for _, sum := range sums {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", sum.Reason, sum.Count, orNone(sum.Largest))
-	}
-}
-
 // tableRefusals writes the first refusals, if there are any. All are listed.
 func tableRefusals(w io.Writer, refused []ledger.Refusal) {
 	tableRefused(w, refused, 0, vocabulary.SumRefusals(refused))
 }
 
-// tableRefused writes the first refusals, if there are any, of which some are listed; the sums are those of all.
+// tableRefused writes the first refusals, if there are any, of which some are listed; the sums are
+// those of all.
 func tableRefused(w io.Writer, refused []ledger.Refusal, unlisted int, sums []ledger.RefusalSum) {
 	if len(refused) == 0 {
 		return
 	}
 	if len(refused) > fewRefusals {
-		tableSums(w, sums)
+		output.Rows(w, "\nREFUSED FOR\tPEOPLE\tLARGEST ε FOR ALL OF THEM", sums, func(sum ledger.RefusalSum) []any {
+			return []any{sum.Reason, sum.Count, orNone(sum.Largest)}
+		})
 	}
 	shown := refused[:min(len(refused), mostRefusals)]
-	fmt.Fprintln(w, "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST")
-	for _, r := range shown {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Remedy, r.Largest)
+	const header = "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST"
+	output.Rows(w, header, shown, func(r ledger.Refusal) []any {
+		return []any{r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Remedy, r.Largest}
+	})
+	more := len(refused) + unlisted - len(shown)
+	if unlisted == 0 {
+		tableMore(w, more)
+		return
 	}
-	switch more := len(refused) + unlisted - len(shown); {
-	case more == 0:
-	case unlisted == 0:
-		fmt.Fprintf(w, "… and %d more; --json lists them\n", more)
-	default:
-		fmt.Fprintf(w, "… and %d more; --json lists the first %d\n", more, len(refused))
-	}
+	fmt.Fprintf(w, "… and %d more; --json lists the first %d\n", more, len(refused))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -23,11 +23,11 @@ func TestFailureToPrintIsAnError(t *testing.T) {
 	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"sales"}, {"sales", "--json"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"version"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
 		var stderr bytes.Buffer
 		code := run(append([]string{"--db", db}, args...), strings.NewReader(""), brokenWriter{}, &stderr)
-		if code != int(fault.Unexpected) || !strings.Contains(stderr.String(), "no space left") {
+		if code != int(output.ExitUnexpected) || !strings.Contains(stderr.String(), "no space left") {
 			t.Errorf("%q: exit code %d, stderr %q", args, code, &stderr)
 		}
 	}
-	if code := run([]string{"bogus"}, strings.NewReader(""), io.Discard, brokenWriter{}); code != int(fault.Misuse) {
+	if code := run([]string{"bogus"}, strings.NewReader(""), io.Discard, brokenWriter{}); code != int(output.ExitMisuse) {
 		t.Errorf("stderr broken: exit code %d", code)
 	}
 }
@@ -58,7 +58,7 @@ func TestDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range commands {
-			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Integrity) {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(output.ExitIntegrity) {
 				t.Errorf("%d bytes left, %q: exit code %d, stderr %q", size, args, code, stderr)
 			}
 		}
@@ -72,7 +72,7 @@ func TestDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range commands {
-			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(fault.Done) && code != int(fault.Integrity) {
+			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(output.ExitDone) && code != int(output.ExitIntegrity) {
 				t.Errorf("page %d damaged, %q: exit code %d, stderr %q", page, args, code, stderr)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
 // A pipe that nobody reads any more kills a process that writes to it, unless it has something to tell on standard error.
@@ -25,7 +25,7 @@ func TestClosedPipeDoesNotHideASale(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "ledgerctl", "--db", db, "sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme", "--truth", people, "--key", "k-1")
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GORACE="+quickExit), write, &stderr
 	err = cmd.Run()
-	if cmd.ProcessState.ExitCode() != int(fault.Unexpected) || !strings.Contains(stderr.String(), "sale 1 is made") || !strings.Contains(stderr.String(), "--key k-1") {
+	if cmd.ProcessState.ExitCode() != int(output.ExitUnexpected) || !strings.Contains(stderr.String(), "sale 1 is made") || !strings.Contains(stderr.String(), "--key k-1") {
 		t.Errorf("%v, stderr %q", err, &stderr)
 	}
 }

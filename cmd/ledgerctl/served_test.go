@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/listen"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
@@ -72,7 +72,7 @@ func runServed(args []string, stdin io.Reader, stdout, stderr io.Writer) (code i
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	at, err := listen.Unix(filepath.Join(dir, "s"))
+	at, err := serving.ListenUnix(filepath.Join(dir, "s"))
 	if err != nil {
 		return 0, err
 	}

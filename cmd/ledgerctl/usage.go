@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
 // started marks the errors of commands, apart from those of cobra, which are all wrong usage.
@@ -26,29 +26,21 @@ func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Comm
 	}
 }
 
-// asAction makes actions of a command of another package and of those below it.
-func asAction(cmd *cobra.Command) {
-	cmd.RunE = action(cmd.RunE)
-	for _, below := range cmd.Commands() {
-		asAction(below)
-	}
-}
-
 // asUsage classes what cobra found wrong with a command line.
 func asUsage(cmd *cobra.Command, err error) error {
-	var classed *fault.Fault
+	var classed *output.Error
 	var ours *started
 	if errors.As(err, &classed) || errors.As(err, &ours) {
 		return err
 	}
-	if text := fault.WrongValue(err); text != "" {
-		return fault.Usage(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
+	if text := output.WrongValue(err); text != "" {
+		return output.UsageError(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
 	}
 	text, suggested, found := strings.Cut(err.Error(), "\n\nDid you mean this?")
 	if found {
-		return fault.Usage("did you mean "+strings.Join(strings.Fields(suggested), " or ")+"?", "%s", text)
+		return output.UsageError("did you mean "+strings.Join(strings.Fields(suggested), " or ")+"?", "%s", text)
 	}
-	return fault.Usage(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
+	return output.UsageError(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
 }
 
 // wantsJSON tells whether a command line asks for JSON, even if it is too broken to be parsed.

@@ -41,3 +41,22 @@ func TestReferenceHasEveryCommand(t *testing.T) {
 		t.Errorf("there is no command %q", name)
 	}
 }
+
+// Every command has its help, and every section of the text is that of a command, or a part of one.
+func TestHelpHasEveryCommand(t *testing.T) {
+	all := sections(helpText)
+	for name, cmd := range commands() {
+		if cmd.Name() == "help" {
+			continue
+		}
+		if cmd.Short == "" || strings.Contains(cmd.Long, "{") && !strings.Contains(cmd.Long, `{"`) {
+			t.Errorf("%s: %q, %q", name, cmd.Short, cmd.Long)
+		}
+		delete(all, cmd.CommandPath())
+	}
+	for name := range all {
+		if strings.Count(helpText, name) < 2 || !strings.HasPrefix(name, "{") {
+			t.Errorf("no command has the help of %q", name)
+		}
+	}
+}

@@ -14,8 +14,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/sluicedp/sluice/examples/internal/survey"
-	"github.com/sluicedp/sluice/examples/internal/table"
+	"github.com/sluicedp/sluice/examples/internal/data"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -29,7 +28,7 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	all, err := survey.ReadWages("testdata/cps1988_wages.csv", 1)
+	all, err := data.ReadWages("testdata/cps1988_wages.csv", 1)
 	if err != nil {
 		return err
 	}
@@ -45,12 +44,12 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rows, n := table.New(out), len(rest)
+	rows, n := data.NewTable(out), len(rest)
 	fmt.Fprintf(out, "\nBOUND   What is cut off the mean of the %d others, the noise at ε = 2, and the error of both together (root mean square,\n"+
 		"in dollars), as it really is and as the pilot has it guess.\n", n)
-	fmt.Fprintln(rows, table.Left("bound")+"\tcut off\tnoise\terror\tguess: cut off\tnoise\terror\t")
+	fmt.Fprintln(rows, data.Left("bound")+"\tcut off\tnoise\terror\tguess: cut off\tnoise\terror\t")
 	for _, b := range bounds() {
-		fmt.Fprintf(rows, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", table.Left(fmt.Sprint(b)), cut(rest.clipped, b), noise(rest.clipped, n, b, 2),
+		fmt.Fprintf(rows, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", data.Left(fmt.Sprint(b)), cut(rest.clipped, b), noise(rest.clipped, n, b, 2),
 			totalError(rest.clipped, n, b, 2), cut(guess.clipped, b), noise(guess.clipped, n, b, 2), totalError(guess.clipped, n, b, 2))
 	}
 	rows.Flush()

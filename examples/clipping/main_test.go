@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/survey"
+	"github.com/sluicedp/sluice/examples/internal/data"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-const data = "testdata/cps1988_wages.csv"
+const wagesFile = "testdata/cps1988_wages.csv"
 
 // near fails unless two numbers differ by no more than a tolerance.
 func near(t *testing.T, name string, got, want, tolerance float64) {
@@ -71,7 +71,7 @@ func above(l list, bound float64) float64 {
 
 // The whole survey, with numbers that were computed apart from this code.
 func TestClippingOfTheSurvey(t *testing.T) {
-	all, err := survey.ReadWages(filepath.Join("../..", data), 1)
+	all, err := data.ReadWages(filepath.Join("../..", wagesFile), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/sluicedp/sluice/examples/internal/table"
+	"github.com/sluicedp/sluice/examples/internal/data"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/rappor"
@@ -28,8 +28,8 @@ func run(out io.Writer) error {
 	noise := rappor.Noise{F: 0.5, P: 0.75, Q: 0.25}
 	fmt.Fprintf(out, "RAPPOR (f = %v, p = %v, q = %v) beside chains that are raised to the same ε in all: the variance of the estimated\n"+
 		"frequency of a bit, times the number of clients (Pan 2024, Eq. (68), (67)).\n", noise.F, noise.P, noise.Q)
-	rows := table.New(out)
-	fmt.Fprintln(rows, table.Left("reports")+"\tε in all\tRAPPOR\tchains\tRAPPOR needs\t")
+	rows := data.NewTable(out)
+	fmt.Fprintln(rows, data.Left("reports")+"\tε in all\tRAPPOR\tchains\tRAPPOR needs\t")
 	for _, reports := range []int{1, 2, 4, 8, 16} {
 		loss, err := noise.Loss(params, reports)
 		if err != nil {
@@ -43,7 +43,7 @@ func run(out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(rows, "%s\t%.3f\t%.2f\t%.2f\t%.1f × the clients\t\n", table.Left(fmt.Sprint(reports)), loss, published, raised, published/raised)
+		fmt.Fprintf(rows, "%s\t%.3f\t%.2f\t%.2f\t%.1f × the clients\t\n", data.Left(fmt.Sprint(reports)), loss, published, raised, published/raised)
 	}
 	return rows.Flush()
 }

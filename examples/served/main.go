@@ -18,7 +18,7 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"github.com/sluicedp/sluice/examples/internal/killed"
+	"github.com/sluicedp/sluice/examples/internal/hosts"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -45,12 +45,12 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err := os.WriteFile(filepath.Join(dir, "shop.json"), shop, 0o600); err != nil {
 		return err
 	}
-	server, err := killed.New(ctx, dir, out,
-		killed.Death{Key: "enrol", When: killed.After},
-		killed.Death{Key: "order-1", When: killed.Before},
-		killed.Death{Key: "order-2", When: killed.After},
-		killed.Death{Key: "order-3", When: killed.During},
-		killed.Death{Key: "order-5", When: killed.After})
+	server, err := hosts.New(ctx, dir, out,
+		hosts.Death{Key: "enrol", When: hosts.After},
+		hosts.Death{Key: "order-1", When: hosts.Before},
+		hosts.Death{Key: "order-2", When: hosts.After},
+		hosts.Death{Key: "order-3", When: hosts.During},
+		hosts.Death{Key: "order-5", When: hosts.After})
 	if err != nil {
 		return err
 	}

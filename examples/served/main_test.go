@@ -15,8 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/hosttest"
-	"github.com/sluicedp/sluice/examples/internal/killed"
+	"github.com/sluicedp/sluice/examples/internal/hosts"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -44,8 +43,8 @@ The ledger verifies: true.
 
 // A host in Python sells each order once, and follows each event, whenever the server is killed.
 func TestHostInPython(t *testing.T) {
-	python := hosttest.Command(t, "python3")
-	if out, err := hosttest.Output(t, run, python, "python/host.py"); err != nil || out != golden {
+	python := pace.Command(t, "python3")
+	if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, python, "python/host.py"); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
@@ -56,7 +55,7 @@ func TestHostIsRunAgain(t *testing.T) {
 		t.Skip("a deep form")
 	}
 	const twice = "import subprocess, sys\nfor _ in range(2): subprocess.check_call([sys.executable, 'python/host.py', sys.argv[1]])"
-	out, err := hosttest.Output(t, run, hosttest.Command(t, "python3"), "-c", twice)
+	out, err := hosts.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "python3"), "-c", twice)
 	if err != nil || strings.Count(out, "order-5: sale 4, 300¢, 3 drawn") != 2 || !strings.Contains(out, "The ledger has sold orders 1, 2, 3 and 5 once each.") {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
@@ -64,8 +63,8 @@ func TestHostIsRunAgain(t *testing.T) {
 
 // A host in TypeScript does as the one in Python. It is compiled here, with what npm fetches.
 func TestHostInTypeScript(t *testing.T) {
-	build := hosttest.TypeScript(t)
-	if out, err := hosttest.Output(t, run, hosttest.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
+	build := typeScript(t)
+	if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
@@ -75,7 +74,7 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("a deep form: it links the command")
 	}
-	server, err := killed.New(t.Context(), pace.Scratch(t), os.Stderr)
+	server, err := hosts.New(t.Context(), pace.Scratch(t), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +92,7 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, err := os.ReadFile(filepath.FromSlash(hosttest.Document))
+	written, err := os.ReadFile(filepath.FromSlash(hosts.Document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +107,7 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("a deep form")
 	}
-	python := hosttest.Command(t, "python3")
+	python := pace.Command(t, "python3")
 	for _, c := range []struct {
 		fault, file, is, was, found string
 	}{
@@ -145,7 +144,7 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 			if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := hosttest.Output(t, run, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
+			if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
 				t.Errorf("%v, and it prints\n%s", err, out)
 			}
 		})
@@ -233,10 +232,25 @@ func (s *wanting) check(t *testing.T, command ...string) {
 // not do at all is asked for once.
 func TestClientsTellWhatIsNeeded(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
-		new(wanting).check(t, hosttest.Command(t, "python3"), "-c", askThree("python"))
+		new(wanting).check(t, pace.Command(t, "python3"), "-c", askThree("python"))
 	})
 	t.Run("typescript", func(t *testing.T) {
-		build := hosttest.TypeScript(t)
-		new(wanting).check(t, hosttest.Command(t, "node"), "--input-type=module", "-e", askThree("typescript"), filepath.Join(build, "sluice.js"))
+		build := typeScript(t)
+		new(wanting).check(t, pace.Command(t, "node"), "--input-type=module", "-e", askThree("typescript"), filepath.Join(build, "sluice.js"))
 	})
+}
+
+// typeScript compiles the programs in TypeScript, and returns the folder of the results.
+func typeScript(t *testing.T) string {
+	t.Helper()
+	if !pace.Deep() {
+		t.Skip("a deep form: npm fetches packages for it")
+	}
+	pace.Command(t, "node")
+	pace.Command(t, "npm")
+	build, err := hosts.TypeScript(t.Context(), pace.Scratch(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return build
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/examples/internal/table"
+	"github.com/sluicedp/sluice/examples/internal/data"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -46,8 +46,8 @@ func midnight(day int) time.Time { return time.Date(2027, 1, day, 0, 0, 0, 0, ti
 
 func run(out io.Writer) error {
 	fmt.Fprintln(out, "The largest ε that a first buyer can have on a day, and a third one on day 31; and what Atlas and Cobalt pay for ε = 0.5.")
-	rows := table.New(out)
-	fmt.Fprintln(rows, table.Left("terms")+"\tday 1\tday 11\tday 21\tday 31\tthird buyer\tAtlas\tCobalt\t   in words")
+	rows := data.NewTable(out)
+	fmt.Fprintln(rows, data.Left("terms")+"\tday 1\tday 11\tday 21\tday 31\tthird buyer\tAtlas\tCobalt\t   in words")
 	for _, s := range sellers() {
 		text := s.policy
 		for day := 31; day > 0; day-- {
@@ -57,7 +57,7 @@ func run(out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		fmt.Fprintf(rows, "%s\t", table.Left(s.name))
+		fmt.Fprintf(rows, "%s\t", data.Left(s.name))
 		for _, day := range []int{1, 11, 21, 31} {
 			fmt.Fprintf(rows, "%s\t", p.Ceiling(midnight(day), 1))
 		}

@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/sluicedp/sluice/examples/internal/killed"
+	"github.com/sluicedp/sluice/examples/internal/hosts"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -33,7 +33,7 @@ func run(ctx context.Context, command []string, out *os.File) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	server, err := killed.New(ctx, dir, out) // it is not killed during a tour
+	server, err := hosts.New(ctx, dir, out) // it is not killed during a tour
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/hosttest"
+	"github.com/sluicedp/sluice/examples/internal/hosts"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -35,15 +35,15 @@ The ledger verifies: true.
 
 // The client is generated from the document of the API, and compiled with the types of the document.
 func TestTour_GeneratedClient_PrintsEachStep(t *testing.T) {
-	build := hosttest.TypeScript(t)
-	out, err := hosttest.Output(t, run, hosttest.Command(t, "node"), filepath.Join(build, "tour.js"))
+	build := typeScript(t)
+	out, err := hosts.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "tour.js"))
 	if err != nil || out != toured {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
 
 func TestTour_NoCommand_SaysWhatIsMissing(t *testing.T) {
-	if _, err := hosttest.Output(t, run); err == nil || !strings.Contains(err.Error(), "say which command") {
+	if _, err := hosts.Output(t.Context(), pace.Scratch(t), run); err == nil || !strings.Contains(err.Error(), "say which command") {
 		t.Error(err)
 	}
 }
@@ -62,9 +62,24 @@ func TestTour_BadCommand_IsAnError(t *testing.T) {
 		{"it leaves no receipt", []string{"go", "env"}, "receipt.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if out, err := hosttest.Output(t, run, c.host...); err == nil || !strings.Contains(err.Error(), c.found) {
+			if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, c.host...); err == nil || !strings.Contains(err.Error(), c.found) {
 				t.Errorf("%v, and it prints\n%s", err, out)
 			}
 		})
 	}
+}
+
+// typeScript compiles the programs in TypeScript, and returns the folder of the results.
+func typeScript(t *testing.T) string {
+	t.Helper()
+	if !pace.Deep() {
+		t.Skip("a deep form: npm fetches packages for it")
+	}
+	pace.Command(t, "node")
+	pace.Command(t, "npm")
+	build, err := hosts.TypeScript(t.Context(), pace.Scratch(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return build
 }

@@ -14,8 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sluicedp/sluice/examples/internal/survey"
-	"github.com/sluicedp/sluice/examples/internal/table"
+	"github.com/sluicedp/sluice/examples/internal/data"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -40,7 +39,7 @@ func main() {
 // host knows the wages.
 type host struct {
 	ledger *ledger.Ledger
-	wages  survey.Wages
+	wages  data.Wages
 	ends   rrchain.Range
 	key    []byte // by which wages are rounded
 }
@@ -48,7 +47,7 @@ type host struct {
 // run asks every n-th person.
 func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 	h := host{key: []byte(rand.Text())} // hosts keep their keys; these end with the program
-	if h.wages, err = survey.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
+	if h.wages, err = data.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
 		return err
 	}
 	if h.ends, err = rrchain.NewRange(0, bound); err != nil {
@@ -93,10 +92,10 @@ func (h host) truth(_ context.Context, question string, people []string) (values
 
 // printMeans raises everybody level by level, and prints the mean of each group after each step, beside the real one.
 func (h host) printMeans(ctx context.Context, out io.Writer) error {
-	rows := table.New(out)
-	fmt.Fprintln(rows, table.Left("dollars a week")+"\tall\tfull-time\tpart-time\t")
+	rows := data.NewTable(out)
+	fmt.Fprintln(rows, data.Left("dollars a week")+"\tall\tfull-time\tpart-time\t")
 	for _, limit := range []float64{1e9, bound} {
-		fmt.Fprintf(rows, "%s\t", table.Left(map[bool]string{true: "real, clipped", false: "real"}[limit == bound]))
+		fmt.Fprintf(rows, "%s\t", data.Left(map[bool]string{true: "real, clipped", false: "real"}[limit == bound]))
 		for _, group := range groups() {
 			fmt.Fprintf(rows, "%.1f\t", h.wages.Mean(limit, group))
 		}
@@ -107,7 +106,7 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 		if _, err := h.ledger.Raise(ctx, r); err != nil {
 			return err
 		}
-		fmt.Fprintf(rows, "%s\t", table.Left("at ε = "+text))
+		fmt.Fprintf(rows, "%s\t", data.Left("at ε = "+text))
 		for _, group := range groups() {
 			counts := estimate.Counts{Epsilon: r.Epsilon, ByValue: make([]int64, 2)}
 			for response, err := range h.ledger.Responses(ctx, question, r.Epsilon) {

@@ -4,6 +4,7 @@ package pace
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 )
 
@@ -86,4 +87,14 @@ func Impossible(t testing.TB, why string) {
 		t.Fatalf("cannot be tested on this machine: %s", why)
 	}
 	t.Skipf("NOT TESTED ON THIS MACHINE: %s", why)
+}
+
+// Command returns the path of a command that a test needs. A test on a machine without it ends.
+func Command(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Impossible(t, err.Error())
+	}
+	return path
 }

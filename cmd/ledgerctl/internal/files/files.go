@@ -1,5 +1,5 @@
-// Package files knows the files that a command line names, and sees to it that none is written that is read. It opens
-// them, and writes results whole or not at all.
+// Package files knows the files that a command line names, and sees to it that none is written that
+// is read. It opens them, and writes results whole or not at all.
 package files
 
 import (
@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
@@ -42,7 +41,8 @@ const (
 // FileNote is the annotation of flags that name files: the role and the form.
 const FileNote = "sluice_file"
 
-// MarkAs notes that flags of a command name files that it writes, and what those files are to a ledger.
+// MarkAs notes that flags of a command name files that it writes, and what those files are to a
+// ledger.
 func MarkAs(flags *pflag.FlagSet, k ledgerfile.Kind, names ...string) {
 	for _, name := range names {
 		// It fails only for a flag that was not defined.
@@ -50,8 +50,8 @@ func MarkAs(flags *pflag.FlagSet, k ledgerfile.Kind, names ...string) {
 	}
 }
 
-// Mark notes that flags of a command name files. All flags that do are marked: by that, no command writes what it
-// reads.
+// Mark notes that flags of a command name files. All flags that do are marked: by that, no command
+// writes what it reads.
 func Mark(flags *pflag.FlagSet, r Role, f Form, names ...string) {
 	for _, name := range names {
 		// It fails only for a flag that was not defined.
@@ -59,7 +59,8 @@ func Mark(flags *pflag.FlagSet, r Role, f Form, names ...string) {
 	}
 }
 
-// MarkArguments notes that the arguments of a command are files. Those that it writes are new ledgers.
+// MarkArguments notes that the arguments of a command are files. Those that it writes are new
+// ledgers.
 func MarkArguments(cmd *cobra.Command, r Role) {
 	cmd.Annotations = map[string]string{FileNote: string(r)}
 }
@@ -72,7 +73,8 @@ type Named struct {
 	Kind ledgerfile.Kind // of a file that it writes, if that is one of a ledger's
 }
 
-// Files are the files of one run of the program: those that the command line names, and its standard streams.
+// Files are the files of one run of the program: those that the command line names, and its
+// standard streams.
 type Files struct {
 	Out   *output.Printer // has standard output
 	Stdin io.Reader       // standard input
@@ -89,8 +91,9 @@ type input struct {
 	info fs.FileInfo // nil if it is not known
 }
 
-// Name finds the files that a command line names. db is the ledger's file; served is that of a ledger that another process
-// serves, or "". Neither they nor the files that belong to them are overwritten, whether the command opens them or not.
+// Name finds the files that a command line names. db is the ledger's file; served is that of a
+// ledger that another process serves, or "". Neither they nor the files that belong to them are
+// overwritten, whether the command opens them or not.
 func (s *Files) Name(cmd *cobra.Command, args []string, db, served string) {
 	all := []Named{{By: "--db", Path: db, Role: Reads}}
 	s.own = []string{db}
@@ -139,8 +142,8 @@ func paths(value pflag.Value, f Form) (all []string) {
 	return all
 }
 
-// CheckFiles refuses a command line by which a file would be written that it names besides. Standard output may be a
-// file, too.
+// CheckFiles refuses a command line by which a file would be written that it names besides.
+// Standard output may be a file, too.
 func (s *Files) CheckFiles() error {
 	for _, out := range append([]Named{{By: "standard output", Path: "-", Role: Writes}}, s.named...) {
 		if out.Role != Writes {
@@ -156,8 +159,8 @@ func (s *Files) CheckFiles() error {
 	return nil
 }
 
-// CheckPlace refuses an output that would replace a file that belongs to a ledger, any ledger, or take its place. as is what
-// the output is itself: [ledgerfile.Unknown] for results.
+// CheckPlace refuses an output that would replace a file that belongs to a ledger, any ledger, or
+// take its place. as is what the output is itself: [ledgerfile.Unknown] for results.
 func (s *Files) CheckPlace(by, path string, as ledgerfile.Kind) error {
 	if path == "-" || path == "" {
 		return nil
@@ -193,10 +196,11 @@ func (s *Files) checkResolved(by, path string, as ledgerfile.Kind) error {
 	err := ledgerfile.CheckOutput(path, as, s.own...)
 	var occupied *ledgerfile.OccupiedError
 	if errors.As(err, &occupied) {
-		return fault.Usage("nothing was changed; give another name: no output replaces a file that belongs to a ledger", "%s: %w", by, err)
+		return output.UsageError("nothing was changed; give another name: no output replaces a file that belongs to "+
+			"a ledger", "%s: %w", by, err)
 	}
 	if err != nil {
-		return fault.Input("nothing was changed; give another name", "%s: %w", by, err)
+		return output.InputError("nothing was changed; give another name", "%s: %w", by, err)
 	}
 	return nil
 }
@@ -210,9 +214,11 @@ func (s *Files) checkNamed(by, path string) error {
 			continue
 		}
 		if other.Role == Writes {
-			return fault.Usage("each result needs a file of its own", "%s and %s name one file, %q", by, other.By, path)
+			return output.UsageError("each result needs a file of its own", "%s and %s name one file, %q", by, other.By,
+				path)
 		}
-		return fault.Usage("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path, other.By)
+		return output.UsageError("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path,
+			other.By)
 	}
 	return nil
 }
@@ -241,7 +247,8 @@ func (s *Files) stat(f Named) (os.FileInfo, error) {
 	return nil, fs.ErrInvalid
 }
 
-// samePlace tells whether two names of files, one of which does not exist, stand for the same place.
+// samePlace tells whether two names of files, one of which does not exist, stand for the same
+// place.
 func samePlace(a, b string) bool {
 	a, b = target(a), target(b)
 	if filepath.Base(a) != filepath.Base(b) {
@@ -276,13 +283,14 @@ func (s *Files) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	file, err := openUntil(ctx, path)
 	if err != nil {
-		return nil, fault.Input("", "%w", err)
+		return nil, output.InputError("", "%w", err)
 	}
 	return file, nil
 }
 
-// once returns an error if a name stands for standard input, or a pipe, that was opened before under this name or another:
-// a pipe that is opened again never ends, or waits for a writer that does not come.
+// once returns an error if a name stands for standard input, or a pipe, that was opened before
+// under this name or another: a pipe that is opened again never ends, or waits for a writer that
+// does not come.
 func (s *Files) once(path string) error {
 	info, err := s.stat(Named{Path: path, Role: Reads})
 	if err != nil {
@@ -295,7 +303,8 @@ func (s *Files) once(path string) error {
 	defer s.mu.Unlock()
 	for _, before := range s.read {
 		if before.path == path || info != nil && before.info != nil && os.SameFile(info, before.info) {
-			return fault.Usage("write it to a file, and name that", "%q was read already, and standard input and pipes can be read once only", path)
+			return output.UsageError("write it to a file, and name that",
+				"%q was read already, and standard input and pipes can be read once only", path)
 		}
 	}
 	s.read = append(s.read, input{path, info})
@@ -325,7 +334,8 @@ func openUntil(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// closable passes a stream on. To close it ends a read that waits, which a stream itself need not do.
+// closable passes a stream on. To close it ends a read that waits, which a stream itself need not
+// do.
 func closable(in io.Reader) io.ReadCloser {
 	out, passed := io.Pipe()
 	go func() {
@@ -335,8 +345,8 @@ func closable(in io.Reader) io.ReadCloser {
 	return out
 }
 
-// Stream opens a text file for as long as use reads it, without a byte order mark (see [Text]). When ctx ends, it returns
-// the reason. Standard input and pipes can be read once only.
+// Stream opens a text file for as long as use reads it, without a byte order mark (see [Text]).
+// When ctx ends, it returns the reason. Standard input and pipes can be read once only.
 func (s *Files) Stream(ctx context.Context, path string, use func(io.Reader) error) error {
 	return s.stream(ctx, path, func(in io.Reader) error { return use(Text(in)) })
 }
@@ -364,8 +374,9 @@ func (s *Files) stream(ctx context.Context, path string, use func(io.Reader) err
 // byteOrderMark begins the text files that some editors write.
 const byteOrderMark = "\ufeff"
 
-// Text returns a reader of a text without the byte order mark that it may begin with. All text files that a command reads are
-// read through it: the mark is no part of a text, and so of no signed note in it.
+// Text returns a reader of a text without the byte order mark that it may begin with. All text
+// files that a command reads are read through it: the mark is no part of a text, and so of no
+// signed note in it.
 func Text(in io.Reader) io.Reader { return &text{in: bufio.NewReader(in)} }
 
 type text struct {
@@ -384,7 +395,8 @@ func (t *text) Read(p []byte) (int, error) {
 	return t.in.Read(p)
 }
 
-// TextOrFile returns the text of a flag, or of the file that it names after an @, up to a size and without a byte order mark.
+// TextOrFile returns the text of a flag, or of the file that it names after an @, up to a size and
+// without a byte order mark.
 func (s *Files) TextOrFile(ctx context.Context, flag string, most int64) ([]byte, error) {
 	path, named := strings.CutPrefix(flag, "@")
 	if !named {
@@ -398,10 +410,11 @@ func (s *Files) Bytes(ctx context.Context, path string, most int64) ([]byte, err
 	return s.all(ctx, path, most, func(in io.Reader) io.Reader { return in })
 }
 
-func (s *Files) all(ctx context.Context, path string, most int64, as func(io.Reader) io.Reader) (content []byte, err error) {
+func (s *Files) all(ctx context.Context, path string, most int64, as func(io.Reader) io.Reader) (content []byte,
+	err error) {
 	err = s.stream(ctx, path, func(in io.Reader) error {
 		if content, err = io.ReadAll(io.LimitReader(as(in), most)); err != nil {
-			return fault.Input("", "%w", err)
+			return output.InputError("", "%w", err)
 		}
 		return nil
 	})

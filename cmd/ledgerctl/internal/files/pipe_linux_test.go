@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
@@ -70,7 +69,7 @@ func TestStream_PipeTwice_IsRefused(t *testing.T) {
 			t.Fatalf("%q: %v", names, err)
 		}
 		err = read(names[1])
-		if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.Misuse || !strings.Contains(err.Error(), "once only") {
+		if classed := (*output.Error)(nil); !errors.As(err, &classed) || classed.Code != output.ExitMisuse || !strings.Contains(err.Error(), "once only") {
 			t.Errorf("%q: %v; want wrong usage", names, err)
 		}
 		reader.Close()

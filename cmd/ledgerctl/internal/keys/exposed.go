@@ -12,7 +12,8 @@ import (
 // WarnWritable warns of a ledger that others can write to.
 func WarnWritable(p *output.Printer, path string) {
 	if mode, open := openTo(path, 0o022); open {
-		p.Warn(fmt.Sprintf("the ledger %q can be written to by others than its owner (mode %04o): chmod go-w %[1]q", path, mode))
+		p.Warn(fmt.Sprintf("the ledger %q can be written to by others than its owner (mode %04o): chmod go-w %[1]q",
+			path, mode))
 	}
 }
 
@@ -29,6 +30,7 @@ func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
 // WarnExposed warns of a key that others can read.
 func WarnExposed(p *output.Printer, path string) {
 	if mode, open := openTo(path, 0o077); open {
-		p.Warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600 %[1]q", path, mode))
+		p.Warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600 %[1]q", path,
+			mode))
 	}
 }

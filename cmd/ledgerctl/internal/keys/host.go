@@ -11,15 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Host are the flags for the secret keys of the host: by the truth key people are bound to their true values, and
-// responses are drawn from noise keys ([ledger.Options]). Commands that only read need none, and open none of the
-// files.
+// Host are the flags for the secret keys of the host: by the truth key people are bound to their
+// true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only read
+// need none, and open none of the files.
 type Host struct {
 	truth   string
 	noise   []string // NAME=FILE
@@ -31,33 +31,22 @@ type Host struct {
 // Flags adds the flags to all commands.
 func (k *Host) Flags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&k.truth, "truth-key", "", "a `FILE` with the secret key by which the ledger binds people to their true values, for commands that write")
-	flags.StringArrayVar(&k.noise, "noise-key", nil, "a secret key, `NAME=FILE`, from which responses are drawn, for commands that write; one flag for each key that the ledger has had")
-	flags.StringVar(&k.current, "noise-key-current", "", "the `NAME` of the noise key for people who are enrolled from now on (default: the only one)")
+	flags.StringVar(&k.truth, "truth-key", "",
+		"a `FILE` with the secret key by which the ledger binds people to their true values, for commands that write")
+	flags.StringArrayVar(&k.noise, "noise-key", nil,
+		"a secret key, `NAME=FILE`, from which responses are drawn, for commands that write; one flag for each key "+
+			"that the ledger has had")
+	flags.StringVar(&k.current, "noise-key-current", "",
+		"the `NAME` of the noise key for people who are enrolled from now on (default: the only one)")
 	files.Mark(flags, files.Reads, files.ByName, "truth-key")
 	files.Mark(flags, files.Reads, files.Labeled, "noise-key")
 	// These fail only for a flag that was not defined.
 	_ = flags.SetAnnotation("noise-key-current", files.MayBeEmpty, []string{"nobody"})
-	_ = root.RegisterFlagCompletionFunc("noise-key-current", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return k.names(), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = root.RegisterFlagCompletionFunc("noise-key-current",
+		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return k.names(), cobra.ShellCompDirectiveNoFileComp
+		})
 }
-
-// HostHelp explains the flags.
-const HostHelp = `A ledger may have secret keys of its host's. Give them to all commands that write: --truth-key FILE to refuse a true
-value that is not the one drawn from before (people are then refused as if there were none, "no-truth"; whose value it
-is, standard error says once, for the operator alone), and --noise-key NAME=FILE to draw responses from the key instead of
-from chance, so that a lost ledger can be made again with the same ones. (Answers about a panel, and questions with
-a mechanism of their own, are drawn from chance all the same.) The first such command makes a key the ledger's for
-good: no other one is taken in its place, and of noise keys the former ones are wanted as well. With several,
---noise-key-current NAME says which one is for people who are enrolled from now on (an empty NAME: none); everybody
-else keeps theirs. Who has a noise key and a response has, most often, the true value: keep it apart from the
-ledger. A file holds 32 random bytes, as they are or as 64 hexadecimal digits (a truth key in digits may have from
-16 bytes on):
-
-  (umask 077; openssl rand -hex 32 > truth.key)
-  ledgerctl --truth-key truth.key --noise-key 2027=noise.key enroll --question vote --objects people.csv
-  ledgerctl --truth-key truth.key --noise-key 2027=noise.key raise --question vote --to 1 --truth people.csv`
 
 // Given tells whether any key is given.
 func (k *Host) Given() bool { return k.truthGiven || k.currentGiven || len(k.noise) > 0 }
@@ -69,19 +58,20 @@ func (k *Host) Settle(cmd *cobra.Command) error {
 	for i, given := range k.noise {
 		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
 			// What is given instead may be the key itself: it is not repeated.
-			return fault.Usage("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
+			return output.UsageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
 		}
 		if slices.Contains(names[:i], names[i]) {
-			return fault.Usage("", "--noise-key is given twice for %q", names[i])
+			return output.UsageError("", "--noise-key is given twice for %q", names[i])
 		}
 	}
 	switch {
 	case len(names) > 1 && !k.currentGiven:
-		return fault.Usage("--noise-key-current NAME; nobody's key changes by it", "%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
+		return output.UsageError("--noise-key-current NAME; nobody's key changes by it",
+			"%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
 	case k.current != "" && !slices.Contains(names, k.current):
-		return fault.Usage("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
+		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
 	case k.currentGiven && len(names) == 0:
-		return fault.Usage("", "--noise-key-current is for --noise-key")
+		return output.UsageError("", "--noise-key-current is for --noise-key")
 	}
 	return nil
 }
@@ -116,14 +106,16 @@ func (k *Host) Set(ctx context.Context, s *files.Files, options *ledger.Options)
 			return err
 		}
 		if len(key) != rrchain.NoiseKeySize {
-			return fault.Input(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, len(key), rrchain.NoiseKeySize)
+			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file,
+				len(key), rrchain.NoiseKeySize)
 		}
 		keys[name] = key
 	}
 	options.NoiseKey = ledger.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
 		key, given := keys[name]
 		if !given {
-			return nil, fault.Usage("--noise-key "+name+"=FILE gives it", "this ledger has had a key of that name, which is not given")
+			return nil, output.UsageError("--noise-key "+name+"=FILE gives it",
+				"this ledger has had a key of that name, which is not given")
 		}
 		return key, nil
 	}}
@@ -138,41 +130,46 @@ func (k *Host) currentName() string {
 	return k.names()[0]
 }
 
-// leastSecret and mostSecret are the smallest and the largest number of bytes of a key. mostSecretFile is more than any
-// file with one has.
+// leastSecret and mostSecret are the smallest and the largest number of bytes of a key.
+// mostSecretFile is more than any file with one has.
 const (
 	leastSecret    = 16
 	mostSecret     = 1 << 10
 	mostSecretFile = 4 << 10
 )
 
-const secretHint = `such a file holds 32 random bytes, as they are or as 64 hexadecimal digits: (umask 077; openssl rand -hex 32 > FILE)`
+const secretHint = "such a file holds 32 random bytes, as they are or as 64 hexadecimal digits: " +
+	"(umask 077; openssl rand -hex 32 > FILE)"
 
-// secret reads a key from the file that a flag names. No error says anything of what is in the file.
+// secret reads a key from the file that a flag names. No error says anything of what is in the
+// file.
 func secret(ctx context.Context, s *files.Files, flag, path string) ([]byte, error) {
 	if path == "-" {
-		return nil, fault.Usage("", "%s: a key cannot be standard input", flag)
+		return nil, output.UsageError("", "%s: a key cannot be standard input", flag)
 	}
 	text, err := s.Bytes(ctx, path, mostSecretFile)
 	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
-		return nil, fault.Usage(secretHint, "%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
+		return nil, output.UsageError(secretHint,
+			"%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: secretHint, Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
+		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: secretHint,
+			Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	key, ok := parseSecret(text)
 	if !ok {
-		return nil, fault.Input(secretHint, "%s: %q holds no key", flag, path)
+		return nil, output.InputError(secretHint, "%s: %q holds no key", flag, path)
 	}
 	WarnExposed(s.Out, path)
 	return key, nil
 }
 
-// parseSecret reads a key: hexadecimal digits in one line, or 32 bytes as they are. (Of such bytes, drawn at random,
-// all are digits once in 10³⁴ times.) Only before digits a byte order mark is no part of the key.
+// parseSecret reads a key: hexadecimal digits in one line, or 32 bytes as they are. (Of such bytes,
+// drawn at random, all are digits once in 10³⁴ times.) Only before digits a byte order mark is no
+// part of the key.
 func parseSecret(text []byte) (key []byte, ok bool) {
 	digits := strings.TrimRight(strings.TrimPrefix(string(text), "\ufeff"), "\r\n")
 	if allDigits(digits) {

@@ -1,4 +1,5 @@
-// Package keys reads the keys that commands are given: of the log, of the host and of what it trusts.
+// Package keys reads the keys that commands are given: of the log, of the host and of what it
+// trusts.
 package keys
 
 import (
@@ -12,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
@@ -30,7 +31,8 @@ type Signer struct {
 
 // Flag adds the flag.
 func (f *Signer) Flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Path, "signer", "", `the `+"`FILE`"+` with the signing key that "ledgerctl init" wrote (default: the ledger's name and .key)`)
+	cmd.Flags().StringVar(&f.Path, "signer", "",
+		`the `+"`FILE`"+` with the signing key that "ledgerctl init" wrote (default: the ledger's name and .key)`)
 	files.Mark(cmd.Flags(), files.Reads, files.ByName, "signer")
 }
 
@@ -42,9 +44,10 @@ func (f *Signer) Load(ctx context.Context, s *files.Files, db string) (note.Sign
 	path := cmp.Or(f.Path, SignerFile(db))
 	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Fault{
-			Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
-			Err: fmt.Errorf("there is no signing key at %q", path),
+		return nil, &output.Error{
+			Kind: "not-found", Code: output.ExitMisuse,
+			Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
+			Err:  fmt.Errorf("there is no signing key at %q", path),
 		}
 	}
 	if err != nil {
@@ -59,7 +62,8 @@ func (f *Signer) Load(ctx context.Context, s *files.Files, db string) (note.Sign
 	if _, err := note.NewVerifier(strings.TrimSpace(string(text))); err == nil {
 		what = "holds a log key, by which signatures are checked, not the signing key"
 	}
-	return nil, fault.Input(`a signing key is one line that begins with `+secretPrefix+`, as "ledgerctl init" wrote it`, "%q %s", path, what)
+	return nil, output.InputError("a signing key is one line that begins with "+secretPrefix+
+		`, as "ledgerctl init" wrote it`, "%q %s", path, what)
 }
 
 // OtherSigner is the hint against a key that is not the ledger's.
@@ -72,7 +76,8 @@ func CheckSigner(signer note.Signer, logKey string) error {
 		return nil // the ledger names no key
 	}
 	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
-		return fault.Usage(OtherSigner, "the signing key %s is not the one of this ledger's log key, %s", keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
+		return output.UsageError(OtherSigner, "the signing key %s is not the one of this ledger's log key, %s",
+			keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
 	}
 	return nil
 }
@@ -85,7 +90,9 @@ type Verifier struct{ text string }
 
 // Flag adds the flag. What is taken without it is said in its help.
 func (f *Verifier) Flag(cmd *cobra.Command, otherwise string) {
-	cmd.Flags().StringVar(&f.text, "vkey", "", "the log's verifier `KEY`, which \"ledgerctl init\" printed as log key, or @FILE with it (default: "+otherwise+")")
+	cmd.Flags().StringVar(&f.text, "vkey", "",
+		"the log's verifier `KEY`, which \"ledgerctl init\" printed as log key, or @FILE with it "+
+			"(default: "+otherwise+")")
 	files.Mark(cmd.Flags(), files.Reads, files.Behind, "vkey")
 }
 
@@ -109,11 +116,13 @@ func verifier(ctx context.Context, s *files.Files, flag, given string) (note.Ver
 	case err == nil:
 		return verifier, nil
 	case key == "":
-		return nil, fault.Usage("", "%s is empty", flag)
+		return nil, output.UsageError("", "%s is empty", flag)
 	case strings.HasPrefix(key, secretPrefix):
 		// Whoever checks should not have it: it would prove nothing to them.
-		return nil, fault.Usage("the log key is the public one of the pair", "%s is given a signing key, which must stay secret", flag)
+		return nil, output.UsageError("the log key is the public one of the pair",
+			"%s is given a signing key, which must stay secret", flag)
 	default:
-		return nil, fault.Usage(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log key; @FILE reads it from a file`, "%s is no verifier key", flag)
+		return nil, output.UsageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it `+
+			"as log key; @FILE reads it from a file", "%s is no verifier key", flag)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
@@ -24,9 +24,12 @@ type Remote struct {
 
 // Flags adds the flags to all commands.
 func (r *Remote) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&r.Address, "addr", "", "the `ADDRESS` of a ledger that another process has open and serves, in place of --db: https://…, http://… on this machine, or unix:PATH (default $LEDGER_ADDR)")
+	flags.StringVar(&r.Address, "addr", "",
+		"the `ADDRESS` of a ledger that another process has open and serves, in place of --db: https://…, http://… "+
+			"on this machine, or unix:PATH (default $LEDGER_ADDR)")
 	flags.StringVar(&r.token, "token", "", "a `FILE` with the token for --addr (default: the token in $LEDGER_TOKEN)")
-	flags.StringVar(&r.ca, "addr-ca", "", "a `FILE` with the certificates, in PEM, that the server's must be signed by (default: those of this system)")
+	flags.StringVar(&r.ca, "addr-ca", "",
+		"a `FILE` with the certificates, in PEM, that the server's must be signed by (default: those of this system)")
 	flags.StringVar(&r.cert, "addr-cert", "", "a `FILE` with a certificate to show the server, in PEM")
 	flags.StringVar(&r.key, "addr-key", "", "a `FILE` with the key of --addr-cert, in PEM")
 	files.Mark(flags, files.Reads, files.ByName, "token", "addr-ca", "addr-cert", "addr-key")
@@ -44,7 +47,8 @@ func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client
 	}
 	// No proxy: of what stands between, nobody may read.
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
-	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token, HTTP: &http.Client{Transport: transport}})
+	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token,
+		HTTP: &http.Client{Transport: transport}})
 }
 
 // secret returns the token.
@@ -53,7 +57,7 @@ func (r *Remote) secret(ctx context.Context, s *files.Files) (string, error) {
 		return os.Getenv("LEDGER_TOKEN"), nil
 	}
 	if r.token == "-" {
-		return "", fault.Usage("", "--token cannot be standard input")
+		return "", output.UsageError("", "--token cannot be standard input")
 	}
 	text, err := s.TextOrFile(ctx, "@"+r.token, maxKey)
 	if err != nil {
@@ -61,7 +65,7 @@ func (r *Remote) secret(ctx context.Context, s *files.Files) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \r\n\t") {
-		return "", fault.Input(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.token)
+		return "", output.InputError(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.token)
 	}
 	WarnExposed(s.Out, r.token)
 	return token, nil
@@ -78,11 +82,11 @@ func (r *Remote) tls(ctx context.Context, s *files.Files) (*tls.Config, error) {
 	}
 	switch {
 	case (r.cert == "") != (r.key == ""):
-		return nil, fault.Usage("", "--addr-cert and --addr-key go together")
+		return nil, output.UsageError("", "--addr-cert and --addr-key go together")
 	case r.cert != "":
 		pair, err := Pair(ctx, s, r.cert, r.key)
 		if err != nil {
-			return nil, fault.Input("", "--addr-cert, --addr-key: %w", err)
+			return nil, output.InputError("", "--addr-cert, --addr-key: %w", err)
 		}
 		WarnExposed(s.Out, r.key)
 		config.Certificates = []tls.Certificate{pair}
@@ -114,7 +118,7 @@ func Pool(ctx context.Context, s *files.Files, flag, path string) (*x509.CertPoo
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fault.Input("", "%s: %q holds no certificates in PEM", flag, path)
+		return nil, output.InputError("", "%s: %q holds no certificates in PEM", flag, path)
 	}
 	return pool, nil
 }

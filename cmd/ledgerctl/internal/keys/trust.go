@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
 
-// Trust is the checkpoint that the ledger must go on from, whatever is done with it: an older copy, put in its
-// place, would draw again what was drawn since.
+// Trust is the checkpoint that the ledger must go on from, whatever is done with it: an older copy,
+// put in its place, would draw again what was drawn since.
 type Trust struct {
 	file, key string
 	keyGiven  bool // by the flag
@@ -24,8 +24,11 @@ type Trust struct {
 
 // Flags adds the flags to all commands.
 func (t *Trust) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&t.file, "trust", "", "a `FILE` with the newest checkpoint: no command opens an older copy of the ledger (default $LEDGER_CHECKPOINT)")
-	flags.StringVar(&t.key, "trust-key", "", "the log's verifier `KEY`, or @FILE with it, that signed the checkpoint (default $LEDGER_LOG_KEY)")
+	flags.StringVar(&t.file, "trust", "",
+		"a `FILE` with the newest checkpoint: no command opens an older copy of the ledger "+
+			"(default $LEDGER_CHECKPOINT)")
+	flags.StringVar(&t.key, "trust-key", "",
+		"the log's verifier `KEY`, or @FILE with it, that signed the checkpoint (default $LEDGER_LOG_KEY)")
 	files.Mark(flags, files.Reads, files.ByName, "trust")
 	files.Mark(flags, files.Reads, files.Behind, "trust-key")
 }
@@ -45,13 +48,15 @@ func (t *Trust) Settle() {
 func (t *Trust) Set(ctx context.Context, s *files.Files, options *ledger.Options) error {
 	// Whoever gives a key expects that something is checked by it.
 	if t.file == "" && t.keyGiven {
-		return fault.Usage("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed", "--trust-key needs --trust")
+		return output.UsageError("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed",
+			"--trust-key needs --trust")
 	}
 	if t.file == "" {
 		return nil
 	}
 	if t.key == "" {
-		return fault.Usage(`give --trust-key, or $LEDGER_LOG_KEY, the log key that "ledgerctl init" printed`, "a checkpoint is to be trusted, and no key to check it by is given")
+		return output.UsageError(`give --trust-key, or $LEDGER_LOG_KEY, the log key that "ledgerctl init" printed`,
+			"a checkpoint is to be trusted, and no key to check it by is given")
 	}
 	key, err := verifier(ctx, s, "--trust-key", t.key)
 	if err != nil {
@@ -59,8 +64,8 @@ func (t *Trust) Set(ctx context.Context, s *files.Files, options *ledger.Options
 	}
 	signed, err := s.TextOrFile(ctx, "@"+t.file, MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &fault.Fault{
-			Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl audit checkpoint" makes one`,
+		return &output.Error{
+			Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl audit checkpoint" makes one`,
 			Err: fmt.Errorf("there is no checkpoint at %q", t.file),
 		}
 	}

@@ -1,4 +1,5 @@
-// Package output prints what commands find out, as tables for people or as JSON for programs, and what went wrong.
+// Package output prints what commands find out, as tables for people or as JSON for programs, and
+// what went wrong.
 package output
 
 import (
@@ -9,14 +10,14 @@ import (
 	"io"
 	"math"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -24,6 +25,105 @@ import (
 type Result interface {
 	// Table writes it for people. Tabs align the columns.
 	Table(w io.Writer)
+}
+
+// Fields is a result that lists its values in order: each has a key in JSON, a label in the table,
+// or both.
+type Fields []field
+
+type field struct {
+	key, label string
+	value      any
+}
+
+// Add adds a value. Without a key it is not in the JSON form, and without a label not in the table.
+func (f *Fields) Add(key, label string, value any) { *f = append(*f, field{key, label, value}) }
+
+// AddNonZero adds a value, unless it is the zero value of its type or an empty slice.
+func (f *Fields) AddNonZero(key, label string, value any) {
+	v := reflect.ValueOf(value)
+	if !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0) {
+		f.Add(key, label, value)
+	}
+}
+
+// Inline adds the members of a struct to the JSON form.
+func (f *Fields) Inline(value any) { f.Add("", "", value) }
+
+// Section adds lines to the table.
+func (f *Fields) Section(write func(w io.Writer)) { f.Add("", "", write) }
+
+// Table implements [Result].
+func (f Fields) Table(w io.Writer) {
+	for _, one := range f {
+		if section, is := one.value.(func(io.Writer)); is {
+			section(w)
+		} else if one.label != "" {
+			fmt.Fprintf(w, "%s\t%v\n", one.label, cell(one.value))
+		}
+	}
+}
+
+// cell returns a value as it is in a table.
+func cell(value any) any {
+	switch value := value.(type) {
+	case time.Time:
+		return Stamp(value)
+	case string:
+		return OneLine(value)
+	}
+	return value
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (f Fields) MarshalJSON() ([]byte, error) {
+	var members [][]byte
+	for _, one := range f {
+		_, section := one.value.(func(io.Writer))
+		if section || one.key == "" && one.label != "" {
+			continue
+		}
+		var text bytes.Buffer
+		if err := WriteJSON(&text, one.value); err != nil {
+			return nil, err
+		}
+		member := bytes.TrimSpace(text.Bytes())
+		if one.key == "" {
+			member = bytes.TrimSuffix(bytes.TrimPrefix(member, []byte("{")), []byte("}"))
+		} else {
+			member = append(strconv.AppendQuote(nil, one.key), append([]byte(":"), member...)...)
+		}
+		if len(member) > 0 {
+			members = append(members, member)
+		}
+	}
+	return append(append([]byte("{"), bytes.Join(members, []byte(","))...), '}'), nil
+}
+
+// List returns a result with one list: a row of the table for each item, below a header.
+func List[T any](key string, items []T, header string, row func(T) []any) Fields {
+	var out Fields
+	out.Add(key, "", items)
+	out.Section(func(w io.Writer) {
+		if len(items) == 0 {
+			fmt.Fprintf(w, "no %s\n", key)
+			return
+		}
+		Rows(w, header, items, row)
+	})
+	return out
+}
+
+// Rows writes a table of items below a header, whose columns are separated by tabs.
+func Rows[T any](w io.Writer, header string, items []T, row func(T) []any) {
+	fmt.Fprintln(w, header)
+	for _, one := range items {
+		cells := row(one)
+		for i, value := range cells {
+			cells[i] = cell(value)
+		}
+		fmt.Fprintf(w, strings.Repeat("%v\t", len(cells)-1)+"%v\n", cells...)
+	}
 }
 
 // Printer is where the results, warnings and errors of one run of the program go.
@@ -53,34 +153,34 @@ func (p *Printer) Print(r Result) error {
 	return p.show(text.Bytes())
 }
 
-// PrintDone prints the result of a request that is done for good. If that fails, the error says so, and by which key the
-// result is to be had again; "" is none.
+// PrintDone prints the result of a request that is done for good. If that fails, the error says so,
+// and by which key the result is to be had again; "" is none.
 func (p *Printer) PrintDone(done, key string, r Result) error {
 	signal.Ignore(syscall.SIGPIPE) // it must be told even if nobody reads standard output any more
-	err := fault.Unfinished(done+", but the result is not printed", 0, p.Print(r))
+	err := Unfinished(done+", but the result is not printed", 0, p.Print(r))
 	if key == "" {
 		return err
 	}
-	return fault.WithKey(key, err)
+	return WithKey(key, err)
 }
 
 // Fail tells the user what went wrong and returns the exit code.
-func (p *Printer) Fail(err error, jsonAsked bool) fault.Code {
+func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		p.WarnTruths(refused.TruthChanged, refused.TruthInvalid)
 	}
-	f, code := fault.Explain(err)
+	f, code := Explain(err)
 	if p.JSON || jsonAsked {
 		// Nobody is left to tell that stderr cannot be written to.
-		_ = WriteJSON(p.Stderr, map[string]fault.Report{"error": f})
+		_ = WriteJSON(p.Stderr, map[string]Report{"error": f})
 		return code
 	}
 	text := "ledgerctl: " + f.Message
 	if f.Details.Hint != "" {
 		text += " (hint: " + f.Details.Hint + ")"
 	}
-	fmt.Fprintln(p.Stderr, words.OneLine(text))
+	fmt.Fprintln(p.Stderr, OneLine(text))
 	return code
 }
 
@@ -93,12 +193,13 @@ func (p *Printer) Warn(text string) {
 	case p.JSON:
 		_ = json.NewEncoder(p.Stderr).Encode(map[string]map[string]string{"warning": {"message": text}})
 	default:
-		fmt.Fprintln(p.Stderr, "ledgerctl: warning: "+words.OneLine(text))
+		fmt.Fprintln(p.Stderr, "ledgerctl: warning: "+OneLine(text))
 	}
 }
 
-// WarnTruths says whose true value is not the one drawn from before, and whose is none of the question's. The results say "no-truth" of
-// them, which others may read as well: so it is on standard error alone, once, and in no exit code.
+// WarnTruths says whose true value is not the one drawn from before, and whose is none of the
+// question's. The results say "no-truth" of them, which others may read as well: so it is on
+// standard error alone, once, and in no exit code.
 func (p *Printer) WarnTruths(changed, invalid []string) {
 	p.warnOf("the true value is not the one drawn from before", changed)
 	p.warnOf("the true value is none of the question's", invalid)
@@ -120,12 +221,36 @@ func (p *Printer) warnOf(what string, people []string) {
 	p.Warn("for you alone: " + what + ", for " + strings.Join(shown, ", "))
 }
 
+// withLists returns a value in which no list is nil: in JSON none is null.
+func withLists(value any) any {
+	v := reflect.New(reflect.TypeOf(value)).Elem()
+	v.Set(reflect.ValueOf(value))
+	fillLists(v)
+	return v.Interface()
+}
+
+func fillLists(v reflect.Value) {
+	switch {
+	case !v.CanSet():
+	case v.Kind() == reflect.Slice && v.IsNil():
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			fillLists(v.Index(i))
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fillLists(v.Field(i))
+		}
+	}
+}
+
 // WriteJSON writes one JSON value on one line.
 func WriteJSON(w io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	if err := encoder.Encode(withLists(value)); err != nil {
 		return err
 	}
 	_, err := w.Write(text.Bytes())

@@ -10,8 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"time"
 )
 
 func TestNumber(t *testing.T) {
@@ -58,7 +57,7 @@ func TestPrinter(t *testing.T) {
 		}
 		p.Warn("careful")
 		p.Warn("careful") // a warning is given once
-		if code := p.Fail(fault.Usage("look elsewhere", "no such thing"), false); code != fault.Misuse {
+		if code := p.Fail(UsageError("look elsewhere", "no such thing"), false); code != ExitMisuse {
 			t.Errorf("exit code %d", code)
 		}
 		if stdout.String() != test.stdout || stderr.String() != test.stderr {
@@ -77,5 +76,58 @@ func TestWarnChangedNamesAFew(t *testing.T) {
 	p.WarnTruths(slices.Repeat([]string{"ann"}, 25), nil)
 	if text := stderr.String(); strings.Count(text, `"ann"`) != 20 || !strings.Contains(text, "and 5 more") {
 		t.Error(text)
+	}
+}
+
+// other is a struct whose members a result has.
+type other struct {
+	M int `json:"m"`
+}
+
+// A result of fields is in JSON what a struct with the same members would be, and in the table the lines with labels.
+func TestFields(t *testing.T) {
+	var out Fields
+	out.Add("name", "called", "a\tb <c>")
+	out.Add("n", "", 7)
+	out.Add("", "in words", "seven")
+	out.Add("at", "when", time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC))
+	out.Add("none", "", []string(nil))
+	out.AddNonZero("zero", "zero", 0)
+	out.AddNonZero("empty", "empty", []int{})
+	out.AddNonZero("one", "", []int{1})
+	out.Inline(other{8})
+	out.Inline(struct{}{})
+	out.Section(func(w io.Writer) { fmt.Fprintln(w, "end") })
+	var text bytes.Buffer
+	if err := WriteJSON(&text, out); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"name":"a\tb <c>","n":7,"at":"2027-01-02T03:04:05.000000006Z","none":[],"one":[1],"m":8}` + "\n"
+	if text.String() != want {
+		t.Errorf("JSON %s, want %s", &text, want)
+	}
+	text.Reset()
+	out.Table(&text)
+	if want := "called\ta\ufffdb <c>\nin words\tseven\nwhen\t2027-01-02T03:04:05.000000006Z\nend\n"; text.String() != want {
+		t.Errorf("table %q, want %q", &text, want)
+	}
+}
+
+func TestList(t *testing.T) {
+	row := func(n int) []any { return []any{n, fmt.Sprint(n, "\x1b")} }
+	for _, test := range []struct {
+		items       []int
+		json, table string
+	}{
+		{nil, `{"sales":[]}`, "no sales\n"},
+		{[]int{1, 2}, `{"sales":[1,2]}`, "N\tTEXT\n1\t1\ufffd\n2\t2\ufffd\n"},
+	} {
+		list := List("sales", test.items, "N\tTEXT", row)
+		text, err := json.Marshal(list)
+		var table bytes.Buffer
+		list.Table(&table)
+		if err != nil || string(text) != test.json || table.String() != test.table {
+			t.Errorf("%v: %s and %q, %v", test.items, text, &table, err)
+		}
 	}
 }

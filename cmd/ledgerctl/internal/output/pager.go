@@ -11,19 +11,22 @@ import (
 	"golang.org/x/term"
 )
 
-// DefaultPager shows a long table where $PAGER names no other program: it ends at once what fits, and leaves the text on the screen.
+// DefaultPager shows a long table where $PAGER names no other program: it ends at once what fits,
+// and leaves the text on the screen.
 const DefaultPager = "less -FRX"
 
 // show writes a table to standard output: page by page on a terminal that it is too long for.
 func (p *Printer) show(text []byte) error {
-	if screen, is := p.Stdout.(*os.File); is && p.Pager != "" && isLong(screen, string(text)) && page(p.Pager, screen, p.Stderr, string(text)) {
+	if screen, is := p.Stdout.(*os.File); is && p.Pager != "" && isLong(screen, string(text)) &&
+		page(p.Pager, screen, p.Stderr, string(text)) {
 		return nil
 	}
 	_, err := p.Stdout.Write(text)
 	return err
 }
 
-// isLong tells whether a text takes more lines than there are on a terminal. What is none takes anything.
+// isLong tells whether a text takes more lines than there are on a terminal. What is none takes
+// anything.
 func isLong(screen *os.File, text string) bool {
 	if !term.IsTerminal(int(screen.Fd())) {
 		return false
@@ -40,7 +43,8 @@ func linesOf(text string, width int) (n int) {
 	return n
 }
 
-// page has a program show a text, and tells whether it did. The program is given by its name and arguments; no shell reads them.
+// page has a program show a text, and tells whether it did. The program is given by its name and
+// arguments; no shell reads them.
 func page(pager string, screen *os.File, stderr io.Writer, text string) bool {
 	words := strings.Fields(pager)
 	if len(words) == 0 {

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/chart"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -45,8 +45,8 @@ type Ledger interface {
 	Levels(ctx context.Context, question string) ([]ledger.LevelCount, error)
 }
 
-// SaveEstimate draws the answer to a request, and besides it the estimates at each ε that were asked for together, unless there is no
-// file to draw them into.
+// SaveEstimate draws the answer to a request, and besides it the estimates at each ε that were
+// asked for together, unless there is no file to draw them into.
 func (f File) SaveEstimate(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledger.Estimate) error {
 	if f.out == nil {
 		return nil
@@ -56,13 +56,15 @@ func (f File) SaveEstimate(ctx context.Context, l Ledger, r ledger.EstimateReque
 		return err
 	}
 	if names, _ := picture.labels(); f.format == "png" && !chart.CanDraw(picture.title()+strings.Join(names, "")) {
-		return fault.Usage("name a .svg file: who shows it has more letters", "a .png file cannot show all letters of these values")
+		return output.UsageError("name a .svg file: who shows it has more letters",
+			"a .png file cannot show all letters of these values")
 	}
 	return f.out.Save(func(w io.Writer) error { return picture.write(w, f.format) })
 }
 
-// newBars reads what the picture of an estimate shows besides it. Of a file all is of one instant, because nobody writes as long as it is
-// open for reading; behind an address somebody may raise meanwhile.
+// newBars reads what the picture of an estimate shows besides it. Of a file all is of one instant,
+// because nobody writes as long as it is open for reading; behind an address somebody may raise
+// meanwhile.
 func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledger.Estimate) (*bars, error) {
 	p := &bars{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
@@ -94,18 +96,19 @@ func newBars(ctx context.Context, l Ledger, r ledger.EstimateRequest, whole ledg
 // add adds a level. Who is behind an address may be a stranger.
 func (p *bars) add(level ledger.Estimate) error {
 	if len(level.Levels) == 0 || len(level.Values) != len(p.whole.Values) {
-		return fmt.Errorf("an estimate of %d values at %d ε, where %d values at one are expected", len(level.Values), len(level.Levels), len(p.whole.Values))
+		return fmt.Errorf("an estimate of %d values at %d ε, where %d values at one are expected", len(level.Values),
+			len(level.Levels), len(p.whole.Values))
 	}
 	p.levels = append(p.levels, level)
 	return nil
 }
 
-// fewest is the part of the responses of the fullest level that another one must have to be shown: the intervals of
-// one with fewer would be ten times as wide, and make the others too small to see.
+// fewest is the part of the responses of the fullest level that another one must have to be shown:
+// the intervals of one with fewer would be ten times as wide, and make the others too small to see.
 const fewest = 0.01
 
-// shownLevels returns all levels that are not too empty if they are few, and else the first, the last and some
-// between, evenly; and how many are too empty.
+// shownLevels returns all levels that are not too empty if they are few, and else the first, the
+// last and some between, evenly; and how many are too empty.
 func shownLevels(all []ledger.LevelCount) (levels []ledger.LevelCount, few int) {
 	most := int64(0)
 	for _, l := range all {
@@ -126,8 +129,8 @@ func shownLevels(all []ledger.LevelCount) (levels []ledger.LevelCount, few int) 
 	return shown, few
 }
 
-// shownValues returns the numbers of all values in their order if they are few, and else of those with the
-// largest estimates, falling.
+// shownValues returns the numbers of all values in their order if they are few, and else of those
+// with the largest estimates, falling.
 func shownValues(values []ledger.ValueEstimate) []int {
 	shown := make([]int, len(values))
 	for v := range shown {
@@ -171,9 +174,11 @@ func (p *bars) caption() string {
 	if p.whole.Covers == "population" {
 		covers = "a population that they represent"
 	}
-	lines := []string{"share, %", "", fmt.Sprintf("The thin lines are %.4g %% intervals for %s.", 100*p.confidence, covers)}
+	lines := []string{"share, %", "", fmt.Sprintf("The thin lines are %.4g %% intervals for %s.", 100*p.confidence,
+		covers)}
 	if p.pools() {
-		lines = append(lines, "The diamond counts each person once, at the highest ε; the levels are "+p.whole.Method+".")
+		lines = append(lines,
+			"The diamond counts each person once, at the highest ε; the levels are "+p.whole.Method+".")
 	}
 	if n := len(p.levels); n < p.recorded {
 		but := ""
@@ -183,7 +188,8 @@ func (p *bars) caption() string {
 		lines = append(lines, fmt.Sprintf("%d of %d levels of ε are shown%s.", n, p.recorded, but))
 	}
 	if n, all := len(p.values), len(p.whole.Values); n < all {
-		lines = append(lines, fmt.Sprintf("The %d values with the largest estimates are shown, and %d are not.", n, all-n))
+		lines = append(lines, fmt.Sprintf("The %d values with the largest estimates are shown, and %d are not.", n,
+			all-n))
 	}
 	if _, numbered := p.labels(); numbered {
 		lines = append(lines, "Numbers in parentheses are the places of long names in the list of values.")
@@ -205,7 +211,8 @@ func (p *bars) rows() int {
 // gap is the distance between the groups, in rows.
 const gap = 1
 
-// group returns the place of the middle of a value's first row, in rows; the last row of all is at 0.
+// group returns the place of the middle of a value's first row, in rows; the last row of all is at
+// 0.
 func (p *bars) group(i int) float64 {
 	below := len(p.values) - 1 - i
 	return float64(below*(p.rows()+gap) + p.rows() - 1)
@@ -218,7 +225,8 @@ func percentOf(v ledger.ValueEstimate) interval {
 	return interval{100 * v.Low, 100 * v.Estimate, 100 * v.High}
 }
 
-// DataRange implements [plot.DataRanger]. Estimates are unbiased, so they may lie below 0 and above 100 %.
+// DataRange implements [plot.DataRanger]. Estimates are unbiased, so they may lie below 0 and above
+// 100 %.
 func (p *bars) DataRange() (xmin, xmax, ymin, ymax float64) {
 	estimates := p.levels
 	if p.pools() {
@@ -247,7 +255,8 @@ func (p *bars) Plot(c draw.Canvas, axes *plot.Plot) {
 			at := percentOf(level.Values[v])
 			middle := y(p.group(i) - float64(k))
 			low, high := middle-0.42*row, middle+0.42*row
-			bar := []vg.Point{{X: x(0), Y: low}, {X: x(at.estimate), Y: low}, {X: x(at.estimate), Y: high}, {X: x(0), Y: high}}
+			bar := []vg.Point{{X: x(0), Y: low}, {X: x(at.estimate), Y: low}, {X: x(at.estimate), Y: high},
+				{X: x(0), Y: high}}
 			c.FillPolygon(shade(k, len(p.levels)), bar)
 			c.StrokeLines(edge, append(bar, bar[0]))
 			whisker(c, x(at.low), x(at.high), middle, 0.2*row)
@@ -279,8 +288,8 @@ func diamond(c draw.Canvas, at vg.Point, half vg.Length) {
 	})
 }
 
-// shade returns the colour of the k-th of n levels: blue, the higher the darker, so that they can be told
-// apart by anyone, in black and white too.
+// shade returns the colour of the k-th of n levels: blue, the higher the darker, so that they can
+// be told apart by anyone, in black and white too.
 func shade(k, n int) color.NRGBA {
 	ramp := [...]color.NRGBA{{210, 229, 244, 255}, chart.Color(1), {0, 40, 70, 255}}
 	if n == 1 {
@@ -293,7 +302,8 @@ func shade(k, n int) color.NRGBA {
 	return color.NRGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 255}
 }
 
-// mark is what the legend shows beside the text for a row: a bar of some shade, or the diamond if it has none.
+// mark is what the legend shows beside the text for a row: a bar of some shade, or the diamond if
+// it has none.
 type mark struct{ shade color.Color }
 
 // Thumbnail implements [plot.Thumbnailer].
@@ -315,8 +325,8 @@ func (p *bars) addLegend(legend *plot.Legend) {
 	}
 }
 
-// labels returns the names of the values shown. Where shortening makes names alike, the numbers of the values
-// tell them apart, and numbered is true.
+// labels returns the names of the values shown. Where shortening makes names alike, the numbers of
+// the values tell them apart, and numbered is true.
 func (p *bars) labels() (names []string, numbered bool) {
 	alike := map[string]int{}
 	for _, v := range p.values {

@@ -2,12 +2,13 @@
 package picture
 
 import (
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/chart"
 )
 
-// File is a picture in the making, in the format that its name asks for. The zero value is none: saving it does nothing.
+// File is a picture in the making, in the format that its name asks for. The zero value is none:
+// saving it does nothing.
 type File struct {
 	format string
 	out    *files.Output // nil for none
@@ -33,7 +34,7 @@ func format(flag, path string) (string, error) {
 	}
 	name, err := chart.Format(path)
 	if err != nil {
-		return "", fault.Usage("name a file that ends in .svg or .png", "%s: %w", flag, err)
+		return "", output.UsageError("name a file that ends in .svg or .png", "%s: %w", flag, err)
 	}
 	return name, nil
 }

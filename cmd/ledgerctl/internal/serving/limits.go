@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
@@ -38,47 +38,60 @@ func (l *limits) define(flags *pflag.FlagSet) {
 		"the `NUMBER` of connections at a time (default: 12000, or what the limit of open files allows)")
 	flags.IntVar(&l.perAddress, "limit-connections-per-address", l.perAddress,
 		"the `NUMBER` of connections of one IP address at a time; 0, behind a reverse proxy, does not count by address")
-	flags.DurationVar(&l.unproven, "limit-unproven", l.unproven, "how long a connection may be open before a request has a valid token")
+	flags.DurationVar(&l.unproven, "limit-unproven", l.unproven,
+		"how long a connection may be open before a request has a valid token")
 	flags.DurationVar(&l.header, "limit-header", l.header, "how long the header of a request may take")
 	flags.DurationVar(&l.idle, "limit-idle", l.idle, "how long a connection may wait for its next request")
 	flags.Var(&l.body, "limit-body", "the largest body of a request, such as 64MiB")
-	flags.Var(&l.memory, "limit-memory", "for bodies, and answers that are being sent, at a time; at least twice --limit-body")
+	flags.Var(&l.memory, "limit-memory",
+		"for bodies, and answers that are being sent, at a time; at least twice --limit-body")
 	flags.Var(&l.slowest, "limit-slowest", "what callers must send or read each second in the long run")
 	flags.DurationVar(&l.read, "limit-read", l.read, "how far a body may fall behind --limit-slowest")
-	flags.DurationVar(&l.write, "limit-write", l.write, "how far the reader of an answer may fall behind --limit-slowest")
+	flags.DurationVar(&l.write, "limit-write", l.write,
+		"how far the reader of an answer may fall behind --limit-slowest")
 	flags.DurationVar(&l.time, "limit-time", l.time, "how long a request may run that is no stream, list or copy")
 	flags.IntVar(&l.requests, "limit-requests", l.requests, "the `NUMBER` of requests that run at a time")
 	flags.IntVar(&l.streams, "limit-streams", l.streams, "the `NUMBER` of streams of events, and lists, at a time")
-	flags.IntVar(&l.perOwner, "limit-streams-each", l.perOwner, "the `NUMBER` of streams and lists of one principal at a time")
-	flags.Float64Var(&l.rate, "limit-rate", l.rate, "the `NUMBER` of requests of one principal each second, in the long run")
-	flags.IntVar(&l.burst, "limit-burst", l.burst, "the `NUMBER` of requests of one principal at once, before --limit-rate counts")
+	flags.IntVar(&l.perOwner, "limit-streams-each", l.perOwner,
+		"the `NUMBER` of streams and lists of one principal at a time")
+	flags.Float64Var(&l.rate, "limit-rate", l.rate,
+		"the `NUMBER` of requests of one principal each second, in the long run")
+	flags.IntVar(&l.burst, "limit-burst", l.burst,
+		"the `NUMBER` of requests of one principal at once, before --limit-rate counts")
 	flags.Float64Var(&l.records, "limit-records", l.records,
-		"the `NUMBER` of records that the large requests of one principal read each second, in the long run; a person is two or three")
+		"the `NUMBER` of records that the large requests of one principal read each second, in the long run; a "+
+			"person is two or three")
 	flags.IntVar(&l.recordBurst, "limit-record-burst", l.recordBurst,
 		"the `NUMBER` of records that one principal's large requests read at once, before --limit-records counts")
 	flags.IntVar(&l.panels, "limit-large-requests", 0,
-		"the `NUMBER` of large requests that compute at a time, while others wait (default: half as many as processors, at least 2)")
+		"the `NUMBER` of large requests that compute at a time, while others wait (default: half as many as "+
+			"processors, at least 2)")
 }
 
 // check refuses limits that cannot be, and finds out how many connections there can be.
 func (l *limits) check() error {
 	for name, value := range map[string]float64{
-		"unproven": float64(l.unproven), "header": float64(l.header), "idle": float64(l.idle), "read": float64(l.read), "write": float64(l.write),
-		"time": float64(l.time), "requests": float64(l.requests), "streams": float64(l.streams), "streams-each": float64(l.perOwner),
-		"rate": l.rate, "burst": float64(l.burst), "records": l.records, "record-burst": float64(l.recordBurst), "large-requests": float64(l.panels) + 1,
+		"unproven": float64(l.unproven), "header": float64(l.header), "idle": float64(l.idle), "read": float64(l.read),
+		"write": float64(l.write),
+		"time":  float64(l.time), "requests": float64(l.requests), "streams": float64(l.streams),
+		"streams-each": float64(l.perOwner),
+		"rate":         l.rate, "burst": float64(l.burst), "records": l.records, "record-burst": float64(l.recordBurst),
+		"large-requests":          float64(l.panels) + 1,
 		"connections-per-address": float64(l.perAddress) + 1, "connections": float64(l.connections) + 1,
 	} {
 		if !(value > 0) || math.IsInf(value, 1) {
-			return fault.Usage("leave it out for the default", "--limit-%s is not positive", name)
+			return output.UsageError("leave it out for the default", "--limit-%s is not positive", name)
 		}
 	}
 	if l.body > l.memory/2 {
-		return fault.Usage("raise --limit-memory, or lower --limit-body", "--limit-body %v is more than half of --limit-memory %v", l.body, l.memory)
+		return output.UsageError("raise --limit-memory, or lower --limit-body",
+			"--limit-body %v is more than half of --limit-memory %v", l.body, l.memory)
 	}
 	most := descriptors() - spare(descriptors())
 	if l.connections > most {
-		return fault.Usage("raise the limit of open files (ulimit -n), or lower --limit-connections",
-			"--limit-connections is %d, and %d open files are allowed, of which the ledger needs %d", l.connections, descriptors(), spare(descriptors()))
+		return output.UsageError("raise the limit of open files (ulimit -n), or lower --limit-connections",
+			"--limit-connections is %d, and %d open files are allowed, of which the ledger needs %d", l.connections,
+			descriptors(), spare(descriptors()))
 	}
 	l.connections = cmp.Or(l.connections, min(12000, most))
 	return nil
@@ -91,7 +104,8 @@ func spare(files int) int { return min(256, files/4) }
 // handler returns the limits of requests.
 func (l *limits) handler() ledgerhttp.Limits {
 	return ledgerhttp.Limits{
-		Body: int64(l.body), Memory: int64(l.memory), Slowest: int(l.slowest), Read: l.read, Write: l.write, Time: l.time,
+		Body: int64(l.body), Memory: int64(l.memory), Slowest: int(l.slowest), Read: l.read, Write: l.write,
+		Time:    l.time,
 		Running: l.requests, Streams: l.streams, Each: l.perOwner, Rate: l.rate, Burst: l.burst,
 		Records: l.records, RecordBurst: l.recordBurst, Panels: l.panels,
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
@@ -72,7 +72,7 @@ func TestLimits_ThatCannotBe_AreRefused(t *testing.T) {
 		fmt.Sprint("--limit-connections=", descriptors()): "open files are allowed",
 	} {
 		_, err := parsed(t, strings.Fields(args)...)
-		if classed := (*fault.Fault)(nil); !errors.As(err, &classed) || classed.Code != fault.Misuse || !strings.Contains(err.Error(), want) {
+		if classed := (*output.Error)(nil); !errors.As(err, &classed) || classed.Code != output.ExitMisuse || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

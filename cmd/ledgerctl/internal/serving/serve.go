@@ -1,11 +1,11 @@
-// Package serving holds the commands by which a ledger is served, and by which is said who may do what of it.
+// Package serving holds the commands by which a ledger is served, and by which is said who may do
+// what of it.
 package serving
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -18,12 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/listen"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/shared"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -35,8 +32,10 @@ import (
 type Host struct {
 	*output.Printer
 	*files.Files
-	DB    *string                                                                   // the ledger's file, when a command runs
-	Check func(cmd *cobra.Command) error                                            // refuses a command where no file is meant
+	// the ledger's file, when a command runs
+	DB *string
+	// refuses a command where no file is meant
+	Check func(cmd *cobra.Command) error
 	Open  func(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) // opens the file
 	// Health is that of the ledger in the file, or at an address.
 	Health func(ctx context.Context) (observe.Health, error)
@@ -44,14 +43,15 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{h.serveCommand(), h.healthCommand(), h.tokenCommand(), h.keyholderCommand(), h.journalCommand()}
+	return []*cobra.Command{h.serveCommand(), h.healthCommand(), h.tokenCommand(), h.keyholderCommand(),
+		h.journalCommand()}
 }
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	listen, tokens, truthURL, truthToken string
 	truthTimeout                         time.Duration
-	tls                                  listen.Secrets
+	tls                                  tlsFiles
 	signer                               keys.Signer
 	journal                              string
 	standby                              bool
@@ -61,56 +61,26 @@ type serveFlags struct {
 func (h *Host) serveCommand() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the ledger to other processes, which name it by --addr",
-		Long: `Open the ledger, and serve it until interrupted: to commands that are given --addr in place of --db, and to programs
-in any language, by the API that /openapi.json describes. Only one process can have a ledger's file open; so this is
-how to work on it from several.
-
-It listens on a Unix socket beside the file, which only its owner may connect to, and whoever can connect may do
-everything. With --tokens, there as well, and always on HOST:PORT, each request needs a token, which "ledgerctl token
-add" makes, and each token has a role. The file of tokens is looked at anew for each request. On HOST:PORT without
-TLS only this machine can be served. With --client-ca, clients must show a certificate besides their token.
-
-True values come with requests; or, with --truth-url, from there: it is posted {"question":"…","objects":["…"]} and answers
-{"values":["…"]}, in the same order, "" where there is none. They are written nowhere. With --truth-url only operators may
-bring others; without it desks must bring those that they sell, and are trusted with all.
-
-The keys for the ledger, --truth-key, --noise-key and --signer, are given here, not to those who call. Without --signer, the
-key beside the ledger is taken if it is there.
-
-With --journal, the ledger's journal is in PostgreSQL, where it outlives the machine. The first time, it is made; later,
-whoever serves without --standby claims it, and whoever had it before writes nothing more. With --standby, this host
-follows the one that has the ledger, from a copy that "ledgerctl backup" made: it answers whatever changes nothing, and
-"ledgerctl takeover --addr" has it go on with the ledger. ` + shared.Help + `
-
-When the ledger has stopped, because another host has taken it over, say, the server ends with exit code 7, so that a
-supervisor starts it again.
-
-The flags --limit-… bound what callers may take. They count by principal: a buyer or a person, with all of its tokens, and
-of other roles a token. Operators and metrics have places of their own. See docs/howto/serve.md.
-
-Standard error has a line of JSON for each request, which names no person. Requests without a valid token get a
-bounded number of lines.`,
-		Example: `  ledgerctl serve
-  ledgerctl --addr unix:ledger.db.sock stats
-  ledgerctl --db b.db serve --journal b.json --standby
-  ledgerctl serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return h.serve(cmd, f) },
+		Use:  "serve",
+		RunE: func(cmd *cobra.Command, _ []string) error { return h.serve(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", "", "the `ADDRESS` to listen on, unix:PATH or HOST:PORT (default: unix: and the ledger's name and .sock)")
-	flags.StringVar(&f.tokens, "tokens", "", "the `FILE` with the tokens (default on HOST:PORT: the ledger's name and .tokens)")
-	flags.StringVar(&f.tls.Cert, "tls-cert", "", "a `FILE` with the server's certificate, in PEM; it may be renewed meanwhile")
+	flags.StringVar(&f.listen, "listen", "",
+		"the `ADDRESS` to listen on, unix:PATH or HOST:PORT (default: unix: and the ledger's name and .sock)")
+	flags.StringVar(&f.tokens, "tokens", "",
+		"the `FILE` with the tokens (default on HOST:PORT: the ledger's name and .tokens)")
+	flags.StringVar(&f.tls.Cert, "tls-cert", "",
+		"a `FILE` with the server's certificate, in PEM; it may be renewed meanwhile")
 	flags.StringVar(&f.tls.Key, "tls-key", "", "a `FILE` with the key of --tls-cert, in PEM")
-	flags.StringVar(&f.tls.ClientCA, "client-ca", "", "a `FILE` with the certificates, in PEM, that a client's must be signed by (default: clients need none)")
-	flags.StringVar(&f.truthURL, "truth-url", "", "the `URL` that is asked for true values which draws need and requests do not bring")
+	flags.StringVar(&f.tls.ClientCA, "client-ca", "",
+		"a `FILE` with the certificates, in PEM, that a client's must be signed by (default: clients need none)")
+	flags.StringVar(&f.truthURL, "truth-url", "",
+		"the `URL` that is asked for true values which draws need and requests do not bring")
 	flags.StringVar(&f.truthToken, "truth-token", "", "a `FILE` with the token for --truth-url")
 	flags.DurationVar(&f.truthTimeout, "truth-timeout", time.Minute, "how long one answer of --truth-url may take")
 	flags.StringVar(&f.journal, "journal", "", "the `FILE` that says where the journal is, if that is in PostgreSQL")
-	flags.BoolVar(&f.standby, "standby", false, "follow the host that has the ledger, and change nothing before a takeover")
+	flags.BoolVar(&f.standby, "standby", false,
+		"follow the host that has the ledger, and change nothing before a takeover")
 	f.signer.Flag(cmd)
 	f.limits.define(flags)
 	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token", "journal")
@@ -120,8 +90,8 @@ bounded number of lines.`,
 // tokensFile is where the tokens of a ledger are unless a flag names another file.
 func (h *Host) tokensFile() string { return ledgerfile.Beside(*h.DB, ledgerfile.Tokens) }
 
-// socketFile is where the socket of a ledger is unless --listen says otherwise: beside the file, also if that has the name of an
-// abstract socket.
+// socketFile is where the socket of a ledger is unless --listen says otherwise: beside the file,
+// also if that has the name of an abstract socket.
 func (h *Host) socketFile() string {
 	path := ledgerfile.Beside(*h.DB, ledgerfile.Socket)
 	if strings.HasPrefix(path, "@") {
@@ -135,7 +105,7 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 		return err
 	}
 	if f.standby && f.journal == "" {
-		return fault.Usage("give --journal FILE", "a standby follows a journal that other hosts have, too")
+		return output.UsageError("give --journal FILE", "a standby follows a journal that other hosts have, too")
 	}
 	if err := f.limits.check(); err != nil {
 		return err
@@ -158,9 +128,10 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	}
 	counts := metrics.New()
 	options.Meter = counts
-	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby, Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
+	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby,
+		Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
 	if f.journal != "" {
-		j, err := shared.Open(cmd.Context(), h.Files, f.journal)
+		j, err := openJournal(cmd.Context(), h.Files, f.journal)
 		if err != nil {
 			return err
 		}
@@ -190,11 +161,15 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 			return err
 		}
 	}
-	at, err := listen.On(ctx, f.listen, f.tls, h.Files, f.limits.bound)
+	at, err := listenOn(ctx, f.listen, f.tls, h.Files, f.limits.bound)
 	if err != nil {
 		return err
 	}
-	if err := h.Print(serveResult{DB: *h.DB, Address: f.address(at), LogKey: l.About().LogKey}); err != nil {
+	var out output.Fields
+	out.Add("db", "ledger", *h.DB)
+	out.Add("addr", "served at", f.address(at)) // for --addr
+	out.Add("log_key", "log key", l.About().LogKey)
+	if err := h.Print(out); err != nil {
 		return errors.Join(err, at.Close())
 	}
 	return until(ctx, handler, f.limits.server(handler), at)
@@ -214,8 +189,8 @@ func (f *serveFlags) address(at net.Listener) string {
 // grace is how long requests under way may go on when the server is told to end.
 const grace = 20 * time.Second
 
-// until serves until ctx ends, and then until what is under way is done. What is not done by then goes on when it is asked for again, by
-// its key.
+// until serves until ctx ends, and then until what is under way is done. What is not done by then
+// goes on when it is asked for again, by its key.
 func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server, at net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(at) }()
@@ -238,7 +213,8 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server
 		err = errors.Join(err, served)
 	}
 	if why != nil {
-		err = &fault.Fault{Kind: "stopped", Code: fault.Stopped, Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
+		err = &output.Error{Kind: "stopped", Code: output.ExitStopped,
+			Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
 	}
 	return err
 }
@@ -246,8 +222,8 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server
 // lookEvery is how soon a server ends when its ledger has stopped.
 const lookEvery = time.Second
 
-// stopped returns a channel on which the error comes with which the ledger has stopped. It looks until
-// ctx ends.
+// stopped returns a channel on which the error comes with which the ledger has stopped. It looks
+// until ctx ends.
 func stopped(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
 	why := make(chan error, 1)
 	go func() {
@@ -281,7 +257,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		return o, err
 	}
 	if f.truthURL == "" && f.truthToken != "" {
-		return o, fault.Usage("", "--truth-token is for --truth-url")
+		return o, output.UsageError("", "--truth-token is for --truth-url")
 	}
 	if f.truthURL == "" {
 		return o, nil
@@ -295,7 +271,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		token = strings.TrimSpace(string(text))
 	}
 	if o.Truth, err = ledgerhttp.TruthAt(f.truthURL, token, nil); err != nil {
-		return o, fault.Usage("", "--truth-url: %v", err)
+		return o, output.UsageError("", "--truth-url: %v", err)
 	}
 	return o, nil
 }
@@ -312,12 +288,14 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 	case path == "":
 		path = h.tokensFile()
 	}
-	tokens, err := ledgerhttp.OpenTokens(path, func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
+	tokens, err := ledgerhttp.OpenTokens(path,
+		func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl token add" makes it`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it`,
+			Err: fmt.Errorf("there is no file of tokens at %q", path)}
 	}
 	if err != nil {
-		return nil, fault.Input("", "%v", err)
+		return nil, output.InputError("", "%v", err)
 	}
 	return tokens, nil
 }
@@ -326,20 +304,10 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
 	if f.signer.Path == "" {
 		if _, err := os.Stat(keys.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
-			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is", keys.SignerFile(*h.DB)))
+			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is",
+				keys.SignerFile(*h.DB)))
 			return nil, nil
 		}
 	}
 	return f.signer.Load(ctx, h.Files, *h.DB)
-}
-
-// serveResult says where a ledger is served.
-type serveResult struct {
-	DB      string `json:"db"`
-	Address string `json:"addr"` // for --addr
-	LogKey  string `json:"log_key"`
-}
-
-func (r serveResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "ledger\t%s\nserved at\t%s\nlog key\t%s\n", r.DB, r.Address, r.LogKey)
 }

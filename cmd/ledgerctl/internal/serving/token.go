@@ -14,57 +14,37 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/fault"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/words"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
 func (h *Host) tokenCommand() *cobra.Command {
 	var path string
-	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Say who may do what of a ledger that is served",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return fault.Usage(`run "ledgerctl token --help"`, "say whether to add, to remove or to list tokens")
-		},
-	}
-	cmd.PersistentFlags().StringVar(&path, "tokens", "", "the `FILE` with the tokens (default: the ledger's name and .tokens)")
+	cmd := output.Group("token", "say whether to add, to remove or to list tokens",
+		h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
+	cmd.PersistentFlags().StringVar(&path, "tokens", "",
+		"the `FILE` with the tokens (default: the ledger's name and .tokens)")
 	files.MarkAs(cmd.PersistentFlags(), ledgerfile.Tokens, "tokens")
-	cmd.AddCommand(h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
 	return cmd
 }
 
 func (h *Host) tokenAddCommand(path *string) *cobra.Command {
 	var role, whom string
 	cmd := &cobra.Command{
-		Use:   "add NAME --role ROLE",
-		Short: "Make a token, and print it once",
-		Long: `Make a token for a ledger that "ledgerctl serve" serves, and print it. The file keeps its hash only: whoever loses the
-token needs another one. It counts at once, without a restart. The roles are
-
-  operator   does everything
-  desk       quotes, sells, reserves and hands out, in the name of any buyer; unless the server has --truth-url, it is
-             trusted with true values
-  buyer      of one buyer, --name: quotes, and reads what that one bought
-  person     of one person, --name: has statements made
-  auditor    reads everything, and copies the file
-  metrics    reads counts
-
-To rotate a token, add another one under a new name, hand it out, and remove the old one.`,
-		Example: `  ledgerctl token add shop --role desk
-  ledgerctl token add acme-2027 --role buyer --name acme`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:  "add NAME --role ROLE",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *path == "" {
 				if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
-					return &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no ledger at %q", *h.DB)}
+					return &output.Error{Kind: "not-found", Code: output.ExitMisuse,
+						Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no "+
+							"ledger at %q", *h.DB)}
 				}
 			}
-			return h.tokenAdd(cmd.Context(), h.orTokens(*path), ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
+			return h.tokenAdd(cmd.Context(), h.orTokens(*path),
+				ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what whoever has it may do: a `ROLE`")
@@ -90,22 +70,33 @@ func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) er
 	t.SHA256 = ledgerhttp.HashToken(token)
 	_, err := h.changeTokens(ctx, path, true, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
 		if slices.ContainsFunc(all, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
-			return nil, fault.Usage("give it another NAME, or remove that one first", "there is a token of the name %q already", t.Name)
+			return nil, output.UsageError("give it another NAME, or remove that one first",
+				"there is a token of the name %q already", t.Name)
 		}
 		return append(all, t), nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", tokenResult{t.Name, t.Role, t.Whom, token, path}); err != nil {
-		return &fault.Fault{Kind: "unexpected", Code: fault.Unexpected, Hint: "nobody has it: remove it, and add another one", Err: err}
+	var out output.Fields
+	out.Add("name", "name", t.Name)
+	out.Add("role", "role", t.Role)
+	out.AddNonZero("whom", "of", t.Whom)
+	out.Add("token", "", token)
+	out.Add("", "token", token+" (secret: it is shown this once)")
+	out.Add("file", "file", path)
+	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", out); err != nil {
+		return &output.Error{Kind: "unexpected", Code: output.ExitUnexpected,
+			Hint: "nobody has it: remove it, and add another one", Err: err}
 	}
 	return nil
 }
 
-// changeTokens changes the tokens of a file, which may be created, and returns those that it has then. The file to which path
-// leads is locked, so that no other process changes it concurrently by another name.
-func (h *Host) changeTokens(ctx context.Context, path string, made bool, change func([]ledgerhttp.Token) ([]ledgerhttp.Token, error)) ([]ledgerhttp.Token, error) {
+// changeTokens changes the tokens of a file, which may be created, and returns those that it has
+// then. The file to which path leads is locked, so that no other process changes it concurrently by
+// another name.
+func (h *Host) changeTokens(ctx context.Context, path string, made bool,
+	change func([]ledgerhttp.Token) ([]ledgerhttp.Token, error)) ([]ledgerhttp.Token, error) {
 	if err := h.CheckPlace("--tokens", path, ledgerfile.Tokens); err != nil {
 		return nil, err
 	}
@@ -125,17 +116,19 @@ func (h *Host) changeTokens(ctx context.Context, path string, made bool, change 
 	return file.Tokens, h.writeTokens(path, file)
 }
 
-// lockTokens keeps other processes from changing a file of tokens: what one of them has read before would bring back a token
-// that was removed. The lock is beside the file to which path leads.
+// lockTokens keeps other processes from changing a file of tokens: what one of them has read before
+// would bring back a token that was removed. The lock is beside the file to which path leads.
 func lockTokens(path string) (unlock func(), err error) {
 	lock := ledgerfile.Beside(path, ledgerfile.TokensLock)
 	file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		hint := fmt.Sprintf("try again; if none does, one was killed: remove %q", lock)
-		return nil, &fault.Fault{Kind: "in-use", Code: fault.InUse, Hint: hint, Err: fmt.Errorf("another process is changing %q", path)}
+		return nil, &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint,
+			Err: fmt.Errorf("another process is changing %q", path)}
 	}
 	if err != nil {
-		return nil, fault.Input("", "--tokens: no file can be made in %q: %w", filepath.Dir(path), fault.Cause(err))
+		return nil, output.InputError("", "--tokens: no file can be made in %q: %w", filepath.Dir(path),
+			output.Cause(err))
 	}
 	unlock = func() { _ = os.Remove(lock) }
 	_, err = file.WriteString(ledgerfile.LockText)
@@ -151,13 +144,14 @@ func checkToken(t ledgerhttp.Token) error {
 	of := map[ledgerhttp.Role]string{ledgerhttp.Buyer: "BUYER", ledgerhttp.Person: "OBJECT"}[t.Role]
 	switch {
 	case t.Name == "":
-		return fault.Usage("", "NAME is empty")
+		return output.UsageError("", "NAME is empty")
 	case !slices.Contains(ledgerhttp.Roles(), t.Role):
-		return fault.Usage(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q", t.Role)
+		return output.UsageError(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q",
+			t.Role)
 	case of != "" && t.Whom == "":
-		return fault.Usage("", "--role %s needs --name %s", t.Role, of)
+		return output.UsageError("", "--role %s needs --name %s", t.Role, of)
 	case of == "" && t.Whom != "":
-		return fault.Usage("--name is for the roles buyer and person", "--role %s has no --name", t.Role)
+		return output.UsageError("--name is for the roles buyer and person", "--role %s has no --name", t.Role)
 	}
 	return nil
 }
@@ -177,13 +171,15 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file l
 		return file, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return file, &fault.Fault{Kind: "not-found", Code: fault.Misuse, Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return file, &output.Error{Kind: "not-found", Code: output.ExitMisuse,
+			Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no "+
+				"file of tokens at %q", path)}
 	}
 	if err != nil {
 		return file, err
 	}
 	if file, err = ledgerhttp.ReadTokens(text); err != nil {
-		return file, fault.Input("", "%q: %v", path, err)
+		return file, output.InputError("", "%q: %v", path, err)
 	}
 	return file, nil
 }
@@ -198,7 +194,7 @@ func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 		return err
 	}
 	if _, err := ledgerhttp.ReadTokens(text); err != nil {
-		return fault.Usage("", "%v", err)
+		return output.UsageError("", "%v", err)
 	}
 	out, err := h.NewFile("--tokens", path, ledgerfile.Tokens, 0o600)
 	if err != nil {
@@ -211,69 +207,47 @@ func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 	})
 }
 
-type tokenResult struct {
-	Name  string          `json:"name"`
-	Role  ledgerhttp.Role `json:"role"`
-	Whom  string          `json:"whom,omitempty"`
-	Token string          `json:"token"`
-	File  string          `json:"file"`
-}
-
-func (r tokenResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "name\t%s\nrole\t%s\n", words.OneLine(r.Name), r.Role)
-	if r.Whom != "" {
-		fmt.Fprintf(w, "of\t%s\n", words.OneLine(r.Whom))
-	}
-	fmt.Fprintf(w, "token\t%s (secret: it is shown this once)\nfile\t%s\n", r.Token, r.File)
-}
-
 func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
 	return &cobra.Command{
-		Use:               "remove NAME",
-		Short:             "Take a token away: it does not count any more, at once",
-		Example:           "  ledgerctl token remove acme-2026",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:  "remove NAME",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
-				left := slices.DeleteFunc(slices.Clone(all), func(t ledgerhttp.Token) bool { return t.Name == args[0] })
-				if len(left) == len(all) {
-					return nil, fault.Usage(`"ledgerctl token list" shows their names`, "there is no token of the name %q", args[0])
-				}
-				return left, nil
-			})
+			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false,
+				func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
+					named := func(t ledgerhttp.Token) bool { return t.Name == args[0] }
+					left := slices.DeleteFunc(slices.Clone(all), named)
+					if len(left) == len(all) {
+						return nil, output.UsageError(`"ledgerctl token list" shows their names`,
+							"there is no token of the name %q", args[0])
+					}
+					return left, nil
+				})
 			if err != nil {
 				return err
 			}
-			return h.PrintDone(fmt.Sprintf("the token %q is removed", args[0]), "", tokensResult{left})
+			return h.PrintDone(fmt.Sprintf("the token %q is removed", args[0]), "", listTokens(left))
 		},
 	}
 }
 
 func (h *Host) tokenListCommand(path *string) *cobra.Command {
 	return &cobra.Command{
-		Use:               "list",
-		Short:             "List who may do what",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := h.readTokens(cmd.Context(), h.orTokens(*path), false)
 			if err != nil {
 				return err
 			}
-			return h.Print(tokensResult{append([]ledgerhttp.Token{}, file.Tokens...)})
+			return h.Print(listTokens(file.Tokens))
 		},
 	}
 }
 
-// tokensResult lists tokens, by their hashes.
-type tokensResult struct {
-	Tokens []ledgerhttp.Token `json:"tokens"`
-}
-
-func (r tokensResult) Table(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tROLE\tOF")
-	for _, t := range r.Tokens {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", words.OneLine(t.Name), t.Role, words.OneLine(t.Whom))
-	}
+// listTokens lists tokens, by their hashes.
+func listTokens(all []ledgerhttp.Token) (out output.Fields) {
+	out.Add("tokens", "", all)
+	out.Section(func(w io.Writer) {
+		output.Rows(w, "NAME\tROLE\tOF", all, func(t ledgerhttp.Token) []any { return []any{t.Name, t.Role, t.Whom} })
+	})
+	return out
 }

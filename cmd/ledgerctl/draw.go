@@ -1,0 +1,361 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// raiseFlags are the flags of raise.
+type raiseFlags struct {
+	files.TruthFlags
+	question, out string
+	to            privacy.Epsilon
+	objects       []string
+	partial       bool
+}
+
+func (a *app) raiseCommand() *cobra.Command {
+	f := &raiseFlags{}
+	cmd := &cobra.Command{
+		Use:  "raise",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.raise(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
+	flags.TextVar(&f.to, "to", privacy.Epsilon{}, "the ε, `E`, to raise to")
+	f.TruthFlags.Flags(flags)
+	flags.StringArrayVar(&f.objects, "object", nil,
+		"the `ID` of a person; may be repeated (default: all who are enrolled)")
+	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
+	a.keyFlag(cmd, "")
+	flags.StringVar(&f.out, "out", "",
+		"write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced; - is "+
+			"standard output")
+	files.Mark(flags, files.Writes, files.ByName, "out")
+	require(cmd, "question", "to")
+	return cmd
+}
+
+func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
+	file, err := a.NewOutput("--out", f.out)
+	if err != nil {
+		return err
+	}
+	defer file.Discard()
+	var done ledger.RaiseResult
+	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		if done, err = a.draw(ctx, l, f); err != nil {
+			return "", nil, err
+		}
+		err := files.SaveCSV(file, f.Columns.Raw, func(out files.RowWriter) error {
+			return f.write(ctx, l, done.Last,
+				out)
+		})
+		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not", 0,
+			err)
+	})
+	if err != nil {
+		return err
+	}
+	return refusedAll(f.question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
+}
+
+func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (ledger.RaiseResult, error) {
+	shown, progress := a.progress("raising")
+	defer shown.Clear()
+	done, err := l.Raise(ctx, ledger.RaiseRequest{
+		Key: a.key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
+		Partial: f.partial, Truth: f.Source(a.Files, l, f.partial).Ask, Progress: progress,
+	})
+	a.WarnTruths(done.TruthChanged, done.TruthInvalid)
+	return done, output.Refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
+}
+
+// raised is the result of a raise.
+func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields) {
+	out.Add("question", "question", f.question)
+	out.Add("epsilon", "ε", f.to)
+	out.Add("drawn", "drawn, and charged", done.Drawn)
+	out.Add("reused", "recorded before", done.Reused)
+	out.Add("derived", "derived from a higher ε", done.Derived)
+	out.Add("refused", "", done.Refused)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(done.Refused))
+	out.AddNonZero("unlisted", "", done.Unlisted)
+	out.Add("", "refused, and left out", len(done.Refused)+done.Unlisted)
+	out.Add("events", "events", span{done.First, done.Last})
+	out.Add("key", "key", a.key)
+	out.AddNonZero("out", "responses", f.out)
+	out.Section(func(w io.Writer) {
+		tableRefusals(w, done.Refused)
+		tableUnlisted(w, done.Unlisted, a.key)
+	})
+	return out
+}
+
+// write writes the responses that a raise brought about or found.
+func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out files.RowWriter) error {
+	wanted := make(map[string]bool, len(f.objects))
+	for _, object := range f.objects {
+		wanted[object] = true
+	}
+	channel, err := channelAt(ctx, l, f.question, f.to)
+	if err != nil {
+		return err
+	}
+	if err := out.Row(append([]string{"object", "response"}, channelColumns()...)...); err != nil {
+		return err
+	}
+	for r, err := range l.Responses(ctx, f.question, f.to) {
+		if err != nil {
+			return err
+		}
+		// What later requests recorded is not part of this one, however often it is repeated.
+		if r.Event > last || f.objects != nil && !wanted[r.Object] {
+			continue
+		}
+		if err := out.Row(append([]string{r.Object, r.Value}, channelCells(r, channel)...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) advanceCommand() *cobra.Command {
+	f := &files.TruthFlags{}
+	var question string
+	cmd := &cobra.Command{
+		Use: "advance",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+				done, err := a.advance(ctx, l, f, question)
+				return "the sweep is done", a.advanced(done), err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&question, "question", "", "the question's `NAME` (default: all questions)")
+	f.Flags(cmd.Flags())
+	a.keyFlag(cmd, "")
+	a.atFlag(cmd)
+	return cmd
+}
+
+func (a *app) advance(ctx context.Context, l book, f *files.TruthFlags, question string) (ledger.AdvanceResult, error) {
+	truth := f.Source(a.Files, l, true)
+	if question == "" {
+		all, err := l.Questions(ctx)
+		if err != nil {
+			return ledger.AdvanceResult{}, err
+		}
+		truth.Several = len(all) > 1
+	}
+	shown, progress := a.progress("advancing")
+	defer shown.Clear()
+	done, err := l.Advance(ctx, ledger.AdvanceRequest{Key: a.key, Question: question, Truth: truth.Ask,
+		Progress: progress})
+	for _, q := range done.Questions {
+		a.WarnTruths(q.TruthChanged, q.TruthInvalid)
+	}
+	return done, err
+}
+
+// advanced is the result of a sweep.
+func (a *app) advanced(done ledger.AdvanceResult) (out output.Fields) {
+	out.Add("questions", "", done.Questions)
+	out.Add("events", "events", span{done.First, done.Last})
+	out.Add("key", "key", a.key)
+	out.Section(func(w io.Writer) { tableAdvanced(w, done.Questions, a.key) })
+	return out
+}
+
+func tableAdvanced(w io.Writer, questions []ledger.Advanced, key string) {
+	if len(questions) == 0 {
+		fmt.Fprintln(w, "\nNobody is enrolled.")
+		return
+	}
+	output.Rows(w, "\nQUESTION\tRAISED\tUNCHANGED\tREFUSED", questions, func(q ledger.Advanced) []any {
+		return []any{q.Question, q.Raised, q.Unchanged, len(q.Refused) + q.Unlisted}
+	})
+	for _, q := range questions {
+		if len(q.Refused)+q.Unlisted > 0 {
+			fmt.Fprintf(w, "\nquestion %s:", q.Question)
+			if len(q.Refused) == 0 {
+				fmt.Fprintln(w)
+			}
+			tableRefusals(w, q.Refused)
+			tableUnlisted(w, q.Unlisted, key)
+		}
+	}
+}
+
+// answerFlags are the flags of answer.
+type answerFlags struct {
+	files.TruthFlags
+	ledger.AnswerRequest
+	objects string
+	quote   bool
+}
+
+func (a *app) answerCommand() *cobra.Command {
+	f := &answerFlags{}
+	cmd := &cobra.Command{
+		Use:  "answer",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.answer(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Question, "question", "", "the question's `NAME`")
+	flags.StringVar(&f.Query, "query", "", "the `QUERY`: majority:VALUE, threshold:VALUE:N, winner or plurality")
+	flags.TextVar(&f.Epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the answer")
+	f.TruthFlags.Flags(flags)
+	flags.StringVar(&f.objects, "objects", "",
+		"the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
+	flags.BoolVar(&f.Partial, "partial", false, "leave out those who are refused")
+	flags.BoolVar(&f.quote, "quote", false,
+		"say what the answer would cost, and whom it would be refused, and charge nobody")
+	flags.BoolVar(&f.AcceptLoss, "accept-loss", false, "answer even if that takes an ε on offer off the market")
+	a.keyFlag(cmd, "")
+	files.Mark(flags, files.Reads, files.ByName, "objects")
+	require(cmd, "question", "query", "epsilon")
+	return cmd
+}
+
+func (a *app) answer(cmd *cobra.Command, f *answerFlags) (err error) {
+	if err := files.CheckStdin(f.objects, f.TruthFlags.Truth); err != nil {
+		return err
+	}
+	r := f.AnswerRequest
+	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, f.objects, f.Columns.IDs()); err != nil {
+		return err
+	}
+	r.Key, r.All = a.key, r.Objects == nil
+	if f.quote {
+		return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+			if err := f.Columns.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+				return nil, err
+			}
+			quote, err := l.QuoteAnswer(ctx, r)
+			return answerQuote{r, quote}.result(l.About().Currency), err
+		})
+	}
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		if err := f.Columns.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+			return "", nil, err
+		}
+		r.Truth = f.Source(a.Files, l, r.Partial).Ask
+		done, err := l.Answer(ctx, r)
+		a.WarnTruths(done.TruthChanged, done.TruthInvalid)
+		return fmt.Sprintf("the answer is event %d", done.Event), answered(r, done), output.Refusal(err, r.Partial)
+	})
+}
+
+// answered is the result of an answer.
+func answered(r ledger.AnswerRequest, done ledger.AnswerResult) (out output.Fields) {
+	out.Add("question", "question", r.Question)
+	out.Add("query", "query", r.Query)
+	out.Inline(done)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(done.Refused))
+	out.Add("", "answer", done.Answer)
+	out.Add("", "ε", done.Epsilon)
+	out.Add("", "people in the panel", done.Objects)
+	if done.Charged.IsZero() {
+		out.Add("", "charged to each", free)
+	} else {
+		out.Add("", "charged to each", done.Charged)
+	}
+	out.Add("", "refused, and left out", len(done.Refused))
+	out.Add("", "event", done.Event)
+	out.Add("key", "key", r.Key)
+	out.Section(func(w io.Writer) { tableRefusals(w, done.Refused) })
+	return out
+}
+
+// free says why an answer costs nothing.
+const free = "nothing: the answer is, or follows from, one given before"
+
+// answerQuote is what a request for an answer would cost.
+type answerQuote struct {
+	request ledger.AnswerRequest
+	ledger.AnswerQuote
+}
+
+func (q answerQuote) result(currency string) (out output.Fields) {
+	out.Add("question", "question", q.request.Question)
+	out.Add("query", "query", q.request.Query)
+	out.Add("epsilon", "ε", q.request.Epsilon)
+	out.Add("objects", "people in the panel", q.Objects)
+	out.Add("charge", "", q.Charge)
+	out.Add("anew", "", q.Anew)
+	out.Add("held", "", q.Held)
+	out.Add("", "answered already", q.held())
+	out.Add("", "would be charged to each", q.charge())
+	if q.NotRaised != nil {
+		out.Add("not_raised", "", q.NotRaised.Error())
+	}
+	out.Add("displaced", "", q.Displaced)
+	out.Add("", "ε on offer that would be lost", fmt.Sprintf("%d%s", len(q.Displaced), q.loss()))
+	out.Add("refused", "", q.Refused)
+	out.AddNonZero("unlisted", "", q.Unlisted)
+	out.Add("", "would be refused", fmt.Sprintf("%d%s", len(q.Refused)+q.Unlisted, q.consequence()))
+	out.AddNonZero("sums", "", q.Sums)
+	out.Section(func(w io.Writer) {
+		tableDisplaced(w, q.Displaced, currency)
+		tableRefused(w, q.Refused, q.Unlisted, q.Sums)
+	})
+	return out
+}
+
+// loss says what becomes of the answer if something would be lost.
+func (q answerQuote) loss() string {
+	if len(q.Displaced) == 0 || q.request.AcceptLoss {
+		return ""
+	}
+	return ", so that nothing would be answered; --accept-loss answers all the same"
+}
+
+// tableDisplaced writes what of what is on offer would be lost, if anything.
+func tableDisplaced(w io.Writer, displaced []ledger.Displaced, currency string) {
+	if len(displaced) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nLOST ε\tQUESTION\tPEOPLE\t%s\n", priceHeader(currency))
+	for _, one := range displaced[:min(len(displaced), mostRefusals)] {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", one.Epsilon, one.Question, one.Objects, one.Revenue)
+	}
+	tableMore(w, len(displaced)-mostRefusals)
+}
+
+func (q answerQuote) held() string {
+	if q.Held.IsZero() {
+		return "no"
+	}
+	return fmt.Sprintf("up to ε=%s", q.Held)
+}
+
+// charge puts the charge in words, beside what it would be without the answer before.
+func (q answerQuote) charge() string {
+	switch {
+	case q.Charge.IsZero():
+		return free
+	case q.Charge.Less(q.Anew):
+		return fmt.Sprintf("%s, as the answer at ε=%s is raised (drawn anew it would be %s)", q.Charge, q.Held, q.Anew)
+	case q.NotRaised != nil:
+		return fmt.Sprintf("%s, drawn anew: %s", q.Charge, q.NotRaised)
+	}
+	return q.Charge.String()
+}
+
+// consequence says what becomes of the others if somebody would be refused.
+func (q answerQuote) consequence() string {
+	if len(q.Refused) == 0 || q.request.Partial || q.Charge.IsZero() {
+		return ""
+	}
+	return ", so that nobody would be answered for; --partial leaves them out"
+}

@@ -1,0 +1,29 @@
+package mechanisms
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestInterruptible_ContextEnds_DoesNotWait(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	going, goOn := make(chan struct{}), make(chan struct{})
+	defer close(goOn)
+	go func() {
+		<-going
+		cancel()
+	}()
+	_, err := interruptible(ctx, func() (int, error) {
+		close(going)
+		<-goOn // a computation that lasts
+		return 1, nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; want the error of the context", err)
+	}
+	failure := errors.New("failed")
+	if n, err := interruptible(t.Context(), func() (int, error) { return 7, failure }); n != 7 || err != failure {
+		t.Errorf("%d, %v; want what the computation returns", n, err)
+	}
+}

@@ -1,0 +1,94 @@
+package mechanisms
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+func (h *Host) mechanismCommand() *cobra.Command {
+	return output.Group("mechanism", "say which mechanism to compute: solve or family", h.solveCommand(),
+		h.familyCommand())
+}
+
+// bounds are the flags --epsilon and --delta.
+type bounds struct {
+	epsilon privacy.Epsilon
+	delta   privacy.Delta
+}
+
+func (b *bounds) flags(flags *pflag.FlagSet) {
+	flags.TextVar(&b.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, between neighbours")
+	flags.TextVar(&b.delta, "delta", privacy.Delta{}, "the δ, `D`, between neighbours, below 1")
+}
+
+func (b *bounds) privacy() graph.Privacy {
+	return graph.Privacy{Epsilon: b.epsilon.Float64(), Delta: b.delta.Float64()}
+}
+
+func parseProbability(text string) (float64, error) {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || strings.Trim(text, "0123456789.eE+-") != "" || !(value >= 0 && value <= 1) || math.Signbit(value) {
+		return 0, fmt.Errorf("%q is not a decimal number from 0 to 1", text)
+	}
+	return value, nil
+}
+
+// law is a flag for a list of probabilities.
+type law []float64
+
+// Set implements [pflag.Value].
+func (l *law) Set(text string) error {
+	*l = law{}
+	for item := range strings.SplitSeq(text, ",") {
+		value, err := parseProbability(item)
+		if err != nil {
+			return err
+		}
+		*l = append(*l, value)
+	}
+	return nil
+}
+
+func (l *law) String() string { return "" } // the flags have no defaults
+func (l *law) Type() string   { return "law" }
+
+// explain adds to an error about a law what it sums to.
+func (l law) explain(err error) error {
+	sum := 0.0
+	for _, x := range l {
+		sum += x
+	}
+	if errors.Is(err, graph.ErrInvalid) && math.Abs(sum-1) > graph.Tolerance {
+		const missing = "they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more"
+		hint := fmt.Sprintf(missing, sum, graph.Tolerance)
+		return &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: hint, Err: err}
+	}
+	return err
+}
+
+func numbers(values []float64) []output.Number {
+	out := make([]output.Number, len(values))
+	for i, value := range values {
+		out[i] = output.Number(value)
+	}
+	return out
+}
+
+// cells returns probabilities as cells of a table, each after a tab.
+func cells(probabilities []output.Number) string {
+	var text strings.Builder
+	for _, p := range probabilities {
+		fmt.Fprintf(&text, "\t%.9g", p)
+	}
+	return text.String()
+}

@@ -1,0 +1,420 @@
+// Package fault says what went wrong: errors, the hints that go with them, and the exit codes.
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// ExitCode is what the program ends with. Scripts rely on the numbers.
+type ExitCode int
+
+const (
+	ExitDone       ExitCode = iota // what was asked for is done
+	ExitUnexpected                 // anything else
+	ExitMisuse                     // wrong usage or input
+	// by a budget, a policy or a price, for want of a true value or a key, or because no mechanism
+	// has what is asked for
+	ExitRefused
+	// damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or
+	// proof is of
+	ExitIntegrity
+	ExitKeyConflict // the idempotency key was used for another request
+	ExitInUse       // another process has the file open
+	ExitStopped     // the ledger that was served has stopped: a supervisor starts the server again
+	ExitIncomplete  // the result is of a file whose journal is missing, and lacks what only that has
+)
+
+// Error is an error classed where it arose.
+type Error struct {
+	Kind string   // a word for programs
+	Code ExitCode // what the program ends with
+	Hint string   // what may help; may be empty
+	Err  error    // what went wrong
+}
+
+// Error implements error: it is that of the error inside.
+func (f *Error) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error inside.
+func (f *Error) Unwrap() error { return f.Err }
+
+// UsageError is an error of the one who typed the command.
+func UsageError(hint, format string, args ...any) error {
+	return &Error{Kind: "usage", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// InputError is an error in a file that the command reads.
+func InputError(hint, format string, args ...any) error {
+	return &Error{Kind: "input", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// Cause is why the operating system failed to do something with a file, without the name that it
+// was given.
+func Cause(err error) error {
+	var one *fs.PathError
+	var two *os.LinkError
+	switch {
+	case errors.As(err, &one):
+		return one.Err
+	case errors.As(err, &two):
+		return two.Err
+	}
+	return err
+}
+
+// keyed tells the idempotency key of the request that failed, so that it can be taken up again.
+type keyed struct {
+	key string
+	err error
+}
+
+func (k *keyed) Error() string { return k.err.Error() }
+func (k *keyed) Unwrap() error { return k.err }
+
+// WithKey adds the idempotency key of a request to its error, if there is one.
+func WithKey(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &keyed{key, err}
+}
+
+// unfinishedError says of an error what was done all the same, for good.
+type unfinishedError struct {
+	done string
+	sale uint64 // its number, or 0
+	err  error
+}
+
+func (u *unfinishedError) Error() string { return u.done + ": " + u.err.Error() }
+func (u *unfinishedError) Unwrap() error { return u.err }
+
+// Unfinished says of an error what was done all the same: it is no wrong usage any more.
+func Unfinished(done string, sale uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = &unfinishedError{done, sale, err}
+	if class := classify(err); class.Code == ExitMisuse {
+		return &Error{Kind: "unexpected", Code: ExitUnexpected, Err: err}
+	}
+	return err
+}
+
+// hint is what may help against an error.
+type hint struct {
+	against error
+	text    string
+}
+
+// hints lists what may help. The first that fits counts.
+func hints() []hint {
+	return []hint{
+		{ledger.ErrJournal,
+			"what was committed last is in the journal, a directory NAME.journal beside the file while it is open " +
+				"and after a crash; keep, move and copy both together; where it is missing, --without-journal reads " +
+				"the file alone"},
+		{ledger.ErrVersion, "use the ledgerctl of that version"},
+		{ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
+		{ledger.ErrInUse,
+			`another process has it open: if that serves it, as a host or "ledgerctl serve" does, ` +
+				"give --addr ADDRESS in place of --db; else try again when it is done"},
+		{ledger.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
+		{ledger.ErrForgotten, "its responses were destroyed, for good"},
+		{ledger.ErrClock, "set the clock of this machine"},
+		{ledger.ErrTruthKey,
+			"this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"},
+		{ledger.ErrNoiseKey,
+			"responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former " +
+				"ones too"},
+		{ledger.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
+		{ledger.ErrNoResponses,
+			`"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
+		{ledger.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
+		{ledger.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
+	}
+}
+
+// others are the classes of errors that no ledger has, one of which err may be.
+func others(err error) []Error {
+	return []Error{
+		{"no-certificate", ExitMisuse, "fewer outputs", finite.ErrNoCertificate},
+		{"invalid", ExitMisuse, "", graph.ErrInvalid},
+		{"not-found", ExitMisuse, "", fs.ErrNotExist},
+		{"exists", ExitMisuse, "", fs.ErrExist},
+		{"permission", ExitMisuse, permissionHint(err), fs.ErrPermission},
+	}
+}
+
+// permissionHint says what must be writable, where that is not in the error.
+func permissionHint(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) && strings.Contains(at.Path, ".journal") {
+		return "nothing was changed; whoever changes a ledger must be able to write to its directory, where it " +
+			"makes its journal, a directory NAME.journal"
+	}
+	return ""
+}
+
+// ofLedger returns the class of an error of a ledger, which may be behind an address. Others are
+// unexpected.
+func ofLedger(err error) Error {
+	kind, exit, _ := problem.Classify(err)
+	class := Error{string(kind), ExitCode(exit), "", err}
+	for _, h := range hints() {
+		if errors.Is(err, h.against) {
+			class.Hint = h.text
+			return class
+		}
+	}
+	var told *problem.Problem
+	switch errors.As(err, &told); {
+	case told == nil:
+	case kind == problem.Unreachable:
+		class.Hint = `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`
+	case kind == problem.Unauthorized || kind == problem.Forbidden:
+		class.Hint = "$LEDGER_TOKEN, or --token FILE, is the token of whoever may"
+	default:
+		class.Hint = told.Hint
+	}
+	return class
+}
+
+// classify returns the class of an error; it always finds one.
+func classify(err error) Error {
+	var classed *Error
+	var refused *ledger.RefusedError
+	var quote *ledger.QuoteError
+	var rollback *evidence.RollbackError
+	var clock *ledger.ClockError
+	var displaced *ledger.DisplacedError
+	var closed *ledger.ReservationError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Error{"interrupted", ExitUnexpected, "", err}
+	case errors.As(err, &rollback):
+		return Error{"rolled-back", ExitIntegrity, RollbackHint(rollback.Checkpoint.Origin != rollback.Ledger.Origin),
+			err}
+	case errors.As(err, &classed):
+		return *classed
+	case errors.As(err, &refused):
+		return Error{"refused", ExitRefused, explained(refused), err}
+	case errors.As(err, &quote):
+		return classifyQuote(quote, err)
+	case errors.As(err, &displaced):
+		return Error{"displaced", ExitRefused, "--quote lists what would be lost; --accept-loss answers all the same",
+			err}
+	case errors.As(err, &clock):
+		return Error{"clock", ExitMisuse, clockHint(clock), err}
+	case errors.As(err, &closed):
+		return Error{string(problem.NotReserved), ExitRefused, reservationHint(closed), err}
+	}
+	class := ofLedger(err)
+	if class.Kind != string(problem.Unexpected) {
+		return class
+	}
+	for _, other := range others(err) {
+		if errors.Is(err, other.Err) {
+			return other
+		}
+	}
+	return class
+}
+
+// RollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of
+// another log.
+func RollbackHint(foreign bool) string {
+	if foreign {
+		return "--db may name another ledger than the checkpoint is of"
+	}
+	return "use nothing of this file: what was released since would be drawn anew; find the one that goes on from " +
+		"the checkpoint"
+}
+
+func classifyQuote(quote *ledger.QuoteError, err error) Error {
+	if quote.Remedy == vocabulary.RemedyPaying {
+		return Error{"price", ExitRefused, "raise --max-price, or lower --epsilon", err}
+	}
+	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`
+	if quote.TermsChanged {
+		hint = "the terms of somebody in it have changed since; " + hint
+	}
+	return Error{"quote-changed", ExitRefused, hint, err}
+}
+
+// Refusal adds what may help against the refusal of a request, if err is one.
+func Refusal(err error, partial bool) error {
+	var refused *ledger.RefusedError
+	if !errors.As(err, &refused) || partial {
+		return err
+	}
+	hint := "--partial leaves them out"
+	if why := explained(refused); why != "" {
+		hint = why + "; " + hint
+	}
+	return &Error{Kind: "refused", Code: ExitRefused, Hint: hint, Err: err}
+}
+
+// explained explains why a request was refused, also for reasons of which no refusal is listed.
+func explained(e *ledger.RefusedError) string {
+	all := slices.Clone(e.Refused)
+	for _, sum := range e.Sums {
+		all = append(all, ledger.Refusal{Reason: sum.Reason})
+	}
+	return reasons(all)
+}
+
+// reasons explains why people were refused, where the reason's name does not.
+func reasons(refused []ledger.Refusal) string {
+	var texts []string
+	for _, r := range refused {
+		text := explainReason(r)
+		if text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+func explainReason(r ledger.Refusal) string {
+	text := map[ledger.Reason]string{
+		ledger.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
+		ledger.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
+		ledger.NoTruth: "a draw is needed, and the truth file has no value for them (do --id-column or " +
+			"--id-rows mean their ids?)",
+		ledger.NoTruthKey: "this ledger binds people to their true values; --truth-key FILE gives it the key by " +
+			"which it does",
+		ledger.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
+		ledger.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
+		ledger.Withdrawn:     "they take part in nothing, unless they are enrolled again",
+		ledger.EpochBegun:    "a new epoch of them began since, which ended what was reserved",
+		ledger.NotForSale:    `they are not enrolled under a policy of kind "market"`,
+		ledger.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
+		ledger.BuyerRefused:  "their policy does not sell to this buyer",
+		ledger.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
+		ledger.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT says where " +
+			"their consent to them is on record",
+		ledger.HoldersFull: "as many buyers as their policy allows hold this ε",
+		ledger.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
+			"recorded already may be possible",
+	}[r.Reason]
+	if text == "" {
+		return ""
+	}
+	return string(r.Reason) + ": " + text
+}
+
+// Report is what --json prints of an error.
+type Report struct {
+	Kind    string  `json:"kind"`    // a word for programs
+	Message string  `json:"message"` // the error in words
+	Details details `json:"details"` // what else there is to say
+}
+
+type details struct {
+	Hint  string `json:"hint,omitempty"`
+	Key   string `json:"key,omitempty"`   // of the request that can be taken up again, or that another one had before
+	Field string `json:"field,omitempty"` // in which the two differ
+	Sale  uint64 `json:"sale,omitempty"`  // that is made all the same, or that the reservation became
+	// A reservation that is not open.
+	Reservation uint64                  `json:"reservation,omitempty"` // its number
+	State       ledger.ReservationState `json:"state,omitempty"`       // captured, cancelled or expired
+	Question    string                  `json:"question,omitempty"`
+	Refused     []ledger.Refusal        `json:"refused,omitempty"`
+	Unlisted    int                     `json:"unlisted,omitempty"` // refused, too
+	Sums        []ledger.RefusalSum     `json:"sums,omitempty"`     // of all of them, by reason
+	Instead     *ledger.Budget          `json:"instead,omitempty"`  // what would be possible
+	// What the order is now that was not what the buyer would have.
+	Price    *int64 `json:"price,omitempty"` // in minor units
+	Currency string `json:"currency,omitempty"`
+	MaxPrice *int64 `json:"max_price,omitempty"`
+	Quote    string `json:"quote,omitempty"`         // its ID
+	Terms    bool   `json:"terms_changed,omitempty"` // since it was quoted
+	// What an answer would take off the market.
+	Displaced []ledger.Displaced `json:"displaced,omitempty"`
+	// What a checkpoint says, and what the ledger is instead.
+	Checkpoint *evidence.Head `json:"checkpoint,omitempty"`
+	Ledger     *evidence.Head `json:"ledger,omitempty"`
+}
+
+// Explain puts an error in words, and says what the program ends with.
+func Explain(err error) (Report, ExitCode) {
+	class := classify(err)
+	f := Report{Kind: class.Kind, Message: err.Error(), Details: details{Hint: class.Hint}}
+	if refused, is := errors.AsType[*ledger.RefusedError](err); is {
+		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
+		f.Details.Sums, f.Details.Instead = refused.Sums, refused.Instead
+	}
+	if quote, is := errors.AsType[*ledger.QuoteError](err); is {
+		q := quote.Quote
+		f.Details.Question, f.Details.Refused = q.Question, q.Refused
+		f.Details.Unlisted, f.Details.Sums = q.Unlisted, q.Sums
+		f.Details.Price, f.Details.Currency, f.Details.MaxPrice = &q.Price, q.Currency, quote.MaxPrice
+		f.Details.Quote, f.Details.Terms = q.ID, quote.TermsChanged
+	}
+	if displaced, is := errors.AsType[*ledger.DisplacedError](err); is {
+		f.Details.Question, f.Details.Displaced = displaced.Question, displaced.Displaced
+	}
+	if rollback, is := errors.AsType[*evidence.RollbackError](err); is {
+		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
+	}
+	if conflict, is := errors.AsType[*ledger.KeyConflictError](err); is {
+		f.Details.Key, f.Details.Field = conflict.Key, conflict.Field
+	}
+	if closed, is := errors.AsType[*ledger.ReservationError](err); is {
+		f.Details.Reservation, f.Details.State, f.Details.Sale = closed.Number, closed.State, closed.Sale
+	}
+	if class.Kind == "interrupted" {
+		f.Message = "interrupted"
+	}
+	var request *keyed
+	var done *unfinishedError
+	switch {
+	case !errors.As(err, &request):
+	case errors.As(err, &done):
+		f.Details.Key, f.Details.Sale = request.key, done.sale
+		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice",
+			Quoted(request.key))
+	case class.Code == ExitUnexpected:
+		f.Details.Key = request.key
+		f.Details.Hint = "the parts committed so far stay; the same command with --key " +
+			Quoted(request.key) + " goes on from there"
+		if class.Kind == string(problem.Unreachable) || class.Hint == problem.TakenOver {
+			f.Details.Hint = class.Hint + "; " + f.Details.Hint
+		}
+	}
+	return f, class.Code
+}
+
+// reservationHint says what to do about a reservation that is not open.
+func reservationHint(e *ledger.ReservationError) string {
+	switch e.State {
+	case ledger.ReservationCaptured:
+		return `its sale is made, "ledgerctl sales" lists it: charge nothing again`
+	case ledger.ReservationExpired:
+		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge `+
+			"is refunded; reserve again with another --key", e.Number)
+	}
+	return "charge nothing for it, and refund what was charged; reserve again with another --key"
+}
+
+// clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when
+// somebody has typed it.
+func clockHint(e *ledger.ClockError) string {
+	return "compare the clock with another; if it is right, give this command --clock-ahead " +
+		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
+}

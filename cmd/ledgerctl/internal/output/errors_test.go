@@ -1,0 +1,155 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/mechanism"
+	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+func TestEveryErrorHasItsExitCode(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		kind string
+		code ExitCode
+	}{
+		{errors.New("anything else"), "unexpected", 1},
+		{context.Canceled, "interrupted", 1},
+		{ledger.ErrStopped, "stopped", 1},
+		{ledger.ErrClosed, "closed", 1},
+		{UsageError("", "typed wrong"), "usage", 2},
+		{InputError("", "bad file"), "input", 2},
+		{ledger.ErrInvalid, "invalid", 2},
+		{ledger.ErrUnknown, "unknown", 2},
+		{ledger.ErrNoResponses, "no-responses", 2},
+		{ledger.ErrTruthKey, "truth-key", 2},
+		{ledger.ErrNoiseKey, "noise-key", 2},
+		{ledger.ErrNoSigner, "usage", 2},
+		{policy.ErrInvalid, "invalid", 2},
+		{rrchain.ErrInvalid, "invalid", 2},
+		{mechanism.ErrInvalid, "invalid", 2},
+		{graph.ErrInvalid, "invalid", 2},
+		{finite.ErrInvalid, "invalid", 2},
+		{finite.ErrNoCertificate, "no-certificate", 2},
+		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
+		{fs.ErrNotExist, "not-found", 2},
+		{fs.ErrExist, "exists", 2},
+		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}, "permission", 2},
+		{&ledger.RefusedError{Question: "q"}, "refused", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
+		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
+		{&ledger.QuoteError{Expected: "x", Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
+		{ledger.ErrNotReserved, "not-reserved", 3},
+		{ledger.ErrForgotten, "forgotten", 3},
+		{ledger.ErrCorrupt, "corrupt", 4},
+		{ledger.ErrVersion, "version", 4},
+		{ledger.ErrReplaced, "replaced", 4},
+		{ledger.ErrCheckpoint, "checkpoint", 4},
+		{&evidence.RollbackError{}, "rolled-back", 4},
+		{errors.Join(ledger.ErrStopped, ledger.ErrCorrupt), "corrupt", 4},
+		{ledger.ErrKeyConflict, "key-conflict", 5},
+		{ledger.ErrInUse, "in-use", 6},
+	} {
+		f, code := Explain(fmt.Errorf("open x: %w", errors.Join(test.err, nil)))
+		if f.Kind != test.kind || code != test.code {
+			t.Errorf("%v: kind %q, code %d; want %q, %d", test.err, f.Kind, code, test.kind, test.code)
+		}
+	}
+}
+
+func TestInterruptedRequestTellsItsKey(t *testing.T) {
+	f, code := Explain(WithKey("k-1", fmt.Errorf("raise: %w", context.Canceled)))
+	if code != ExitUnexpected || f.Message != "interrupted" || f.Details.Key != "k-1" || !strings.Contains(f.Details.Hint, "--key k-1") {
+		t.Errorf("%+v, code %d", f, code)
+	}
+	if f, _ := Explain(WithKey("k-1", ledger.ErrInvalid)); f.Details.Key != "" {
+		t.Errorf("a wrong request asks to be repeated: %+v", f)
+	}
+	if WithKey("k-1", nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+// What was done for good must not look like a command that was typed wrong.
+func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
+	f, code := Explain(WithKey("k-1", Unfinished("sale 7 is made, but", 7, fs.ErrNotExist)))
+	if code != ExitUnexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
+		t.Errorf("%+v, code %d", f, code)
+	}
+	if f, code := Explain(Unfinished("done", 0, ledger.ErrCorrupt)); code != ExitIntegrity || f.Kind != "corrupt" {
+		t.Errorf("%+v, code %d", f, code)
+	}
+	if Unfinished("done", 0, nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestEveryReasonIsExplainedOnce(t *testing.T) {
+	var refused []ledger.Refusal
+	for _, reason := range []ledger.Reason{
+		ledger.NotEnrolled, ledger.NoTruth, ledger.CapDiffers, ledger.PolicyDiffers, ledger.Withdrawn, ledger.NotForSale,
+		ledger.NotOnOffer, ledger.BuyerRefused, ledger.SaleClosed, ledger.HoldersFull,
+	} {
+		refused = append(refused, ledger.Refusal{Object: "a", Reason: reason}, ledger.Refusal{Object: "b", Reason: reason})
+		if text := explainReason(refused[len(refused)-1]); !strings.HasPrefix(text, string(reason)+": ") {
+			t.Errorf("%s: %q", reason, text)
+		}
+	}
+	if text := reasons(refused); strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
+		t.Error(text)
+	}
+	err := &ledger.RefusedError{Question: "q", Refused: refused[:1]}
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{{Refusal(err, false), true}, {Refusal(err, true), false}, {err, false}} {
+		f, code := Explain(test.err)
+		if code != ExitRefused || f.Kind != "refused" || strings.Contains(f.Details.Hint, "--partial") != test.want {
+			t.Errorf("%+v, code %d", f, code)
+		}
+	}
+}
+
+// Who may not write beside the ledger is told that it must be possible, and not to take up what never began.
+func TestNoPermissionForTheJournal(t *testing.T) {
+	denied := &fs.PathError{Op: "mkdirat", Path: "panel.db.journal.new", Err: syscall.EACCES}
+	f, code := Explain(WithKey("k", fmt.Errorf("make a journal: %w", denied)))
+	if code != ExitMisuse || f.Kind != "permission" || f.Details.Key != "" || !strings.Contains(f.Details.Hint, "write to its directory") {
+		t.Errorf("%+v, code %d", f, code)
+	}
+}
+
+// Whoever asked a host that cannot answer is told where else to ask, and of the key only if there is one.
+func TestHintsBehindAnAddress(t *testing.T) {
+	gone := problem.New(problem.Unreachable, "the server: no such file")
+	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", ledger.ErrStopped, journal.ErrFenced))
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{gone, `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`},
+		{WithKey("k", gone), `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?; the parts committed so far stay; the same command with --key k goes on from there`},
+		{fenced, problem.TakenOver},
+		{WithKey("k", fenced), problem.TakenOver + "; the parts committed so far stay; the same command with --key k goes on from there"},
+	} {
+		if f, code := Explain(test.err); code != ExitUnexpected || f.Details.Hint != test.want {
+			t.Errorf("%v: hint %q, code %d; want %q", test.err, f.Details.Hint, code, test.want)
+		}
+	}
+}

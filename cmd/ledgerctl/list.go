@@ -1,0 +1,343 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// filter are the flags that leave out some of what a command lists.
+type filter struct {
+	question, buyer string
+	epsilon         privacy.Epsilon
+}
+
+func (f *filter) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.question, "question", "", "only of the question with this `NAME`")
+	flags.StringVar(&f.buyer, "buyer", "", "only of the buyer with this `NAME`")
+	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "only at exactly this ε, `E`")
+}
+
+// check refuses what nothing can agree with: an ε of 0, or a question that the ledger does not
+// have.
+func (f *filter) check(ctx context.Context, cmd *cobra.Command, l book) (err error) {
+	switch {
+	case cmd.Flags().Changed("epsilon") && f.epsilon.IsZero():
+		return output.UsageError("", "--epsilon must be above 0")
+	case f.question != "":
+		_, err = questionNamed(ctx, l, f.question)
+	}
+	return err
+}
+
+// admits tells whether something about a question, at an ε, is to be listed.
+func (f *filter) admits(question string, epsilon privacy.Epsilon) bool {
+	return (f.question == "" || f.question == question) && (f.epsilon.IsZero() || f.epsilon == epsilon)
+}
+
+// list opens the ledger, and collects what is to be listed.
+func list[T any](a *app, cmd *cobra.Command, f *filter, all func(ctx context.Context, l book) iter.Seq2[T, error],
+	wanted func(T) bool) (found []T, err error) {
+	err = a.with(cmd.Context(), reading, func(l book) error {
+		if err := f.check(cmd.Context(), cmd, l); err != nil {
+			return err
+		}
+		for one, err := range all(cmd.Context(), l) {
+			if err != nil {
+				return err
+			}
+			if wanted(one) {
+				found = append(found, one)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (a *app) salesCommand() *cobra.Command {
+	f := &filter{}
+	cmd := &cobra.Command{
+		Use: "sales",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			of := func(ctx context.Context, l book) iter.Seq2[ledger.Sale, error] { return l.Sales(ctx, f.buyer) }
+			all, err := list(a, cmd, f, of, func(s ledger.Sale) bool { return f.admits(s.Question, s.Epsilon) })
+			if err != nil {
+				return err
+			}
+			currency := ""
+			if len(all) > 0 {
+				currency = all[0].Currency
+			}
+			header := "SALE\tTIME\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
+			return a.Print(output.List("sales", all, header, func(s ledger.Sale) []any {
+				return []any{s.Number, s.Time, s.Buyer, s.Question, s.Epsilon, s.Objects, len(s.Refused), s.Price}
+			}))
+		},
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+// priceHeader is the header of a column of prices.
+func priceHeader(currency string) string {
+	return fmt.Sprintf("PRICE IN MINOR UNITS OF %s", currency)
+}
+
+func (a *app) reservationsCommand() *cobra.Command {
+	f := &filter{}
+	var states []string
+	cmd := &cobra.Command{
+		Use:  "reservations",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.reservations(cmd, f, states) },
+	}
+	f.flags(cmd)
+	cmd.Flags().StringSliceVar(&states, "state", nil,
+		"only those in this `STATE`: open, captured, cancelled or expired; may be given several times")
+	_ = cmd.RegisterFlagCompletionFunc("state",
+		cobra.FixedCompletions(texts[cobra.Completion](vocabulary.ReservationStates()),
+			cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) reservations(cmd *cobra.Command, f *filter, states []string) error {
+	of := func(ctx context.Context, l book) iter.Seq2[ledger.Reservation, error] {
+		// which refuses states that there are not
+		return l.Reservations(ctx, f.buyer, texts[ledger.ReservationState](states)...)
+	}
+	all, err := list(a, cmd, f, of, func(r ledger.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
+	if err != nil {
+		return err
+	}
+	currency := ""
+	if len(all) > 0 {
+		currency = all[0].Currency
+	}
+	header := "RESERVATION\tSTATE\tEXPIRES\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
+	return a.Print(output.List("reservations", all, header, func(r ledger.Reservation) []any {
+		return []any{r.Number, r.State, r.Expires, r.Buyer, r.Question, r.Epsilon, r.Objects, len(r.Refused), r.Price}
+	}))
+}
+
+// texts converts texts to another type of texts.
+func texts[To, From ~string](all []From) (out []To) {
+	for _, one := range all {
+		out = append(out, To(one))
+	}
+	return out
+}
+
+func (a *app) buyersCommand() *cobra.Command {
+	f := &filter{}
+	cmd := &cobra.Command{
+		Use: "buyers",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+				all, err := f.buyers(ctx, cmd, l)
+				header := "BUYER\tSALES\tPAID IN MINOR UNITS OF " + l.About().Currency
+				return output.List("buyers", all, header, func(b ledger.BuyerState) []any {
+					return []any{b.Buyer,
+						b.Sales, b.Paid}
+				}), err
+			})
+		},
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+// buyers returns the buyers that the filter admits. With a question or an ε, only such sales count.
+func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]ledger.BuyerState, error) {
+	if err := f.check(ctx, cmd, l); err != nil {
+		return nil, err
+	}
+	all, err := l.Buyers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return f.buyer != "" && b.Buyer != f.buyer })
+	if f.question == "" && f.epsilon.IsZero() {
+		return all, nil
+	}
+	place := map[string]int{}
+	for i := range all {
+		place[all[i].Buyer], all[i].Sales, all[i].Paid = i, 0, 0
+	}
+	for s, err := range l.Sales(ctx, f.buyer) {
+		if err != nil {
+			return nil, err
+		}
+		if i, known := place[s.Buyer]; known && f.admits(s.Question, s.Epsilon) { // else it is newer than the list
+			all[i].Sales, all[i].Paid = all[i].Sales+1, all[i].Paid+s.Price
+		}
+	}
+	return slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return b.Sales == 0 }), nil
+}
+
+func (a *app) responsesCommand() *cobra.Command {
+	f := &filter{}
+	cmd := &cobra.Command{
+		Use: "responses",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case f.buyer != "":
+				return a.deliveries(cmd, f)
+			case f.question == "":
+				return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`,
+					"say of which --question or which --buyer")
+			}
+			return a.responses(cmd, f)
+		},
+	}
+	f.flags(cmd)
+	a.completeLevels(cmd)
+	return cmd
+}
+
+// everything admits each item of a list.
+func everything[T any](T) bool { return true }
+
+// responses prints the responses to a question.
+func (a *app) responses(cmd *cobra.Command, f *filter) error {
+	all, err := list(a, cmd, f, f.responses, everything)
+	if err != nil {
+		return err
+	}
+	return a.Print(output.List("responses", all, "PERSON\tε\tRESPONSE\tEVENT", func(r response) []any {
+		return []any{r.Object, r.Epsilon, output.Brief(r.Value), r.Event}
+	}))
+}
+
+// response is a recorded response with its channel.
+type response struct {
+	ledger.Response
+	channelResult
+}
+
+// responses yields the responses at each ε, or at the one that is requested.
+func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, error] {
+	return func(yield func(response, error) bool) {
+		at := []privacy.Epsilon{f.epsilon}
+		if f.epsilon.IsZero() {
+			levels, err := l.Levels(ctx, f.question)
+			if err != nil {
+				yield(response{}, err)
+				return
+			}
+			at = nil
+			for _, level := range levels {
+				at = append(at, level.Epsilon)
+			}
+		}
+		for _, epsilon := range at {
+			channel, err := channelAt(ctx, l, f.question, epsilon)
+			if err != nil {
+				yield(response{}, err)
+				return
+			}
+			for r, err := range l.Responses(ctx, f.question, epsilon) {
+				if !yield(response{r, newChannelResult(channel)}, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// delivery is a response that a buyer was delivered.
+type delivery struct {
+	ledger.Delivery
+	channelResult // instead of that of the delivery, whose numbers may have fewer digits
+}
+
+// deliveries prints what a buyer was delivered.
+func (a *app) deliveries(cmd *cobra.Command, f *filter) error {
+	currency := ""
+	of := func(ctx context.Context, l book) iter.Seq2[delivery, error] { return f.deliveries(ctx, l, &currency) }
+	all, err := list(a, cmd, f, of, everything)
+	if err != nil {
+		return err
+	}
+	header := "SALE\tPERSON\tQUESTION\tε\tRESPONSE\t" + priceHeader(currency)
+	return a.Print(output.List("responses", all, header, func(d delivery) []any {
+		person, response := d.Object, output.Brief(d.Value)
+		if d.Erased {
+			person, response = "(forgotten)", "(destroyed)"
+		}
+		return []any{d.Sale, person, d.Question, d.Epsilon, response, d.Price}
+	}))
+}
+
+// deliveries yields what was delivered by the sales to the buyer.
+func (f *filter) deliveries(ctx context.Context, l book, currency *string) iter.Seq2[delivery, error] {
+	return func(yield func(delivery, error) bool) {
+		for s, err := range l.Sales(ctx, f.buyer) {
+			if err != nil {
+				yield(delivery{}, err)
+				return
+			}
+			if !f.admits(s.Question, s.Epsilon) {
+				continue
+			}
+			*currency = s.Currency
+			for d, err := range l.Deliveries(ctx, s.Number) {
+				if !yield(delivery{d, newChannelResult(d.Channel)}, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// channelColumns are the columns of a CSV file of responses that say what a response means.
+func channelColumns() []string {
+	return []string{"question", "epsilon", "encoding", "values", "p", "q"}
+}
+
+// channelCells are the cells of these columns. In finite encoding p and q are empty.
+func channelCells(r ledger.Response, c vocabulary.Channel) []string {
+	p, q := "", ""
+	if c.Encoding != ledger.Finite {
+		p, q = probability(c.P), probability(c.Q)
+	}
+	return []string{r.Question, r.Epsilon.String(), string(c.Encoding), strconv.Itoa(c.Values), p, q}
+}
+
+// probability writes enough digits to read the same number back.
+func probability(p float64) string { return strconv.FormatFloat(p, 'g', 17, 64) }
+
+// channelAt returns the channel of the responses to a question at ε.
+func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (vocabulary.Channel, error) {
+	q, err := questionNamed(ctx, l, question)
+	if err != nil {
+		return vocabulary.Channel{}, err
+	}
+	return vocabulary.ChannelOf(q.Encoding, len(q.Values), epsilon)
+}
+
+// channelResult is a [vocabulary.Channel] as the command prints it.
+type channelResult struct {
+	Encoding ledger.Encoding `json:"encoding"`
+	Values   int             `json:"values"`
+	P        *output.Number  `json:"p,omitempty"`
+	Q        *output.Number  `json:"q,omitempty"`
+}
+
+func newChannelResult(c vocabulary.Channel) channelResult {
+	out := channelResult{Encoding: c.Encoding, Values: c.Values}
+	if c.Encoding != ledger.Finite {
+		p, q := output.Number(c.P), output.Number(c.Q)
+		out.P, out.Q = &p, &q
+	}
+	return out
+}

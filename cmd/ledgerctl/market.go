@@ -1,0 +1,584 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// orderFlags are the flags that say what a buyer orders.
+type orderFlags struct {
+	buyer, question, objects string
+	epsilon                  privacy.Epsilon
+	skipped                  int // rows without a value
+}
+
+func (f *orderFlags) flags(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.buyer, "buyer", "", "the buyer's `NAME`")
+	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
+	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the responses")
+	objectsFlag(cmd, &f.objects, "to buy from")
+	a.atFlag(cmd)
+	require(cmd, "buyer", "question", "epsilon")
+}
+
+// objectsFlag adds the flag --objects to a command that says for what it needs the people.
+func objectsFlag(cmd *cobra.Command, path *string, what string) {
+	cmd.Flags().StringVar(path, "objects", "", "the CSV `FILE` with the people "+what+
+		", by --id-column, without those whose --value-column is empty (default: all who take part)")
+	files.Mark(cmd.Flags(), files.Reads, files.ByName, "objects")
+}
+
+// columnFlags adds the flags for the columns of --objects.
+func columnFlags(cmd *cobra.Command) *files.Columns {
+	c := &files.Columns{}
+	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
+	return c
+}
+
+// order reads the people to buy from, and counts those left out.
+func (f *orderFlags) order(ctx context.Context, a *app, c files.Columns) (ledger.Order, error) {
+	c.Skipped = &f.skipped
+	people, err := files.ReadPanel(ctx, a.Files, f.objects, c)
+	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil},
+		err
+}
+
+// limitFlags are the flags that say what a buyer agrees to.
+type limitFlags struct {
+	quote    string
+	maxPrice int64
+	partial  bool
+}
+
+func (f *limitFlags) flags(a *app, cmd *cobra.Command, does string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.quote, "quote", "", does+" exactly what was quoted under this `ID`, or nothing")
+	flags.Int64Var(&f.maxPrice, "max-price", 0,
+		"the most to be paid in all, `N` minor units of the currency (default: no limit)")
+	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
+	a.keyFlag(cmd, "")
+}
+
+// max returns the most that is to be paid, nil for no limit.
+func (f *limitFlags) max(cmd *cobra.Command) (*int64, error) {
+	if !cmd.Flags().Changed("max-price") {
+		return nil, nil
+	}
+	if f.maxPrice < 0 {
+		return nil, output.UsageError("", "--max-price must not be below 0")
+	}
+	return &f.maxPrice, nil
+}
+
+func (a *app) quoteCommand() *cobra.Command {
+	f := &orderFlags{}
+	cmd := &cobra.Command{
+		Use: "quote",
+	}
+	f.flags(a, cmd)
+	c := columnFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.quote(cmd, f, *c) }
+	return cmd
+}
+
+func (a *app) quote(cmd *cobra.Command, f *orderFlags, c files.Columns) error {
+	order, err := f.order(cmd.Context(), a, c)
+	if err != nil {
+		return err
+	}
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		if err := c.CheckPeople(ctx, l, f.objects, order.Question, order.Objects); err != nil {
+			return nil, err
+		}
+		q, err := l.Quote(ctx, order)
+		var out output.Fields
+		out.Inline(q)
+		out.Section(func(w io.Writer) { tableOffer(w, q.Offer) })
+		out.Add("", "refused", len(q.Refused)+q.Unlisted)
+		out.Add("skipped", "skipped, without a value", f.skipped)
+		out.Add("", "quote", q.ID)
+		out.Section(func(w io.Writer) {
+			tableInstead(w, q.Instead, q.Currency)
+			tableRefused(w, q.Refused, q.Unlisted, q.Sums)
+		})
+		return out, atLevels(ctx, l, order.Question, order.Epsilon, err)
+	})
+}
+
+// tableInstead writes what would be possible where somebody is refused.
+func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
+	if b == nil || len(b.Levels) == 0 { // of a stranger behind an address it may say nothing
+		return
+	}
+	if b.Largest.IsZero() {
+		fmt.Fprintln(w, "the largest ε for all\tnone")
+	}
+	for _, at := range b.Levels {
+		if at.Epsilon == b.Largest {
+			fmt.Fprintf(w, "the largest ε for all\t%s, for %s\n", at.Epsilon, output.Money(at.Price, currency))
+		}
+	}
+	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
+		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later,
+			top.From.Format(time.RFC3339))
+	}
+}
+
+// tableOffer writes what a quote and a sale have in common.
+func tableOffer(w io.Writer, o ledger.Offer) {
+	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon,
+		output.Money(o.Price, o.Currency))
+	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
+	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a buyer behind an address is not told
+		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
+		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations,
+			o.Insertions)
+	}
+	fmt.Fprintf(w, "upgrades of what the buyer holds\t%d\n", o.Upgrades)
+}
+
+// deliveryFlags are the flags that say where goes what was sold.
+type deliveryFlags struct {
+	files.TruthFlags
+	out, receipt string
+}
+
+func (f *deliveryFlags) flags(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.TruthFlags.Flags(flags)
+	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` "+ownerOnly)
+	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` "+ownerOnly)
+	files.Mark(flags, files.Writes, files.ByName, "out", "receipt")
+	a.signer.Flag(cmd)
+}
+
+// ownerOnly says what becomes of a file that is written.
+const ownerOnly = "that only its owner can read; an existing one is replaced; - is standard output"
+
+// check refuses what makes no sense beside the other files that are read.
+func (f *deliveryFlags) check(a *app, read ...string) error {
+	if f.receipt == "" && a.signer.Path != "" {
+		return output.UsageError("add --receipt FILE, or leave out --signer",
+			"--signer is given, but nothing is to be signed")
+	}
+	if a.signer.Path == "-" && slices.Contains(read, "-") {
+		return output.UsageError("", "--signer and another file cannot both be standard input")
+	}
+	return nil
+}
+
+// delivering is a sale that is about to be made.
+type delivering struct {
+	*deliveryFlags
+	partial, captured bool
+	quote             string // the ID of the quote that was asked for, or ""
+	skipped           int    // rows without a value
+	// sell makes the sale.
+	sell func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error)
+}
+
+// deliver makes a sale, writes its files, which are open before anything is sold, and prints its
+// result.
+func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
+	ctx := cmd.Context()
+	if d.receipt != "" {
+		if err := a.loadSigner(ctx); err != nil {
+			return err
+		}
+	}
+	responses, err := a.NewOutput("--out", d.out)
+	if err != nil {
+		return err
+	}
+	defer responses.Discard()
+	receipt, err := a.NewOutput("--receipt", d.receipt)
+	if err != nil {
+		return err
+	}
+	defer receipt.Discard()
+	var sale ledger.Sale
+	erased := 0
+	err = a.with(ctx, writing, func(l book) error {
+		shown, progress := a.progress("selling")
+		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, progress)
+		shown.Clear()
+		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
+		if err == nil {
+			erased, err = writeSale(ctx, l, sale.Number, responses, d.Columns.Raw, receipt)
+			err = output.Unfinished(saleDone(sale)+", but not all of its files are", sale.Number, err)
+		}
+		return output.WithKey(a.key, output.Refusal(err, d.partial))
+	})
+	if err != nil {
+		return err
+	}
+	if erased > 0 {
+		a.Warn(output.Counted(erased, "object") +
+			" left out: what this sale delivered of them has been destroyed since, because they were forgotten")
+	}
+	out := a.sold(sale, d, erased)
+	return output.WithKey(a.key, output.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number,
+		a.Print(out)))
+}
+
+func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
+
+// sold is the result of a sale.
+func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) {
+	out.AddNonZero("id", "", d.quote)
+	out.Add("sale", "sale", s.Number)
+	out.Inline(s.Offer)
+	out.Add("", "time", s.Time)
+	out.Section(func(w io.Writer) { tableOffer(w, s.Offer) })
+	out.Add("refused", "", s.Refused)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(s.Refused))
+	out.Add("skipped", "", d.skipped)
+	if d.captured {
+		out.Add("", "to be refunded", output.Money(s.Refund, s.Currency))
+	}
+	out.Add("", "refused, and left out", len(s.Refused))
+	if !d.captured {
+		out.Add("", "skipped, without a value", d.skipped)
+	}
+	out.Add("time", "", s.Time)
+	out.Add("events", "events", span{s.First, s.Last})
+	out.Add("key", "key", a.key)
+	out.AddNonZero("out", "responses and prices", d.out)
+	out.AddNonZero("forgotten", "", erased)
+	out.AddNonZero("receipt", "receipt", d.receipt)
+	if d.captured {
+		out.Add("refund", "", s.Refund)
+	}
+	out.Section(func(w io.Writer) { tableRefusals(w, s.Refused) })
+	return out
+}
+
+// writeSale writes the files of a sale.
+func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output, raw bool,
+	receipt *files.Output) (erased int, err error) {
+	err = files.SaveCSV(responses, raw, func(out files.RowWriter) (err error) {
+		erased, err = writeDeliveries(ctx, l, sale, out)
+		return err
+	})
+	if err == nil && receipt != nil {
+		_, err = writeReceipt(ctx, l, sale, receipt)
+	}
+	return erased, err
+}
+
+// writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
+func writeDeliveries(ctx context.Context, l book, sale uint64, out files.RowWriter) (erased int, err error) {
+	header := append([]string{"object", "response", "price", "sale"}, channelColumns()...)
+	if err := out.Row(header...); err != nil {
+		return 0, err
+	}
+	for d, err := range l.Deliveries(ctx, sale) {
+		if err != nil {
+			return erased, err
+		}
+		if d.Erased {
+			erased++
+			continue
+		}
+		row := append([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10), strconv.FormatUint(d.Sale, 10)},
+			channelCells(d.Response, d.Channel)...)
+		if err := out.Row(row...); err != nil {
+			return erased, err
+		}
+	}
+	return erased, nil
+}
+
+func (a *app) sellCommand() *cobra.Command {
+	order, delivery, limits := &orderFlags{}, &deliveryFlags{}, &limitFlags{}
+	cmd := &cobra.Command{
+		Use:  "sell",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.sell(cmd, order, delivery, limits) },
+	}
+	order.flags(a, cmd)
+	delivery.flags(a, cmd)
+	limits.flags(a, cmd, "sell")
+	return cmd
+}
+
+func (a *app) sell(cmd *cobra.Command, f *orderFlags, d *deliveryFlags, limits *limitFlags) (err error) {
+	r := ledger.SellRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
+	if err := errors.Join(d.check(a, f.objects, d.Truth), files.CheckStdin(f.objects, d.Truth)); err != nil {
+		return err
+	}
+	if r.MaxPrice, err = limits.max(cmd); err != nil {
+		return err
+	}
+	c := d.Columns
+	c.Optional = true // the file with the true values may be another
+	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
+		return err
+	}
+	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+		if err := c.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+			return ledger.Sale{}, err
+		}
+		r.Truth, r.Progress = truth, progress
+		sale, err := l.Sell(ctx, r)
+		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
+	}
+	return a.deliver(cmd, delivering{deliveryFlags: d, partial: r.Partial, quote: r.QuoteID, skipped: f.skipped,
+		sell: sell})
+}
+
+func (a *app) reserveCommand() *cobra.Command {
+	f, limits := &orderFlags{}, &limitFlags{}
+	var expires string
+	cmd := &cobra.Command{
+		Use: "reserve",
+	}
+	f.flags(a, cmd)
+	limits.flags(a, cmd, "hold")
+	cmd.Flags().StringVar(&expires, "expires", "",
+		"the `TIME or DURATION` from which, or after which, nothing is held any more, such as 2027-01-31T09:00:00Z "+
+			"or 24h")
+	require(cmd, "expires")
+	c := columnFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.reserve(cmd, f, *c, limits, expires) }
+	return cmd
+}
+
+func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c files.Columns, limits *limitFlags,
+	expires string) (err error) {
+	r := ledger.ReserveRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
+	if r.For, r.Until, err = parseExpiry(expires); err != nil {
+		return err
+	}
+	if r.MaxPrice, err = limits.max(cmd); err != nil {
+		return err
+	}
+	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
+		return err
+	}
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		if err := c.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+			return "", nil, err
+		}
+		held, err := l.Reserve(ctx, r)
+		err = output.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
+		return fmt.Sprintf("reservation %d is made", held.Number), reserved(held, f.skipped), err
+	})
+}
+
+// reserved is the result of a reservation.
+func reserved(r ledger.Reservation, skipped int) (out output.Fields) {
+	out.Inline(r)
+	out.Add("", "reservation", r.Number)
+	out.Add("", "state", r.State)
+	out.Add("", "expires", r.Expires)
+	out.Add("", "buyer", r.Buyer)
+	out.Add("", "question", r.Question)
+	out.Add("", "ε", r.Epsilon)
+	out.Add("", "price, at most", output.Money(r.Price, r.Currency))
+	out.Add("", "people held", r.Objects)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(r.Refused))
+	out.Add("", "refused, and left out", len(r.Refused))
+	out.Add("skipped", "skipped, without a value", skipped)
+	out.Add("", "events", span{r.First, r.Last})
+	out.Add("", "key", r.Key)
+	out.Section(func(w io.Writer) { tableRefusals(w, r.Refused) })
+	return out
+}
+
+// parseExpiry reads --expires: a duration from when the reservation is granted, or a time.
+func parseExpiry(text string) (during time.Duration, until time.Time, err error) {
+	const hint = "a duration above 0, such as 90m or 24h, or " + timeHint
+	if during, err := time.ParseDuration(text); err == nil {
+		if during <= 0 {
+			return 0, until, output.UsageError(hint, "--expires %q is not above 0", text)
+		}
+		return during, until, nil
+	}
+	until, err = parseTime("--expires", text, hint)
+	return 0, until, err
+}
+
+func (a *app) captureCommand() *cobra.Command {
+	f := &deliveryFlags{}
+	partial := false
+	cmd := &cobra.Command{
+		Use:               "capture NUMBER",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.reservationNumbers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.capture(cmd, args[0], f, partial) },
+	}
+	f.flags(a, cmd)
+	cmd.Flags().BoolVar(&partial, "partial", false, "leave out those who cannot answer any more")
+	a.keyFlag(cmd, ", not that of the reservation")
+	a.atFlag(cmd)
+	return cmd
+}
+
+func (a *app) capture(cmd *cobra.Command, number string, f *deliveryFlags, partial bool) (err error) {
+	r := ledger.CaptureRequest{Key: a.key, Partial: partial}
+	if r.Reservation, err = reservationNumber(number); err != nil {
+		return err
+	}
+	if err := f.check(a, f.Truth); err != nil {
+		return err
+	}
+	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+		r.Truth, r.Progress = truth, progress
+		sale, err := l.Capture(ctx, r)
+		return sale, reservationFault(err)
+	}
+	return a.deliver(cmd, delivering{deliveryFlags: f, partial: partial, captured: true, sell: sell})
+}
+
+// reservationsHint says where the numbers of reservations are.
+const reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl reservations" lists them all`
+
+// reservationNumber reads the number of a reservation.
+func reservationNumber(text string) (uint64, error) {
+	number, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || number == 0 {
+		return 0, output.UsageError(reservationsHint, "%q is not the number of a reservation", text)
+	}
+	return number, nil
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "cancel NUMBER",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.reservationNumbers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			number, err := reservationNumber(args[0])
+			if err != nil {
+				return err
+			}
+			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+				var out output.Fields
+				out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
+				out.Add("key", "key", a.key)
+				return fmt.Sprintf("reservation %d is cancelled", number), out,
+					reservationFault(l.Cancel(ctx, a.key, number))
+			})
+		},
+	}
+	a.keyFlag(cmd, ", not that of the reservation")
+	return cmd
+}
+
+// reservationFault adds what may help against the error of a request about a reservation.
+func reservationFault(err error) error {
+	if errors.Is(err, ledger.ErrUnknown) {
+		return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Hint: reservationsHint, Err: err}
+	}
+	return err
+}
+
+func (a *app) budgetCommand() *cobra.Command {
+	var r ledger.BudgetRequest
+	var objects string
+	var levels []string
+	cmd := &cobra.Command{
+		Use: "budget",
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.Question, "question", "", "the question's `NAME`")
+	flags.StringVar(&r.Buyer, "buyer", "", "the buyer's `NAME` (default: the host itself)")
+	flags.StringArrayVar(&levels, "epsilon", nil, "an ε, `E`, to ask about; may be given several times")
+	objectsFlag(cmd, &objects, "to ask about")
+	a.atFlag(cmd)
+	require(cmd, "question")
+	c := columnFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.budget(cmd, r, objects, levels, *c) }
+	return cmd
+}
+
+func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string,
+	c files.Columns) (err error) {
+	for _, text := range levels {
+		epsilon, err := privacy.ParseEpsilon(text)
+		if err != nil {
+			return output.UsageError("", "--epsilon %q: %w", text, err)
+		}
+		r.Epsilons = append(r.Epsilons, epsilon)
+	}
+	skipped := 0
+	c.Skipped = &skipped
+	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, objects, c); err != nil {
+		return err
+	}
+	r.All = r.Objects == nil
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		if err := c.CheckPeople(ctx, l, objects, r.Question, r.Objects); err != nil {
+			return nil, err
+		}
+		b, err := l.Budget(ctx, r)
+		currency := ""
+		if r.Buyer != "" {
+			currency = l.About().Currency
+		}
+		return forecast(b, skipped, currency), err
+	})
+}
+
+// forecast is the result of a budget. Prices are shown where there is a currency.
+func forecast(b ledger.Budget, skipped int, currency string) (out output.Fields) {
+	out.Inline(b)
+	out.Add("", "question", b.Question)
+	out.Add("", "people", b.Objects)
+	out.Add("", "as of event", b.Event)
+	out.Add("", "largest ε for all", orNone(b.Largest))
+	out.Add("skipped", "", skipped)
+	out.AddNonZero("", "skipped, without a value", skipped)
+	out.Section(func(w io.Writer) { tableBudget(w, b, currency) })
+	return out
+}
+
+func tableBudget(w io.Writer, b ledger.Budget, currency string) {
+	header := "\nε\tCAN ANSWER NOW\tMORE LATER\tBY"
+	if currency != "" {
+		header += "\tPRICE NOW"
+	}
+	output.Rows(w, header, b.Levels, func(at vocabulary.BudgetLevel) []any {
+		row := []any{at.Epsilon, at.Can, at.Later, orDash(at.From)}
+		if currency != "" {
+			row = append(row, output.Money(at.Price, currency))
+		}
+		return row
+	})
+	if len(b.Refused) == 0 || len(b.Levels) == 0 { // the latter only of a stranger behind an address
+		return
+	}
+	const columns = "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY"
+	output.Rows(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), b.Refused,
+		func(sum ledger.RefusalSum) []any {
+			return []any{sum.Reason, sum.Count, orNone(sum.Largest), orDash(sum.From)}
+		})
+}
+
+func orNone(e privacy.Epsilon) string {
+	if e.IsZero() {
+		return "none"
+	}
+	return e.String()
+}
+
+func orDash(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Format(time.RFC3339)
+}

@@ -1,0 +1,453 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// peopleFlags are the flags of the commands that put the people of a file under terms.
+type peopleFlags struct {
+	question, objects, policy string
+	columns                   files.Columns
+	cap                       privacy.Epsilon
+	partial                   bool
+}
+
+// flags adds the flags to a command.
+func (f *peopleFlags) flags(a *app, cmd *cobra.Command, capNote string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
+	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people")
+	f.columns.Flags(flags, "the `COLUMN` with the true value: rows where it is empty are skipped")
+	flags.StringVar(&f.policy, "policy", "", "the policy as `JSON`, or @FILE")
+	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions"+capNote)
+	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
+	a.keyFlag(cmd, "")
+	files.Mark(flags, files.Reads, files.ByName, "objects")
+	files.Mark(flags, files.Reads, files.Behind, "policy")
+	require(cmd, "question", "objects")
+}
+
+// maxPolicy is more than any policy has, in bytes.
+const maxPolicy = 1 << 20
+
+// readPolicy returns the policy that --policy gives, or the zero policy.
+func (f *peopleFlags) readPolicy(ctx context.Context, a *app) (p policy.Policy, err error) {
+	if f.policy == "" {
+		return p, nil
+	}
+	text, err := a.TextOrFile(ctx, f.policy, maxPolicy)
+	if err != nil {
+		return p, err
+	}
+	return policy.Parse(text)
+}
+
+// read returns the ids of the people in the file and the values that it has, and counts the rows
+// without a value.
+func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values files.Values, skipped int,
+	err error) {
+	values = files.Values{}
+	c := f.columns
+	c.Skipped = &skipped
+	err = files.ReadRows(ctx, a.Files, f.objects, c, func(e files.Entry) {
+		objects = append(objects, e.Object)
+		values.Add(e)
+	})
+	if err == nil && len(objects) == 0 {
+		err = output.InputError("", "%s has nobody to enrol (%d rows were skipped)", f.objects, skipped)
+	}
+	return objects, values, skipped, err
+}
+
+func (a *app) enrollCommand() *cobra.Command {
+	f := &peopleFlags{}
+	var sameRows, dryRun bool
+	cmd := &cobra.Command{
+		Use:  "enroll",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.enroll(cmd, f, sameRows, dryRun) },
+	}
+	f.flags(a, cmd, " (required if anybody is new)")
+	cmd.Flags().BoolVar(&sameRows, "same-rows", false,
+		"with --id-rows: the rows are the same people as those that were enrolled by these numbers before")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything, and say what would be done; nothing changes")
+	return cmd
+}
+
+func (a *app) enroll(cmd *cobra.Command, f *peopleFlags, sameRows, dryRun bool) error {
+	ctx := cmd.Context()
+	if cmd.Flags().Changed("cap") && f.cap.IsZero() {
+		return output.UsageError("", "the cap must be above 0")
+	}
+	terms, err := f.readPolicy(ctx, a)
+	if err != nil {
+		return err
+	}
+	if sameRows && !f.columns.ByRow() {
+		return output.UsageError("", "--same-rows is for --id-rows")
+	}
+	objects, values, skipped, err := f.read(ctx, a)
+	if err != nil {
+		return err
+	}
+	var done ledger.EnrollResult
+	mode := writing
+	if dryRun {
+		mode = reading
+	}
+	err = a.with(ctx, mode, func(l book) error {
+		if err := values.Check(ctx, l, f.objects, f.question); err != nil {
+			return err
+		}
+		shown, progress := a.progress("enrolling")
+		defer shown.Clear()
+		done, err = l.Enroll(ctx, ledger.EnrollRequest{
+			Key: a.key, Question: f.question, Objects: objects, Policy: terms, Cap: f.cap, Partial: f.partial,
+			Progress: progress,
+			New:      f.columns.ByRow() && !sameRows, DryRun: dryRun,
+		})
+		return output.WithKey(a.key, knownRows(output.Refusal(err, f.partial)))
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.printEnrolled(f.question, skipped, done, dryRun); err != nil {
+		return err
+	}
+	return refusedAll(f.question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
+}
+
+func (a *app) printEnrolled(question string, skipped int, done ledger.EnrollResult, dryRun bool) error {
+	var out output.Fields
+	out.Add("question", "question", question)
+	out.Add("enrolled", "enrolled", done.Enrolled)
+	out.Add("", "already enrolled", done.Already)
+	out.Add("skipped", "skipped, without a value", skipped)
+	out.Add("already", "", done.Already)
+	out.Add("refused", "", done.Refused)
+	out.AddNonZero("unlisted", "", done.Unlisted)
+	out.AddNonZero("", "refused, and left out", len(done.Refused)+done.Unlisted)
+	if dryRun {
+		out.Add("dry_run", "", true)
+		out.Section(func(w io.Writer) { fmt.Fprintln(w, "a dry run: nothing was changed") })
+	} else {
+		out.Add("key", "key", a.key)
+	}
+	out.Section(func(w io.Writer) {
+		tableRefusals(w, done.Refused)
+		tableUnlisted(w, done.Unlisted, a.key)
+	})
+	if dryRun {
+		return a.Print(out)
+	}
+	return a.PrintDone("they are enrolled", a.key, out)
+}
+
+// knownRows says what to do about rows whose numbers the ledger has already.
+func knownRows(err error) error {
+	if !errors.Is(err, ledger.ErrNotNew) {
+		return err
+	}
+	return output.InputError("--same-rows says that these are the rows of before; if they are other people, "+
+		"--id-prefix P names them P1, P2, …", "%w", err)
+}
+
+func (a *app) termsCommand() *cobra.Command {
+	f := &peopleFlags{}
+	var none bool
+	var consent string
+	cmd := &cobra.Command{
+		Use:  "terms",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.terms(cmd, f, none, consent) },
+	}
+	f.flags(a, cmd, "")
+	cmd.Flags().BoolVar(&none, "no-policy", false, "no policy: only the cap binds")
+	cmd.Flags().StringVar(&consent, "consent", "",
+		"`TEXT` that says where the people's consent is on record, of 1 to 1,024 bytes")
+	return cmd
+}
+
+func (a *app) terms(cmd *cobra.Command, f *peopleFlags, none bool, consent string) error {
+	ctx := cmd.Context()
+	under, err := f.newPolicy(cmd, a, none)
+	if err != nil {
+		return err
+	}
+	objects, values, skipped, err := f.read(ctx, a)
+	if err != nil {
+		return err
+	}
+	var done ledger.ChangeTermsResult
+	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		err := errors.Join(f.columns.CheckPeople(ctx, l, f.objects, f.question, objects),
+			values.Check(ctx, l, f.objects, f.question))
+		if err != nil {
+			return "", nil, err
+		}
+		shown, progress := a.progress("changing")
+		defer shown.Clear()
+		done, err = l.ChangeTerms(ctx, ledger.ChangeTermsRequest{
+			Key: a.key, Question: f.question, Objects: objects, Policy: under, Cap: f.cap, Consent: consent,
+			Partial: f.partial, Progress: progress,
+		})
+		var out output.Fields
+		out.Add("question", "question", f.question)
+		out.Add("changed", "changed", done.Changed)
+		out.Add("unchanged", "as they were before", done.Unchanged)
+		out.Add("skipped", "skipped, without a value", skipped)
+		out.Add("refused", "", done.Refused)
+		out.AddNonZero("unlisted", "", done.Unlisted)
+		out.Add("", "refused, and left out", len(done.Refused)+done.Unlisted)
+		out.Add("events", "events", span{done.First, done.Last})
+		out.Add("key", "key", a.key)
+		out.Section(func(w io.Writer) {
+			tableReasons(w, done.Refused)
+			tableUnlisted(w, done.Unlisted, a.key)
+		})
+		return "their terms are changed", out, output.Refusal(err, f.partial)
+	})
+	if err != nil {
+		return err
+	}
+	return refusedAll(f.question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
+}
+
+// newPolicy returns the policy that is asked for, nil to leave each as it is.
+func (f *peopleFlags) newPolicy(cmd *cobra.Command, a *app, none bool) (*policy.Policy, error) {
+	flags := cmd.Flags()
+	switch {
+	case none && f.policy != "":
+		return nil, output.UsageError("give one of them", "--policy and --no-policy exclude each other")
+	case !none && f.policy == "" && !flags.Changed("cap"):
+		return nil, output.UsageError("give --policy, --no-policy or --cap", "nothing is said of what is to change")
+	case flags.Changed("cap") && f.cap.IsZero():
+		return nil, output.UsageError(`"ledgerctl withdraw" ends a person's part`, "the cap must be above 0")
+	case !none && f.policy == "":
+		return nil, nil
+	}
+	p, err := f.readPolicy(cmd.Context(), a)
+	return &p, err
+}
+
+func (a *app) withdrawCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:  "withdraw OBJECT…",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, people []string) error {
+			return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+				var out output.Fields
+				out.Add("withdrawn", "", people)
+				out.Add("", "withdrawn", output.Listed(people))
+				out.Add("key", "key", a.key)
+				return "they are withdrawn", out, a.withdraw(ctx, l, people)
+			}))
+		},
+	}
+	a.keyFlag(cmd, "")
+	return cmd
+}
+
+// mostKey is the longest idempotency key, in bytes.
+const mostKey = 256
+
+// withdraw ends the part of people. Of several requests each has a key of its own: the key and a
+// number. Keys outlive the people they are about, so they name no person.
+func (a *app) withdraw(ctx context.Context, l book, people []string) error {
+	keyOf := func(place int) string {
+		if len(people) == 1 {
+			return a.key
+		}
+		return fmt.Sprintf("%s/%d", a.key, place+1)
+	}
+	if n := len(keyOf(len(people) - 1)); n > mostKey {
+		return output.UsageError("",
+			"--key is too long for so many: behind it stands a number, and at most %d bytes are allowed, not %d",
+			mostKey, n)
+	}
+	for i, object := range people {
+		if slices.Contains(people[:i], object) {
+			return output.UsageError("", "object %q is given twice", object)
+		}
+		if _, err := l.Object(ctx, object); err != nil {
+			return err
+		}
+	}
+	for i, object := range people {
+		if err := l.Withdraw(ctx, keyOf(i), object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) epochCommand() *cobra.Command {
+	var question string
+	cmd := &cobra.Command{
+		Use:  "epoch OBJECT",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+				if err := l.BeginEpoch(ctx, a.key, question, args[0]); err != nil {
+					return "", nil, err
+				}
+				o, err := l.Object(ctx, args[0])
+				epoch := 0
+				for _, c := range o.Chains {
+					if c.Question == question {
+						epoch = c.Epoch
+					}
+				}
+				var out output.Fields
+				out.Add("object", "object", args[0])
+				out.Add("question", "question", question)
+				out.Add("epoch", "epoch", epoch)
+				out.Add("key", "key", a.key)
+				return fmt.Sprintf("object %q is in epoch %d of question %q", args[0], epoch, question), out, err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&question, "question", "", "the question's `NAME`")
+	a.keyFlag(cmd, "")
+	require(cmd, "question")
+	return cmd
+}
+
+func (a *app) forgetCommand() *cobra.Command {
+	var keepPages bool
+	cmd := &cobra.Command{
+		Use:  "forget OBJECT",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+				out, err := a.forget(ctx, l, args[0], keepPages)
+				return fmt.Sprintf("object %q is forgotten", args[0]), out, err
+			}))
+		},
+	}
+	a.keyFlag(cmd, ", which stays in the log, and should name nobody")
+	cmd.Flags().BoolVar(&keepPages, "keep-pages", false,
+		"do not rewrite the file: the old bytes stay in its unused pages for now")
+	return cmd
+}
+
+func (a *app) forget(ctx context.Context, l book, object string, keepPages bool) (out output.Fields, err error) {
+	if err := l.Forget(ctx, a.key, object); err != nil {
+		return nil, err
+	}
+	pages := `kept: what was forgotten may still be in them until the next "ledgerctl forget" without --keep-pages`
+	if !keepPages {
+		pages = "dropped: the file was rewritten"
+		shown, progress := a.progress("compacting")
+		defer shown.Clear()
+		if err := l.Compact(ctx, progress); err != nil {
+			return nil, output.Unfinished(fmt.Sprintf("object %q is forgotten, but the old bytes may still be in "+
+				"unused pages of the file", object), 0, err)
+		}
+	}
+	stats, err := l.Stats(ctx)
+	out.Add("object", "forgotten", object)
+	out.Add("key", "key", a.key)
+	out.Add("compacted", "", !keepPages)
+	out.Add("", "unused pages", pages)
+	out.Add("bytes", "bytes", stats.Bytes)
+	return out, err
+}
+
+// unknownPerson adds to an error what may help if there is no such person.
+func unknownPerson(err error) error {
+	if !errors.Is(err, ledger.ErrUnknown) {
+		return err
+	}
+	return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Err: err,
+		Hint: "people go by the ids that they were enrolled by: those of a column then, or row numbers"}
+}
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:  "show OBJECT",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+				o, err := l.Object(ctx, args[0])
+				return objectResult{o}, unknownPerson(err)
+			})
+		},
+	}
+}
+
+type objectResult struct{ ledger.ObjectState }
+
+func (r objectResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap,
+		r.Spent, r.Held, r.Remaining)
+	fmt.Fprintf(w, "earned\t%s\n", output.Money(r.Earned, r.Currency))
+	if r.Forgotten > 0 {
+		fmt.Fprintf(w, "forgotten\tby event %d: what was released before is destroyed\n", r.Forgotten)
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "QUESTION\tε\tBESIDES\tCEILING\tRESPONSE\tALL RESPONSES")
+	for _, c := range r.Chains {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Question, c.Epsilon, c.Answered, c.Ceiling,
+			output.Brief(c.Response), levels(c.Levels))
+	}
+	fmt.Fprintln(w, "\nQUESTION\tTAKES PART\tBUYERS\tPOLICY")
+	for _, c := range r.Chains {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", c.Question, part(c), c.Buyers, terms(c))
+	}
+	earlier(w, r.Chains)
+}
+
+// earlier lists the epochs that have ended, if there are any.
+func earlier(w io.Writer, chains []ledger.ChainState) {
+	if !slices.ContainsFunc(chains, func(c ledger.ChainState) bool { return len(c.Earlier) > 0 }) {
+		return
+	}
+	fmt.Fprintln(w, "\nQUESTION\tEARLIER EPOCH\tENDED\tε\tBESIDES\tALL RESPONSES")
+	for _, c := range chains {
+		for _, one := range c.Earlier {
+			fmt.Fprintf(w, "%s\t%d\tby event %d\t%s\t%s\t%s\n", c.Question, one.Epoch, one.Ended, one.Epsilon,
+				one.Answered, levels(one.Levels))
+		}
+	}
+}
+
+func part(c ledger.ChainState) string {
+	if c.Withdrawn {
+		return "withdrawn"
+	}
+	return "yes"
+}
+
+func terms(c ledger.ChainState) string {
+	if c.Policy == nil {
+		return "none: only the cap binds"
+	}
+	return c.Policy.String()
+}
+
+func levels(all []ledger.LevelState) string {
+	if len(all) == 0 {
+		return "none yet"
+	}
+	texts := make([]string, len(all))
+	for i, at := range all {
+		holders := ""
+		if len(at.Buyers) > 0 {
+			holders = "; bought by " + output.Listed(at.Buyers)
+		}
+		texts[i] = fmt.Sprintf("%s at ε=%s (event %d%s)", output.Brief(at.Response), at.Epsilon, at.Event, holders)
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/observe"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	var currency, signer string
+	cmd := &cobra.Command{
+		Use:  "init",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd, currency, signer) },
+	}
+	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
+	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
+	files.MarkAs(cmd.Flags(), ledgerfile.SigningKey, "signer")
+	return cmd
+}
+
+func (a *app) init(cmd *cobra.Command, currency, signer string) error {
+	if err := a.file(cmd); err != nil {
+		return err
+	}
+	signer = cmp.Or(signer, keys.SignerFile(a.db))
+	if err := a.CheckPlace("--db", a.db, ledgerfile.Ledger); err != nil {
+		return err
+	}
+	if err := a.CheckPlace("--signer", signer, ledgerfile.SigningKey); err != nil {
+		return err
+	}
+	public, err := createLedger(a.db, currency, signer)
+	if err != nil {
+		return err
+	}
+	var out output.Fields
+	out.Add("db", "ledger", a.db)
+	out.Add("", "signing key", signer+" (secret: keep it apart from the ledger)")
+	out.Add("log_key", "", public)
+	out.Add("signer", "", signer)
+	out.Add("", "log key", public+" (public: buyers and auditors verify by it)")
+	return a.PrintDone("the ledger is made", "", out)
+}
+
+// createLedger creates the key file and then the ledger, or neither. It returns the log key.
+func createLedger(db, currency, signer string) (string, error) {
+	if _, err := os.Stat(db); err == nil {
+		return "", exists(db, "nothing was changed; give --db another FILE")
+	}
+	secret, public, err := newKey()
+	if err != nil {
+		return "", err
+	}
+	if err := writeSecret(signer, secret); err != nil {
+		return "", err
+	}
+	if err := ledger.Create(db, ledger.CreateOptions{Currency: currency, LogKey: public}); err != nil {
+		return "", errors.Join(err, dropKey(db, signer, err))
+	}
+	return public, nil
+}
+
+// dropKey removes the key of a ledger that could not be created. A ledger that is there after all
+// (its directory could not be synced, say) keeps its key.
+func dropKey(db, signer string, cause error) error {
+	if _, err := os.Stat(db); err == nil && !errors.Is(cause, fs.ErrExist) {
+		return nil
+	}
+	return os.Remove(ledgerfile.Real(signer))
+}
+
+func exists(path, hint string) error {
+	return &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: hint,
+		Err: fmt.Errorf("%q exists already", path)}
+}
+
+// newKey generates an Ed25519 key pair in the text form of signed notes.
+func newKey() (secret, public string, err error) {
+	name := make([]byte, 4)
+	if _, err := rand.Read(name); err != nil {
+		return "", "", err
+	}
+	return note.GenerateKey(rand.Reader, "sluice-"+hex.EncodeToString(name))
+}
+
+// writeSecret writes a new file that only its owner can read.
+func writeSecret(path, secret string) error {
+	if path == "-" {
+		return output.UsageError("", "--signer: the signing key goes to a file of its own, not to standard output")
+	}
+	err := atomicfile.Write(path, []byte(secret+"\n"), atomicfile.Options{New: true})
+	if errors.Is(err, fs.ErrExist) {
+		return exists(path,
+			"nothing was changed; it may be the key of another ledger: keep it, and give --signer another FILE")
+	}
+	return err
+}
+
+func (a *app) backupCommand() *cobra.Command {
+	return a.copyCommand(&cobra.Command{
+		Use: "backup FILE",
+	}, "copying", book.Backup)
+}
+
+func (a *app) compactCommand() *cobra.Command {
+	return a.copyCommand(&cobra.Command{
+		Use: "compact FILE",
+	}, "compacting", book.CompactTo)
+}
+
+// copyCommand completes a command that copies the ledger.
+func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, context.Context, string,
+	ledger.Progress) (ledger.Copied, error)) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.ValidArgsFunction = oneFile
+	files.MarkArguments(cmd, files.Writes)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch args[0] {
+		case "":
+			return output.UsageError("", "FILE is empty")
+		case "-":
+			return output.UsageError("give the name of a file",
+				"a copy of the ledger cannot be standard output: it is verified where it lies")
+		}
+		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+			shown, progress := a.progress(doing)
+			defer shown.Clear()
+			copied, err := write(l, ctx, args[0], progress)
+			var out output.Fields
+			out.Add("file", "copy, verified", args[0])
+			out.Inline(copied)
+			out.Add("", "bytes", copied.Bytes)
+			out.Add("", "events", copied.Events)
+			return out, err
+		})
+		if errors.Is(err, fs.ErrExist) {
+			return exists(args[0], "nothing was changed; give another FILE, or remove it")
+		}
+		return err
+	}
+	return cmd
+}
+
+func (a *app) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "stats",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+				stats, err := l.Stats(ctx)
+				return statsResult{creation{l.About()}, stats}, err
+			})
+		},
+	}
+}
+
+// health is [ledger.Ledger.Health] of the ledger that is named.
+func (a *app) health(ctx context.Context) (out observe.Health, err error) {
+	err = a.with(ctx, reading, func(l book) (err error) {
+		out, err = l.Health(ctx)
+		return err
+	})
+	return out, err
+}
+
+// statsResult has the currency of Stats. That of About, one level further down, is the same.
+type statsResult struct {
+	creation
+	ledger.Stats
+}
+
+type creation struct{ ledger.About }
+
+func (r statsResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\nlog\t%s\n", r.ID, r.Created.Format(time.RFC3339), r.Origin)
+	if r.LogKey != "" {
+		fmt.Fprintf(w, "log key\t%s\n", r.LogKey)
+	}
+	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
+	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, output.Money(r.Revenue, r.Currency))
+	fmt.Fprintf(w, "bytes\t%d\n", r.Bytes)
+	if r.MissingJournal != "" {
+		fmt.Fprintf(w, "journal\tMISSING (%s): what only it has is not counted\n", r.MissingJournal)
+	}
+}
+
+func (a *app) takeoverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "takeover --addr ADDRESS",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case a.unclear != nil:
+				return a.unclear
+			case a.remote.Address == "":
+				return output.UsageError(`"ledgerctl serve --standby" serves one`,
+					"a takeover is by a standby that is served: give its --addr")
+			}
+			l, err := a.dial(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { _ = l.Close() }()
+			events, err := l.TakeOver(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var out output.Fields
+			out.Add("addr", "has the ledger", a.remote.Address)
+			out.Add("events", "events", events)
+			return a.PrintDone("it has taken over", "", out)
+		},
+	}
+}
+
+func (a *app) completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "completion bash|zsh|fish",
+		ValidArgs:             []string{"bash", "zsh", "fish"},
+		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch root := cmd.Root(); args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.Stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(a.Stdout)
+			default:
+				return root.GenFishCompletion(a.Stdout, true)
+			}
+		},
+	}
+}
+
+// helpCommand is that of cobra, except that a command that does not exist is wrong usage.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return output.UsageError(`run "ledgerctl --help" for the commands`, "no help on %q", args)
+			}
+			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version",
+		RunE: func(*cobra.Command, []string) error {
+			info, _ := debug.ReadBuildInfo()
+			return a.Print(newVersion(info))
+		},
+	}
+}
+
+// versionResult is what a build has noted about itself.
+type versionResult struct {
+	Version  string `json:"version"`  // of the module, or ""
+	Revision string `json:"revision"` // in version control, or ""
+	Time     string `json:"time"`     // of the revision, or ""
+	Modified bool   `json:"modified"` // files differed from the revision
+	Go       string `json:"go"`       // the version of Go, or ""
+}
+
+// newVersion reads what a build has noted, which may be nothing.
+func newVersion(info *debug.BuildInfo) (out versionResult) {
+	if info == nil {
+		return out
+	}
+	out.Version, out.Go = info.Main.Version, info.GoVersion
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			out.Revision = s.Value
+		case "vcs.time":
+			out.Time = s.Value
+		case "vcs.modified":
+			out.Modified = s.Value == "true"
+		}
+	}
+	return out
+}
+
+// version is the module's, as far as the build knows it.
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	return orUnknown(newVersion(info).Version)
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "(unknown)"
+	}
+	return text
+}
+
+func (r versionResult) Table(w io.Writer) {
+	changed := ""
+	if r.Modified {
+		changed = ", with files changed since"
+	}
+	fmt.Fprintf(w, "version\t%s\nrevision\t%s%s\nof\t%s\ngo\t%s\n", orUnknown(r.Version), orUnknown(r.Revision),
+		changed, orUnknown(r.Time), orUnknown(r.Go))
+}

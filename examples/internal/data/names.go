@@ -1,0 +1,104 @@
+package data
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+)
+
+// Name is a first name, and how many children were given it.
+type Name struct {
+	Name  string // as the data spell it
+	Count int    // above 0
+}
+
+// ReadNames reads a CSV file with the columns name, sex and count. It adds up the sexes, and
+// returns each name once, the commonest first, equally common ones in the order of the alphabet.
+func ReadNames(path string) ([]Name, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w (run from the top of the repository)", err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	counts, err := add(rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	all := make([]Name, 0, len(counts))
+	for name, count := range counts {
+		all = append(all, Name{name, count})
+	}
+	slices.SortFunc(all, func(a, b Name) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+func add(rows [][]string) (map[string]int, error) {
+	if len(rows) < 2 || !slices.Equal(rows[0], []string{"name", "sex", "count"}) {
+		return nil, errors.New("no columns name, sex and count, or no names")
+	}
+	counts := map[string]int{}
+	for i, row := range rows[1:] {
+		count, err := strconv.Atoi(row[2])
+		if err != nil || count <= 0 {
+			return nil, fmt.Errorf("row %d: there is no count %q", i+1, row[2])
+		}
+		counts[row[0]] += count
+	}
+	return counts, nil
+}
+
+// Births returns the number of births in all.
+func Births(all []Name) int {
+	births := 0
+	for _, name := range all {
+		births += name.Count
+	}
+	return births
+}
+
+// DrawBirths draws n births, in proportion to how common the names are. The seed is fixed, so that
+// the truth to compare with is the same in every run. It stands for the world: what the clients
+// draw has no seed.
+func DrawBirths(all []Name, n int) []string {
+	upTo, total := make([]int, len(all)), 0
+	for i, name := range all {
+		total += name.Count
+		upTo[i] = total
+	}
+	random := rand.New(rand.NewPCG(2016, 1))
+	drawn := make([]string, n)
+	for i := range drawn {
+		drawn[i] = all[sort.SearchInts(upTo, random.IntN(total)+1)].Name
+	}
+	return drawn
+}
+
+// NameShares returns the share of each name among some births.
+func NameShares(births []string) map[string]float64 {
+	shares := map[string]float64{}
+	for _, name := range births {
+		shares[name] += 1 / float64(len(births))
+	}
+	return shares
+}
+
+// InventedNames are names that no child has.
+func InventedNames() []string {
+	return []string{
+		"Zyxwella", "Quordon", "Blivette", "Thrumble", "Oxnard", "Vespasiana", "Grubnik", "Plimsoll", "Wuzzleton",
+		"Fernquist", "Yodlewin", "Krakatoa", "Snorbert", "Ploverine", "Dwindleton", "Muskrattle", "Jibberon",
+		"Higgsbosa", "Umbrage", "Cloudette",
+	}
+}

@@ -1,0 +1,110 @@
+package hosts
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+)
+
+// Each death hits a request that is under way: it has no answer, and whether it was carried out depends on when the server died. The stream of events
+// breaks off with it, in the middle of an event. After three more requests the server is there again.
+func TestRequestsUnderWayAreHit(t *testing.T) {
+	if !pace.Deep() {
+		t.Skip("deep: it links the command, as examples/served does")
+	}
+	var out strings.Builder
+	s, err := New(t.Context(), pace.Scratch(t), &out, Death{"one", Before}, Death{"two", After}, Death{"three", During})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ key, least, most string }{
+		{"one", "", ""}, {"two", "two", "two"}, {"three", "two", "two three"}, // questions that are defined after it
+	} {
+		stream := ask(t, s, "GET", "/v1/events", "", "text/event-stream")
+		if stream == nil {
+			t.Fatal("no stream")
+		}
+		if answer := ask(t, s, "POST", "/v1/questions", c.key, ""); answer != nil {
+			t.Fatalf("%s is answered: %s", c.key, answer.Status)
+		}
+		events, err := io.ReadAll(stream.Body)
+		if err == nil || !strings.HasSuffix(string(events), half) || !strings.Contains(string(events), "id: 1\n") {
+			t.Errorf("%v, and the stream ends with %q", err, events)
+		}
+		for range 3 {
+			if answer := ask(t, s, "GET", "/v1/questions", "", ""); answer != nil {
+				t.Errorf("a dead server answers: %s", answer.Status)
+			}
+		}
+		answer := ask(t, s, "GET", "/v1/questions", "", "")
+		if answer == nil {
+			t.Fatal("the server is not there again")
+		}
+		text, err := io.ReadAll(answer.Body)
+		if got := defined(string(text)); err != nil || got != c.least && got != c.most {
+			t.Errorf("after the death of %s there are the questions %q (%v)", c.key, got, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	want := "  The server is killed before it gets one.\n  The server is killed when it has carried out two, and not said so.\n  The server is killed while three is under way.\n"
+	if out.String() != want {
+		t.Errorf("it says %q", out.String())
+	}
+}
+
+// A death that does not come is an error: nobody shall believe in a host that was never tried.
+func TestDeathsThatDoNotComeAreFaults(t *testing.T) {
+	if !pace.Deep() {
+		t.Skip("deep: it links the command, as examples/served does")
+	}
+	s, err := New(t.Context(), pace.Scratch(t), io.Discard, Death{"one", Before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer := ask(t, s, "POST", "/v1/questions", "two", ""); answer == nil || answer.StatusCode != http.StatusOK {
+		t.Fatal("a request that nobody dies of is not answered")
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "not killed before it gets one") {
+		t.Error(err)
+	}
+}
+
+// defined returns which questions there are.
+func defined(text string) string {
+	var found []string
+	for _, name := range []string{"one", "two", "three"} {
+		if strings.Contains(text, `"question":"`+name+`"`) {
+			found = append(found, name)
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// ask sends a request, and returns its answer, or nil if the connection broke. One with a key defines the question of that name.
+func ask(t *testing.T, s *Server, method, path, key, accept string) *http.Response {
+	t.Helper()
+	body := ""
+	if key != "" {
+		body = `{"question":"` + key + `","values":["yes","no"]}`
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, s.Addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + s.Token}, "Content-Type": {"application/json"}, "Accept": {accept}}
+	if key != "" {
+		r.Header.Set("Idempotency-Key", `"`+key+`"`)
+	}
+	// A connection of its own: Go's client asks again by itself if one that was used before has broken.
+	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return nil
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
