@@ -22,7 +22,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -75,7 +75,7 @@ type database struct {
 func Create(path string, fill func(kv.Writer) error) error {
 	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
-		return fmt.Errorf("create %s: %w", path, errs.ClassifyOpen(err))
+		return fmt.Errorf("create %s: %w", path, descriptor.Classify(err))
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
 		if err != nil {
-			return nil, errs.ClassifyOpen(err)
+			return nil, descriptor.Classify(err)
 		}
 		s := &Store{current: d, naming: system()}
 		err = s.locate(path)
@@ -117,7 +117,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 			return s, nil
 		}
 		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
-			return nil, fmt.Errorf("open %s: %w", path, errs.ClassifyOpen(err))
+			return nil, fmt.Errorf("open %s: %w", path, descriptor.Classify(err))
 		}
 	}
 	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -50,7 +50,7 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 		return check(temp)
 	})
 	if err != nil {
-		return fmt.Errorf("copy to %s: %w", path, errs.ClassifyOpen(err))
+		return fmt.Errorf("copy to %s: %w", path, descriptor.Classify(err))
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
 		err = errors.Join(err, old.close())
 	}
 	if err != nil {
-		return fmt.Errorf("compact %s: %w", s.path, errs.ClassifyOpen(err))
+		return fmt.Errorf("compact %s: %w", s.path, descriptor.Classify(err))
 	}
 	return nil
 }

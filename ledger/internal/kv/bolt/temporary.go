@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/descriptor"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -21,6 +21,7 @@ import (
 // because it is no damage of a ledger.
 type Temporary struct {
 	dir     string
+	writing sync.Mutex // held by each Update, until it is known what its commit wrote
 	mu      sync.Mutex
 	current *database // nil before the first Update
 	name    string    // of the file, if it could not be removed
@@ -54,12 +55,12 @@ func (t *Temporary) open(create bool) (*database, error) {
 	called := "a spill file in " + t.dir // the name means nothing to a reader of an error
 	file, err := os.CreateTemp(t.dir, "sluice-spill-*")
 	if err != nil {
-		return nil, errs.ClassifyOpen(atomicfile.Renamed(err, called))
+		return nil, descriptor.Classify(atomicfile.Renamed(err, called))
 	}
 	d, err := open(file.Name(), false, 0)
 	if err = errors.Join(err, file.Close()); err != nil {
 		err = errors.Join(err, os.Remove(file.Name()))
-		return nil, errs.ClassifyOpen(atomicfile.Renamed(err, called, file.Name()))
+		return nil, descriptor.Classify(atomicfile.Renamed(err, called, file.Name()))
 	}
 	d.db.NoSync, d.db.NoFreelistSync, d.db.NoGrowSync = true, true, true
 	d.temp, d.path = file.Name(), called
@@ -89,6 +90,8 @@ func (t *Temporary) View(fn func(kv.Reader) error) error {
 
 // Update implements [kv.Store].
 func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
+	t.writing.Lock()
+	defer t.writing.Unlock()
 	d, err := t.open(true)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package kv_test
+package memtable_test
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func conform(t *testing.T, forgetful bool, newData func(t *testing.T) (open func
 	})
 }
 
-func put(t *testing.T, s kv.Store, bucket string, pairs ...string) {
+func putPairs(t *testing.T, s kv.Store, bucket string, pairs ...string) {
 	t.Helper()
 	err := s.Update(func(w kv.Writer) error {
 		for i := 0; i < len(pairs); i += 2 {
@@ -49,7 +49,7 @@ func put(t *testing.T, s kv.Store, bucket string, pairs ...string) {
 	}
 }
 
-func get(t *testing.T, s kv.Store, bucket, key string) (value string) {
+func getOne(t *testing.T, s kv.Store, bucket, key string) (value string) {
 	t.Helper()
 	err := s.View(func(r kv.Reader) error {
 		v, err := r.Get(bucket, []byte(key))
@@ -62,7 +62,7 @@ func get(t *testing.T, s kv.Store, bucket, key string) (value string) {
 	return value
 }
 
-func keys(t *testing.T, r kv.Reader, bucket, from string, most int) (found []string) {
+func keysOf(t *testing.T, r kv.Reader, bucket, from string, most int) (found []string) {
 	t.Helper()
 	err := r.Scan(bucket, []byte(from), func(key, value []byte) bool {
 		found = append(found, string(key)+"="+string(value))
@@ -74,7 +74,7 @@ func keys(t *testing.T, r kv.Reader, bucket, from string, most int) (found []str
 	return found
 }
 
-func view(t *testing.T, s kv.Store, fn func(kv.Reader)) {
+func viewed(t *testing.T, s kv.Store, fn func(kv.Reader)) {
 	t.Helper()
 	if err := s.View(func(r kv.Reader) error { fn(r); return nil }); err != nil {
 		t.Fatalf("View: %v", err)
@@ -82,11 +82,11 @@ func view(t *testing.T, s kv.Store, fn func(kv.Reader)) {
 }
 
 func testEmpty(t *testing.T, s kv.Store) {
-	view(t, s, func(r kv.Reader) {
+	viewed(t, s, func(r kv.Reader) {
 		if v, err := r.Get("none", []byte("k")); v != nil || err != nil {
 			t.Errorf("Get from an empty store: %q, %v", v, err)
 		}
-		if found := keys(t, r, "none", "", 9); found != nil {
+		if found := keysOf(t, r, "none", "", 9); found != nil {
 			t.Errorf("Scan of an empty store found %q", found)
 		}
 	})
@@ -96,9 +96,9 @@ func testEmpty(t *testing.T, s kv.Store) {
 }
 
 func testPutGet(t *testing.T, s kv.Store) {
-	put(t, s, "b", "k", "one")
-	put(t, s, "b", "k", "two", "l", "\x00")
-	if get(t, s, "b", "k") != "two" || get(t, s, "b", "l") != "\x00" || get(t, s, "b", "m") != "" {
+	putPairs(t, s, "b", "k", "one")
+	putPairs(t, s, "b", "k", "two", "l", "\x00")
+	if getOne(t, s, "b", "k") != "two" || getOne(t, s, "b", "l") != "\x00" || getOne(t, s, "b", "m") != "" {
 		t.Error("Get does not return what was put")
 	}
 	for _, pair := range [][2]string{{"", "v"}, {"k", ""}} {
@@ -110,8 +110,8 @@ func testPutGet(t *testing.T, s kv.Store) {
 }
 
 func testOrder(t *testing.T, s kv.Store) {
-	put(t, s, "b", "b", "2", "a\x00", "1", "a", "0", "\xff", "5", "b\x00\x01", "3", "ba", "4")
-	view(t, s, func(r kv.Reader) {
+	putPairs(t, s, "b", "b", "2", "a\x00", "1", "a", "0", "\xff", "5", "b\x00\x01", "3", "ba", "4")
+	viewed(t, s, func(r kv.Reader) {
 		for _, c := range []struct {
 			from string
 			most int
@@ -123,7 +123,7 @@ func testOrder(t *testing.T, s kv.Store) {
 			{"b\x00", 2, []string{"b\x00\x01=3", "ba=4"}},
 			{"\xff\x00", 9, nil},
 		} {
-			if found := keys(t, r, "b", c.from, c.most); !slices.Equal(found, c.want) {
+			if found := keysOf(t, r, "b", c.from, c.most); !slices.Equal(found, c.want) {
 				t.Errorf("Scan from %q found %q, want %q", c.from, found, c.want)
 			}
 		}
@@ -131,27 +131,27 @@ func testOrder(t *testing.T, s kv.Store) {
 }
 
 func testSnapshot(t *testing.T, s kv.Store) {
-	put(t, s, "b", "k", "old")
-	view(t, s, func(r kv.Reader) {
+	putPairs(t, s, "b", "k", "old")
+	viewed(t, s, func(r kv.Reader) {
 		done := make(chan struct{})
-		go func() { defer close(done); put(t, s, "b", "k", "new", "l", "new") }()
+		go func() { defer close(done); putPairs(t, s, "b", "k", "new", "l", "new") }()
 		<-done
-		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"k=old"}) {
+		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"k=old"}) {
 			t.Errorf("a snapshot shows a later commit: %q", found)
 		}
 	})
-	if got := get(t, s, "b", "k"); got != "new" {
+	if got := getOne(t, s, "b", "k"); got != "new" {
 		t.Errorf("after the commit: %q", got)
 	}
 }
 
 func testOwnWrites(t *testing.T, s kv.Store) {
-	put(t, s, "b", "k", "old")
+	putPairs(t, s, "b", "k", "old")
 	err := s.Update(func(w kv.Writer) error {
 		if err := errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y"))); err != nil {
 			return err
 		}
-		if found := keys(t, w, "b", "", 9); !slices.Equal(found, []string{"k=new"}) {
+		if found := keysOf(t, w, "b", "", 9); !slices.Equal(found, []string{"k=new"}) {
 			t.Errorf("a transaction does not see its own write: %q", found)
 		}
 		if v, err := w.Get("c", []byte("x")); string(v) != "y" || err != nil {
@@ -165,7 +165,7 @@ func testOwnWrites(t *testing.T, s kv.Store) {
 }
 
 func testFailedUpdate(t *testing.T, s kv.Store) {
-	put(t, s, "b", "k", "old")
+	putPairs(t, s, "b", "k", "old")
 	failure := errors.New("no")
 	err := s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y")), failure)
@@ -173,17 +173,17 @@ func testFailedUpdate(t *testing.T, s kv.Store) {
 	if !errors.Is(err, failure) || errors.Is(err, kv.ErrUncertain) {
 		t.Errorf("Update returned %v", err)
 	}
-	if get(t, s, "b", "k") != "old" || get(t, s, "c", "x") != "" {
+	if getOne(t, s, "b", "k") != "old" || getOne(t, s, "c", "x") != "" {
 		t.Error("a failed update left something")
 	}
-	put(t, s, "b", "k", "newer")
-	if got := get(t, s, "b", "k"); got != "newer" {
+	putPairs(t, s, "b", "k", "newer")
+	if got := getOne(t, s, "b", "k"); got != "newer" {
 		t.Errorf("after a failed update the store is not usable: %q", got)
 	}
 }
 
 func testSerial(t *testing.T, s kv.Store) {
-	put(t, s, "b", "n", "x")
+	putPairs(t, s, "b", "n", "x")
 	const writers, rounds = 8, 20
 	var group sync.WaitGroup
 	for range writers {
@@ -203,15 +203,15 @@ func testSerial(t *testing.T, s kv.Store) {
 		})
 	}
 	group.Wait()
-	if got := len(get(t, s, "b", "n")); got != 1+writers*rounds {
+	if got := len(getOne(t, s, "b", "n")); got != 1+writers*rounds {
 		t.Errorf("%d increments were kept of %d", got-1, writers*rounds)
 	}
 }
 
 func testBuckets(t *testing.T, s kv.Store) {
-	put(t, s, "b", "k", "in b")
-	put(t, s, "c", "k", "in c")
-	if get(t, s, "b", "k") != "in b" || get(t, s, "c", "k") != "in c" {
+	putPairs(t, s, "b", "k", "in b")
+	putPairs(t, s, "c", "k", "in c")
+	if getOne(t, s, "b", "k") != "in b" || getOne(t, s, "c", "k") != "in c" {
 		t.Error("buckets share keys")
 	}
 	if size, err := s.Size(); err != nil || size < int64(len("kin bkin c")) {
@@ -220,7 +220,7 @@ func testBuckets(t *testing.T, s kv.Store) {
 }
 
 func testClosed(t *testing.T, s kv.Store) {
-	put(t, s, "b", "k", "v")
+	putPairs(t, s, "b", "k", "v")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -251,26 +251,26 @@ func update(t *testing.T, s kv.Store, fn func(kv.Writer) error) {
 }
 
 func testDelete(t *testing.T, s kv.Store) {
-	put(t, s, "b", "a", "1", "b", "2", "c", "3")
-	put(t, s, "c", "b", "other bucket")
+	putPairs(t, s, "b", "a", "1", "b", "2", "c", "3")
+	putPairs(t, s, "c", "b", "other bucket")
 	update(t, s, remove("b", "b"))
 	update(t, s, remove("b", "b", "none", "a\x00"))
 	update(t, s, remove("no bucket", "b"))
-	view(t, s, func(r kv.Reader) {
+	viewed(t, s, func(r kv.Reader) {
 		if v, err := r.Get("b", []byte("b")); v != nil || err != nil {
 			t.Errorf("Get of what was deleted: %q, %v", v, err)
 		}
-		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "c=3"}) {
+		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "c=3"}) {
 			t.Errorf("Scan after deleting: %q", found)
 		}
-		if found := keys(t, r, "b", "b", 9); !slices.Equal(found, []string{"c=3"}) {
+		if found := keysOf(t, r, "b", "b", 9); !slices.Equal(found, []string{"c=3"}) {
 			t.Errorf("Scan from what was deleted: %q", found)
 		}
-		if found := keys(t, r, "no bucket", "", 9); found != nil {
+		if found := keysOf(t, r, "no bucket", "", 9); found != nil {
 			t.Errorf("deleting made %q", found)
 		}
 	})
-	if got := get(t, s, "c", "b"); got != "other bucket" {
+	if got := getOne(t, s, "c", "b"); got != "other bucket" {
 		t.Errorf("the key of another bucket: %q", got)
 	}
 	for _, bucket := range []string{"b", "no bucket"} {
@@ -279,23 +279,23 @@ func testDelete(t *testing.T, s kv.Store) {
 		}
 	}
 	update(t, s, remove("b", "a", "c"))
-	view(t, s, func(r kv.Reader) {
-		if found := keys(t, r, "b", "", 9); found != nil {
+	viewed(t, s, func(r kv.Reader) {
+		if found := keysOf(t, r, "b", "", 9); found != nil {
 			t.Errorf("in a bucket that became empty: %q", found)
 		}
 	})
-	put(t, s, "b", "b", "again")
-	if got := get(t, s, "b", "b"); got != "again" {
+	putPairs(t, s, "b", "b", "again")
+	if got := getOne(t, s, "b", "b"); got != "again" {
 		t.Errorf("put again: %q", got)
 	}
 }
 
 func testDeleteOwnWrites(t *testing.T, s kv.Store) {
-	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	putPairs(t, s, "b", "a", "1", "b", "2", "c", "3")
 	update(t, s, func(w kv.Writer) error {
 		check := func(when string, want ...string) {
 			t.Helper()
-			if found := keys(t, w, "b", "", 9); !slices.Equal(found, want) {
+			if found := keysOf(t, w, "b", "", 9); !slices.Equal(found, want) {
 				t.Errorf("%s: %q, want %q", when, found, want)
 			}
 		}
@@ -311,18 +311,18 @@ func testDeleteOwnWrites(t *testing.T, s kv.Store) {
 		check("put and deleted", "a=1", "b=new", "c=3")
 		return errors.Join(err, w.Put("new", []byte("x"), []byte("y")), w.Delete("new", []byte("x")), w.Delete("b", []byte("a")))
 	})
-	view(t, s, func(r kv.Reader) {
-		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"b=new", "c=3"}) {
+	viewed(t, s, func(r kv.Reader) {
+		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"b=new", "c=3"}) {
 			t.Errorf("after the commit: %q", found)
 		}
-		if found := keys(t, r, "new", "", 9); found != nil {
+		if found := keysOf(t, r, "new", "", 9); found != nil {
 			t.Errorf("in the new bucket: %q", found)
 		}
 	})
 }
 
 func testDeleteUndone(t *testing.T, s kv.Store) {
-	put(t, s, "b", "a", "1", "b", "2", "c", "3")
+	putPairs(t, s, "b", "a", "1", "b", "2", "c", "3")
 	failure := errors.New("no")
 	err := s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Delete("b", []byte("b")), w.Put("b", []byte("a"), []byte("new")), w.Delete("b", []byte("a")), failure)
@@ -330,8 +330,8 @@ func testDeleteUndone(t *testing.T, s kv.Store) {
 	if !errors.Is(err, failure) {
 		t.Errorf("Update returned %v", err)
 	}
-	view(t, s, func(r kv.Reader) {
-		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2", "c=3"}) {
+	viewed(t, s, func(r kv.Reader) {
+		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2", "c=3"}) {
 			t.Errorf("a failed update left %q", found)
 		}
 	})
@@ -384,12 +384,12 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 		check(w, 1)
 		return err
 	})
-	view(t, s, func(r kv.Reader) { check(r, 1) })
+	viewed(t, s, func(r kv.Reader) { check(r, 1) })
 }
 
 func testDeleteSnapshot(t *testing.T, s kv.Store) {
-	put(t, s, "b", "a", "1", "b", "2")
-	view(t, s, func(r kv.Reader) {
+	putPairs(t, s, "b", "a", "1", "b", "2")
+	viewed(t, s, func(r kv.Reader) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -398,7 +398,7 @@ func testDeleteSnapshot(t *testing.T, s kv.Store) {
 			}
 		}()
 		<-done
-		if found := keys(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2"}) {
+		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2"}) {
 			t.Errorf("a snapshot shows a later delete: %q", found)
 		}
 	})
@@ -408,7 +408,7 @@ func testReopened(t *testing.T, open func() kv.Store) {
 	const pairs = 1000
 	s := open()
 	for i := range pairs {
-		put(t, s, "b", fmt.Sprint(i), fmt.Sprint(-i))
+		putPairs(t, s, "b", fmt.Sprint(i), fmt.Sprint(-i))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -416,7 +416,7 @@ func testReopened(t *testing.T, open func() kv.Store) {
 	s = open()
 	defer s.Close()
 	for i := range pairs {
-		if got := get(t, s, "b", fmt.Sprint(i)); got != fmt.Sprint(-i) {
+		if got := getOne(t, s, "b", fmt.Sprint(i)); got != fmt.Sprint(-i) {
 			t.Fatalf("after reopening, %d has the value %q", i, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package kv_test
+package memtable_test
 
 import (
 	"math"
@@ -63,19 +63,4 @@ type settled struct{ *memtable.Table }
 func (s settled) Close() error {
 	_ = s.Checkpoint()
 	return s.Table.Close()
-}
-
-// openBolt opens a file, and creates it first if there is none.
-func openBolt(t testing.TB, path string) kv.Store {
-	t.Helper()
-	s, err := bolt.Open(path, false)
-	if err != nil {
-		if err := bolt.Create(path, func(kv.Writer) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if s, err = bolt.Open(path, false); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
 }
