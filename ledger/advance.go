@@ -26,34 +26,38 @@ type AdvanceResult struct {
 	Last      uint64     // as First
 }
 
-// Advanced tells what a sweep did in one question. Raised, Unchanged, Refused and Unlisted add up to the
-// objects that take part.
+// Advanced tells what a sweep did in one question. Raised, Unchanged, Refused and Unlisted add up
+// to the objects that take part.
 type Advanced struct {
 	Question  string `json:"question"`  // by its name
 	Raised    int    `json:"raised"`    // have got every level released by now, at least one of them anew
 	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
-	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel] of all questions;
-	// [Ledger.Refusals] yields all.
+	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel]
+	// of all questions; [Ledger.Refusals] yields all.
 	Refused                    []Refusal `json:"refused"`
 	Unlisted                   int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
 	TruthChanged, TruthInvalid []string  `json:"-"`                  // of those refused, for the host alone: see [RaiseResult]
 }
 
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
-// response at every level released by now. It does not matter how often Advance is called: one call after
-// a month leaves the same levels as one every day, with the same law, and levels that a sale has
-// overtaken meanwhile are derived for free. (Of a policy that orders unlock, what is unlocked by now counts;
-// so there it matters whether an order comes before a call or after.) Policies without a date release nothing by themselves.
+// response at every level released by now. It does not matter how often Advance is called: one call
+// after a month leaves the same levels as one every day, with the same law, and levels that a sale
+// has overtaken meanwhile are derived for free. (Of a policy that orders unlock, what is unlocked
+// by now counts; so there it matters whether an order comes before a call or after.) Policies
+// without a date release nothing by themselves.
 //
-// A chain with terms of sale ([policy.Policy.Terms]) is left as it is, and counts as unchanged: the calendar raises its
-// ceiling, and privacy is spent when somebody buys, or when the host itself raises it ([Ledger.Raise]).
+// A chain with terms of sale ([policy.Policy.Terms]) is left as it is, and counts as unchanged: the
+// calendar raises its ceiling, and privacy is spent when somebody buys, or when the host itself
+// raises it ([Ledger.Raise]).
 //
-// It goes through all chains in transactions of bounded size. If ctx ends, the source of truths fails or the
-// process dies in between, what is done stays done, and the same request with the same key goes on where
-// it stopped. An object that cannot follow its policy, because its cap binds or the host has no truth of
-// it, not the former one, or none of the question's, is refused and holds nobody up. If the clock has gone back, nothing is released.
+// It goes through all chains in transactions of bounded size. If ctx ends, the source of truths
+// fails or the process dies in between, what is done stays done, and the same request with the same
+// key goes on where it stopped. An object that cannot follow its policy, because its cap binds or
+// the host has no truth of it, not the former one, or none of the question's, is refused and holds
+// nobody up. If the clock has gone back, nothing is released.
 //
-// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth function, and those of any write.
+// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth
+// function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
 	done, faults, err := l.requests.Sweep(ctx, request.Sweep{
 		Key: r.Key, Question: r.Question, Truth: r.Truth, Progress: r.Progress,

@@ -68,8 +68,8 @@ func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, err
 	return AnswerResult(result), err
 }
 
-// QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing and
-// asks for no truth; the Key and the Truth of the request are not used.
+// QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing
+// and asks for no truth; the Key and the Truth of the request are not used.
 func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote, error) {
 	return l.requests.QuoteAnswer(ctx, r.query())
 }

@@ -21,19 +21,24 @@ type Copied struct {
 	Events uint64 `json:"events"` // as many as the ledger had at one instant
 }
 
-// Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on. They wait until it is copied if the file outgrows meanwhile the
-// address space reserved for it: four times its size when it was opened, and 4 GiB at least; on Windows and 32-bit systems if it grows at all. The copy is verified
-// ([Ledger.Verify]) before it gets its name, and is on disk when Backup returns. It is made page by page; its unused pages are
-// overwritten with zeros, so nothing is in it that was forgotten before. [Ledger.CompactTo] leaves them out, and takes longer.
+// Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on.
+// They wait until it is copied if the file outgrows meanwhile the address space reserved for it:
+// four times its size when it was opened, and 4 GiB at least; on Windows and 32-bit systems if it
+// grows at all. The copy is verified ([Ledger.Verify]) before it gets its name, and is on disk when
+// Backup returns. It is made page by page; its unused pages are overwritten with zeros, so nothing
+// is in it that was forgotten before. [Ledger.CompactTo] leaves them out, and takes longer.
 //
-// A backup is a ledger of its own, and verified again when it is first opened for writing. Opened instead of the original it is a rollback, which hands out new
-// draws for what was drawn since: [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is
-// such a file, or the journal of another ledger where its own would be; [ErrInvalid] for an empty path, the ledger's own file, and the path of a
-// ledger's key, journal or other file; [ErrCorrupt] with the first problem when the ledger does not verify, events of the future aside. When ctx ends first, there is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is removed
-// by the next copy or compaction in the same directory.
+// A backup is a ledger of its own, and verified again when it is first opened for writing. Opened
+// instead of the original it is a rollback, which hands out new draws for what was drawn since:
+// [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is such a file, or the
+// journal of another ledger where its own would be; [ErrInvalid] for an empty path, the ledger's
+// own file, and the path of a ledger's key, journal or other file; [ErrCorrupt] with the first
+// problem when the ledger does not verify, events of the future aside. When ctx ends first, there
+// is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is
+// removed by the next copy or compaction in the same directory.
 //
-// progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each of them is copied, and
-// then verified, so they count twice.
+// progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each
+// of them is copied, and then verified, so they count twice.
 func (l *Ledger) Backup(ctx context.Context, path string, progress Progress) (Copied, error) {
 	return l.copyTo(ctx, path, kv.Pages, progress)
 }
@@ -51,7 +56,8 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	if !ok {
 		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
 	}
-	// The copy is of the file as it is: it must be the one that this process wrote, when it is begun and when it is made.
+	// The copy is of the file as it is: it must be the one that this process wrote, when it is
+	// begun and when it is made.
 	same := func() error { return l.engine.View(ctx, func(*state.State) error { return nil }) }
 	resolved, err := newFile(path, l.file)
 	if err = errors.Join(same(), err); err != nil {
@@ -103,7 +109,8 @@ func (p *copying) tell(done int64) {
 	p.report(int(done/unit), int(p.passes*p.size/unit))
 }
 
-// closeCopy makes a copy of the file whole, so that it names no journal and holds nothing that was forgotten.
+// closeCopy makes a copy of the file whole, so that it names no journal and holds nothing that was
+// forgotten.
 func (l *Ledger) closeCopy(ctx context.Context, path string) error {
 	s, err := bolt.Open(path, false)
 	if err != nil {
@@ -137,13 +144,13 @@ func verifyCopy(ctx context.Context, path string, clock func() time.Time, progre
 	return Copied{info.Size(), found.Events}, nil
 }
 
-// Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now: what
-// [Ledger.Forget] destroyed is gone from it, and the file is as small as it can be. The file is replaced by
-// a rename, so at any instant there is a whole one. Requests that change the ledger wait until it is done.
-// On Windows an open file cannot be replaced; use [Ledger.CompactTo] there.
+// Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now:
+// what [Ledger.Forget] destroyed is gone from it, and the file is as small as it can be. The file
+// is replaced by a rename, so at any instant there is a whole one. Requests that change the ledger
+// wait until it is done. On Windows an open file cannot be replaced; use [Ledger.CompactTo] there.
 //
-// When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else is left. progress,
-// unless nil, is told how many KiB of the file are rewritten, of about how many.
+// When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else
+// is left. progress, unless nil, is told how many KiB of the file are rewritten, of about how many.
 func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if l.engine.ReadOnly && !l.engine.Standby {
 		return ErrReadOnly

@@ -13,24 +13,26 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Publishing says when the ledger signs checkpoints by itself, and who gets them. The newest checkpoint is
-// worth what the place is worth where it is kept: a witness, another disk, a message bus.
+// Publishing says when the ledger signs checkpoints by itself, and who gets them. The newest
+// checkpoint is worth what the place is worth where it is kept: a witness, another disk, a message
+// bus.
 type Publishing struct {
-	// To is called with each checkpoint, by one goroutine. When it fails it is called again after a while,
-	// with the newest checkpoint then; the ledger goes on meanwhile. It must return soon after its context ends,
-	// which it does when the ledger is closed, and must not close the ledger itself. nil publishes nothing.
+	// To is called with each checkpoint, by one goroutine. When it fails it is called again after a
+	// while, with the newest checkpoint then; the ledger goes on meanwhile. It must return soon
+	// after its context ends, which it does when the ledger is closed, and must not close the
+	// ledger itself. nil publishes nothing.
 	To func(ctx context.Context, checkpoint []byte) error
-	// Events is after how many new events there is a checkpoint, Interval after how long, if there are new
-	// events at all. 0 is never. There is also one when the ledger is opened and one when it is closed, which
-	// has 5 seconds.
+	// Events is after how many new events there is a checkpoint, Interval after how long, if there
+	// are new events at all. 0 is never. There is also one when the ledger is opened and one when
+	// it is closed, which has 5 seconds.
 	Events   uint64
 	Interval time.Duration // since the last checkpoint
 }
 
 // Checkpoint signs the log as it is now: a note by [Options.Signer] in the form of
-// https://c2sp.org/tlog-checkpoint. Whoever keeps it can show later that nothing in the log before it was
-// changed or dropped (see [Options.Checkpoint], [Ledger.Consistency]). It reads only. Without a Signer it
-// returns [ErrNoSigner].
+// https://c2sp.org/tlog-checkpoint. Whoever keeps it can show later that nothing in the log before
+// it was changed or dropped (see [Options.Checkpoint], [Ledger.Consistency]). It reads only.
+// Without a Signer it returns [ErrNoSigner].
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	var head evidence.Head
 	err := l.engine.View(ctx, func(s *state.State) (err error) {
@@ -59,8 +61,8 @@ func (l *Ledger) Head(ctx context.Context, events uint64) (head evidence.Head, e
 	return head, err
 }
 
-// Consistency proves that the tree of the first from events is the beginning of that of the first to
-// events: [tlog.CheckTree] verifies it. 0 < from ≤ to, and to is at most the number of events.
+// Consistency proves that the tree of the first from events is the beginning of that of the first
+// to events: [tlog.CheckTree] verifies it. 0 < from ≤ to, and to is at most the number of events.
 func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.TreeProof, err error) {
 	err = l.engine.View(ctx, func(s *state.State) (err error) {
 		if from == 0 || from > to || to > s.Counters.Events {
@@ -72,7 +74,8 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.T
 	return proof, err
 }
 
-// ConsistencyOf is [Ledger.Consistency] for a buyer: between two sizes at which it has receipts, and [ErrUnknown] for others.
+// ConsistencyOf is [Ledger.Consistency] for a buyer: between two sizes at which it has receipts,
+// and [ErrUnknown] for others.
 func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint64) (tlog.TreeProof, error) {
 	err := l.engine.View(ctx, func(s *state.State) error { return request.CheckReceiptSizes(s, buyer, from, to) })
 	if err == nil && from > to {

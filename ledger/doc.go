@@ -7,22 +7,25 @@
 //		Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, TrueValue: "yes",
 //	})
 //
-// An object is one privacy unit, such as a person. A question has a fixed list of values. The truth stays with the host. The
-// responses of one object to one question form a chain (package rrchain): each is a randomized response at its ε, or a
-// row of bits in unary encoding, or an output of a mechanism of the host's own ([Encoding], [Mechanism]). All of them together
-// cost the object the largest ε only, and a response at or below the current level is free and needs no truth. Across its
-// chains an object's spending adds up, and no draw takes it above its cap.
+// An object is one privacy unit, such as a person. A question has a fixed list of values. The truth
+// stays with the host. The responses of one object to one question form a chain (package rrchain):
+// each is a randomized response at its ε, or a row of bits in unary encoding, or an output of a
+// mechanism of the host's own ([Encoding], [Mechanism]). All of them together cost the object the
+// largest ε only, and a response at or below the current level is free and needs no truth. Across
+// its chains an object's spending adds up, and no draw takes it above its cap.
 //
-// A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by the mechanism that is
-// optimal at its ε (package mechanism). It is charged to everybody in the panel. Answers to different queries add up with each
-// other and with the chains; those to one query about a majority or a threshold cost the largest ε together.
+// A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by
+// the mechanism that is optimal at its ε (package mechanism). It is charged to everybody in the
+// panel. Answers to different queries add up with each other and with the chains; those to one
+// query about a majority or a threshold cost the largest ε together.
 //
-// Responses are drawn from chance or, with [Options.NoiseKey], from a key of the host's ([NoiseKeys] says what that costs).
+// Responses are drawn from chance or, with [Options.NoiseKey], from a key of the host's
+// ([NoiseKeys] says what that costs).
 //
 // # The market
 //
-// What a policy (package policy) allows may grow with time. [Ledger.Advance] draws what has been released, [Ledger.Watch] streams
-// it. A policy with terms of sale puts a chain on the market:
+// What a policy (package policy) allows may grow with time. [Ledger.Advance] draws what has been
+// released, [Ledger.Watch] streams it. A policy with terms of sale puts a chain on the market:
 //
 //   - [Ledger.Quote] says what an order costs, whom it would refuse and how the responses would come about, and changes nothing.
 //   - [Ledger.Sell] carries an order out in one transaction: responses, charges, prices, credits. It can be held to a quote.
@@ -30,8 +33,10 @@
 //   - [Ledger.Reserve] holds budget and price while a buyer pays. [Ledger.Capture] or [Ledger.Cancel] ends that, or time does.
 //   - [Ledger.Withdraw] takes an object off the market, and out of everything else.
 //
-// A buyer who upgrades pays the price of the level less what it has paid for the object; the same responses are sold to every buyer.
-// [Ledger.ChangeTerms] changes policies and caps; [Ledger.Reconcile] brings the ledger in line with a host's own table. Terms of sale bind orders; the host's own releases ([Ledger.Raise]) are bound by ceilings and caps only.
+// A buyer who upgrades pays the price of the level less what it has paid for the object; the same
+// responses are sold to every buyer. [Ledger.ChangeTerms] changes policies and caps;
+// [Ledger.Reconcile] brings the ledger in line with a host's own table. Terms of sale bind orders;
+// the host's own releases ([Ledger.Raise]) are bound by ceilings and caps only.
 //
 // # What can be relied on
 //
@@ -50,31 +55,38 @@
 //
 // The list in full, and what is not guaranteed, is in docs/guarantees.md.
 //
-// Calls may come from any number of goroutines. Those that change the ledger share commits; one that comes alone commits at once.
-// After a failed commit the ledger refuses all further work with [ErrStopped], because only the file, opened again, can tell
-// whether the commit holds. Open it again and repeat the request with its key.
+// Calls may come from any number of goroutines. Those that change the ledger share commits; one
+// that comes alone commits at once. After a failed commit the ledger refuses all further work with
+// [ErrStopped], because only the file, opened again, can tell whether the commit holds. Open it
+// again and repeat the request with its key.
 //
 // # Evidence
 //
-// A buyer has a [Ledger.Receipt] for each sale: every response and price, proven to be in the log. A seller has a
-// [Ledger.Statement]: every event about one object, proven to be all of them. Both are verified offline, with nothing but the host's
-// verifier key. An auditor has the file and a checkpoint from somebody else, and runs [Ledger.Verify]: every balance, level, price
-// and answer follows from the events, and the events are those of the checkpoint. None of them proves that draws were random, or
-// that the host told the ledger the truth. [Ledger.Forget] destroys what there is about an object, and leaves all proofs as they were.
+// A buyer has a [Ledger.Receipt] for each sale: every response and price, proven to be in the log.
+// A seller has a [Ledger.Statement]: every event about one object, proven to be all of them. Both
+// are verified offline, with nothing but the host's verifier key. An auditor has the file and a
+// checkpoint from somebody else, and runs [Ledger.Verify]: every balance, level, price and answer
+// follows from the events, and the events are those of the checkpoint. None of them proves that
+// draws were random, or that the host told the ledger the truth. [Ledger.Forget] destroys what
+// there is about an object, and leaves all proofs as they were.
 //
 // # What to do with an error
 //
-// A request is decided for good by [ErrInvalid] (unless it is an [ErrTruthSource]) and [ErrKeyConflict]: the same request fails
-// again. [ErrForgotten] says that it was carried out, and that what came of it is destroyed. [RefusedError], [QuoteError], [ErrUnknown]
-// and [ErrNotReserved] say what the state did not allow: nothing has happened, the key is free, and the same request may succeed
-// later. After every other error, repeat the request with its key until it is answered. A [*RollbackError] of Open is for people:
-// whatever is drawn from that file may have been drawn before. Each error and its remedy is in docs/reference/errors.md.
+// A request is decided for good by [ErrInvalid] (unless it is an [ErrTruthSource]) and
+// [ErrKeyConflict]: the same request fails again. [ErrForgotten] says that it was carried out, and
+// that what came of it is destroyed. [RefusedError], [QuoteError], [ErrUnknown] and
+// [ErrNotReserved] say what the state did not allow: nothing has happened, the key is free, and the
+// same request may succeed later. After every other error, repeat the request with its key until it
+// is answered. A [*RollbackError] of Open is for people: whatever is drawn from that file may have
+// been drawn before. Each error and its remedy is in docs/reference/errors.md.
 //
 // # One way to change the state
 //
-// A request is decided against the state in its transaction and yields events that hold every outcome, the drawn response included.
-// A single function, apply, changes the state, by an event. So the state is the fold of the log, and can be recomputed from it and
-// compared. Forgetting an object also erases what events say of it, and makes the state the fold of what is left.
+// A request is decided against the state in its transaction and yields events that hold every
+// outcome, the drawn response included. A single function, apply, changes the state, by an event.
+// So the state is the fold of the log, and can be recomputed from it and compared. Forgetting an
+// object also erases what events say of it, and makes the state the fold of what is left.
 //
-// How the code is laid out is in docs/ARCHITECTURE.md; every byte of the file, in docs/reference/file-format.md.
+// How the code is laid out is in docs/ARCHITECTURE.md; every byte of the file, in
+// docs/reference/file-format.md.
 package ledger

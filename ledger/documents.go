@@ -10,12 +10,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Receipt returns the receipt of a sale, with a checkpoint of the log as the sale left it: it has [Sale.Last] events. It reads only. It returns
-// [ErrUnknown] for what is no sale, and [ErrNoSigner] if the ledger was opened without a key. An object that is
-// forgotten while the receipt is being made is in it whole or erased; either is proven.
+// Receipt returns the receipt of a sale, with a checkpoint of the log as the sale left it: it has
+// [Sale.Last] events. It reads only. It returns [ErrUnknown] for what is no sale, and [ErrNoSigner]
+// if the ledger was opened without a key. An object that is forgotten while the receipt is being
+// made is in it whole or erased; either is proven.
 //
-// Two receipts of a sale say the same, but for the objects forgotten in between. Receipts of two sales name the log at two sizes;
-// [Ledger.Consistency] proves that it is one log.
+// Two receipts of a sale say the same, but for the objects forgotten in between. Receipts of two
+// sales name the log at two sizes; [Ledger.Consistency] proves that it is one log.
 func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, err error) {
 	if l.prover.Signer == nil {
 		return r, ErrNoSigner
@@ -31,10 +32,11 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, 
 	return l.prover.Receipt(ctx, sold, sale)
 }
 
-// Statement records that a statement about an object is made, and returns it. It takes an idempotency key like
-// every request that changes something: the same key returns the same statement, of the same time, again. It
-// returns [ErrUnknown] if there is no such object (whoever was only ever refused is none), [ErrNoSigner] if the
-// ledger was opened without a key, and [ErrForgotten] if the object was forgotten since the key was used.
+// Statement records that a statement about an object is made, and returns it. It takes an
+// idempotency key like every request that changes something: the same key returns the same
+// statement, of the same time, again. It returns [ErrUnknown] if there is no such object (whoever
+// was only ever refused is none), [ErrNoSigner] if the ledger was opened without a key, and
+// [ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
 	if l.prover.Signer == nil {
 		return evidence.Statement{}, ErrNoSigner

@@ -18,18 +18,20 @@ type EnrollRequest struct {
 	Objects  []string `json:"objects"`  // 1 to 256 bytes each; see [NameError]
 	// Policy is the ceiling of each object's chain. The zero value sets none: only the cap binds.
 	Policy policy.Policy `json:"policy,omitzero"`
-	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object that
-	// is known already as it is; for a new one it is [ErrNoCap].
+	// Cap is the largest ε each object may spend over all its chains. 0 leaves the cap of an object
+	// that is known already as it is; for a new one it is [ErrNoCap].
 	Cap privacy.Epsilon `json:"cap,omitzero"`
-	// Terms, if set, says what Policy and Cap are for each object; the fields of these names are empty then. It is asked once
-	// about each, in the order of their names, before anything happens. Asked again for the same key it must say the same.
+	// Terms, if set, says what Policy and Cap are for each object; the fields of these names are
+	// empty then. It is asked once about each, in the order of their names, before anything
+	// happens. Asked again for the same key it must say the same.
 	Terms func(object string) (policy.Policy, privacy.Epsilon) `json:"-"`
 	// Partial: leave refused objects out, rather than refuse the request
 	Partial bool `json:"partial,omitempty"`
 	// New: if the ledger knows one of the objects, in any question, the request is an [ErrNotNew],
 	// unless it is done already
 	New bool `json:"new,omitempty"`
-	// DryRun: check everything and return what would be done; nothing is recorded, and the key stays free
+	// DryRun: check everything and return what would be done; nothing is recorded, and the key
+	// stays free
 	DryRun   bool     `json:"dry_run,omitempty"`
 	Progress Progress `json:"-"` // optional
 }
@@ -38,7 +40,8 @@ type EnrollRequest struct {
 type EnrollResult struct {
 	Enrolled int `json:"enrolled"` // newly enrolled, or again after they had withdrawn
 	Already  int `json:"already"`  // enrolled in the question before, with the same policy
-	// Refused were left out, only if the request was partial: the first [MaxPanel] of them. [Ledger.Refusals] yields all.
+	// Refused were left out, only if the request was partial: the first [MaxPanel] of them.
+	// [Ledger.Refusals] yields all.
 	Refused  []Refusal `json:"refused"`
 	Unlisted int       `json:"unlisted"` // how many more were left out, or were and are forgotten since
 	First    uint64    `json:"first"`    // first and last event; other requests' events may lie between
@@ -46,11 +49,12 @@ type EnrollResult struct {
 }
 
 // Enroll enrols objects in a question. Those enrolled already are left as they are; one that has
-// withdrawn takes part again, with everything it has spent. If an object is
-// known with another cap than the one given, or enrolled with another policy, it is refused ([CapDiffers], [PolicyDiffers]): what
-// somebody has agreed to does not change in passing, but by [Ledger.ChangeTerms]. If any object is refused, nobody is enrolled and
-// the [*RefusedError] says who, unless the request is partial. If it gives no cap and somebody is new to
-// the ledger, nobody is enrolled and the error is [ErrNoCap].
+// withdrawn takes part again, with everything it has spent. If an object is known with another cap
+// than the one given, or enrolled with another policy, it is refused ([CapDiffers],
+// [PolicyDiffers]): what somebody has agreed to does not change in passing, but by
+// [Ledger.ChangeTerms]. If any object is refused, nobody is enrolled and the [*RefusedError] says
+// who, unless the request is partial. If it gives no cap and somebody is new to the ledger, nobody
+// is enrolled and the error is [ErrNoCap].
 //
 // A host that has a table of its own brings the ledger in line with it by [Ledger.Reconcile].
 func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {

@@ -12,27 +12,31 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// BeginEpoch begins a new epoch of an object in a question: for somebody whose true value has changed. The chain so far,
-// with its responses and what answers have charged, is closed and stays as it is; a new one begins, about the new value,
-// under the same policy. What it costs is charged beside all of that under the same cap: the values of two epochs are two
-// secrets, and whoever knows that they are one learns as much as the ε of both allow together. The policy's ceiling, and what
-// it says of buyers and holders, is for each epoch.
+// BeginEpoch begins a new epoch of an object in a question: for somebody whose true value has
+// changed. The chain so far, with its responses and what answers have charged, is closed and stays
+// as it is; a new one begins, about the new value, under the same policy. What it costs is charged
+// beside all of that under the same cap: the values of two epochs are two secrets, and whoever
+// knows that they are one learns as much as the ε of both allow together. The policy's ceiling, and
+// what it says of buyers and holders, is for each epoch.
 //
-// From then on all requests are about the new epoch. Responses of the old one stay with those who have them, who can read
-// them again (by the same key, or as [Ledger.Deliveries]); they are neither sold any more nor counted by [Ledger.Estimate].
-// A buyer who holds some pays the full price for those of the new one. What was reserved of the old one is not sold any more
-// ([EpochBegun]): the rest of the reservation can be carried out in part. Answers about panels stay recorded; none is raised
-// to a higher ε across the change. [Ledger.Advance] releases in the new chain what the calendar has released by now. The new
-// chain is drawn from chance, also if the old one was drawn from a noise key ([NoiseKeys]).
+// From then on all requests are about the new epoch. Responses of the old one stay with those who
+// have them, who can read them again (by the same key, or as [Ledger.Deliveries]); they are neither
+// sold any more nor counted by [Ledger.Estimate]. A buyer who holds some pays the full price for
+// those of the new one. What was reserved of the old one is not sold any more ([EpochBegun]): the
+// rest of the reservation can be carried out in part. Answers about panels stay recorded; none is
+// raised to a higher ε across the change. [Ledger.Advance] releases in the new chain what the
+// calendar has released by now. The new chain is drawn from chance, also if the old one was drawn
+// from a noise key ([NoiseKeys]).
 //
-// Whoever sees that an epoch began (in the log, a statement, a price) can guess that the value has changed, unless the host
-// begins epochs by the calendar, for everybody.
+// Whoever sees that an epoch began (in the log, a statement, a price) can guess that the value has
+// changed, unless the host begins epochs by the calendar, for everybody.
 //
-// If nothing was drawn, sold or asked in the current epoch, there is nothing to close, and nothing happens. key is an
-// idempotency key, 1 to 256 bytes: the same request under it does nothing twice.
+// If nothing was drawn, sold or asked in the current epoch, there is nothing to close, and nothing
+// happens. key is an idempotency key, 1 to 256 bytes: the same request under it does nothing twice.
 //
-// Errors: [*RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose chain is [Full]; [ErrUnknown] if there is no
-// such question; [ErrInvalid], [ErrKeyConflict], [ErrReadOnly]; and [ErrForgotten] if the object was forgotten since the key was used.
+// Errors: [*RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose
+// chain is [Full]; [ErrUnknown] if there is no such question; [ErrInvalid], [ErrKeyConflict],
+// [ErrReadOnly]; and [ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err

@@ -25,11 +25,11 @@ type EstimateRequest struct {
 	Epsilon privacy.Epsilon
 	// Confidence is the nominal coverage of the intervals; 0 means 0.95.
 	Confidence float64
-	// Pool combines levels by precision, not by their number of objects. It assumes that the level of an object is independent
-	// of its value; see [estimate.Options].
+	// Pool combines levels by precision, not by their number of objects. It assumes that the level
+	// of an object is independent of its value; see [estimate.Options].
 	Pool bool
-	// Population makes intervals cover the shares in a larger population of which the objects are a random sample, not those
-	// among the objects themselves.
+	// Population makes intervals cover the shares in a larger population of which the objects are a
+	// random sample, not those among the objects themselves.
 	Population bool
 	// Include, if set, limits the estimate to some objects. It must not depend on a response.
 	Include func(object string) bool
@@ -43,9 +43,9 @@ type Estimate struct {
 	Levels   []LevelCount    `json:"levels"`   // by rising ε
 	Method   string          `json:"method"`   // how levels are combined: "level" if there is one alone, "stratified" if each counts in proportion to its objects, "pooled" if by precision
 	Covers   string          `json:"covers"`   // what intervals are about: "panel", the shares among the objects counted, or "population", those of which the objects are a random sample
-	// Disagreement is a p-value, where there are several levels: the probability that levels differ as much or more if the
-	// level of an object is independent of its value. It is 1 if there are too few responses for a test. See
-	// [estimate.Disagreement].
+	// Disagreement is a p-value, where there are several levels: the probability that levels differ
+	// as much or more if the level of an object is independent of its value. It is 1 if there are
+	// too few responses for a test. See [estimate.Disagreement].
 	Disagreement *float64 `json:"disagreement,omitempty"`
 	Event        uint64   `json:"event"` // the last one that all this counts; of a recount, the last before it began
 }
@@ -71,20 +71,22 @@ var ErrNoResponses = errors.New("no responses")
 // Estimate estimates the true shares of a question's values from the responses released so far, by
 // [estimate.Frequencies]. It costs no budget.
 //
-// Objects at several levels are combined by stratification, unless Pool is set: the estimate of each level counts in
-// proportion to its objects, so it does not matter whether objects with some value allow a higher ε. With Pool the interval is
-// shorter, and wrong if they do. Disagreement warns of that.
+// Objects at several levels are combined by stratification, unless Pool is set: the estimate of
+// each level counts in proportion to its objects, so it does not matter whether objects with some
+// value allow a higher ε. With Pool the interval is shorter, and wrong if they do. Disagreement
+// warns of that.
 //
-// The responses were counted as they were released, in the same transactions. So an estimate is that of a
-// single instant, between two transactions, and counts each object once; a large raise commits in parts,
-// and counts as far as it has come. It is exactly the estimate that a recount would give, and takes a time
-// and memory proportional to values times levels, however many objects there are.
+// The responses were counted as they were released, in the same transactions. So an estimate is
+// that of a single instant, between two transactions, and counts each object once; a large raise
+// commits in parts, and counts as far as it has come. It is exactly the estimate that a recount
+// would give, and takes a time and memory proportional to values times levels, however many objects
+// there are.
 //
-// With Include there is a recount: it reads every chain of the question, in short snapshots, and a raise
-// that runs at the same time may be counted in part.
+// With Include there is a recount: it reads every chain of the question, in short snapshots, and a
+// raise that runs at the same time may be counted in part.
 //
-// The errors are [ErrUnknown] for the question, [ErrNoResponses], [ErrInvalid] for the confidence, and
-// [ErrCorrupt].
+// The errors are [ErrUnknown] for the question, [ErrNoResponses], [ErrInvalid] for the confidence,
+// and [ErrCorrupt].
 func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, error) {
 	if r.Confidence == 0 {
 		r.Confidence = 0.95
@@ -152,9 +154,9 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 	return q, counts, last, err
 }
 
-// Levels returns every ε at which there are responses to a question, rising, and how many: also those that
-// are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a time proportional to
-// values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
+// Levels returns every ε at which there are responses to a question, rising, and how many: also
+// those that are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a
+// time proportional to values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
 func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCount, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
 		levels = nil

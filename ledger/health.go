@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// readHealth tells how a ledger is doing. Of one that has stopped it returns why, and what Host has.
+// readHealth tells how a ledger is doing. Of one that has stopped it returns why, and what Host
+// has.
 func readHealth(ctx context.Context, p *prover.Prover, r *openReservations) (out observe.Health, err error) {
 	l := p.Engine
 	host := l.Host(ctx)
@@ -34,7 +35,8 @@ func readHealth(ctx context.Context, p *prover.Prover, r *openReservations) (out
 // atOnce is how many sales are read in one snapshot, at most.
 const atOnce = 4096
 
-// openReservations counts the reservations that hold. It looks at no sale again that will never hold. The zero value is ready.
+// openReservations counts the reservations that hold. It looks at no sale again that will never
+// hold. The zero value is ready.
 type openReservations struct {
 	mu   sync.Mutex
 	seen uint64          // how many sales, by number, were looked at
@@ -79,8 +81,9 @@ func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, er
 	return hold, nil
 }
 
-// lookAt finds out which of some sales are reservations that hold. The clock may go back, so that one holds again that had run out: it is
-// looked at again until it has run out by the time of the log, which does not go back.
+// lookAt finds out which of some sales are reservations that hold. The clock may go back, so that
+// one holds again that had run out: it is looked at again until it has run out by the time of the
+// log, which does not go back.
 func (r *openReservations) lookAt(s *state.State, numbers func(func(uint64) bool)) error {
 	for number := range numbers {
 		sale, err := s.Sale(number)

@@ -40,9 +40,10 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error
 	}
 }
 
-// Refusals yields the events of kind "refused" of the request with an idempotency key, beginning with the event of the
-// given number, in order: everybody whom its parts have left out so far, but for those forgotten since. The results of
-// a request list the first of them. It reads in short snapshots; other calls may run meanwhile.
+// Refusals yields the events of kind "refused" of the request with an idempotency key, beginning
+// with the event of the given number, in order: everybody whom its parts have left out so far, but
+// for those forgotten since. The results of a request list the first of them. It reads in short
+// snapshots; other calls may run meanwhile.
 //
 // The errors are [ErrUnknown] for the key, that of ctx, and [ErrCorrupt].
 func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[Event, error] {
@@ -60,8 +61,8 @@ func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 	}
 }
 
-// eachRefusal yields the refusals, from an event on, of the part of a request that another one settles. It tells whether
-// to go on.
+// eachRefusal yields the refusals, from an event on, of the part of a request that another one
+// settles. It tells whether to go on.
 func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield func(Event, error) bool) bool {
 	first, err := l.firstRefusal(ctx, settled)
 	for at := max(first, from); err == nil && at < settled; {

@@ -33,74 +33,93 @@ import (
 
 // Options are the settings of an open ledger. The zero value is ready for use.
 type Options struct {
-	// Logger gets one line for each request that is committed (debug), for each refusal (info) and for each failure (error).
-	// They tell the idempotency key, the buyer, the sale, the first and the last event, how many requests shared the commit
-	// and how long it took, as far as there are such. Failures of the journal and of checkpoints are told, too. Lines come from several
-	// goroutines, outside of commits. A panic of its writer or of a hook is reported as zerolog reports the error of a writer. The zero
-	// value is silent. No line contains a true value.
+	// Logger gets one line for each request that is committed (debug), for each refusal (info) and
+	// for each failure (error). They tell the idempotency key, the buyer, the sale, the first and
+	// the last event, how many requests shared the commit and how long it took, as far as there are
+	// such. Failures of the journal and of checkpoints are told, too. Lines come from several
+	// goroutines, outside of commits. A panic of its writer or of a hook is reported as zerolog
+	// reports the error of a writer. The zero value is silent. No line contains a true value.
 	Logger zerolog.Logger
-	// Observer is told of each commit, refusal and audit, in numbers. nil costs nothing. See [Ledger.Health], too.
+	// Observer is told of each commit, refusal and audit, in numbers. nil costs nothing. See
+	// [Ledger.Health], too.
 	Observer observe.Observer
-	// Now is the clock; nil means [time.Now]. It is read when a request is handed in, outside of the commit. It may jump. Times in the log never run back; what policies
-	// allow is what they allowed by the time the clock says, even if the log is ahead of it. The first and last day of a sale, and reservations and what comes of them, go by the log's time.
+	// Now is the clock; nil means [time.Now]. It is read when a request is handed in, outside of
+	// the commit. It may jump. Times in the log never run back; what policies allow is what they
+	// allowed by the time the clock says, even if the log is ahead of it. The first and last day of
+	// a sale, and reservations and what comes of them, go by the log's time.
 	Now func() time.Time
-	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be written; 0 is 366 days. A
-	// clock further ahead is refused with a [*ClockError], before a request is decided, unless ClockAhead says that it is
-	// right: one event by a wrong clock would let every reservation lapse, and close every dated sale, for good.
-	// Reads show what would be at the time that the clock says, and change nothing. The ledger knows no clock but Now: a host
-	// that writes every day sets some days here, to notice a wrong clock sooner.
+	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be
+	// written; 0 is 366 days. A clock further ahead is refused with a [*ClockError], before a
+	// request is decided, unless ClockAhead says that it is right: one event by a wrong clock would
+	// let every reservation lapse, and close every dated sale, for good. Reads show what would be
+	// at the time that the clock says, and change nothing. The ledger knows no clock but Now: a
+	// host that writes every day sets some days here, to notice a wrong clock sooner.
 	ClockLeap time.Duration
-	// ClockAhead is a person's word that the clock is right up to this time, after a ledger was left alone for long, say. It
-	// must come from a person who has looked, never from a clock. It is needed once: what is then written moves the log on.
+	// ClockAhead is a person's word that the clock is right up to this time, after a ledger was
+	// left alone for long, say. It must come from a person who has looked, never from a clock. It
+	// is needed once: what is then written moves the log on.
 	ClockAhead time.Time
 	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
-	// raise the chain for another value, as if there were none ([NoTruth]; the caller is told whose value has changed, see
-	// [RaiseResult]; [Ledger.BeginEpoch] begins anew about the new one). It is at least 16 bytes long, secret, and stays with the host: the file holds only what recognizes it.
-	// Once a ledger has been opened with a key, Open refuses any other ([ErrTruthKey]); opened without it, the ledger
-	// draws nothing from truths ([NoTruthKey]), and goes on to sell again and to derive. Chains drawn from before are
-	// bound at their next raise.
+	// raise the chain for another value, as if there were none ([NoTruth]; the caller is told whose
+	// value has changed, see [RaiseResult]; [Ledger.BeginEpoch] begins anew about the new one). It
+	// is at least 16 bytes long, secret, and stays with the host: the file holds only what
+	// recognizes it. Once a ledger has been opened with a key, Open refuses any other
+	// ([ErrTruthKey]); opened without it, the ledger draws nothing from truths ([NoTruthKey]), and
+	// goes on to sell again and to derive. Chains drawn from before are bound at their next raise.
 	TruthKey []byte
-	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost file can be made
-	// again with the same responses: read first what that costs.
+	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost
+	// file can be made again with the same responses: read first what that costs.
 	NoiseKey NoiseKeys
-	// TruthTimeout is how long one call of a [TruthFunc] may take. Its context ends then; what it returns
-	// later is not used, and the request fails with [vocabulary.ErrTruthFailed] and without any change. 0 sets no limit. A source that
-	// does not heed its context is waited for all the same.
+	// TruthTimeout is how long one call of a [TruthFunc] may take. Its context ends then; what it
+	// returns later is not used, and the request fails with [vocabulary.ErrTruthFailed] and without
+	// any change. 0 sets no limit. A source that does not heed its context is waited for all the
+	// same.
 	TruthTimeout time.Duration
-	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must be
-	// [About.Origin]. It may be another key than the one the ledger was created with: then those who verify need
-	// that one's verifier. A signature is verified before it is handed out if the key is the log key or one of Verifiers; else the host
-	// must see to it. nil signs nothing.
+	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must
+	// be [About.Origin]. It may be another key than the one the ledger was created with: then those
+	// who verify need that one's verifier. A signature is verified before it is handed out if the
+	// key is the log key or one of Verifiers; else the host must see to it. nil signs nothing.
 	Signer note.Signer
-	// Checkpoint is the newest checkpoint that the host has, from wherever it keeps them, and Verifiers are
-	// the keys that it may be signed by. If the file is not a continuation of it, an older copy, say, Open
-	// refuses with a [*RollbackError] before anything can be drawn. nil checks nothing.
+	// Checkpoint is the newest checkpoint that the host has, from wherever it keeps them, and
+	// Verifiers are the keys that it may be signed by. If the file is not a continuation of it, an
+	// older copy, say, Open refuses with a [*RollbackError] before anything can be drawn. nil
+	// checks nothing.
 	Checkpoint []byte
 	Verifiers  note.Verifiers // the keys for Checkpoint; may have the Signer's
-	// Publish says when checkpoints are signed without being asked for, and who gets them. It needs a Signer.
+	// Publish says when checkpoints are signed without being asked for, and who gets them. It needs
+	// a Signer.
 	Publish Publishing
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
 	ReadOnly bool
-	// WithoutJournal, with ReadOnly, opens a file whose journal is missing as the last checkpoint left it: what only the journal has is
-	// missing, and unknown in number. [About.MissingJournal] says so, [Ledger.Verify] reports it, and a copy is refused as the file is. Nothing is signed. A journal
-	// that is there is read as usual, and refused if it is not the file's. A journal elsewhere is not looked for: leave Journal out.
+	// WithoutJournal, with ReadOnly, opens a file whose journal is missing as the last checkpoint
+	// left it: what only the journal has is missing, and unknown in number. [About.MissingJournal]
+	// says so, [Ledger.Verify] reports it, and a copy is refused as the file is. Nothing is signed.
+	// A journal that is there is read as usual, and refused if it is not the file's. A journal
+	// elsewhere is not looked for: leave Journal out.
 	WithoutJournal bool
-	// Standby opens the ledger for reading, and follows the host that has the Journal, which must be one that hosts can follow
-	// ([journal.Follower]): what that one commits is shown here soon after, and comes into the file, which must be a copy of that one's
-	// ([Ledger.Backup]). There must be a journal already. What this file has, the journal may destroy. [Ledger.TakeOver] goes on with the ledger here.
-	// Calls that change something return [ErrReadOnly]. Each result says as of which event it is. When the journal cannot be read for a while, the
-	// standby shows what it has and tries again, and the log says so; when it is not what it was, the standby stops ([ErrStopped]).
+	// Standby opens the ledger for reading, and follows the host that has the Journal, which must
+	// be one that hosts can follow ([journal.Follower]): what that one commits is shown here soon
+	// after, and comes into the file, which must be a copy of that one's ([Ledger.Backup]). There
+	// must be a journal already. What this file has, the journal may destroy. [Ledger.TakeOver]
+	// goes on with the ledger here. Calls that change something return [ErrReadOnly]. Each result
+	// says as of which event it is. When the journal cannot be read for a while, the standby shows
+	// what it has and tries again, and the log says so; when it is not what it was, the standby
+	// stops ([ErrStopped]).
 	Standby bool
-	// Memory is how many bytes of what was committed last are kept in memory, about, until they are written to the file in the
-	// background; 0 is 64 MiB. They are durable all the same, in the journal. Commits wait before there is twice as much, unless a
-	// single request is so large. After a crash Open folds so much again. To write them takes some 100 MiB besides, or less with less
-	// memory (docs/performance.md has figures).
+	// Memory is how many bytes of what was committed last are kept in memory, about, until they are
+	// written to the file in the background; 0 is 64 MiB. They are durable all the same, in the
+	// journal. Commits wait before there is twice as much, unless a single request is so large.
+	// After a crash Open folds so much again. To write them takes some 100 MiB besides, or less
+	// with less memory (docs/performance.md has figures).
 	Memory int64
-	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file, so that it may outlive this
-	// machine. If there is none yet, nor does the file name one, it makes one that begins where the file ends, but not for a standby. Once the ledger was opened for writing so, the
-	// file names the journal, and is opened with it alone. Open for writing claims it: no other process goes on with it, and no older copy of the file draws
-	// a second time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes of the bytes, the journal says. The ledger
-	// closes it. Package pgjournal, below ledger/journal, keeps one in PostgreSQL.
+	// Journal, if set, opens the journal of the ledger where it is kept instead of beside the file,
+	// so that it may outlive this machine. If there is none yet, nor does the file name one, it
+	// makes one that begins where the file ends, but not for a standby. Once the ledger was opened
+	// for writing so, the file names the journal, and is opened with it alone. Open for writing
+	// claims it: no other process goes on with it, and no older copy of the file draws a second
+	// time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes
+	// of the bytes, the journal says. The ledger closes it. Package pgjournal, below
+	// ledger/journal, keeps one in PostgreSQL.
 	Journal func(journal.Wanted) (journal.Journal, error)
 }
 
@@ -111,7 +130,8 @@ type About struct {
 	Currency string    `json:"currency"` // such as "USD"
 	LogKey   string    `json:"log_key"`  // the verifier key of the log, if the host gave one
 	Origin   string    `json:"origin"`   // what checkpoints call the log: the name of that key, or one made of the ID
-	// MissingJournal is the name of the journal without which the file was opened ([Options.WithoutJournal]); else "".
+	// MissingJournal is the name of the journal without which the file was opened
+	// ([Options.WithoutJournal]); else "".
 	MissingJournal string `json:"missing_journal,omitempty"`
 }
 
@@ -137,15 +157,18 @@ type Ledger struct {
 type CreateOptions struct {
 	// Currency is the code of the currency that prices are in, 1 to 256 bytes; "" for USD.
 	Currency string
-	// LogKey is the verifier key, in the form of [note.NewVerifier], of the key by which the host signs the log; "" for
-	// none. It is recorded, and its name becomes the log's; whoever verifies should have the key from the host, not from
-	// the file.
+	// LogKey is the verifier key, in the form of [note.NewVerifier], of the key by which the host
+	// signs the log; "" for none. It is recorded, and its name becomes the log's; whoever verifies
+	// should have the key from the host, not from the file.
 	LogKey string
 }
 
-// Create makes a new, empty ledger file. A symbolic link to a file that does not exist is followed. It returns [fs.ErrExist] when there is a file already, or the journal
-// of another ledger beside it, and [ErrInvalid] for options that cannot be, an empty path, and the path of a ledger's key, journal or other file. At any moment there is either
-// no file or a whole one. It bears the time of this machine's clock, and no log runs back: a ledger made by a clock that is far ahead is of no use, and to be made again ([Ledger.Verify] tells).
+// Create makes a new, empty ledger file. A symbolic link to a file that does not exist is followed.
+// It returns [fs.ErrExist] when there is a file already, or the journal of another ledger beside
+// it, and [ErrInvalid] for options that cannot be, an empty path, and the path of a ledger's key,
+// journal or other file. At any moment there is either no file or a whole one. It bears the time of
+// this machine's clock, and no log runs back: a ledger made by a clock that is far ahead is of no
+// use, and to be made again ([Ledger.Verify] tells).
 func Create(path string, options CreateOptions) error {
 	if _, err := note.NewVerifier(options.LogKey); err != nil && options.LogKey != "" {
 		return errs.Invalid("the log key: %w", err)
@@ -189,27 +212,35 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 	return fold.Flush(s)
 }
 
-// Open opens the ledger in an existing file and locks it against other processes. A relative path and symbolic links are resolved once: the working directory
-// may change later. A link that leads elsewhere later is an [ErrReplaced]. From the first change on a directory with the name of the real file and .journal after it
-// holds what was committed last; [Ledger.Close] brings the file up to date and removes it. After a crash it is left: opened for writing, the ledger is brought up to date first, which takes some microseconds for each event; opened
-// for reading, in memory, and nothing is written. File and journal that do not belong together are [ErrJournal]. The directory may be a
-// symbolic link. The journal may also be elsewhere ([Options.Journal]).
+// Open opens the ledger in an existing file and locks it against other processes. A relative path
+// and symbolic links are resolved once: the working directory may change later. A link that leads
+// elsewhere later is an [ErrReplaced]. From the first change on a directory with the name of the
+// real file and .journal after it holds what was committed last; [Ledger.Close] brings the file up
+// to date and removes it. After a crash it is left: opened for writing, the ledger is brought up to
+// date first, which takes some microseconds for each event; opened for reading, in memory, and
+// nothing is written. File and journal that do not belong together are [ErrJournal]. The directory
+// may be a symbolic link. The journal may also be elsewhere ([Options.Journal]).
 //
-// A file that is not the one which was written to last, but a copy of it, is verified first, as by [Ledger.Verify], if it is opened for writing
-// or has a journal: it may have been copied while it was written to. What does not hold together is [ErrCorrupt].
+// A file that is not the one which was written to last, but a copy of it, is verified first, as by
+// [Ledger.Verify], if it is opened for writing or has a journal: it may have been copied while it
+// was written to. What does not hold together is [ErrCorrupt].
 //
-// It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey], [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or
-// [ErrInvalid] as they apply. An ErrInUse comes within a second. If a function of the host panics, the panic continues when all is released.
+// It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey],
+// [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or [ErrInvalid] as they apply. An ErrInUse comes
+// within a second. If a function of the host panics, the panic continues when all is released.
 //
-// Two copies of a ledger that are both drawn from release two independent responses of the same objects. So, on Linux, ErrInUse is also
-// returned if a copy of the ledger, a file with the same [About.ID], is open for writing; the text names the process. That reaches as far as
-// a network namespace of one machine, and containers commonly have their own. It counts only if that process runs as the same user, as root,
-// or as the owner of the file at path: any other user may only want to block the ledger. Copies opened by two other users are not noticed, nor
-// any where another user has taken the name (Options.Logger gets a warning) or a process may not make a Unix socket. Against these, and
-// copies elsewhere or opened one after the other, there is [Options.Checkpoint].
+// Two copies of a ledger that are both drawn from release two independent responses of the same
+// objects. So, on Linux, ErrInUse is also returned if a copy of the ledger, a file with the same
+// [About.ID], is open for writing; the text names the process. That reaches as far as a network
+// namespace of one machine, and containers commonly have their own. It counts only if that process
+// runs as the same user, as root, or as the owner of the file at path: any other user may only want
+// to block the ledger. Copies opened by two other users are not noticed, nor any where another user
+// has taken the name (Options.Logger gets a warning) or a process may not make a Unix socket.
+// Against these, and copies elsewhere or opened one after the other, there is [Options.Checkpoint].
 func Open(path string, options Options) (*Ledger, error) { return openFile(path, options, false) }
 
-// openFile is Open. If the file is apart, as on another machine, copies that are open here are not noticed.
+// openFile is Open. If the file is apart, as on another machine, copies that are open here are not
+// noticed.
 func openFile(path string, options Options, apart bool) (l *Ledger, err error) {
 	if options.Standby && options.Journal == nil {
 		return nil, errs.Invalid("open %s: a standby needs a journal to follow", path)
@@ -226,8 +257,8 @@ func openFile(path string, options Options, apart bool) (l *Ledger, err error) {
 	return openClaimed(s, journals(s.Path(), options), options, s.Path(), apart)
 }
 
-// openClaimed opens the ledger in a file and, if it is for writing and not apart, claims it before anything is written.
-// A fault of a copy is reported before the fact that another one is open.
+// openClaimed opens the ledger in a file and, if it is for writing and not apart, claims it before
+// anything is written. A fault of a copy is reported before the fact that another one is open.
 func openClaimed(s kv.Store, j engine.Journals, options Options, path string, apart bool) (*Ledger, error) {
 	l, err := readStore(s, j, options)
 	if err == nil && !l.engine.ReadOnly && !apart {
@@ -245,7 +276,8 @@ func openClaimed(s kv.Store, j engine.Journals, options Options, path string, ap
 	return l, nil
 }
 
-// openStore opens the ledger in a store that nobody can have a copy of, and whose commits are durable by themselves.
+// openStore opens the ledger in a store that nobody can have a copy of, and whose commits are
+// durable by themselves.
 func openStore(s kv.Store, options Options) (*Ledger, error) {
 	if options.Journal != nil || options.Standby {
 		return nil, errs.Invalid("a ledger in memory has no journal, and none to follow")
@@ -304,7 +336,8 @@ func (o *Options) check() error {
 	return errs.NilPointers("Options.", "Observer", o.Observer, "Signer", o.Signer, "Verifiers", o.Verifiers)
 }
 
-// begin brings the ledger to where its journal ends, sets the host's keys, which may write, and begins to publish.
+// begin brings the ledger to where its journal ends, sets the host's keys, which may write, and
+// begins to publish.
 func (l *Ledger) begin(options Options) error {
 	var truthKey []byte
 	err := l.engine.Recover(engine.Checks{Audit: l.auditCopy, Admit: func(s *state.State) (err error) {
@@ -330,8 +363,8 @@ func (l *Ledger) begin(options Options) error {
 	return l.startPublishing(options.Publish)
 }
 
-// useKeys checks the host's keys against the ledger's, and makes those that are new the ledger's: all of them, or none.
-// check recognizes the ledger's truth key; nil if it has none.
+// useKeys checks the host's keys against the ledger's, and makes those that are new the ledger's:
+// all of them, or none. check recognizes the ledger's truth key; nil if it has none.
 func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	var fresh []event.Change
 	if l.rules.Bound = check != nil || truth != nil; truth != nil {
@@ -381,8 +414,9 @@ func readHead(s *state.State) (event.About, error) {
 	return head, nil
 }
 
-// Close waits for running commits, brings the file up to date, removes the journal, and releases the file. Calls made afterwards return
-// [ErrClosed]. If Close fails, or the ledger has stopped, the journal stays, and the next [Open] goes on from it.
+// Close waits for running commits, brings the file up to date, removes the journal, and releases
+// the file. Calls made afterwards return [ErrClosed]. If Close fails, or the ledger has stopped,
+// the journal stays, and the next [Open] goes on from it.
 func (l *Ledger) Close() error {
 	if !l.engine.Queue.Close() {
 		return ErrClosed

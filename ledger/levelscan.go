@@ -18,7 +18,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// levelScan passes one recorded level of each chain of a question on, in the order of the objects' names.
+// levelScan passes one recorded level of each chain of a question on, in the order of the objects'
+// names.
 type levelScan struct {
 	Engine   *engine.Engine  // of the ledger
 	Question *event.Question // whose chains are read
@@ -42,8 +43,8 @@ type levelBatch struct {
 
 type storedRecord struct{ key, end int }
 
-// foundLevel is a level without its buyers. There are no pointers in it: many of them are written by one core and read by
-// another, while the garbage collector runs.
+// foundLevel is a level without its buyers. There are no pointers in it: many of them are written
+// by one core and read by another, while the garbage collector runs.
 type foundLevel struct {
 	nameEnd int // in names
 	epsilon privacy.Epsilon
@@ -53,25 +54,27 @@ type foundLevel struct {
 
 const aRow = -1
 
-// A batch has levelsRead records, which is few enough for the processor's cache, or mostStored bytes of them; the last may
-// reach beyond.
+// A batch has levelsRead records, which is few enough for the processor's cache, or mostStored
+// bytes of them; the last may reach beyond.
 const (
 	levelsRead = 1 << 10
 	mostStored = 1 << 19
 )
 
-// levelsAhead is how many batches there are: one is read, one is visited, some are checked, and the others make up for it that
-// cores come to these three at their own times.
+// levelsAhead is how many batches there are: one is read, one is visited, some are checked, and the
+// others make up for it that cores come to these three at their own times.
 const levelsAhead = 8
 
-// sharing is how many names share the memory of one text: to make each on its own would take as long as to read and
-// check the chains, and if more did, a name that somebody keeps would keep all of those.
+// sharing is how many names share the memory of one text: to make each on its own would take as
+// long as to read and check the chains, and if more did, a name that somebody keeps would keep all
+// of those.
 const sharing = 64
 
 // Each calls visit outside of any snapshot, until it returns false. visit must not keep the level.
 //
-// Records behind the first batch are read and checked in the background. Only visit is called where each is, so that it
-// need not be safe for concurrent use, and what it gets does not depend on how many processors there are.
+// Records behind the first batch are read and checked in the background. Only visit is called where
+// each is, so that it need not be safe for concurrent use, and what it gets does not depend on how
+// many processors there are.
 func (x levelScan) Each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
 	first := newLevelBatch()
 	x.read(ctx, first, state.ChainKey(x.Question.Number, ""))
@@ -216,8 +219,8 @@ func (r *levelReader) stop() {
 	}
 }
 
-// read fills a batch with the records from a key on, as they are. What panics in the background goes on where it is
-// visited.
+// read fills a batch with the records from a key on, as they are. What panics in the background
+// goes on where it is visited.
 func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 	*b = levelBatch{
 		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], checked: b.checked,
@@ -239,7 +242,8 @@ func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 	})
 }
 
-// check holds each record of a batch against its checksum, decodes all of it, and keeps the level that is wanted.
+// check holds each record of a batch against its checksum, decodes all of it, and keeps the level
+// that is wanted.
 func (x levelScan) check(b *levelBatch) {
 	defer func() {
 		if p := recover(); p != nil {

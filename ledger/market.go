@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no sale.
+// Sale returns a sale by its number, or [ErrUnknown]. A reservation that was not carried out is no
+// sale.
 func (l *Ledger) Sale(ctx context.Context, number uint64) (Sale, error) {
 	var out Sale
 	err := l.engine.View(ctx, func(s *state.State) error {
@@ -80,7 +81,8 @@ func (l *Ledger) SalesPage(ctx context.Context, p vocabulary.Page) (found []Sale
 	})
 }
 
-// OrderOf returns the number of a sale or reservation by its place among those of a buyer ([Sale.Ordinal]), or [ErrUnknown].
+// OrderOf returns the number of a sale or reservation by its place among those of a buyer
+// ([Sale.Ordinal]), or [ErrUnknown].
 func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (number uint64, err error) {
 	if err := names.Check("buyer", buyer); err != nil {
 		return 0, err
@@ -92,8 +94,9 @@ func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (num
 	return number, err
 }
 
-// Reservations yields the reservations in the order of their numbers, of one buyer, or of all if buyer is "". With states, it
-// yields those that are in one of them; without, all that were ever granted. It yields [ErrInvalid] for a state that is none.
+// Reservations yields the reservations in the order of their numbers, of one buyer, or of all if
+// buyer is "". With states, it yields those that are in one of them; without, all that were ever
+// granted. It yields [ErrInvalid] for a state that is none.
 func (l *Ledger) Reservations(ctx context.Context, buyer string, states ...ReservationState) iter.Seq2[Reservation, error] {
 	return request.EachInPages(ctx, vocabulary.Page{Buyer: buyer, States: states}, l.ReservationsPage)
 }
@@ -117,9 +120,9 @@ func (l *Ledger) ReservationsPage(ctx context.Context, p vocabulary.Page) (found
 	})
 }
 
-// Delivery is one response of a sale, with all that an estimate from it needs. A response at a higher ε replaces those of the same
-// object to the same question at a lower one: it is the more exact version of the same answer, and counting an object twice
-// is wrong.
+// Delivery is one response of a sale, with all that an estimate from it needs. A response at a
+// higher ε replaces those of the same object to the same question at a lower one: it is the more
+// exact version of the same answer, and counting an object twice is wrong.
 type Delivery struct {
 	Response        // its event is the one that recorded the response, perhaps for another sale before
 	Price    int64  `json:"price"`            // in minor units of the currency
@@ -131,8 +134,8 @@ type Delivery struct {
 	Erased bool `json:"erased,omitempty"`
 }
 
-// Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free, as often
-// as it is done. It yields [ErrUnknown] if there is no such sale.
+// Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free,
+// as often as it is done. It yields [ErrUnknown] if there is no such sale.
 func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery, error] {
 	return request.EachInPages(ctx, vocabulary.Page{}, func(ctx context.Context, p vocabulary.Page) ([]Delivery, uint64, error) {
 		return l.DeliveriesPage(ctx, sale, p.After, p.Limit)

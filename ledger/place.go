@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/file"
 )
 
-// besideFile is the resolved path of a file whose journal is beside it, in a directory with the same name and .journal after it.
+// besideFile is the resolved path of a file whose journal is beside it, in a directory with the
+// same name and .journal after it.
 type besideFile string
 
 func (f besideFile) dir() string { return ledgerfile.Companion(string(f), ledgerfile.Journal) }
@@ -51,7 +52,8 @@ func (f besideFile) Place(journal bool) (string, error) {
 	return file + " " + dir, err
 }
 
-// newFile returns the resolved path for the file of a new ledger, which is not own ([ledgerfile.NewLedger]).
+// newFile returns the resolved path for the file of a new ledger, which is not own
+// ([ledgerfile.NewLedger]).
 func newFile(path, own string) (string, error) {
 	resolved, err := ledgerfile.NewLedger(path, own)
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {

@@ -13,9 +13,10 @@ import (
 )
 
 // DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
-// 2²⁰ values, in unary encoding 2¹², all different; names and values have 1 to 256 bytes. Defining the same question again,
-// with whatever key, does nothing; another one under its name is [ErrInvalid]. (Mechanisms are the same if their
-// levels and outputs are. Channels stay what they were at first.)
+// 2²⁰ values, in unary encoding 2¹², all different; names and values have 1 to 256 bytes. Defining
+// the same question again, with whatever key, does nothing; another one under its name is
+// [ErrInvalid]. (Mechanisms are the same if their levels and outputs are. Channels stay what they
+// were at first.)
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) error {
 	asked := q.Encoding
 	if asked == "" {
@@ -28,8 +29,8 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	return l.requests.Once(ctx, key, "", event.DefineRequest(q, asked), func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
 }
 
-// defineQuestion returns the change that defines a question, or nil if it is defined already. strict: in this
-// encoding, and no other.
+// defineQuestion returns the change that defines a question, or nil if it is defined already.
+// strict: in this encoding, and no other.
 func defineQuestion(s *state.State, q Question, strict bool) (event.Change, error) {
 	number, found, err := s.QuestionNumber(q.Name)
 	if err != nil {

@@ -20,8 +20,9 @@ type Order struct {
 	// Objects: the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
 	Objects []string `json:"objects,omitzero"`
 	All     bool     `json:"all,omitempty"` // everyone enrolled in the question by now, who has not withdrawn
-	// StopAtRefusal ends the order at the first object that is refused, unless it is sold in part: nothing is computed about
-	// the others, nor what would be possible instead. It is for buyers who may not see refusals, and no part of what a key stands for.
+	// StopAtRefusal ends the order at the first object that is refused, unless it is sold in part:
+	// nothing is computed about the others, nor what would be possible instead. It is for buyers
+	// who may not see refusals, and no part of what a key stands for.
 	StopAtRefusal bool `json:"stop_at_refusal,omitempty"`
 }
 
@@ -33,7 +34,8 @@ type Offer struct {
 	Price    int64           `json:"price"`    // in all, in minor units of the currency
 	Currency string          `json:"currency"` // the ledger's
 	Objects  uint64          `json:"objects"`  // that answer
-	// The objects by how their responses come about; together they are all. A buyer behind an address is quoted 0 of each kind.
+	// The objects by how their responses come about; together they are all. A buyer behind an
+	// address is quoted 0 of each kind.
 	Draws        uint64 `json:"draws"`        // drawn from the truth and charged to the object
 	Resales      uint64 `json:"resales"`      // recorded before
 	Degradations uint64 `json:"degradations"` // derived from the lowest response
@@ -46,12 +48,14 @@ type Offer struct {
 // without one, a sale can be held to it by its ID.
 type Quote struct {
 	// ID stands for the buyer, the question, ε, every object with its price, and every object
-	// refused; and for the policies that they are under. Equal IDs are equal offers. An order that is held to it is
-	// the same offer, or refused; then [QuoteError] tells whether it was made under other terms.
+	// refused; and for the policies that they are under. Equal IDs are equal offers. An order that
+	// is held to it is the same offer, or refused; then [QuoteError] tells whether it was made
+	// under other terms.
 	ID string `json:"id"`
 	Offer
-	// Refused are the objects that would not answer, and why: the first [vocabulary.MaxListed] of them. With
-	// [Order.StopAtRefusal] it is the first alone, and the quote has neither ID nor price.
+	// Refused are the objects that would not answer, and why: the first [vocabulary.MaxListed] of
+	// them. With [Order.StopAtRefusal] it is the first alone, and the quote has neither ID nor
+	// price.
 	Refused  []Refusal    `json:"refused"`
 	Unlisted int          `json:"unlisted,omitempty"` // how many more
 	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
@@ -60,9 +64,10 @@ type Quote struct {
 	Instead *Budget `json:"instead,omitempty"`
 }
 
-// Quote says what an order would cost now and whom it would refuse. It charges nobody, changes nothing
-// and asks for no truth. The price of an object is that of its terms ([policy.Terms]) for holding ε,
-// less what the buyer has paid for the object already, never less than nothing; and nothing if the buyer holds ε or more.
+// Quote says what an order would cost now and whom it would refuse. It charges nobody, changes
+// nothing and asks for no truth. The price of an object is that of its terms ([policy.Terms]) for
+// holding ε, less what the buyer has paid for the object already, never less than nothing; and
+// nothing if the buyer holds ε or more.
 //
 // Errors: [ErrInvalid], [ErrUnknown].
 func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
@@ -73,9 +78,11 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 	return l.quote(q), nil
 }
 
-// QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for each object, at levels that the terms of the
-// object list ([policy.Terms.Lists]). At others an object is refused whatever has become of it, unless the buyer holds that level. All refusals
-// read the same ([vocabulary.NotAvailable]). How responses come about, Sums, Event and Instead are left out.
+// QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for
+// each object, at levels that the terms of the object list ([policy.Terms.Lists]). At others an
+// object is refused whatever has become of it, unless the buyer holds that level. All refusals read
+// the same ([vocabulary.NotAvailable]). How responses come about, Sums, Event and Instead are left
+// out.
 func (l *Ledger) QuoteBuyer(ctx context.Context, o Order) (Quote, error) {
 	found, err := l.requests.Quote(ctx, request.Order(o), true)
 	if err != nil {

@@ -107,12 +107,13 @@ type ObjectState struct {
 	Chains    []ChainState    `json:"chains"`    // in the order in which their questions were defined
 }
 
-// ChainState is everything released of one object and question. Before the first response Epsilon is
-// 0 and Response is empty.
+// ChainState is everything released of one object and question. Before the first response Epsilon
+// is 0 and Response is empty.
 type ChainState struct {
 	Question string `json:"question"` // by its name
-	// Epoch is the number of the current epoch, from 1 since the object was last forgotten: what follows is of that one but
-	// for Earlier. Each is about a value of its own ([Ledger.BeginEpoch]), and what they cost adds up.
+	// Epoch is the number of the current epoch, from 1 since the object was last forgotten: what
+	// follows is of that one but for Earlier. Each is about a value of its own
+	// ([Ledger.BeginEpoch]), and what they cost adds up.
 	Epoch   int            `json:"epoch"`
 	Earlier []EarlierEpoch `json:"earlier,omitempty"` // in order
 	// Withdrawn: nothing more is drawn from it or sold of it, unless the object is enrolled again.
@@ -120,15 +121,16 @@ type ChainState struct {
 	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
 	Buyers    uint64          `json:"buyers"`           // how many hold a level
 	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the current level, which is what the responses cost
-	// Answered is what the question cost besides: answers to queries about it, and what was destroyed when the
-	// object was forgotten.
+	// Answered is what the question cost besides: answers to queries about it, and what was
+	// destroyed when the object was forgotten.
 	Answered privacy.Epsilon `json:"answered"`
 	Response string          `json:"response"` // at the current level
 	Ceiling  privacy.Epsilon `json:"ceiling"`  // by the policy, now; the object's cap may bind before
 	Levels   []LevelState    `json:"levels"`   // by rising ε
 }
 
-// EarlierEpoch is what a chain was before its object began a new epoch. It is sold no more, and counts in no estimate.
+// EarlierEpoch is what a chain was before its object began a new epoch. It is sold no more, and
+// counts in no estimate.
 type EarlierEpoch struct {
 	Epoch    int             `json:"epoch"`    // its number, from 1
 	Ended    uint64          `json:"ended"`    // the event that began the next
@@ -143,8 +145,8 @@ type LevelState struct {
 	Response string          `json:"response"`         // as the question's encoding puts it in words
 	Event    uint64          `json:"event"`            // that recorded it
 	Buyers   []string        `json:"buyers,omitempty"` // who hold it
-	// Paid is what each of Buyers paid when it got this level, in minor units of the currency. What one has paid at all levels
-	// counts towards a higher one.
+	// Paid is what each of Buyers paid when it got this level, in minor units of the currency. What
+	// one has paid at all levels counts towards a higher one.
 	Paid []int64 `json:"paid,omitempty"`
 }
 
@@ -162,8 +164,8 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 	return r.out, nil
 }
 
-// objectReader reads one object and its chains. Once done it is kept for the next: so nothing is allocated but what is
-// returned, which would take a fifth of the time.
+// objectReader reads one object and its chains. Once done it is kept for the next: so nothing is
+// allocated but what is returned, which would take a fifth of the time.
 type objectReader struct {
 	ledger *Ledger
 	name   string
@@ -232,7 +234,8 @@ func (r *objectReader) begin(key, value []byte) error {
 	return nil
 }
 
-// addChain takes in the chain in a question, whose number is in the key of the record that lists it.
+// addChain takes in the chain in a question, whose number is in the key of the record that lists
+// it.
 func (r *objectReader) addChain(member []byte) error {
 	if !r.known || len(member) != 4 {
 		return errs.Corrupt(nil, "object %q is listed without its record, or as %x", r.name, member)
@@ -351,9 +354,12 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	return out, err
 }
 
-// Health tells how the ledger is doing: whether commits wait, how much only the journal has, which reservations hold, how old the newest checkpoint is, which host has
-// the ledger. It takes some microseconds, and about half a one for each sale and reservation that is new since it was last called, or holds; a journal in a database
-// is asked as well, for a second at most. Of a ledger that has stopped, or stops now since another host has taken over, it returns why ([ErrStopped]), and Host.
+// Health tells how the ledger is doing: whether commits wait, how much only the journal has, which
+// reservations hold, how old the newest checkpoint is, which host has the ledger. It takes some
+// microseconds, and about half a one for each sale and reservation that is new since it was last
+// called, or holds; a journal in a database is asked as well, for a second at most. Of a ledger
+// that has stopped, or stops now since another host has taken over, it returns why ([ErrStopped]),
+// and Host.
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return readHealth(ctx, &l.prover, &l.reservations)
 }

@@ -16,34 +16,41 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Member is a row of the host's own table: an object that takes part in a question, and the terms that it has agreed to.
+// Member is a row of the host's own table: an object that takes part in a question, and the terms
+// that it has agreed to.
 type Member struct {
 	Object   string `json:"object"`   // 1 to 256 bytes; see [NameError]
 	Question string `json:"question"` // by its name
 	// Policy: of the object's chain; the zero value is none, so that only the cap binds
 	Policy policy.Policy `json:"policy,omitzero"`
-	// Cap: of the object, over all its chains; 0 leaves it as it is, and is [ErrNoCap] for one new to
-	// the ledger
+	// Cap: of the object, over all its chains; 0 leaves it as it is, and is [ErrNoCap] for one new
+	// to the ledger
 	Cap privacy.Epsilon `json:"cap,omitzero"`
-	// Consent is the host's word that the object agrees to exactly these terms now, as in [ChangeTermsRequest]. It is used only when
-	// they change: so a row that is older than what the ledger has would bring back what somebody has taken back since. What may be more is refused without it; to a higher cap, which is over all questions, the consent in one row is enough.
+	// Consent is the host's word that the object agrees to exactly these terms now, as in
+	// [ChangeTermsRequest]. It is used only when they change: so a row that is older than what the
+	// ledger has would bring back what somebody has taken back since. What may be more is refused
+	// without it; to a higher cap, which is over all questions, the consent in one row is enough.
 	Consent string `json:"consent,omitempty"`
 }
 
 // ReconcileRequest brings the ledger in line with a table of the host's.
 type ReconcileRequest struct {
-	// Members yields the table: each row once, in any order. It is read to its end, once, before anything happens; if it yields an
-	// error, that ends the call. The ledger keeps the rows in memory up to 32 MiB, and beyond that in temporary files.
+	// Members yields the table: each row once, in any order. It is read to its end, once, before
+	// anything happens; if it yields an error, that ends the call. The ledger keeps the rows in
+	// memory up to 32 MiB, and beyond that in temporary files.
 	Members iter.Seq2[Member, error] `json:"-"`
-	// AsOf is the last event that the table knows of; 0 stands for that of when it begins to be read. Give it if the table is older than this call, such
-	// as one that was sent: who is enrolled or put under other terms behind it is left as that says.
+	// AsOf is the last event that the table knows of; 0 stands for that of when it begins to be
+	// read. Give it if the table is older than this call, such as one that was sent: who is
+	// enrolled or put under other terms behind it is left as that says.
 	AsOf uint64 `json:"as_of,omitempty"`
 	// DryRun changes nothing: the result is what would be done.
 	DryRun bool `json:"dry_run,omitempty"`
-	// Confirm, if set, is told what is to be done before anything is. An error ends the call, with nothing done, and is returned.
+	// Confirm, if set, is told what is to be done before anything is. An error ends the call, with
+	// nothing done, and is returned.
 	Confirm func(ReconcileResult) error `json:"-"`
-	// Withdraw withdraws who is gone, as [Ledger.Withdraw] does. If they are more than one in a hundred of those who take part in
-	// something, Gone must be their number; else nothing is done, and the error is a [*GoneError].
+	// Withdraw withdraws who is gone, as [Ledger.Withdraw] does. If they are more than one in a
+	// hundred of those who take part in something, Gone must be their number; else nothing is done,
+	// and the error is a [*GoneError].
 	Withdraw bool     `json:"withdraw,omitempty"`
 	Gone     int      `json:"gone,omitempty"` // how many the host expects to be gone; see Withdraw
 	Progress Progress `json:"-"`              // optional
@@ -65,23 +72,25 @@ type Reconciled struct {
 	Changed  NameList `json:"changed"`  // put under the terms of their rows
 	// Left have withdrawn, or were forgotten. No row brings anybody back: [Ledger.Enroll] does.
 	Left NameList `json:"left"`
-	// Dropped take part, and have rows of other questions, but not of this one. They stay: [Ledger.Withdraw] ends the part in all
-	// questions, [Ledger.ChangeTerms] can end it in one, by a policy that allows nothing.
+	// Dropped take part, and have rows of other questions, but not of this one. They stay:
+	// [Ledger.Withdraw] ends the part in all questions, [Ledger.ChangeTerms] can end it in one, by
+	// a policy that allows nothing.
 	Dropped NameList `json:"dropped"`
-	// Refused have rows whose terms may allow more than they have agreed to ([NeedsConsent]): the first [MaxPanel] of all questions.
-	// They stay on their terms.
+	// Refused have rows whose terms may allow more than they have agreed to ([NeedsConsent]): the
+	// first [MaxPanel] of all questions. They stay on their terms.
 	Refused  []Refusal `json:"refused"`
 	Unlisted int       `json:"unlisted"` // how many more were refused
 }
 
-// NameList counts objects, and names the first of them, in the order of their names: of each kind at most [MaxPanel] in one result.
+// NameList counts objects, and names the first of them, in the order of their names: of each kind
+// at most [MaxPanel] in one result.
 type NameList struct {
 	Count int      `json:"count"` // of all
 	First []string `json:"first"` // in the order of their names
 }
 
-// GoneError says that too many would be withdrawn because a table has no row of them: it may be the wrong table, or half of one. Nothing
-// was done.
+// GoneError says that too many would be withdrawn because a table has no row of them: it may be the
+// wrong table, or half of one. Nothing was done.
 type GoneError struct {
 	Gone     int `json:"gone"`     // who take part in something, and have no row
 	Of       int `json:"of"`       // who take part in something
@@ -92,19 +101,22 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("%d of %d objects have no row in the table, %d were expected: so many are withdrawn only if the request says how many (Gone)", e.Gone, e.Of, e.Expected)
 }
 
-// Reconcile brings the ledger in line with a table of the host's, such as at every start: it enrols who is new, and puts who has other
-// terms under these. It goes by the contents alone: called again it finds nothing to do, and writes nothing; after a crash, the rest. It needs
-// no key; those in the log begin with "reconcile".
+// Reconcile brings the ledger in line with a table of the host's, such as at every start: it enrols
+// who is new, and puts who has other terms under these. It goes by the contents alone: called again
+// it finds nothing to do, and writes nothing; after a crash, the rest. It needs no key; those in
+// the log begin with "reconcile".
 //
-// Nobody is put under terms that may allow more than before without consent ([Member.Consent]): they are refused, and stay on their terms, while
-// all others are dealt with. Nobody comes back who has withdrawn or was forgotten. Who is gone from the table is reported, and
-// withdrawn only if that is asked for.
+// Nobody is put under terms that may allow more than before without consent ([Member.Consent]):
+// they are refused, and stay on their terms, while all others are dealt with. Nobody comes back who
+// has withdrawn or was forgotten. Who is gone from the table is reported, and withdrawn only if
+// that is asked for.
 //
-// Many are dealt with in transactions of bounded size; other calls may run meanwhile. Who is enrolled or put under other terms by them after the
-// table began to be read is left as they say.
+// Many are dealt with in transactions of bounded size; other calls may run meanwhile. Who is
+// enrolled or put under other terms by them after the table began to be read is left as they say.
 //
-// Errors, with which nothing was done: that of Members or of Confirm; [*GoneError]; [ErrInvalid] for a row that cannot be, or two of the same object
-// and question, or different caps of one object; [*NameError]; [ErrNoCap]; [ErrUnknown] for a question. After any other, call it again.
+// Errors, with which nothing was done: that of Members or of Confirm; [*GoneError]; [ErrInvalid]
+// for a row that cannot be, or two of the same object and question, or different caps of one
+// object; [*NameError]; [ErrNoCap]; [ErrUnknown] for a question. After any other, call it again.
 func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileResult, error) {
 	if l.engine.ReadOnly && !r.DryRun {
 		return ReconcileResult{}, ErrReadOnly

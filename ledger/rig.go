@@ -8,7 +8,8 @@ import (
 // rigged is a place for package ledgertest.
 type rigged request.Backend
 
-// At lets package ledgertest make and open ledgers, in memory too. The type of its argument is internal: nobody else can call it.
+// At lets package ledgertest make and open ledgers, in memory too. The type of its argument is
+// internal: nobody else can call it.
 func At(place request.Backend) rigged { return rigged(place) }
 
 // Create is [Create], by the clock that the origin says.

@@ -9,14 +9,18 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// TakeOver makes of a standby ([Options.Standby]) the ledger that goes on: it claims the journal, so that whoever had it before appends nothing more,
-// folds what is left of it, and returns the ledger, open for writing with the same options. Nothing that anybody was told is lost, and nothing is drawn
-// twice. Call it when the host that had the ledger is gone, or is to do no more: nothing but this call decides that. That host gets [ErrStopped] then.
+// TakeOver makes of a standby ([Options.Standby]) the ledger that goes on: it claims the journal,
+// so that whoever had it before appends nothing more, folds what is left of it, and returns the
+// ledger, open for writing with the same options. Nothing that anybody was told is lost, and
+// nothing is drawn twice. Call it when the host that had the ledger is gone, or is to do no more:
+// nothing but this call decides that. That host gets [ErrStopped] then.
 //
-// The standby is closed when TakeOver returns the ledger: its calls return [ErrClosed], and who watches goes on with the ledger behind the last event handled.
-// If TakeOver fails because the journal cannot be claimed (this host has not all keys, something is lost, the database does not answer), nothing has
-// happened, and the standby goes on. If ctx ends, or the journal cannot be read, when it is claimed, the standby goes on as well, but nobody has
-// the ledger: call TakeOver again, here or on another host. After any other error the standby is closed; open it again.
+// The standby is closed when TakeOver returns the ledger: its calls return [ErrClosed], and who
+// watches goes on with the ledger behind the last event handled. If TakeOver fails because the
+// journal cannot be claimed (this host has not all keys, something is lost, the database does not
+// answer), nothing has happened, and the standby goes on. If ctx ends, or the journal cannot be
+// read, when it is claimed, the standby goes on as well, but nobody has the ledger: call TakeOver
+// again, here or on another host. After any other error the standby is closed; open it again.
 func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if !l.engine.Standby {
 		return nil, errs.Invalid("only a standby takes over")

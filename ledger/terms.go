@@ -17,14 +17,16 @@ type ChangeTermsRequest struct {
 	Key      string   `json:"-"`        // idempotency key, 1 to 256 bytes
 	Question string   `json:"question"` // by its name
 	Objects  []string `json:"objects"`  // that are, or were, enrolled in the question
-	// Policy is that of each object's chain from now on. nil leaves each as it is; a pointer to the zero value sets none, so that
-	// only the cap binds.
+	// Policy is that of each object's chain from now on. nil leaves each as it is; a pointer to the
+	// zero value sets none, so that only the cap binds.
 	Policy *policy.Policy `json:"-"`
-	// Cap is the largest ε each object may spend over all its chains, from now on. 0 leaves each as it is.
+	// Cap is the largest ε each object may spend over all its chains, from now on. 0 leaves each as
+	// it is.
 	Cap privacy.Epsilon `json:"cap,omitzero"`
-	// Consent is the host's word that the objects have agreed to the new terms: 1 to 1,024 bytes of UTF-8 without control
-	// characters, that tell an auditor where to look. It is needed if anything is more than before. The log keeps it until the
-	// object is forgotten, and the object's statement shows it.
+	// Consent is the host's word that the objects have agreed to the new terms: 1 to 1,024 bytes of
+	// UTF-8 without control characters, that tell an auditor where to look. It is needed if
+	// anything is more than before. The log keeps it until the object is forgotten, and the
+	// object's statement shows it.
 	Consent  string   `json:"consent,omitempty"`
 	Partial  bool     `json:"partial,omitempty"` // leave refused objects out, rather than refuse the request
 	Progress Progress `json:"-"`                 // optional
@@ -34,29 +36,36 @@ type ChangeTermsRequest struct {
 type ChangeTermsResult struct {
 	Changed   int `json:"changed"`   // under other terms now
 	Unchanged int `json:"unchanged"` // under these before
-	// Refused were left out, only if the request was partial: the first [MaxPanel] of them. [Ledger.Refusals] yields all.
+	// Refused were left out, only if the request was partial: the first [MaxPanel] of them.
+	// [Ledger.Refusals] yields all.
 	Refused  []Refusal `json:"refused"`
 	Unlisted int       `json:"unlisted"` // how many more were left out, or were and are forgotten since
 	First    uint64    `json:"first"`    // first and last event; other requests' events may lie between
 	Last     uint64    `json:"last"`     // as First
 }
 
-// ChangeTerms puts objects under another policy, or another cap, from now on. Less always works, at once: a lower cap, also below
-// what is spent, so that nothing remains; a lower ceiling, higher prices, fewer buyers, an earlier end. Whatever may be more needs the
-// consent of the objects, which the host states ([ChangeTermsRequest.Consent]): without it, an object is refused ([NeedsConsent])
-// unless [policy.AtMost] proves that, at every later instant and after any number of buyers, the new policy allows nothing that the
-// old one does not, and the cap is not higher. What it cannot prove needs consent, too.
+// ChangeTerms puts objects under another policy, or another cap, from now on. Less always works, at
+// once: a lower cap, also below what is spent, so that nothing remains; a lower ceiling, higher
+// prices, fewer buyers, an earlier end. Whatever may be more needs the consent of the objects,
+// which the host states ([ChangeTermsRequest.Consent]): without it, an object is refused
+// ([NeedsConsent]) unless [policy.AtMost] proves that, at every later instant and after any number
+// of buyers, the new policy allows nothing that the old one does not, and the cap is not higher.
+// What it cannot prove needs consent, too.
 //
-// What was released stays released, and what was paid stays paid. Who upgrades pays the new price less what that buyer has paid for
-// the object, never less than nothing. A reservation keeps its price, and its place among those who may hold a level; but not the budget:
-// whoever has too little left when it is captured is refused, or left out. Levels that were released stay on sale as the new terms say.
+// What was released stays released, and what was paid stays paid. Who upgrades pays the new price
+// less what that buyer has paid for the object, never less than nothing. A reservation keeps its
+// price, and its place among those who may hold a level; but not the budget: whoever has too little
+// left when it is captured is refused, or left out. Levels that were released stay on sale as the
+// new terms say.
 //
-// Who has withdrawn is put under the new terms as well, and takes part under them when enrolled again. Objects that were never enrolled in
-// the question are refused ([NotEnrolled]). If any object is refused, nothing happens, unless the request is partial. Many are dealt with
-// in transactions of bounded size, as by [Ledger.Raise]; nothing holds what others change meanwhile ([ErrPartlyDone]).
+// Who has withdrawn is put under the new terms as well, and takes part under them when enrolled
+// again. Objects that were never enrolled in the question are refused ([NotEnrolled]). If any
+// object is refused, nothing happens, unless the request is partial. Many are dealt with in
+// transactions of bounded size, as by [Ledger.Raise]; nothing holds what others change meanwhile
+// ([ErrPartlyDone]).
 //
-// Other errors: [ErrUnknown] for the question; [ErrInvalid]; [ErrKeyConflict]; [ErrReadOnly]; and [ErrForgotten] if the only object was
-// forgotten since the key was used.
+// Other errors: [ErrUnknown] for the question; [ErrInvalid]; [ErrKeyConflict]; [ErrReadOnly]; and
+// [ErrForgotten] if the only object was forgotten since the key was used.
 func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeTermsResult, error) {
 	all, err := names.CheckObjects(r.Objects)
 	if err != nil {

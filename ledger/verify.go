@@ -28,7 +28,8 @@ type Problem struct {
 	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
 	//               the stored record of one of them
 	Kind string `json:"kind"`
-	// Event is the event concerned. Of a record it is the last one known to have changed it; 0 is none.
+	// Event is the event concerned. Of a record it is the last one known to have changed it; 0 is
+	// none.
 	Event    uint64 `json:"event,omitempty"`
 	Object   string `json:"object,omitempty"`   // whom it is about, if anybody
 	Question string `json:"question,omitempty"` // by its name, if it is about one
@@ -42,7 +43,8 @@ type VerifyRequest struct {
 	Verifiers   note.Verifiers // the keys for Checkpoints
 	// Report is called for each problem, in the order found. It may use the ledger.
 	Report func(Problem)
-	// Progress is called now and then with the number of events read and of those known to be there.
+	// Progress is called now and then with the number of events read and of those known to be
+	// there.
 	Progress func(done, total uint64)
 }
 
@@ -53,31 +55,33 @@ type Verification struct {
 	Problems      uint64 `json:"problems"` // 0 if all is as it should be
 }
 
-// Verify makes the whole state anew from the events alone, and compares it with what is stored: the tree hash
-// by hash, and then every chain, level, balance, price, sum, tally, answer and idempotency record, value by
-// value. It checks each event against those before it, by the same rules by which events are recorded: budgets
-// and ceilings, prices and terms of sale, how each response came about, what belongs together. It reports
-// every difference, not only the first.
+// Verify makes the whole state anew from the events alone, and compares it with what is stored: the
+// tree hash by hash, and then every chain, level, balance, price, sum, tally, answer and
+// idempotency record, value by value. It checks each event against those before it, by the same
+// rules by which events are recorded: budgets and ceilings, prices and terms of sale, how each
+// response came about, what belongs together. It reports every difference, not only the first.
 //
-// What no problem proves: the log is one that this package can have written; the state is what it says; no
-// byte of a record was changed, and no event dropped, repeated or moved, by anybody who did not write the
-// whole rest of the log anew, tree hashes and state included. Against that, and against an older copy of the
-// file, only a checkpoint helps that is kept elsewhere: with it, no event before it was changed by anybody, or
-// replaced by another. An event before it may have been erased, and to whom erased events belonged cannot be told:
-// whoever writes the file by other means than this package could erase somebody's events in the name of somebody
-// else who is forgotten. An earlier statement about the object shows that, or the receipt of a buyer.
-// Verify needs no secret and no truth. So it does not tell whether responses were drawn from the truth, nor
-// whether the draws were random, nor who is behind an object; and of what was forgotten there is left only
-// what [Ledger.Forget] says.
+// What no problem proves: the log is one that this package can have written; the state is what it
+// says; no byte of a record was changed, and no event dropped, repeated or moved, by anybody who
+// did not write the whole rest of the log anew, tree hashes and state included. Against that, and
+// against an older copy of the file, only a checkpoint helps that is kept elsewhere: with it, no
+// event before it was changed by anybody, or replaced by another. An event before it may have been
+// erased, and to whom erased events belonged cannot be told: whoever writes the file by other means
+// than this package could erase somebody's events in the name of somebody else who is forgotten. An
+// earlier statement about the object shows that, or the receipt of a buyer. Verify needs no secret
+// and no truth. So it does not tell whether responses were drawn from the truth, nor whether the
+// draws were random, nor who is behind an object; and of what was forgotten there is left only what
+// [Ledger.Forget] says.
 //
-// Events that lie more than five minutes ahead of the clock ([Options.Now]) are a problem, which names the first of them and
-// says how many there are: sales that are dated by then are closed for good, and reservations have lapsed.
+// Events that lie more than five minutes ahead of the clock ([Options.Now]) are a problem, which
+// names the first of them and says how many there are: sales that are dated by then are closed for
+// good, and reservations have lapsed.
 //
-// It reads in short snapshots, writes nothing, and can run beside anything else, on a ledger opened for
-// reading, too; whoever waits for a processor goes first. Its memory does not grow with the log: what does not fit goes to temporary files. Damaged
-// parts of the file are reported and left out. An error says that the audit could not be carried out:
-// [ErrCheckpoint] for a checkpoint that cannot be trusted, [ErrClosed], [ErrStopped], the error of ctx, those
-// of disks.
+// It reads in short snapshots, writes nothing, and can run beside anything else, on a ledger opened
+// for reading, too; whoever waits for a processor goes first. Its memory does not grow with the
+// log: what does not fit goes to temporary files. Damaged parts of the file are reported and left
+// out. An error says that the audit could not be carried out: [ErrCheckpoint] for a checkpoint that
+// cannot be trusted, [ErrClosed], [ErrStopped], the error of ctx, those of disks.
 func (l *Ledger) Verify(ctx context.Context, r VerifyRequest) (Verification, error) {
 	return l.verify(ctx, r, audit.Usual())
 }
@@ -96,7 +100,8 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 	return Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
 
-// sound verifies a ledger, and returns the first problem as an error. What was written by a clock that was wrong is to be kept all the same.
+// sound verifies a ledger, and returns the first problem as an error. What was written by a clock
+// that was wrong is to be kept all the same.
 func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (Verification, error) {
 	problems, first := 0, ""
 	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {

@@ -7,23 +7,24 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// Watch yields the log in order, without a gap or a repetition: first the events from number from on
-// (0 and 1 are the same) that are there, then every further one as soon as it is durable. It waits for
-// an event that is not there yet, however far ahead from is. No event is yielded that a loss of power
-// could still undo.
+// Watch yields the log in order, without a gap or a repetition: first the events from number from
+// on (0 and 1 are the same) that are there, then every further one as soon as it is durable. It
+// waits for an event that is not there yet, however far ahead from is. No event is yielded that a
+// loss of power could still undo.
 //
 // It ends when the consumer breaks, or else yields one error, with a zero Event, as the last thing:
 // that of ctx when ctx ends, [ErrClosed] when the ledger is closed, [ErrStopped] when a commit has
-// failed, and [ErrCorrupt] or [ErrVersion] for an event that cannot be read. It does not end because
-// there are no more events; in a ledger open for reading only, to which nothing is added, it waits for
-// ctx.
+// failed, and [ErrCorrupt] or [ErrVersion] for an event that cannot be read. It does not end
+// because there are no more events; in a ledger open for reading only, to which nothing is added,
+// it waits for ctx.
 //
-// To go on after whatever happened, watch from the number after the last one handled. A consumer that
-// keeps this number in the same transaction as what it makes of the event handles each event exactly
-// once.
+// To go on after whatever happened, watch from the number after the last one handled. A consumer
+// that keeps this number in the same transaction as what it makes of the event handles each event
+// exactly once.
 //
-// A consumer may take its time, and may call the ledger: while it handles an event Watch holds no lock
-// and no snapshot, delays nobody and loses nothing. Each range over what Watch returns begins anew.
+// A consumer may take its time, and may call the ledger: while it handles an event Watch holds no
+// lock and no snapshot, delays nobody and loses nothing. Each range over what Watch returns begins
+// anew.
 func (l *Ledger) Watch(ctx context.Context, from uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := l.watch(ctx, max(from, 1), yield); err != nil {
@@ -32,8 +33,8 @@ func (l *Ledger) Watch(ctx context.Context, from uint64) iter.Seq2[Event, error]
 	}
 }
 
-// watchSize is how many events a watcher reads in one snapshot. It is small, because there may be many
-// watchers, and each keeps that many events while its consumer takes its time.
+// watchSize is how many events a watcher reads in one snapshot. It is small, because there may be
+// many watchers, and each keeps that many events while its consumer takes its time.
 const watchSize = 256
 
 // watch yields the events from number next on. It returns nil when the consumer breaks.

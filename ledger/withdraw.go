@@ -9,11 +9,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Withdraw ends an object's part in all questions: nothing more is drawn from it, sold of it or asked
-// about it. (An answer about a panel that it was in may still be derived for a lower ε from one that is recorded: that
-// asks nobody.) What was released stays released, and what was spent stays spent, also when the object is
-// enrolled again. Responses delivered before can still be read, and requests made before can be
-// repeated. It returns [ErrUnknown] if there is no such object; withdrawing twice does nothing.
+// Withdraw ends an object's part in all questions: nothing more is drawn from it, sold of it or
+// asked about it. (An answer about a panel that it was in may still be derived for a lower ε from
+// one that is recorded: that asks nobody.) What was released stays released, and what was spent
+// stays spent, also when the object is enrolled again. Responses delivered before can still be
+// read, and requests made before can be repeated. It returns [ErrUnknown] if there is no such
+// object; withdrawing twice does nothing.
 func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	if err := names.Check("object", object); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// The words that a ledger, its hosts and those who verify its documents share are in package vocabulary, which links no
-// database. Those that most hosts need have their names here, too.
+// The words that a ledger, its hosts and those who verify its documents share are in package
+// vocabulary, which links no database. Those that most hosts need have their names here, too.
 type (
 	// Question is a function of an object with a fixed list of labelled values.
 	Question = vocabulary.Question
@@ -32,11 +32,13 @@ type (
 	Budget = vocabulary.Budget
 	// RefusalSum is how many objects are refused for a reason.
 	RefusalSum = vocabulary.RefusalSum
-	// KeyConflictError names the idempotency key that was used before, for another request. It is an [ErrKeyConflict].
+	// KeyConflictError names the idempotency key that was used before, for another request. It is
+	// an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError
 	// NameError says which character may not be in a name, and where. It is an [ErrInvalid].
 	NameError = vocabulary.NameError
-	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an [ErrClock].
+	// ClockError says that the clock is so far ahead of the log that it may well be wrong. It is an
+	// [ErrClock].
 	ClockError = vocabulary.ClockError
 	// ReservationState is the present state of a reservation.
 	ReservationState = vocabulary.ReservationState
@@ -59,7 +61,8 @@ const (
 	Finite = vocabulary.Finite
 )
 
-// MaxPanel is the largest number of objects of one answer, sale or reservation, and of the refusals that one result lists.
+// MaxPanel is the largest number of objects of one answer, sale or reservation, and of the refusals
+// that one result lists.
 const MaxPanel = vocabulary.MaxPanel
 
 // The reasons for refusing an object; package vocabulary describes them.
@@ -83,7 +86,8 @@ const (
 	NeedsConsent  = vocabulary.NeedsConsent
 )
 
-// CheckName returns nil if a text may be a name in a ledger: of an object, a question, a value, a buyer or an idempotency key. Otherwise it
-// returns the [ErrInvalid] that every request with that name returns, most often a [*NameError]. what says in the error what is named. A host
-// calls it where it takes names from people, such as in a sign-up form.
+// CheckName returns nil if a text may be a name in a ledger: of an object, a question, a value, a
+// buyer or an idempotency key. Otherwise it returns the [ErrInvalid] that every request with that
+// name returns, most often a [*NameError]. what says in the error what is named. A host calls it
+// where it takes names from people, such as in a sign-up form.
 func CheckName(what, name string) error { return names.Check(what, name) }

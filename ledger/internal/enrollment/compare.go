@@ -35,7 +35,8 @@ type Difference struct {
 	Question uint32             // 0 for [Gone]
 	Terms    Terms              // of the row, where it has any
 	Refusal  vocabulary.Refusal // of [Refused]
-	// Later: of somebody [New] to the question whom the ledger knows, the cap is to be changed behind the enrolment.
+	// Later: of somebody [New] to the question whom the ledger knows, the cap is to be changed
+	// behind the enrolment.
 	Later bool
 }
 
@@ -133,8 +134,8 @@ func (x *Comparison) some(s *state.State, from []byte) (next []byte, more bool, 
 	return []byte{0xff}, full, err // no name begins with this byte
 }
 
-// strangers looks at the rows of those whom the ledger does not know, up to an object, or all of them if that is "". It tells whether the
-// snapshot has lasted long enough.
+// strangers looks at the rows of those whom the ledger does not know, up to an object, or all of
+// them if that is "". It tells whether the snapshot has lasted long enough.
 func (x *Comparison) strangers(s *state.State, object string) (full bool, err error) {
 	for x.rows.more && (object == "" || x.rows.next.object < object) {
 		if x.seen >= perSnapshot {
@@ -217,7 +218,8 @@ func (x *Comparison) person(s *state.State, name string, o listed) error {
 	return x.missing(name, part, dropped)
 }
 
-// keepNewer finds out in what an object was put under other terms after the table began to be read. They stay, and the cap with them.
+// keepNewer finds out in what an object was put under other terms after the table began to be read.
+// They stay, and the cap with them.
 func (x *Comparison) keepNewer(s *state.State, o listed) (err error) {
 	x.newer = nil
 	if !o.found || o.Latest <= x.AsOf {
@@ -231,7 +233,8 @@ func (x *Comparison) keepNewer(s *state.State, o listed) (err error) {
 	return err
 }
 
-// shareConsent leaves a higher cap to the rows that have the consent of the object, if there are any: it is over all questions.
+// shareConsent leaves a higher cap to the rows that have the consent of the object, if there are
+// any: it is over all questions.
 func (x *Comparison) shareConsent(s *state.State, name string, o listed) error {
 	agreed := false
 	for _, row := range x.own {
@@ -315,7 +318,8 @@ func (x *Comparison) compare(s *state.State, name string, in bool, c state.Chain
 	return x.Found(d)
 }
 
-// compareNew looks at the row of an object that was never enrolled in its question. It brings nobody back who has withdrawn from all others.
+// compareNew looks at the row of an object that was never enrolled in its question. It brings
+// nobody back who has withdrawn from all others.
 func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) error {
 	d := Difference{Kind: New, Object: name, Question: row.question}
 	if left, err := hasLeft(s, name, o.Object); err != nil {

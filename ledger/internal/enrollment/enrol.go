@@ -76,7 +76,8 @@ func (x *Enrolment) plan(s *state.State, names []string) (request.Part, error) {
 	return p, nil
 }
 
-// enrol returns the change that enrols an object, or nil if it takes part already, or why it cannot be enrolled.
+// enrol returns the change that enrols an object, or nil if it takes part already, or why it cannot
+// be enrolled.
 func (x *Enrolment) enrol(s *state.State, numbers *policyNumbers, name string) (event.Change, *vocabulary.Refusal, error) {
 	c, already, err := s.Chain(x.Question.Number, name)
 	if err != nil {

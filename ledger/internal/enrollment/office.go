@@ -37,7 +37,8 @@ func (r *Request) run(
 	return done, callback.Tell(err)
 }
 
-// planning executes a plan. Before any part of it is done, the request is refused if an object must be refused.
+// planning executes a plan. Before any part of it is done, the request is refused if an object must
+// be refused.
 type planning struct {
 	*Request
 	plan func(s *state.State, names []string) (request.Part, error)
@@ -83,7 +84,8 @@ type Terms struct {
 	Policy  *policy.Policy  // nil leaves it as it is; the zero value is none
 	Cap     privacy.Epsilon // 0 leaves it as it is
 	Consent string          // the host's word that the object agreed; "" for none
-	// Was, if it is not 0, is the cap that was there when this was found out. If it is another by now, it stays so.
+	// Was, if it is not 0, is the cap that was there when this was found out. If it is another by
+	// now, it stays so.
 	Was privacy.Epsilon
 }
 
@@ -117,7 +119,8 @@ func (l *List) Policies() (all []*policy.Policy) {
 	return all
 }
 
-// AddTo writes the policies and caps of all objects, by which a request is recognized. Each policy is written once.
+// AddTo writes the policies and caps of all objects, by which a request is recognized. Each policy
+// is written once.
 func (l *List) AddTo(e *wire.Encoder) {
 	places := map[*policy.Policy]uint64{}
 	for i, p := range l.Policies() {
@@ -144,7 +147,8 @@ func (l *List) add(object string, t Terms) {
 	l.Names, l.Each = append(l.Names, object), append(l.Each, t)
 }
 
-// policyNumbers finds the numbers of policies, and gives those that are new to the ledger the next ones. None at all has the number 0.
+// policyNumbers finds the numbers of policies, and gives those that are new to the ledger the next
+// ones. None at all has the number 0.
 type policyNumbers struct {
 	state   *state.State
 	given   map[string]uint32 // by their texts

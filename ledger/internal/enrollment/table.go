@@ -20,8 +20,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Table is a table of the host's, put in order: of objects by their names, and of each by the numbers of the questions. It is in memory up
-// to a bound, and beyond that in temporary files.
+// Table is a table of the host's, put in order: of objects by their names, and of each by the
+// numbers of the questions. It is in memory up to a bound, and beyond that in temporary files.
 type Table struct {
 	engine    *engine.Engine
 	question  func(context.Context, string) (*event.Question, error) // by its name
@@ -48,7 +48,8 @@ func NewTable(e *engine.Engine, question func(context.Context, string) (*event.Q
 // Close removes it, with its files.
 func (t *Table) Close() error { return t.rows.Close() }
 
-// row is an object in a question, with its terms. A policy that the ledger has is told by its number, another one by its text.
+// row is an object in a question, with its terms. A policy that the ledger has is told by its
+// number, another one by its text.
 type row struct {
 	object   string
 	question uint32
@@ -58,7 +59,8 @@ type row struct {
 	consent  string
 }
 
-// Add adds a row, with a policy. The same object twice in a question is [errs.ErrInvalid], and so is what cannot be.
+// Add adds a row, with a policy. The same object twice in a question is [errs.ErrInvalid], and so
+// is what cannot be.
 func (t *Table) Add(ctx context.Context, object, question string, terms Terms) error {
 	if err := check(object, terms); err != nil {
 		return err

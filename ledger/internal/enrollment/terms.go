@@ -54,7 +54,8 @@ func (x *TermsChange) plan(s *state.State, names []string) (request.Part, error)
 	return p, nil
 }
 
-// changeOf returns the change of an object's terms, or nil if they are as they should be, or why they are not changed.
+// changeOf returns the change of an object's terms, or nil if they are as they should be, or why
+// they are not changed.
 func (x *TermsChange) changeOf(s *state.State, numbers *policyNumbers, name string) (event.Change, *vocabulary.Refusal, error) {
 	c, enrolled, err := s.Chain(x.Question.Number, name)
 	if err != nil {
@@ -123,8 +124,8 @@ func (t Terms) moveFrom(numbers *policyNumbers, c state.Chain, limit privacy.Eps
 	return m, nil
 }
 
-// more says what may be more, if it is not agreed to. Ceilings are those of the clock: if it has gone back, what policies had allowed
-// until then counts for nothing.
+// more says what may be more, if it is not agreed to. Ceilings are those of the clock: if it has
+// gone back, what policies had allowed until then counts for nothing.
 func (m *move) more(s *state.State, wanted Terms) error {
 	if wanted.Consent != "" {
 		return nil

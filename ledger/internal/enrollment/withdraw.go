@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Withdrawal ends the part of many objects in all questions. Who was enrolled by an event behind AsOf stays, and so does who takes part
-// in nothing.
+// Withdrawal ends the part of many objects in all questions. Who was enrolled by an event behind
+// AsOf stays, and so does who takes part in nothing.
 type Withdrawal struct {
 	Request
 	Names []string // in order

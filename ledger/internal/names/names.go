@@ -11,11 +11,13 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// MaxBytes is the longest name of an object, question, value or buyer, and the longest idempotency key, in bytes.
+// MaxBytes is the longest name of an object, question, value or buyer, and the longest idempotency
+// key, in bytes.
 const MaxBytes = 256
 
-// Check returns nil if name may be a name. Otherwise it returns an [errs.ErrInvalid], and a [*vocabulary.NameError] if a character is at
-// fault. what says in the error what is named. Keys of the file rely on names having no zero byte.
+// Check returns nil if name may be a name. Otherwise it returns an [errs.ErrInvalid], and a
+// [*vocabulary.NameError] if a character is at fault. what says in the error what is named. Keys of
+// the file rely on names having no zero byte.
 func Check(what, name string) error {
 	if isPlain(name) {
 		return nil
@@ -29,7 +31,8 @@ func Check(what, name string) error {
 	return nil
 }
 
-// isPlain reports whether a name has only visible characters of ASCII, and single spaces between them. Most names do.
+// isPlain reports whether a name has only visible characters of ASCII, and single spaces between
+// them. Most names do.
 func isPlain(name string) bool {
 	if len(name) == 0 || len(name) > MaxBytes || name[len(name)-1] == ' ' {
 		return false
@@ -48,8 +51,8 @@ func isPlain(name string) bool {
 // MaxText is the longest text that is no name, in bytes.
 const MaxText = 1024
 
-// CheckText accepts text of 1 to [MaxText] bytes of UTF-8 without control characters, which is not compared with other texts. It returns
-// [errs.ErrInvalid] for other text.
+// CheckText accepts text of 1 to [MaxText] bytes of UTF-8 without control characters, which is not
+// compared with other texts. It returns [errs.ErrInvalid] for other text.
 func CheckText(what, text string) error {
 	if err := checkSize(what, text, MaxText); err != nil {
 		return err
@@ -88,8 +91,8 @@ func CheckPolicy(p policy.Policy) error {
 	return nil
 }
 
-// CheckAsked returns the objects that a request names, in order, or nil if it asks for all. It may name so many at most. What is wrong
-// with the names is [errs.ErrInvalid].
+// CheckAsked returns the objects that a request names, in order, or nil if it asks for all. It may
+// name so many at most. What is wrong with the names is [errs.ErrInvalid].
 func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	if all == (names != nil) {
 		return nil, errs.Invalid("a request names its objects or asks for all of them")
@@ -103,7 +106,8 @@ func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	return CheckObjects(names)
 }
 
-// CheckObjects returns the names in order. None at all, a bad one, or one that is given twice is [errs.ErrInvalid].
+// CheckObjects returns the names in order. None at all, a bad one, or one that is given twice is
+// [errs.ErrInvalid].
 func CheckObjects(names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, errs.Invalid("no objects")

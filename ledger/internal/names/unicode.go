@@ -14,7 +14,8 @@ const (
 	joiner    = '\u200d'
 )
 
-// faultOf returns what a name of valid UTF-8 may not have, and the byte at which that begins, or "".
+// faultOf returns what a name of valid UTF-8 may not have, and the byte at which that begins, or
+// "".
 func faultOf(name string) (fault string, offset int) {
 	for i, r := range name {
 		after := name[i+utf8.RuneLen(r):]
@@ -46,8 +47,9 @@ func faultOfSpace(before, after string) string {
 	return ""
 }
 
-// faultOfRune returns why a character other than the space may not be in a name, or "". Characters that are not assigned yet are refused,
-// because a later version of Unicode may make them invisible or give them another normal form: a sound log must stay sound.
+// faultOfRune returns why a character other than the space may not be in a name, or "". Characters
+// that are not assigned yet are refused, because a later version of Unicode may make them invisible
+// or give them another normal form: a sound log must stay sound.
 func faultOfRune(r rune) string {
 	switch {
 	case r == utf8.RuneError:
@@ -69,8 +71,8 @@ func faultOfRune(r rune) string {
 	return ""
 }
 
-// looksLikeSpace reports whether a character of another category looks like a space: the fillers of Hangul, the empty braille cell, an
-// empty note head and two empty hieroglyphs.
+// looksLikeSpace reports whether a character of another category looks like a space: the fillers of
+// Hangul, the empty braille cell, an empty note head and two empty hieroglyphs.
 func looksLikeSpace(r rune) bool {
 	switch r {
 	case 0x115f, 0x1160, 0x2800, 0x3164, 0xffa0, 0x13441, 0x13442, 0x1d159:
@@ -79,8 +81,8 @@ func looksLikeSpace(r rune) bool {
 	return false
 }
 
-// isInvisible reports whether a character shows nothing, or only changes how others are shown. Two are of other categories: the
-// placeholder of an object, and the filler of Khitan.
+// isInvisible reports whether a character shows nothing, or only changes how others are shown. Two
+// are of other categories: the placeholder of an object, and the filler of Khitan.
 func isInvisible(r rune) bool {
 	return r == 0xfffc || r == 0x16fe4 || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
@@ -96,8 +98,9 @@ func firstDifference(text, other string) (at int) {
 	return at
 }
 
-// joinsLetters reports whether a zero-width joiner or non-joiner changes how the letters around it are written: either after a virama, and
-// a non-joiner between two Arabic letters that would join (UAX 31, section 2.3, rules A1, A2 and B).
+// joinsLetters reports whether a zero-width joiner or non-joiner changes how the letters around it
+// are written: either after a virama, and a non-joiner between two Arabic letters that would join
+// (UAX 31, section 2.3, rules A1, A2 and B).
 func joinsLetters(before string, r rune, after string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)
@@ -117,7 +120,8 @@ func lastLetter(text string) rune {
 	return r
 }
 
-// joinsAfter reports whether an Arabic letter joins the letter after it (joining type D in block Arabic).
+// joinsAfter reports whether an Arabic letter joins the letter after it (joining type D in block
+// Arabic).
 func joinsAfter(r rune) bool {
 	return unicode.Is(&unicode.RangeTable{R16: []unicode.Range16{
 		{0x620, 0x620, 1}, {0x626, 0x626, 1}, {0x628, 0x628, 1}, {0x62a, 0x62e, 1}, {0x633, 0x63f, 1}, {0x641, 0x647, 1}, {0x649, 0x64a, 1},
@@ -126,7 +130,8 @@ func joinsAfter(r rune) bool {
 	}}, r)
 }
 
-// joinsBefore reports whether an Arabic letter joins the letter before it (joining types D and R in block Arabic).
+// joinsBefore reports whether an Arabic letter joins the letter before it (joining types D and R in
+// block Arabic).
 func joinsBefore(r rune) bool {
 	return joinsAfter(r) || unicode.Is(&unicode.RangeTable{R16: []unicode.Range16{
 		{0x622, 0x625, 1}, {0x627, 0x627, 1}, {0x629, 0x629, 1}, {0x62f, 0x632, 1}, {0x648, 0x648, 1}, {0x671, 0x673, 1}, {0x688, 0x699, 1},

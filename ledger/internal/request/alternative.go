@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// alternative adds to the error of a refused answer what the panel could answer: at its ε, and at the largest for all. If that cannot be
-// found out, the error stays as it is.
+// alternative adds to the error of a refused answer what the panel could answer: at its ε, and at
+// the largest for all. If that cannot be found out, the error stays as it is.
 func (x *panelQuery) alternative(ctx context.Context, err error) error {
 	err = callback.Tell(err)
 	var refused *vocabulary.RefusedError
@@ -90,7 +90,8 @@ func (x *panelQuery) lookAt(s *state.State, untold []string, at *vocabulary.Budg
 	return nil
 }
 
-// from returns when time alone will allow an object to be charged, if nothing else is asked of it until then.
+// from returns when time alone will allow an object to be charged, if nothing else is asked of it
+// until then.
 func (x *panelQuery) from(s *state.State, name string) (at time.Time, ever bool, err error) {
 	var o rules.Subject
 	refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
@@ -108,7 +109,8 @@ func (x *panelQuery) from(s *state.State, name string) (at time.Time, ever bool,
 	return rules.Latest(since, held, s.Clock), ever, nil
 }
 
-// largestFor returns the largest ε at which everybody could answer, below the one that somebody is refused at; 0 if there is none.
+// largestFor returns the largest ε at which everybody could answer, below the one that somebody is
+// refused at; 0 if there is none.
 func (x *panelQuery) largestFor(s *state.State, refused *RefusalList) (privacy.Epsilon, error) {
 	for range mostLooks {
 		most := refused.Lowest(x.epsilon)

@@ -1,5 +1,5 @@
-// Package rig says how package ledgertest wants a ledger made and opened. Its types are internal, so that nobody else can ask
-// for it.
+// Package rig says how package ledgertest wants a ledger made and opened. Its types are internal,
+// so that nobody else can ask for it.
 package request
 
 import (

@@ -23,7 +23,8 @@ type counting struct {
 	Bid    rules.Bid         // the question, and who buys
 	Buying bool              // somebody buys; else the host asks for itself
 	Levels []privacy.Epsilon // that are asked about, rising, 1 to MostLevels
-	// Untold are names, in order, of objects that nothing can be drawn for, since the host has no true value of them.
+	// Untold are names, in order, of objects that nothing can be drawn for, since the host has no
+	// true value of them.
 	Untold []string
 	// Tops, unless nil, gets for each object the highest level that it can have at once.
 	Tops   tops
@@ -179,7 +180,8 @@ func (o *counting) kindOf(x *rules.Subject, span *rules.Span) (k kind, err error
 	return k, nil
 }
 
-// heldUntil returns when the last of the reservations ends that hold something of an object, or zero. The end of each changes something.
+// heldUntil returns when the last of the reservations ends that hold something of an object, or
+// zero. The end of each changes something.
 func (o *counting) heldUntil(x *rules.Subject) (last time.Time, err error) {
 	for _, number := range x.Object.Held {
 		r, err := o.State.Sale(number)
@@ -194,7 +196,8 @@ func (o *counting) heldUntil(x *rules.Subject) (last time.Time, err error) {
 	return last, nil
 }
 
-// except notes at which levels the buyer is not treated as the terms alone say: because it holds the response, or others do.
+// except notes at which levels the buyer is not treated as the terms alone say: because it holds
+// the response, or others do.
 func (o *counting) except(x *rules.Subject, k *kind) error {
 	offered := o.offers[k.policy]
 	if k.held.IsZero() && (offered.holders == 0 || len(x.Chain.Levels)+len(x.Object.Held) == 0) {

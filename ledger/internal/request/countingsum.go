@@ -60,8 +60,9 @@ func (o *counting) changes(at time.Time) {
 	}
 }
 
-// from returns when time alone will allow an object of a kind a level, if nothing else is asked of it until then. ever is false if it
-// never will. within tells whether its budget allows the level at once.
+// from returns when time alone will allow an object of a kind a level, if nothing else is asked of
+// it until then. ever is false if it never will. within tells whether its budget allows the level
+// at once.
 func (o *counting) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
 	if ever = within; !within {
 		at, ever = f.policy.Reaches(state.Plus(epsilon, k.beside), k.buyers)
@@ -117,12 +118,14 @@ func (o *counting) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objec
 	}
 }
 
-// waits tells whether those of a kind can have a level by its place, as far as their budgets go, but only later.
+// waits tells whether those of a kind can have a level by its place, as far as their budgets go,
+// but only later.
 func (o *counting) waits(k *kind, i int) bool {
 	return k.waiting.has(i) || !k.only && !k.allowed.has(i) && !k.blocked.has(i) && o.offers[k.policy].comes(i)
 }
 
-// wait adds objects that must wait for a level. within tells whether their budgets allow it at once.
+// wait adds objects that must wait for a level. within tells whether their budgets allow it at
+// once.
 func (o *counting) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
 	if objects == 0 {
 		return
@@ -133,7 +136,8 @@ func (o *counting) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, obje
 	}
 }
 
-// rises notes when the ceiling of a kind is higher next. That may change the largest ε, even if all can have each of the levels.
+// rises notes when the ceiling of a kind is higher next. That may change the largest ε, even if all
+// can have each of the levels.
 func (o *counting) rises(f *saleTerms, k *kind) {
 	most := k.buyers
 	if !k.expires.IsZero() {
@@ -224,8 +228,8 @@ func (o *counting) Result() (out vocabulary.Budget, until time.Time) {
 	return out, o.until
 }
 
-// Proven tells whether all who were counted could have the largest ε that was found. Else those who were looked at before the last
-// may have less.
+// Proven tells whether all who were counted could have the largest ε that was found. Else those who
+// were looked at before the last may have less.
 func (o *counting) Proven() bool {
 	switch {
 	case o.Lowest.IsZero():

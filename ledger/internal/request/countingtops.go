@@ -6,10 +6,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// tops are the highest levels of objects, each once: there the number of those who can answer changes.
+// tops are the highest levels of objects, each once: there the number of those who can answer
+// changes.
 type tops map[privacy.Epsilon]struct{}
 
-// mostTops is how many are kept: further ones are left out, since so many are too many to be asked about anyway.
+// mostTops is how many are kept: further ones are left out, since so many are too many to be asked
+// about anyway.
 const mostTops = 1 << 14
 
 func (t tops) add(top privacy.Epsilon) {
@@ -18,7 +20,8 @@ func (t tops) add(top privacy.Epsilon) {
 	}
 }
 
-// Levels returns at most MostLevels levels to ask about, rising: all of them, or the lowest, the highest and some evenly between.
+// Levels returns at most MostLevels levels to ask about, rising: all of them, or the lowest, the
+// highest and some evenly between.
 func (t tops) Levels() []privacy.Epsilon {
 	all := make([]privacy.Epsilon, 0, len(t))
 	for top := range t {

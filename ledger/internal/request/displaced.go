@@ -38,8 +38,8 @@ func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 	})
 }
 
-// displaced returns the levels on offer that some objects lose if each is charged the cost. It reads
-// each object once, and its chains in other questions only if its cap may bind there. What is
+// displaced returns the levels on offer that some objects lose if each is charged the cost. It
+// reads each object once, and its chains in other questions only if its cap may bind there. What is
 // reserved is not lost: the check of the charge leaves reservations their budget.
 func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]vocabulary.Displaced, error) {
 	if x.cost.IsZero() {
@@ -127,7 +127,8 @@ func (x *panelQuery) addLosses(s *state.State, question uint32, name string, at 
 	return nil
 }
 
-// lost returns the levels that an object could be sold at before it is charged, and not after: for ever, or at once.
+// lost returns the levels that an object could be sold at before it is charged, and not after: for
+// ever, or at once.
 func lost(q *event.Question, o *rules.Subject, before, after rules.Market) []privacy.Epsilon {
 	sale := o.Policy.Terms()
 	levels := rules.Offers(q, sale, state.Higher(after.Ever, before.Now), before.Ever, mostLevels)
@@ -171,7 +172,8 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	row.Revenue += int64(price) // at most MaxPanel times the largest price there is, 10¹²
 }
 
-// cut keeps the rows of the highest ε. What is cut is not added again, so that the counts of all others are whole.
+// cut keeps the rows of the highest ε. What is cut is not added again, so that the counts of all
+// others are whole.
 func (l *losses) cut() {
 	all := make([]lostLevel, 0, len(l.rows))
 	for at := range l.rows {

@@ -24,8 +24,8 @@ func (x *drawing) asking() rules.Asking {
 	return rules.Asking{Question: x.question, Epsilon: x.epsilon, At: x.at, Hold: x.hold}
 }
 
-// assess reads an object, and decides what the request means for it. If the request was not looked up, a refusal
-// does not say what would be possible.
+// assess reads an object, and decides what the request means for it. If the request was not looked
+// up, a refusal does not say what would be possible.
 func (x *drawing) assess(
 	s *state.State, name string, ask rules.Asking, o *rules.Subject,
 ) (event.Verdict, *vocabulary.Refusal, error) {

@@ -176,8 +176,9 @@ func (x *forecast) count(ctx context.Context, s *state.State, o *counting) error
 	return nil
 }
 
-// largest returns the largest ε that everybody can have, given what was found by looking once. Where offers differ that takes more looks:
-// each finds a lower ε, until one that nobody lowers any more.
+// largest returns the largest ε that everybody can have, given what was found by looking once.
+// Where offers differ that takes more looks: each finds a lower ε, until one that nobody lowers any
+// more.
 func (x *forecast) largest(ctx context.Context, s *state.State, o *counting) (privacy.Epsilon, error) {
 	for range mostLooks {
 		if o.Proven() {
@@ -196,14 +197,15 @@ func (x *forecast) largest(ctx context.Context, s *state.State, o *counting) (pr
 	return privacy.Epsilon{}, nil
 }
 
-// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given up.
+// mostLooks is how often everybody is looked at for the sake of the largest ε, before it is given
+// up.
 const mostLooks = 16
 
 // mostSince is how many events are read before everybody is looked at again.
 const mostSince = 4096
 
-// isSteady reports whether the answer follows from the events and the time alone: no request holds anything in memory, and the clock has
-// not gone back.
+// isSteady reports whether the answer follows from the events and the time alone: no request holds
+// anything in memory, and the clock has not gone back.
 func (x *forecast) isSteady(s *state.State) bool {
 	return len(x.Rules.Holds.List()) == 0 && s.Clock.Equal(s.Now)
 }
@@ -243,8 +245,9 @@ func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 	return true, nil
 }
 
-// alternative adds to the error of a request that was refused at an ε what its objects could answer: at this ε, and at the largest for all. If
-// that cannot be found out, the error stays as it is.
+// alternative adds to the error of a request that was refused at an ε what its objects could
+// answer: at this ε, and at the largest for all. If that cannot be found out, the error stays as it
+// is.
 func (x *forecast) alternative(ctx context.Context, err error, epsilon privacy.Epsilon) error {
 	var refused *vocabulary.RefusedError
 	if err == nil || !errors.As(err, &refused) || x.bid.Question == nil {

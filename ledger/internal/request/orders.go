@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// OrderOf returns the number of a sale or reservation by its place among those of a buyer, or [errs.ErrUnknown].
+// OrderOf returns the number of a sale or reservation by its place among those of a buyer, or
+// [errs.ErrUnknown].
 func OrderOf(s *state.State, name string, ordinal uint64) (uint64, error) {
 	of, err := OrdersOf(s, name)
 	if err == nil && (ordinal == 0 || ordinal > of.Count) {
@@ -20,7 +21,8 @@ func OrderOf(s *state.State, name string, ordinal uint64) (uint64, error) {
 	return of.Number(ordinal)
 }
 
-// CheckReceiptSizes returns [errs.ErrUnknown] unless each of some sizes of the log is that of a receipt of a buyer's.
+// CheckReceiptSizes returns [errs.ErrUnknown] unless each of some sizes of the log is that of a
+// receipt of a buyer's.
 func CheckReceiptSizes(s *state.State, name string, sizes ...uint64) error {
 	buyer, known, err := s.BuyerNumber(name)
 	if err != nil {
@@ -87,7 +89,8 @@ func (o Orders) Number(place uint64) (uint64, error) {
 	return number, err
 }
 
-// SoldSale returns a sale by a number that a caller gave, or [errs.ErrUnknown]. A reservation that was not captured is no sale.
+// SoldSale returns a sale by a number that a caller gave, or [errs.ErrUnknown]. A reservation that
+// was not captured is no sale.
 func SoldSale(s *state.State, number uint64) (state.Sale, error) {
 	if number == 0 || number > s.Counters.Sales {
 		return state.Sale{}, fmt.Errorf("sale %d: %w", number, errs.ErrUnknown)

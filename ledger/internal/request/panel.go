@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// Panel is the set of objects of a request: the names given, or all that were enrolled in a question
-// by an event and have not withdrawn, or simply all there are.
+// Panel is the set of objects of a request: the names given, or all that were enrolled in a
+// question by an event and have not withdrawn, or simply all there are.
 type Panel struct {
 	Names    []string // sorted
 	All      bool     // rather than Names
@@ -82,7 +82,8 @@ func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []
 	}
 }
 
-// candidates returns whose chains of the question are the next that are old enough, up to a limit, and whether there are no more.
+// candidates returns whose chains of the question are the next that are old enough, up to a limit,
+// and whether there are no more.
 func (p *Panel) candidates(s *state.State, from string, limit int) (found []state.Member, end bool, err error) {
 	end = true
 	room := int(min(uint64(min(limit, state.PartSize+1)), s.Counters.Chains))

@@ -157,7 +157,8 @@ func (x *panelQuery) convene(s *state.State) (err error) {
 	return err
 }
 
-// about identifies the objects that the answer is about: the ones asked for, or as many as are not left out.
+// about identifies the objects that the answer is about: the ones asked for, or as many as are not
+// left out.
 func (x *panelQuery) about() event.PanelSum {
 	if x.leaves {
 		return x.whole.Partly()
@@ -208,9 +209,10 @@ func (x *panelQuery) look(s *state.State) error {
 // forget overwrites the true values.
 func (x *panelQuery) forget() { clear(x.values) }
 
-// raisable returns the answer that a new one can be raised from: the highest of all, about people none of whom began an
-// epoch since it was first drawn. Of those the truth may be another one now; what was answered about people who were
-// forgotten since is not recorded any more. why says why there is none.
+// raisable returns the answer that a new one can be raised from: the highest of all, about people
+// none of whom began an epoch since it was first drawn. Of those the truth may be another one now;
+// what was answered about people who were forgotten since is not recorded any more. why says why
+// there is none.
 func (x *panelQuery) raisable(s *state.State) (top state.AnswerLevel, why, err error) {
 	top = x.known.Top()
 	switch {
@@ -248,8 +250,8 @@ var (
 	ErrPartialPanel = errors.New("somebody is left out, and whom a partial request leaves out may change")
 )
 
-// assess says what each object is to be charged, and parts the panel into those who can be and those who
-// cannot, without looking at truths. Who must leave somebody out raises nothing.
+// assess says what each object is to be charged, and parts the panel into those who can be and
+// those who cannot, without looking at truths. Who must leave somebody out raises nothing.
 func (x *panelQuery) assess(s *state.State, at time.Time) error {
 	base, why, err := x.raisable(s)
 	if err != nil {
@@ -313,8 +315,9 @@ func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*voc
 	return refusal, err
 }
 
-// largest returns the largest ε at which the request would not leave out somebody who can be charged so much. What was
-// answered about the whole panel is there for all; what was answered without some may be without this one.
+// largest returns the largest ε at which the request would not leave out somebody who can be
+// charged so much. What was answered about the whole panel is there for all; what was answered
+// without some may be without this one.
 func (x *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
 	free := x.known.Top().Epsilon
 	if reach := state.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
@@ -330,7 +333,8 @@ func (x *panelQuery) lacksTruth(name string) vocabulary.Refusal {
 	return r
 }
 
-// refuseSome returns the error of a request that must be whole and is not, or that has no object left.
+// refuseSome returns the error of a request that must be whole and is not, or that has no object
+// left.
 func (x *panelQuery) refuseSome(refused *RefusalList) error {
 	if n := refused.Count(); n == 0 || x.request.Partial && n < len(x.names) {
 		return nil
@@ -361,8 +365,8 @@ func (x *panelQuery) ask(ctx context.Context) error {
 	return x.refuseSome(x.leftOut())
 }
 
-// leftOut returns everybody who does not belong to the panel that answers, in order. Of a request that must be whole either
-// somebody cannot be charged, or has no truth.
+// leftOut returns everybody who does not belong to the panel that answers, in order. Of a request
+// that must be whole either somebody cannot be charged, or has no truth.
 func (x *panelQuery) leftOut() *RefusalList {
 	switch {
 	case x.missing.Count() == 0:
@@ -399,8 +403,8 @@ func (x *panelQuery) decide(s *state.State) ([]event.Change, error) {
 	return Settling([]event.Change{x.record(made, how, base.Objects, base.Event)}, x.question.Number, left, x.end), err
 }
 
-// record returns the event of an answer about so many objects that comes from the answer of an event, or from
-// none if that is 0.
+// record returns the event of an answer about so many objects that comes from the answer of an
+// event, or from none if that is 0.
 func (x *panelQuery) record(r event.Result, how event.Method, objects, base uint64) *event.Answered {
 	return &event.Answered{
 		Question: x.question.Number, Query: x.request.Query, Panel: x.about(), Objects: objects, Epsilon: x.epsilon,
@@ -408,8 +412,8 @@ func (x *panelQuery) record(r event.Result, how event.Method, objects, base uint
 	}
 }
 
-// derive draws an answer from the nearest one above it and, if they have scores, the nearest below it that belongs
-// to the same ones.
+// derive draws an answer from the nearest one above it and, if they have scores, the nearest below
+// it that belongs to the same ones.
 func (x *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.Result, event.Method, error) {
 	if !base.Scored {
 		outputs := x.query.Outputs(len(x.question.Values))
@@ -427,8 +431,8 @@ func (x *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.
 	return event.Result{Scored: true, Score: score.Value}, how, err
 }
 
-// drawAnswer draws an answer from the panel's place: a score, if the query has one, raised from the base if there
-// is one.
+// drawAnswer draws an answer from the panel's place: a score, if the query has one, raised from the
+// base if there is one.
 func (x *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Method, error) {
 	if _, ok := place.Position(); !ok {
 		output, err := x.Sampler.Draw(place, x.epsilon)
@@ -477,8 +481,8 @@ func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
 	return Settling(changes, x.question.Number, x.leftOut().Listed, x.end), nil
 }
 
-// leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The others are charged more if
-// it would have been raised, and not all of them may be able to.
+// leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The
+// others are charged more if it would have been raised, and not all of them may be able to.
 func (x *panelQuery) leaveUntold(s *state.State, at time.Time) error {
 	if err := x.leaveOut(s, at); err != nil {
 		return err
@@ -502,8 +506,8 @@ func (x *panelQuery) leaveUntold(s *state.State, at time.Time) error {
 	return x.refuseSome(x.leftOut())
 }
 
-// count returns the charges of the members, behind the changes that bind chains to their truths, and counts
-// the true values, after checking these against those that the chains are bound to.
+// count returns the charges of the members, behind the changes that bind chains to their truths,
+// and counts the true values, after checking these against those that the chains are bound to.
 func (x *panelQuery) count(s *state.State) (changes []event.Change, counts []int64, err error) {
 	charges := make([]event.Change, len(x.members))
 	counts = make([]int64, len(x.question.Values))
@@ -558,8 +562,8 @@ func (x *panelQuery) result(ctx context.Context) (QueryResult, error) {
 	return out, nil
 }
 
-// costOf returns what an answer drawn from truths cost each object: of a raised one, the difference to the answer
-// that it was raised from.
+// costOf returns what an answer drawn from truths cost each object: of a raised one, the difference
+// to the answer that it was raised from.
 func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	if c.Method != event.MethodRaise {
 		return c.Epsilon, nil

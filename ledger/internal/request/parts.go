@@ -12,13 +12,14 @@ import (
 
 // Work is what a request over many objects does with them.
 type Work interface {
-	// Precheck reads the whole panel after an object, before anything is written, and may refuse the request. It
-	// returns the number of objects.
+	// Precheck reads the whole panel after an object, before anything is written, and may refuse
+	// the request. It returns the number of objects.
 	Precheck(ctx context.Context, p Panel, after string) (int, error)
-	// Truths gets the true values that the part after an object needs and that Precheck did not ask for, or keep.
+	// Truths gets the true values that the part after an object needs and that Precheck did not ask
+	// for, or keep.
 	Truths(ctx context.Context, after string) error
-	// Decide decides about the objects of one part. It may record changes by itself, and returns the others. The
-	// objects may be others than before.
+	// Decide decides about the objects of one part. It may record changes by itself, and returns
+	// the others. The objects may be others than before.
 	Decide(s *state.State, names []string) (Part, error)
 }
 
@@ -92,7 +93,8 @@ func (b *bulk) ask(ctx context.Context) (err error) {
 	return b.work.Truths(ctx, b.st.Cursor)
 }
 
-// isPart reports whether the request may have several parts: of a request for all, the number is not known.
+// isPart reports whether the request may have several parts: of a request for all, the number is
+// not known.
 func (b *bulk) isPart() bool {
 	return b.panel.All || len(b.panel.Names) > state.PartSize || b.st.parts > 0
 }

@@ -34,10 +34,16 @@ type Executor struct {
 type truthSource = func(ctx context.Context, question string, objects []string) (values []string, err error)
 
 // Question returns a question by its name, or [errs.ErrUnknown].
-func (e *Executor) Question(ctx context.Context, name string) (q *event.Question, err error) {
+func (e *Executor) Question(ctx context.Context, name string) (*event.Question, error) {
 	if q := e.Engine.Known.Named(name); q != nil {
 		return q, errors.Join(errs.Context(ctx), e.Engine.Queue.Check())
 	}
+	return e.readQuestion(ctx, name)
+}
+
+// readQuestion is Question for one that is not known yet. It is apart, so that a known one costs no
+// allocation.
+func (e *Executor) readQuestion(ctx context.Context, name string) (q *event.Question, err error) {
 	err = e.Engine.View(ctx, func(s *state.State) error {
 		q, err = QuestionByName(s, name)
 		return err
@@ -63,11 +69,12 @@ func QuestionByName(s *state.State, name string) (*event.Question, error) {
 	return s.Question(number)
 }
 
-// protocol executes a request: it looks up the idempotency key, asks the host for true values, decides in a
-// transaction, and settles the key. Each kind of request embeds it and has its own steps.
+// protocol executes a request: it looks up the idempotency key, asks the host for true values,
+// decides in a transaction, and settles the key. Each kind of request embeds it and has its own
+// steps.
 //
-// A request over many objects decides and settles part by part. If it is interrupted, the same request with
-// the same key continues after the last part that was committed.
+// A request over many objects decides and settles part by part. If it is interrupted, the same
+// request with the same key continues after the last part that was committed.
 type protocol struct {
 	*Executor
 	steps    steps
@@ -91,20 +98,21 @@ type protocol struct {
 	proposal engine.Proposal
 }
 
-// steps are what a kind of request does in the protocol. The methods of [protocol] with these names are the defaults.
+// steps are what a kind of request does in the protocol. The methods of [protocol] with these names
+// are the defaults.
 type steps interface {
 	// found reads what came of the parts that are settled.
 	found(s *state.State) error
-	// look reads what the request means, if no part of it is settled. It runs in the snapshot in which the
-	// key is looked up.
+	// look reads what the request means, if no part of it is settled. It runs in the snapshot in
+	// which the key is looked up.
 	look(s *state.State) error
-	// ask gets what the next decision needs from outside of a transaction, and refuses what can be refused
-	// without one.
+	// ask gets what the next decision needs from outside of a transaction, and refuses what can be
+	// refused without one.
 	ask(ctx context.Context) error
 	// commit proposes the next part, and returns when it is durable.
 	commit(ctx context.Context) error
-	// decide returns the changes of the next part, with [protocol.end] at their end. It runs in the transaction,
-	// and again in another one if that is not committed.
+	// decide returns the changes of the next part, with [protocol.end] at their end. It runs in the
+	// transaction, and again in another one if that is not committed.
 	decide(s *state.State) ([]event.Change, error)
 	// forget overwrites true values when an attempt ends.
 	forget()
@@ -130,12 +138,12 @@ func (p *protocol) run(ctx context.Context) error {
 	return untilSettled(func() error { return p.attempt(ctx) })
 }
 
-// errOvertaken aborts an attempt that another call with the same key, or on the same objects, has overtaken.
-// The request is looked up again then.
+// errOvertaken aborts an attempt that another call with the same key, or on the same objects, has
+// overtaken. The request is looked up again then.
 var errOvertaken = errors.New("overtaken by other requests again and again; repeat this one with its key")
 
-// mostAttempts is after how many attempts a request gives up. It is far more than crowds of callers cause, and
-// ends a loop that a fault causes.
+// mostAttempts is after how many attempts a request gives up. It is far more than crowds of callers
+// cause, and ends a loop that a fault causes.
 const mostAttempts = 10_000
 
 // untilSettled repeats an attempt as long as it is overtaken.
@@ -226,8 +234,9 @@ func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	return p.steps.decide(s)
 }
 
-// askFor asks the host for true values, in batches, and passes them on. A value that does not fit is noted in the
-// faults. A source that needs all names first is called for all batches, and its error returned at the end.
+// askFor asks the host for true values, in batches, and passes them on. A value that does not fit
+// is noted in the faults. A source that needs all names first is called for all batches, and its
+// error returned at the end.
 func (p *protocol) askFor(ctx context.Context, who rules.Needy, told func(names []string, values []int32)) error {
 	var later rules.Later
 	for some := range who.Batches() {
@@ -243,8 +252,8 @@ func (p *protocol) askFor(ctx context.Context, who rules.Needy, told func(names 
 	return later.Err
 }
 
-// checkTruth returns errOvertaken if a chain cannot be drawn from a true value any more: since the host was
-// asked, the chain was bound to another value or has begun an epoch.
+// checkTruth returns errOvertaken if a chain cannot be drawn from a true value any more: since the
+// host was asked, the chain was bound to another value or has begun an epoch.
 func (p *protocol) checkTruth(q *event.Question, c *state.Chain, name string, truth int32) error {
 	if !p.Rules.StillFits(q, c, name, truth, p.asOf) {
 		return errOvertaken
@@ -258,8 +267,8 @@ func (p *protocol) refuse(refused RefusalList) error {
 	return p.Refuse(p.key, p.buyer, p.question, p.epsilon, &refused, &p.faults)
 }
 
-// Refuse returns the error of a request that is refused because of some objects. The host's log and observer get it
-// when the request ends, by [callback.Tell].
+// Refuse returns the error of a request that is refused because of some objects. The host's log and
+// observer get it when the request ends, by [callback.Tell].
 func (e *Executor) Refuse(
 	key, buyer string, q *event.Question, epsilon privacy.Epsilon, refused *RefusalList, faults *rules.TruthFaults,
 ) error {
@@ -285,8 +294,8 @@ type once struct {
 	change func(*state.State) (event.Change, error)
 }
 
-// Once executes a request of at most one change, which decide returns, or nil if there is none to make. object is
-// the one that the request names; "" if it names none.
+// Once executes a request of at most one change, which decide returns, or nil if there is none to
+// make. object is the one that the request names; "" if it names none.
 func (e *Executor) Once(
 	ctx context.Context, key, object string, id event.Identity, decide func(*state.State) (event.Change, error),
 ) error {

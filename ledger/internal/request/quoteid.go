@@ -10,7 +10,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The parts of an ID, in bytes: what is offered, of whom, and under which policies. A part is a hash.
+// The parts of an ID, in bytes: what is offered, of whom, and under which policies. A part is a
+// hash.
 const (
 	offerBytes  = 16
 	peopleBytes = 4
@@ -81,7 +82,8 @@ func areSameOffer(id, other string) bool { return offerOf(id) == offerOf(other) 
 // offerOf returns the part of an ID that stands for what is offered.
 func offerOf(id string) string { return id[:min(len(id), 2*offerBytes)] }
 
-// areUnderOtherTerms reports whether one quote is about the same people as another, under other policies.
+// areUnderOtherTerms reports whether one quote is about the same people as another, under other
+// policies.
 func areUnderOtherTerms(id, other string) bool {
 	const people, all = 2 * offerBytes, 2 * (offerBytes + peopleBytes + termsBytes)
 	const terms = people + 2*peopleBytes

@@ -24,8 +24,8 @@ type Raise struct {
 	Progress      func(done, total int) // optional
 }
 
-// Raise executes a request for the responses of many objects. It also returns which of the refused objects have true
-// values that have changed, and which have invalid ones.
+// Raise executes a request for the responses of many objects. It also returns which of the refused
+// objects have true values that have changed, and which have invalid ones.
 func (e *Executor) Raise(ctx context.Context, r Raise) (out Outcome, changed, invalid []string, err error) {
 	sorted, err := names.CheckAsked(r.Objects, r.All, math.MaxInt)
 	if err != nil {
@@ -72,8 +72,8 @@ func (x *raise) look(s *state.State) error {
 	return x.readPart(s, x.read)
 }
 
-// Precheck reads all objects of the panel, and asks for the true values that draws will need. It refuses a request
-// that is not partial if any object is refused.
+// Precheck reads all objects of the panel, and asks for the true values that draws will need. It
+// refuses a request that is not partial if any object is refused.
 func (x *raise) Precheck(ctx context.Context, _ Panel, after string) (total int, err error) {
 	x.rest = ""
 	if err := x.holdBudget(ctx); err != nil {
@@ -111,8 +111,8 @@ func (x *raise) Precheck(ctx context.Context, _ Panel, after string) (total int,
 	return total, later.Err
 }
 
-// holdBudget keeps other requests from taking budget that this one relies on, from before it reads until it ends. A
-// request of one part needs no hold: it reads and takes in the same transaction.
+// holdBudget keeps other requests from taking budget that this one relies on, from before it reads
+// until it ends. A request of one part needs no hold: it reads and takes in the same transaction.
 func (x *raise) holdBudget(ctx context.Context) error {
 	if x.draw.hold != nil || x.partial || !x.panel.All && len(x.panel.Names) <= state.PartSize {
 		return nil
@@ -170,8 +170,9 @@ func (x *raise) readPart(s *state.State, p *prechecked) error {
 	return nil
 }
 
-// Truths asks for the true values of the next part, if they were not kept. If an object of it needs one all the same
-// when it is decided, the whole rest of the request is read again. That takes a budget that was freed in between.
+// Truths asks for the true values of the next part, if they were not kept. If an object of it needs
+// one all the same when it is decided, the whole rest of the request is read again. That takes a
+// budget that was freed in between.
 func (x *raise) Truths(ctx context.Context, after string) error {
 	if x.rest == "" {
 		return nil
@@ -185,8 +186,8 @@ func (x *raise) Truths(ctx context.Context, after string) error {
 	return err
 }
 
-// askPart asks for the true values of prechecked objects that need them, and returns the refusals of objects that
-// have none.
+// askPart asks for the true values of prechecked objects that need them, and returns the refusals
+// of objects that have none.
 func (x *raise) askPart(ctx context.Context, p prechecked) (missing []vocabulary.Refusal, err error) {
 	if len(p.needy.Names) == 0 {
 		return nil, nil

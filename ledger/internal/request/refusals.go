@@ -9,11 +9,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// RefusalList has the refusals that a request meets: it lists the first and counts the rest. The zero value is empty.
+// RefusalList has the refusals that a request meets: it lists the first and counts the rest. The
+// zero value is empty.
 type RefusalList struct {
 	Listed   []vocabulary.Refusal // the first, at most Most
 	Unlisted int                  // the rest
-	// Most is how many are listed; 0 is [vocabulary.MaxListed]. A partial request lists all of a transaction, which are recorded.
+	// Most is how many are listed; 0 is [vocabulary.MaxListed]. A partial request lists all of a
+	// transaction, which are recorded.
 	Most   int
 	Untold []string // the objects that are refused because the host has no true value of them, also those that are not listed
 	sums   vocabulary.RefusalSums

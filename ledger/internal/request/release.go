@@ -51,8 +51,8 @@ type release struct {
 	changes [1]event.Change // the one that settles it
 }
 
-// set checks the request. With a true value at hand it is decided before it is looked up, unless the ledger has a
-// truth key: then another value than before must take the same steps as none.
+// set checks the request. With a true value at hand it is decided before it is looked up, unless
+// the ledger has a truth key: then another value than before must take the same steps as none.
 func (x *release) set(ctx context.Context, e *Executor, r Release) error {
 	if err := names.Check("object", r.Object); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (x *release) ask(ctx context.Context) error {
 	return x.refuse(Refusals(refused...))
 }
 
-// commit decides the release. If it is prompt and fails, for whatever reason, a response that is recorded already is
-// returned all the same, even if ctx has ended.
+// commit decides the release. If it is prompt and fails, for whatever reason, a response that is
+// recorded already is returned all the same, even if ctx has ended.
 func (x *release) commit(ctx context.Context) error {
 	prompt := x.prompt
 	if prompt {

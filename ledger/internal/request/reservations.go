@@ -10,8 +10,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// OrderRefusals returns the objects of an order that its reservation or its sale refused, in the order of their names, without those that
-// were forgotten since. Every reading of a reservation and of a sale uses it.
+// OrderRefusals returns the objects of an order that its reservation or its sale refused, in the
+// order of their names, without those that were forgotten since. Every reading of a reservation and
+// of a sale uses it.
 func OrderRefusals(s *state.State, r state.Sale) (all []vocabulary.Refusal, err error) {
 	var ends []uint64 // the events that settled the requests
 	if r.Granted != 0 {
@@ -65,7 +66,8 @@ func Reservation(s *state.State, number uint64) (state.Sale, error) {
 	return r, err
 }
 
-// OpenReservation returns a reservation by a number that a caller gave, or a [*vocabulary.ReservationError] if it is not open.
+// OpenReservation returns a reservation by a number that a caller gave, or a
+// [*vocabulary.ReservationError] if it is not open.
 func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 	r, err := Reservation(s, number)
 	if err == nil && !r.Holds(s.Now) {

@@ -18,8 +18,9 @@ type Reserve struct {
 	Term
 }
 
-// Reserve executes a request to hold an order. It returns the number of the reservation. A small order is decided at
-// once; a larger one is assessed before, so that others do not wait while a refusal is found.
+// Reserve executes a request to hold an order. It returns the number of the reservation. A small
+// order is decided at once; a larger one is assessed before, so that others do not wait while a
+// refusal is found.
 func (e *Executor) Reserve(ctx context.Context, r Reserve) (uint64, error) {
 	if err := r.Term.Check(); err != nil {
 		return 0, err

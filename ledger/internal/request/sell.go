@@ -44,7 +44,8 @@ type Capture struct {
 	Progress    func(done, total int) // optional
 }
 
-// Sell executes an order, in one transaction. It returns the number of the sale, and what is wrong with true values.
+// Sell executes an order, in one transaction. It returns the number of the sale, and what is wrong
+// with true values.
 func (e *Executor) Sell(ctx context.Context, r Sell) (uint64, *rules.TruthFaults, error) {
 	x := &selling{}
 	form, err := x.setOrder(ctx, e, "sell", r.Key, r.Order, r.Limits)
@@ -213,8 +214,8 @@ func (x *selling) tell(recorded bool, done int) {
 	x.report(done, 2*len(x.names))
 }
 
-// decide assesses all objects again, in the transaction, and draws. All that can be refused is refused here; record
-// records what is decided.
+// decide assesses all objects again, in the transaction, and draws. All that can be refused is
+// refused here; record records what is decided.
 func (x *selling) decide(s *state.State) ([]event.Change, error) {
 	if x.reserving {
 		return x.reserve(s)
@@ -240,8 +241,8 @@ func (x *selling) decide(s *state.State) ([]event.Change, error) {
 	return nil, halted
 }
 
-// reassess assesses the order in the transaction. It also draws the responses, as long as it seems that they will be
-// sold. halted is why one could not be drawn.
+// reassess assesses the order in the transaction. It also draws the responses, as long as it seems
+// that they will be sold. halted is why one could not be drawn.
 func (x *selling) reassess(s *state.State, at time.Time) (halted, err error) {
 	if err := x.anew(s); err != nil {
 		return nil, err
@@ -358,8 +359,8 @@ func (x *selling) eachPart(visit func(from int, names []string) error) error {
 	return nil
 }
 
-// deal returns what a sale or a reservation begins with: the buyer's name, if it is new, and what it is about under the
-// next number.
+// deal returns what a sale or a reservation begins with: the buyer's name, if it is new, and what
+// it is about under the next number.
 func (t *trade) deal(s *state.State) ([]event.Change, event.Deal) {
 	d := event.Deal{
 		Sale: s.Counters.Sales + 1, Buyer: t.Buyer, Question: t.question.Number, Epsilon: t.epsilon,

@@ -14,9 +14,9 @@ import (
 
 // A request that changes the ledger carries an idempotency key. The last event of each of its
 // transactions settles (a part of) it: it records the key, a digest of the request and what came of
-// it. The same key with the same request then returns the recorded outcome, and with another request
-// [ErrKeyConflict]. A request over many objects is carried out in parts of bounded size; one that
-// was interrupted goes on after its last part when it comes again.
+// it. The same key with the same request then returns the recorded outcome, and with another
+// request [ErrKeyConflict]. A request over many objects is carried out in parts of bounded size;
+// one that was interrupted goes on after its last part when it comes again.
 
 // Outcome is what came of a request.
 type Outcome struct {
@@ -40,9 +40,10 @@ type Standing struct {
 	Last    uint64   // the last of its events
 }
 
-// StandingOf returns how far the request with this key has come, or [ErrKeyConflict]; or [ErrForgotten], if
-// nobody can tell any more which request it was. What is not done is not begun, nor gone on with, by a clock that
-// nobody has confirmed: it would be refused for reasons of that time.
+// StandingOf returns how far the request with this key has come, or [ErrKeyConflict]; or
+// [ErrForgotten], if nobody can tell any more which request it was. What is not done is not begun,
+// nor gone on with, by a clock that nobody has confirmed: it would be refused for reasons of that
+// time.
 func StandingOf(s *state.State, key string, id event.Identity) (Standing, error) {
 	r, part, err := s.LastPart(key)
 	if err == nil && (part == nil || !part.Final) {
@@ -70,8 +71,9 @@ func StandingOf(s *state.State, key string, id event.Identity) (Standing, error)
 	return st, err
 }
 
-// checkSame returns [ErrKeyConflict] if a request is not the one whose first part an event settles. Where an
-// object was forgotten, what the request says of several objects is erased, and not compared.
+// checkSame returns [ErrKeyConflict] if a request is not the one whose first part an event settles.
+// Where an object was forgotten, what the request says of several objects is erased, and not
+// compared.
 func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 	conflict := &vocabulary.KeyConflictError{Key: first.Key}
 	names := first.Names
@@ -96,9 +98,9 @@ func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 	return nil
 }
 
-// cursor returns the object at which a request for all stands, whose parts were settled by these events. If it
-// was forgotten, that is the last one that an event of the part still names: those behind it have nothing coming,
-// or are looked at, and counted, again.
+// cursor returns the object at which a request for all stands, whose parts were settled by these
+// events. If it was forgotten, that is the last one that an event of the part still names: those
+// behind it have nothing coming, or are looked at, and counted, again.
 func cursor(s *state.State, settled []uint64) (name string, err error) {
 	for _, number := range slices.Backward(settled) {
 		part, err := s.Settlement(number)
@@ -157,7 +159,8 @@ func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []vocab
 	return left, err
 }
 
-// Settling adds the events of those a request about a question left out, and the one that settles it.
+// Settling adds the events of those a request about a question left out, and the one that settles
+// it.
 func Settling(changes []event.Change, question uint32, left []vocabulary.Refusal, end *event.Settled) []event.Change {
 	end.Refused += uint64(len(left))
 	for _, r := range left {

@@ -22,7 +22,8 @@ type Sweep struct {
 	Progress      func(done, total int) // optional
 }
 
-// Sweep executes a sweep. It also returns, by the number of the question, what is wrong with true values.
+// Sweep executes a sweep. It also returns, by the number of the question, what is wrong with true
+// values.
 func (e *Executor) Sweep(ctx context.Context, r Sweep) (Outcome, map[uint32]*rules.TruthFaults, error) {
 	x := &sweep{faults: map[uint32]*rules.TruthFaults{}}
 	if err := x.begin(e, x, r.Key); err != nil {
@@ -41,8 +42,9 @@ func (e *Executor) Sweep(ctx context.Context, r Sweep) (Outcome, map[uint32]*rul
 	return x.outcome, x.faults, err
 }
 
-// sweep is a request for everything that policies have released. It goes object by object, so that releases in several
-// questions take their turns under the object's cap by the calendar, however long they have waited.
+// sweep is a request for everything that policies have released. It goes object by object, so that
+// releases in several questions take their turns under the object's cap by the calendar, however
+// long they have waited.
 type sweep struct {
 	bulk
 	truths map[uint32]map[string]int32   // of the next part, by question
@@ -64,8 +66,8 @@ func (x *sweep) forgetPart() {
 	x.asOf = 0
 }
 
-// Precheck counts the objects if the host wants to know. The instant of all parts is the one at which the request was
-// looked up, so that they do not depend on how long the sweep takes.
+// Precheck counts the objects if the host wants to know. The instant of all parts is the one at
+// which the request was looked up, so that they do not depend on how long the sweep takes.
 func (x *sweep) Precheck(ctx context.Context, p Panel, after string) (total int, err error) {
 	if err := event.CheckTime(x.at); err != nil || x.progress == nil {
 		return 0, err
@@ -77,8 +79,8 @@ func (x *sweep) Precheck(ctx context.Context, p Panel, after string) (total int,
 	return total, err
 }
 
-// Truths asks for the true values of the next part. An object without one leaves budget for other questions, which may
-// then need true values too: so it asks until nothing is left to ask.
+// Truths asks for the true values of the next part. An object without one leaves budget for other
+// questions, which may then need true values too: so it asks until nothing is left to ask.
 func (x *sweep) Truths(ctx context.Context, after string) error {
 	x.forgetPart()
 	for {
@@ -114,7 +116,8 @@ type need struct {
 	rules.Needy
 }
 
-// needs returns the true values that the next part needs and that were not asked for, in the order of questions.
+// needs returns the true values that the next part needs and that were not asked for, in the order
+// of questions.
 func (x *sweep) needs(ctx context.Context, after string) (needs []need, err error) {
 	byQuestion := map[uint32]*need{}
 	err = x.Engine.View(ctx, func(s *state.State) error {
@@ -182,8 +185,8 @@ type planned struct {
 	unasked       bool                // a truth is needed
 }
 
-// raise makes an ε above all others the chain's current one. It adds one level, without a response, to
-// those that are stored, and moves it up from step to step.
+// raise makes an ε above all others the chain's current one. It adds one level, without a response,
+// to those that are stored, and moves it up from step to step.
 func (c *planned) raise(epsilon privacy.Epsilon) {
 	stored := len(c.Chain.Levels)
 	c.after.Levels = append(c.after.Levels[:stored], state.NewLevel(epsilon, event.Value{}, 0))
@@ -223,8 +226,8 @@ type due struct {
 	level privacy.Epsilon
 }
 
-// due returns the chains of an object that belong to the sweep, and everything released to them, by the
-// calendar.
+// due returns the chains of an object that belong to the sweep, and everything released to them, by
+// the calendar.
 func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []due, err error) {
 	numbers := []uint32{x.panel.Question}
 	if x.panel.Question == 0 {
@@ -287,7 +290,8 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	return nil
 }
 
-// refuseUntold refuses a draw for which there is no true value. If the host was not asked, it will be.
+// refuseUntold refuses a draw for which there is no true value. If the host was not asked, it will
+// be.
 func (x *sweep) refuseUntold(
 	s *state.State, c *planned, o *rules.Subject, ask rules.Asking,
 ) (*vocabulary.Refusal, error) {

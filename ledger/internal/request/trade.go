@@ -33,8 +33,8 @@ type Quote struct {
 	Event               uint64                   // the last one that is counted
 }
 
-// MismatchError reports that an order is not the one that was quoted, or costs more than the buyer would pay.
-// Package ledger has a public type for it.
+// MismatchError reports that an order is not the one that was quoted, or costs more than the buyer
+// would pay. Package ledger has a public type for it.
 type MismatchError struct {
 	Quote        Quote             // what the order is now
 	Expected     string            // the ID of the quote it was to be, or ""
@@ -45,8 +45,8 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string { return "the order is not the one that was quoted" }
 
-// Quote returns what an order would bring now, without what would be possible instead of refusals if listed is set:
-// the buyer itself may not know that, and only buys levels that terms list.
+// Quote returns what an order would bring now, without what would be possible instead of refusals
+// if listed is set: the buyer itself may not know that, and only buys levels that terms list.
 func (e *Executor) Quote(ctx context.Context, o Order, listed bool) (Quote, error) {
 	t := &trade{}
 	if err := t.set(ctx, e, o); err != nil {
@@ -79,7 +79,8 @@ type trade struct {
 	lines         []line      // of the objects that answer; none of an order that is refused, or only counted
 	sum           sums        // of the same
 	refused       RefusalList // the others
-	// promised are, of a reservation that is captured, the policies by whose prices the names were reserved.
+	// promised are, of a reservation that is captured, the policies by whose prices the names were
+	// reserved.
 	promised  []uint32
 	reserving bool // it becomes a reservation
 	partial   bool // refused objects are left out; else a single one refuses the order
@@ -116,8 +117,8 @@ func (t *trade) form(operation string) *event.Form {
 	return f
 }
 
-// alternative adds to the error of a refused order what would have been possible. A reservation cannot be captured for
-// less.
+// alternative adds to the error of a refused order what would have been possible. A reservation
+// cannot be captured for less.
 func (t *trade) alternative(ctx context.Context, err error) error {
 	err = callback.Tell(err)
 	if t.Reserved != 0 || t.stopAtRefusal {
@@ -142,10 +143,12 @@ func (n *sums) add(one *line) {
 	n.tally.Add(one.method, one.upgrade)
 }
 
-// errDecided ends the reading of an order of which the first refusal is known, and nothing else is wanted.
+// errDecided ends the reading of an order of which the first refusal is known, and nothing else is
+// wanted.
 var errDecided = errors.New("refused")
 
-// line is one object of a trade. It is small, since there may be many: what else is needed of the object is read again.
+// line is one object of a trade. It is small, since there may be many: what else is needed of the
+// object is read again.
 type line struct {
 	price   uint64
 	at      uint32 // its place among the names
@@ -155,8 +158,8 @@ type line struct {
 	upgrade bool         // the buyer holds a lower level of it
 }
 
-// convene finds the objects of the order, and assesses each at an instant: part by part, while their records are at
-// hand. taken is as in assessPart.
+// convene finds the objects of the order, and assesses each at an instant: part by part, while
+// their records are at hand. taken is as in assessPart.
 func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject, one *line)) error {
 	p := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number, Through: t.panel.Through}
 	if err := t.anew(s); err != nil {
@@ -198,7 +201,8 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 	return nil
 }
 
-// firstPart is how many objects are read first where the first refusal decides: one of them may be it.
+// firstPart is how many objects are read first where the first refusal decides: one of them may be
+// it.
 const firstPart = 32
 
 // anew begins to assess the objects.
@@ -218,8 +222,8 @@ func (t *trade) newOffer() *quotedOffer {
 // keeps reports whether the lines are needed: not for a quote, nor once a whole order is refused.
 func (t *trade) keeps() bool { return !t.counting && (t.partial || t.refused.Count() == 0) }
 
-// assessPart assesses objects, the first of which has a place among the names. Each whose line is kept is passed to
-// taken, with the line that it gets.
+// assessPart assesses objects, the first of which has a place among the names. Each whose line is
+// kept is passed to taken, with the line that it gets.
 func (t *trade) assessPart(
 	s *state.State, from int, names []string, at time.Time, taken func(x rules.Subject, one *line),
 ) error {
@@ -299,7 +303,8 @@ func roomFor[T any](list []T, more int) []T {
 	return list
 }
 
-// assess returns what the trade means for one object, by its place among the names, and at what price.
+// assess returns what the trade means for one object, by its place among the names, and at what
+// price.
 func (t *trade) assess(
 	s *state.State, place int, name string, at time.Time,
 ) (one line, x rules.Subject, refusal *vocabulary.Refusal, err error) {
@@ -370,6 +375,6 @@ func (t *trade) lackTruth() (missing RefusalList) {
 	return missing
 }
 
-// mostWork is how many bits one transaction may draw, or probabilities read: about ten seconds' work, during which
-// other requests wait.
+// mostWork is how many bits one transaction may draw, or probabilities read: about ten seconds'
+// work, during which other requests wait.
 const mostWork = 1 << 28

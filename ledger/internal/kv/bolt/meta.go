@@ -180,11 +180,12 @@ func (d *database) checkKnown(read func() (metas, error)) error {
 
 // checkFile looks at the file by other means than mapped memory, which ends where the file does.
 func (d *database) checkFile() error {
+	length := d.known.Load().length // first: a commit may make the file longer concurrently
 	info, err := d.file.Stat()
 	if err != nil {
 		return err
 	}
-	if info.Size() < d.known.Load().length {
+	if info.Size() < length {
 		return d.overwrite()
 	}
 	return d.checkKnown(d.readMetas)
