@@ -97,9 +97,13 @@ func checkEvents(ctx context.Context, l *ledger.Ledger, file string, out io.Writ
 		if err != nil {
 			return err
 		}
-		var got ledger.Event
-		if n++; !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil || !reflect.DeepEqual(got, event) {
-			return fmt.Errorf("the ledger's event %d is %v, and the host's %q", event.Number, event, lines.Text())
+		var want, got any
+		text, err := json.Marshal(event)
+		if err := errors.Join(err, json.Unmarshal(text, &want)); err != nil {
+			return err
+		}
+		if n++; !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil || !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("the ledger's event %d is %s, and the host's %q", event.Number, text, lines.Text())
 		}
 	}
 	if lines.Scan() {
