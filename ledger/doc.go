@@ -17,10 +17,8 @@
 // A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by
 // the mechanism that is optimal at its ε (package mechanism). It is charged to everybody in the
 // panel. Answers to different queries add up with each other and with the chains; those to one
-// query about a majority or a threshold cost the largest ε together.
-//
-// Responses are drawn from chance or, with [Options.NoiseKey], from a key of the host's
-// ([NoiseKeys] says what that costs).
+// query about a majority or a threshold cost the largest ε together. Responses and answers are drawn
+// from chance or, with [Options.NoiseKey], from a key of the host's ([NoiseKeys]).
 //
 // # The market
 //

@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -153,6 +154,7 @@ func Parse(d event.Detail, numbers Numbers) (Change, error) {
 		if row == nil || row.parse == nil || d == nil || row.zero.Kind() != d.Kind() {
 			continue
 		}
+		from.checkOmitted(d, row.omitted)
 		c, is := row.parse(d, from)
 		if is && from.err == nil {
 			return c, nil
@@ -173,6 +175,16 @@ type parser struct {
 func (p *parser) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
+	}
+}
+
+// checkOmitted refuses a detail that says more than a statement proves.
+func (p *parser) checkOmitted(d event.Detail, omitted [][]int) {
+	v := reflect.Indirect(reflect.ValueOf(d))
+	for _, index := range omitted {
+		if !v.FieldByIndex(index).IsZero() {
+			p.fail("a statement does not have the field %s of the kind %q", v.Type().FieldByIndex(index).Name, d.Kind())
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package event
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,6 +87,7 @@ type kind struct {
 	empty    func() Change                              // returns a new change
 	describe func(Change, *describer) event.Detail      // nil for a change of another kind
 	parse    func(event.Detail, *parser) (Change, bool) // of what a statement has; nil for kinds that it has not
+	omitted  [][]int                                    // fields of the detail that a statement does not have
 }
 
 // kindOf makes the row of a kind in the table. parse is nil for kinds that no statement has.
@@ -103,6 +106,7 @@ func kindOf[C, D any, P interface {
 		return d
 	}
 	if parse != nil {
+		k.omitted = omittedFields(k.zero)
 		k.parse = func(d event.Detail, from *parser) (Change, bool) {
 			said, is := any(d).(*D)
 			if !is {
@@ -114,6 +118,18 @@ func kindOf[C, D any, P interface {
 		}
 	}
 	return k
+}
+
+// omittedFields returns the indexes of the fields of a detail that a statement does not have.
+func omittedFields(d event.Detail) (omitted [][]int) {
+	said := event.FactFields(d)
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(d)) {
+		isSaid := slices.ContainsFunc(said, func(one reflect.StructField) bool { return slices.Equal(one.Index, f.Index) })
+		if !isSaid && !f.Anonymous {
+			omitted = append(omitted, f.Index)
+		}
+	}
+	return omitted
 }
 
 // table has a row for each kind, by its number.

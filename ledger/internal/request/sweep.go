@@ -30,7 +30,7 @@ func (e *Executor) Sweep(ctx context.Context, r Sweep) (Outcome, map[uint32]*rul
 		return Outcome{}, nil, err
 	}
 	x.work, x.progress, x.source = x, r.Progress, r.Truth
-	x.panel, x.id = Panel{All: true}, event.SweepRequest(r.Question)
+	x.panel = Panel{All: true}
 	if r.Question != "" {
 		q, err := e.Question(ctx, r.Question)
 		if err != nil {
@@ -38,6 +38,7 @@ func (e *Executor) Sweep(ctx context.Context, r Sweep) (Outcome, map[uint32]*rul
 		}
 		x.panel.Question = q.Number
 	}
+	x.id = event.SweepRequest(r.Question) // after the question was found: a name can be of any length before
 	err := x.run(ctx)
 	return x.outcome, x.faults, err
 }
