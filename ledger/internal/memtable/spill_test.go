@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,6 +74,30 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 			must(t, table.Close())
 		})
 	}
+}
+
+// However much is spilled, the table takes about twice its limit of memory at most: updates wait for the file.
+func TestSpilledTable_FarMoreThanTheLimit_MemoryIsBounded(t *testing.T) {
+	const limit, n = 256 << 10, 80_000 // of 9 MB
+	table, err := Over(bolt.NewTemporary(t.TempDir()), Options{Limit: limit, Newest: true})
+	must(t, err)
+	key := func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15) }
+	for i := range n {
+		must(t, table.Update(func(w kv.Writer) error { return w.Put("b", key(i), bytes.Repeat([]byte{byte(i)}, 100)) }))
+		if held := table.Bytes(); held > 2*limit+limit/4 {
+			t.Fatalf("after %d records %d bytes are in memory", i+1, held)
+		}
+	}
+	for i := range n {
+		must(t, table.View(func(r kv.Reader) error {
+			value, err := r.Get("b", key(i))
+			if err == nil && (len(value) != 100 || value[0] != byte(i)) {
+				t.Errorf("record %d is lost", i)
+			}
+			return err
+		}))
+	}
+	must(t, table.Close())
 }
 
 // checkWalk compares a walk through a bucket from a key on with what it should pass.
