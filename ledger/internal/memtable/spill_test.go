@@ -78,7 +78,7 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 
 // However much is spilled, the table takes about twice its limit of memory at most: updates wait for the file.
 func TestSpilledTable_FarMoreThanTheLimit_MemoryIsBounded(t *testing.T) {
-	const limit, n = 256 << 10, 80_000 // of 9 MB
+	const limit, n = 1 << 20, 80_000 // of 9 MB
 	table, err := Over(bolt.NewTemporary(t.TempDir()), Options{Limit: limit, Newest: true})
 	must(t, err)
 	key := func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15) }
