@@ -6,6 +6,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 
 	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
 )
 
 // BudgetRequest asks what people can answer to a question.
@@ -22,7 +23,7 @@ type BudgetRequest struct {
 }
 
 // MaxBudgetLevels is how many ε a [BudgetRequest] may ask about.
-const MaxBudgetLevels = request.MostLevels
+const MaxBudgetLevels = rules.MostLevels
 
 // Budget says how many of some people can answer a question at each of some ε, the largest ε at
 // which all of them can, by when time alone will allow more, and what it would cost a buyer. It

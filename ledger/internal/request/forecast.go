@@ -74,8 +74,8 @@ func (x *forecast) set(ctx context.Context, r Forecast) (err error) {
 		return err
 	}
 	x.panel.All = r.All
-	if len(r.Epsilons) > MostLevels {
-		return errs.Invalid("a budget at %d values of ε; %d are possible", len(r.Epsilons), MostLevels)
+	if len(r.Epsilons) > rules.MostLevels {
+		return errs.Invalid("a budget at %d values of ε; %d are possible", len(r.Epsilons), rules.MostLevels)
 	}
 	for _, epsilon := range r.Epsilons {
 		if err := x.bid.Question.CheckLevel(epsilon); err != nil {
@@ -133,14 +133,14 @@ func (x *forecast) read(ctx context.Context, s *state.State, out *vocabulary.Bud
 }
 
 // outlook begins to count.
-func (x *forecast) counting(s *state.State, levels []privacy.Epsilon) *counting {
-	return &counting{Rules: x.Rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold, Lowest: privacy.MaxEpsilon()}
+func (x *forecast) counting(s *state.State, levels []privacy.Epsilon) *rules.Count {
+	return &rules.Count{Rules: x.Rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold, Lowest: privacy.MaxEpsilon()}
 }
 
 // tops returns the levels to look at where none are given.
 func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon, error) {
 	o := x.counting(s, []privacy.Epsilon{privacy.MaxEpsilon()})
-	o.Tops = tops{}
+	o.Tops = rules.Tops{}
 	if err := x.count(ctx, s, o); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon,
 }
 
 // count adds everybody.
-func (x *forecast) count(ctx context.Context, s *state.State, o *counting) error {
+func (x *forecast) count(ctx context.Context, s *state.State, o *rules.Count) error {
 	p := x.through(s)
 	for behind, last := "", false; !last; {
 		if err := errs.Context(ctx); err != nil {
@@ -179,7 +179,7 @@ func (x *forecast) count(ctx context.Context, s *state.State, o *counting) error
 // largest returns the largest ε that everybody can have, given what was found by looking once.
 // Where offers differ that takes more looks: each finds a lower ε, until one that nobody lowers any
 // more.
-func (x *forecast) largest(ctx context.Context, s *state.State, o *counting) (privacy.Epsilon, error) {
+func (x *forecast) largest(ctx context.Context, s *state.State, o *rules.Count) (privacy.Epsilon, error) {
 	for range mostLooks {
 		if o.Proven() {
 			return o.Lowest, nil

@@ -1,10 +1,9 @@
-package request
+package rules
 
 import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -16,18 +15,19 @@ const MostLevels = 100
 // mostKinds is how many kinds of objects are counted apart before they are summed, and begun anew.
 const mostKinds = 1024
 
-// counting counts. The exported fields up to Levels are set before the first object is added.
-type counting struct {
-	Rules  *rules.Rules      // of the ledger
+// Count counts how many objects of a panel can have a response at each of some levels, now and later.
+// The exported fields up to Levels are set before the first object is added.
+type Count struct {
+	Rules  *Rules            // of the ledger
 	State  *state.State      // the snapshot that is counted in
-	Bid    rules.Bid         // the question, and who buys
+	Bid    Bid               // the question, and who buys
 	Buying bool              // somebody buys; else the host asks for itself
 	Levels []privacy.Epsilon // that are asked about, rising, 1 to MostLevels
 	// Untold are names, in order, of objects that nothing can be drawn for, since the host has no
 	// true value of them.
 	Untold []string
 	// Tops, unless nil, gets for each object the highest level that it can have at once.
-	Tops   tops
+	Tops   Tops
 	Lowest privacy.Epsilon // an ε that everybody could have: at first the highest that is asked for, at last the largest ε for all
 
 	objects  uint64
@@ -75,13 +75,13 @@ type refused struct {
 }
 
 // Add counts an object that a name stands for.
-func (o *counting) Add(name string) error {
-	var x rules.Subject
+func (o *Count) Add(name string) error {
+	var x Subject
 	top := o.Levels[len(o.Levels)-1]
 	if o.objects++; o.objects == 1 {
 		o.begin()
 	}
-	refusal, err := rules.ReadSubject(o.State, o.Bid.Question, name, top, &x)
+	refusal, err := ReadSubject(o.State, o.Bid.Question, name, top, &x)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (o *counting) Add(name string) error {
 }
 
 // begin gets ready for the first object.
-func (o *counting) begin() {
+func (o *Count) begin() {
 	o.counts = make([]vocabulary.BudgetLevel, len(o.Levels))
 	for i, epsilon := range o.Levels {
 		o.counts[i].Epsilon = epsilon
@@ -127,8 +127,8 @@ func (o *counting) begin() {
 }
 
 // asking is what is asked of an object, at whatever ε.
-func (o *counting) asking(x *rules.Subject) rules.Asking {
-	ask := rules.Asking{Question: o.Bid.Question, Epsilon: privacy.MaxEpsilon(), At: o.State.Clock}
+func (o *Count) asking(x *Subject) Asking {
+	ask := Asking{Question: o.Bid.Question, Epsilon: privacy.MaxEpsilon(), At: o.State.Clock}
 	if o.Buying {
 		ask.Buyer, ask.Newcomer = o.Bid.Buyer, x.Chain.HeldBy(o.Bid.Buyer).IsZero()
 	}
@@ -136,7 +136,7 @@ func (o *counting) asking(x *rules.Subject) rules.Asking {
 }
 
 // within returns how many of the levels are not above an ε.
-func (o *counting) within(epsilon privacy.Epsilon) int {
+func (o *Count) within(epsilon privacy.Epsilon) int {
 	n, found := slices.BinarySearchFunc(o.Levels, epsilon, privacy.Epsilon.Compare)
 	if found {
 		n++
@@ -145,7 +145,7 @@ func (o *counting) within(epsilon privacy.Epsilon) int {
 }
 
 // turnTo makes a kind the one that is counted.
-func (o *counting) turnTo(k kind) {
+func (o *Count) turnTo(k kind) {
 	one := o.kinds[k]
 	if one == nil {
 		if len(o.kinds) == mostKinds {
@@ -158,7 +158,7 @@ func (o *counting) turnTo(k kind) {
 }
 
 // kindOf returns the kind of an object.
-func (o *counting) kindOf(x *rules.Subject, span *rules.Span) (k kind, err error) {
+func (o *Count) kindOf(x *Subject, span *Span) (k kind, err error) {
 	o.offer(x.Chain.Policy, x.Policy)
 	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered, only: span.Recorded}
 	if k.expires, err = o.heldUntil(x); err != nil {
@@ -182,7 +182,7 @@ func (o *counting) kindOf(x *rules.Subject, span *rules.Span) (k kind, err error
 
 // heldUntil returns when the last of the reservations ends that hold something of an object, or
 // zero. The end of each changes something.
-func (o *counting) heldUntil(x *rules.Subject) (last time.Time, err error) {
+func (o *Count) heldUntil(x *Subject) (last time.Time, err error) {
 	for _, number := range x.Object.Held {
 		r, err := o.State.Sale(number)
 		if err != nil {
@@ -190,7 +190,7 @@ func (o *counting) heldUntil(x *rules.Subject) (last time.Time, err error) {
 		}
 		if r.HoldsOn(x.Object, o.State.Now) {
 			o.changes(r.Expires)
-			last = rules.Latest(last, r.Expires)
+			last = Latest(last, r.Expires)
 		}
 	}
 	return last, nil
@@ -198,7 +198,7 @@ func (o *counting) heldUntil(x *rules.Subject) (last time.Time, err error) {
 
 // except notes at which levels the buyer is not treated as the terms alone say: because it holds
 // the response, or others do.
-func (o *counting) except(x *rules.Subject, k *kind) error {
+func (o *Count) except(x *Subject, k *kind) error {
 	offered := o.offers[k.policy]
 	if k.held.IsZero() && (offered.holders == 0 || len(x.Chain.Levels)+len(x.Object.Held) == 0) {
 		return nil
@@ -248,7 +248,7 @@ func (o *counting) except(x *rules.Subject, k *kind) error {
 }
 
 // allowRecorded notes which recorded levels can be had of an object of which nothing else can.
-func (o *counting) allowRecorded(x *rules.Subject, k *kind, span *rules.Span) {
+func (o *Count) allowRecorded(x *Subject, k *kind, span *Span) {
 	o.odd = true
 	offered := o.offers[k.policy]
 	held, waiting := k.allowed, k.waiting
@@ -266,7 +266,7 @@ func (o *counting) allowRecorded(x *rules.Subject, k *kind, span *rules.Span) {
 }
 
 // lower lowers the ε that all could have to what an object could, at once.
-func (o *counting) lower(x *rules.Subject, k *kind, span *rules.Span) (err error) {
+func (o *Count) lower(x *Subject, k *kind, span *Span) (err error) {
 	same := *k == o.lowestOf && k.held.IsZero() && !span.Recorded && o.offers[k.policy].holders == 0
 	if same && o.objects > 1 && !span.Now.Less(o.Lowest) {
 		return nil // its like could have it
@@ -277,7 +277,7 @@ func (o *counting) lower(x *rules.Subject, k *kind, span *rules.Span) (err error
 }
 
 // addTop notes the highest level that an object can have at once.
-func (o *counting) addTop(x *rules.Subject, span *rules.Span) error {
+func (o *Count) addTop(x *Subject, span *Span) error {
 	top, err := o.Rules.Within(x, o.Bid.Question, span, privacy.MaxEpsilon(), o.on(x))
 	if err == nil {
 		o.Tops.add(top)
@@ -286,9 +286,9 @@ func (o *counting) addTop(x *rules.Subject, span *rules.Span) error {
 }
 
 // on is what may be had of an object, whatever its budget.
-func (o *counting) on(x *rules.Subject) rules.Offering {
+func (o *Count) on(x *Subject) Offering {
 	if o.Buying {
 		return o.Bid.Offer(o.State, x)
 	}
-	return rules.Offered(o.Bid.Question)
+	return Offered(o.Bid.Question)
 }

@@ -1,4 +1,4 @@
-package request
+package rules
 
 import (
 	"slices"
@@ -6,15 +6,15 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// tops are the highest levels of objects, each once: there the number of those who can answer
+// Tops are the highest levels of objects, each once: there the number of those who can answer
 // changes.
-type tops map[privacy.Epsilon]struct{}
+type Tops map[privacy.Epsilon]struct{}
 
 // mostTops is how many are kept: further ones are left out, since so many are too many to be asked
 // about anyway.
 const mostTops = 1 << 14
 
-func (t tops) add(top privacy.Epsilon) {
+func (t Tops) add(top privacy.Epsilon) {
 	if !top.IsZero() && len(t) < mostTops {
 		t[top] = struct{}{}
 	}
@@ -22,7 +22,7 @@ func (t tops) add(top privacy.Epsilon) {
 
 // Levels returns at most MostLevels levels to ask about, rising: all of them, or the lowest, the
 // highest and some evenly between.
-func (t tops) Levels() []privacy.Epsilon {
+func (t Tops) Levels() []privacy.Epsilon {
 	all := make([]privacy.Epsilon, 0, len(t))
 	for top := range t {
 		all = append(all, top)

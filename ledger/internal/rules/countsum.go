@@ -1,4 +1,4 @@
-package request
+package rules
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -28,7 +27,7 @@ func (f *saleTerms) comes(i int) bool {
 }
 
 // offer returns what the policy of a number lets the buyer have.
-func (o *counting) offer(number uint32, p policy.Policy) *saleTerms {
+func (o *Count) offer(number uint32, p policy.Policy) *saleTerms {
 	if known := o.offers[number]; known != nil {
 		return known
 	}
@@ -39,7 +38,7 @@ func (o *counting) offer(number uint32, p policy.Policy) *saleTerms {
 		return one
 	}
 	for i, epsilon := range o.Levels {
-		one.reasons[i] = rules.Barrier(sale, o.Bid.Client, epsilon, o.State.Now)
+		one.reasons[i] = Barrier(sale, o.Bid.Client, epsilon, o.State.Now)
 	}
 	if sale == nil {
 		return one
@@ -54,7 +53,7 @@ func (o *counting) offer(number uint32, p policy.Policy) *saleTerms {
 }
 
 // changes notes that something is different from an instant on, if that is to come.
-func (o *counting) changes(at time.Time) {
+func (o *Count) changes(at time.Time) {
 	if at.After(o.State.Now) && (o.until.IsZero() || at.Before(o.until)) {
 		o.until = at
 	}
@@ -63,16 +62,16 @@ func (o *counting) changes(at time.Time) {
 // from returns when time alone will allow an object of a kind a level, if nothing else is asked of
 // it until then. ever is false if it never will. within tells whether its budget allows the level
 // at once.
-func (o *counting) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
+func (o *Count) from(f *saleTerms, k *kind, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
 	if ever = within; !within {
 		at, ever = f.policy.Reaches(state.Plus(epsilon, k.beside), k.buyers)
 	}
-	at = rules.Latest(at, k.expires, f.opens, o.State.Clock)
+	at = Latest(at, k.expires, f.opens, o.State.Clock)
 	return at, ever && (f.closes.IsZero() || at.Before(f.closes))
 }
 
 // sum adds what is counted so far to the levels, and forgets it.
-func (o *counting) sum() {
+func (o *Count) sum() {
 	for k, one := range o.kinds {
 		o.sumAlike(&k, one)
 	}
@@ -81,7 +80,7 @@ func (o *counting) sum() {
 }
 
 // sumAlike adds those of one kind.
-func (o *counting) sumAlike(k *kind, one *group) {
+func (o *Count) sumAlike(k *kind, one *group) {
 	f := o.offers[k.policy]
 	var now, ever uint64 // that have a level in reach
 	for i := len(o.Levels) - 1; i >= 0; i-- {
@@ -105,7 +104,7 @@ func (o *counting) sumAlike(k *kind, one *group) {
 }
 
 // pay adds what objects cost. A sum that is too large stays at the largest there is.
-func (o *counting) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64) {
+func (o *Count) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64) {
 	sale := f.policy.Terms()
 	if !o.Buying || sale == nil || objects == 0 {
 		return
@@ -120,25 +119,25 @@ func (o *counting) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objec
 
 // waits tells whether those of a kind can have a level by its place, as far as their budgets go,
 // but only later.
-func (o *counting) waits(k *kind, i int) bool {
+func (o *Count) waits(k *kind, i int) bool {
 	return k.waiting.has(i) || !k.only && !k.allowed.has(i) && !k.blocked.has(i) && o.offers[k.policy].comes(i)
 }
 
 // wait adds objects that must wait for a level. within tells whether their budgets allow it at
 // once.
-func (o *counting) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
+func (o *Count) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
 	if objects == 0 {
 		return
 	}
 	if at, ever := o.from(f, k, sum.Epsilon, within); ever {
 		sum.Later += objects
-		sum.From = rules.Latest(sum.From, at)
+		sum.From = Latest(sum.From, at)
 	}
 }
 
 // rises notes when the ceiling of a kind is higher next. That may change the largest ε, even if all
 // can have each of the levels.
-func (o *counting) rises(f *saleTerms, k *kind) {
+func (o *Count) rises(f *saleTerms, k *kind) {
 	most := k.buyers
 	if !k.expires.IsZero() {
 		most++ // as if whoever reserves had bought
@@ -151,7 +150,7 @@ func (o *counting) rises(f *saleTerms, k *kind) {
 }
 
 // refuseAtTop notes why an object cannot have the highest level, if it cannot.
-func (o *counting) refuseAtTop(x *rules.Subject, k *kind, span *rules.Span) error {
+func (o *Count) refuseAtTop(x *Subject, k *kind, span *Span) error {
 	i := len(o.Levels) - 1
 	top, f := o.Levels[i], o.offers[k.policy]
 	reason := f.reasons[i]
@@ -169,7 +168,7 @@ func (o *counting) refuseAtTop(x *rules.Subject, k *kind, span *rules.Span) erro
 		return err
 	}
 	var largest privacy.Epsilon
-	if rules.DependsOnEpsilon(reason) {
+	if DependsOnEpsilon(reason) {
 		if largest, err = o.Rules.Within(x, o.Bid.Question, span, state.Below(top), o.on(x)); err != nil {
 			return err
 		}
@@ -184,7 +183,7 @@ func (o *counting) refuseAtTop(x *rules.Subject, k *kind, span *rules.Span) erro
 }
 
 // short returns why the budget of an object, or a missing key, does not allow a level, or "".
-func (o *counting) short(x *rules.Subject, span *rules.Span, epsilon privacy.Epsilon) (vocabulary.Reason, error) {
+func (o *Count) short(x *Subject, span *Span, epsilon privacy.Epsilon) (vocabulary.Reason, error) {
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
 	}
@@ -201,7 +200,7 @@ func (o *counting) short(x *rules.Subject, span *rules.Span, epsilon privacy.Eps
 }
 
 // refuse counts an object that is refused at the highest level.
-func (o *counting) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from time.Time, ever bool) {
+func (o *Count) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from time.Time, ever bool) {
 	one := o.refused[reason]
 	if one == nil {
 		one = &refused{}
@@ -210,12 +209,12 @@ func (o *counting) refuse(reason vocabulary.Reason, largest privacy.Epsilon, fro
 	}
 	one.Count++
 	one.Largest = state.Lower(one.Largest, largest)
-	one.From = rules.Latest(one.From, from)
+	one.From = Latest(one.From, from)
 	one.never = one.never || !ever
 }
 
 // Result returns what was counted.
-func (o *counting) Result() (out vocabulary.Budget, until time.Time) {
+func (o *Count) Result() (out vocabulary.Budget, until time.Time) {
 	o.sum()
 	out = vocabulary.Budget{Question: o.Bid.Question.Name, Objects: o.objects, Event: o.State.Counters.Events, At: o.State.Clock, Largest: o.Lowest, Levels: o.counts}
 	for _, one := range o.refused {
@@ -230,7 +229,7 @@ func (o *counting) Result() (out vocabulary.Budget, until time.Time) {
 
 // Proven tells whether all who were counted could have the largest ε that was found. Else those who
 // were looked at before the last may have less.
-func (o *counting) Proven() bool {
+func (o *Count) Proven() bool {
 	switch {
 	case o.Lowest.IsZero():
 		return true
