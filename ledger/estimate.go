@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
-	"github.com/sluicedp/sluice/ledger/internal/shares"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -113,7 +112,7 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	if r.Population {
 		out.Covers = "population"
 	}
-	found, p, err := shares.Of(q, estimate.Options{Confidence: r.Confidence, Pool: r.Pool, Population: r.Population}, counts)
+	found, p, err := sharesOf(q, estimate.Options{Confidence: r.Confidence, Pool: r.Pool, Population: r.Population}, counts)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -136,7 +135,7 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 		if q, err = request.QuestionByName(s, r.Question); err != nil {
 			return err
 		}
-		seen, sum := 0, shares.Counting{Question: q, Chains: s.Counters.Chains}
+		seen, sum := 0, counting{Question: q, Chains: s.Counters.Chains}
 		err := s.ScanTallies(q.Number, r.Epsilon, func(key state.TallyKey, t state.Tally) error {
 			if seen++; seen%scanSize == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -219,7 +218,7 @@ func (t *tallying) add(name string, l *state.Level) error {
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {
 		if t.last = t.at[l.Epsilon]; t.last == nil {
-			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, shares.Counted(t.question, l.Epsilon))}
+			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, countedOutputs(t.question, l.Epsilon))}
 			t.at[l.Epsilon] = t.last
 		}
 	}

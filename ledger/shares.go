@@ -1,5 +1,4 @@
-// Package shares turns counted responses to a question into estimates of how common its values are.
-package shares
+package ledger
 
 import (
 	"cmp"
@@ -13,9 +12,9 @@ import (
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
-// Of returns the shares of the question's values, and the p-value of the test whether levels
-// disagree. In all encodings the counts of a level are as [Counting] has them.
-func Of(
+// sharesOf returns the shares of the question's values, and the p-value of the test whether levels
+// disagree. In all encodings the counts of a level are as [counting] has them.
+func sharesOf(
 	q *event.Question, o estimate.Options, levels []estimate.UnaryCounts,
 ) (shares []estimate.Frequency, p float64, err error) {
 	var failed error
@@ -48,16 +47,16 @@ func outputs(m *vocabulary.Mechanism, levels []estimate.UnaryCounts) []finiteest
 	return counts
 }
 
-// Counted returns how many counts there are of the responses at an ε.
-func Counted(q *event.Question, epsilon privacy.Epsilon) int {
+// countedOutputs returns how many counts there are of the responses at an ε.
+func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
 	if q.Encoding == vocabulary.Finite {
 		return len(event.OutputsAt(q.Mechanism, epsilon))
 	}
 	return len(q.Values)
 }
 
-// Counting gathers tallies of a question, which come by rising ε.
-type Counting struct {
+// counting gathers tallies of a question, which come by rising ε.
+type counting struct {
 	Question *event.Question        // which the tallies are of
 	Chains   uint64                 // in the ledger
 	total    uint64                 // counted so far
@@ -66,8 +65,8 @@ type Counting struct {
 
 // Add adds the chains of one tally, as many as taken says of a count. Each chain is counted once,
 // so that there are never more of them than chains, and no sum runs over.
-func (c *Counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
-	m := Counted(c.Question, key.Epsilon)
+func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
+	m := countedOutputs(c.Question, key.Epsilon)
 	if int(key.Value) >= m || c.Question.Encoding == vocabulary.Unary && key.Value != 0 {
 		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name,
 			m, key.Epsilon, key.Value)
