@@ -316,14 +316,16 @@ func (s *shop) repeat(ctx context.Context, told map[int]json.RawMessage) (faults
 // withoutGuests is a result in which refused guests are not listed: those who are forgotten by now are only counted.
 func withoutGuests(result json.RawMessage) string {
 	var fields map[string]json.RawMessage
-	var refused []ledger.Refusal
-	var unlisted int
-	if json.Unmarshal(result, &fields) != nil || json.Unmarshal(fields["Refused"], &refused) != nil || json.Unmarshal(fields["Unlisted"], &unlisted) != nil {
+	var list struct {
+		Refused  []ledger.Refusal
+		Unlisted int // left out where it is 0
+	}
+	if json.Unmarshal(result, &fields) != nil || fields["refused"] == nil || json.Unmarshal(result, &list) != nil {
 		return string(result)
 	}
-	rest := slices.DeleteFunc(slices.Clone(refused), func(r ledger.Refusal) bool { return strings.HasPrefix(r.Object, "guest ") })
-	fields["Refused"], _ = json.Marshal(slices.Clip(append([]ledger.Refusal{}, rest...)))
-	fields["Unlisted"], _ = json.Marshal(unlisted + len(refused) - len(rest))
+	rest := slices.DeleteFunc(slices.Clone(list.Refused), func(r ledger.Refusal) bool { return strings.HasPrefix(r.Object, "guest ") })
+	fields["refused"], _ = json.Marshal(slices.Clip(append([]ledger.Refusal{}, rest...)))
+	fields["unlisted"], _ = json.Marshal(list.Unlisted + len(list.Refused) - len(rest))
 	all, _ := json.Marshal(fields)
 	return string(all)
 }
