@@ -750,3 +750,20 @@ func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 		t.Errorf("%+v, where the lowest level is %s", got, lowest)
 	}
 }
+
+// A raise of all objects holds budget until it ends. What it could have asked for instead does not count that.
+func TestRaise_OfAllRefused_InsteadDoesNotCountItsOwnHold(t *testing.T) {
+	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob")
+	for range 10 {
+		var refused *RefusedError
+		r := RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(t, "3"), Truth: sameTruth("yes")}
+		if _, err := l.Raise(t.Context(), r); !errors.As(err, &refused) || refused.Instead == nil {
+			t.Fatal(err)
+		}
+		now, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", All: true})
+		if must(t, err); refused.Instead.Largest != now.Largest || now.Largest.IsZero() {
+			t.Errorf("ε=%s is possible, but the refusal says ε=%s", now.Largest, refused.Instead.Largest)
+		}
+	}
+	wantNoHolds(t, l)
+}

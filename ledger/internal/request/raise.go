@@ -36,12 +36,17 @@ func (e *Executor) Raise(ctx context.Context, r Raise) (out Outcome, changed, in
 	if err := x.draw.set(ctx, e, x, r, sorted); err != nil {
 		return out, nil, nil, err
 	}
-	defer func() { e.Rules.Holds.Remove(x.draw.hold) }()
-	if err := x.run(ctx); err != nil {
+	if err := x.execute(ctx); err != nil {
 		return out, nil, nil, x.draw.alternative(ctx, callback.Tell(err))
 	}
 	changed, invalid = x.faults.Among(x.outcome.Refused)
 	return x.outcome, changed, invalid, nil
+}
+
+// execute executes the request, and ends its hold: an alternative to it is computed without.
+func (x *raise) execute(ctx context.Context) error {
+	defer func() { x.Rules.Holds.Remove(x.draw.hold) }()
+	return x.run(ctx)
 }
 
 // raise is a request for the responses of many objects.
