@@ -146,7 +146,10 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 		n.judge(t, fmt.Sprintf("file %d: %s", i, what), found, want.Content)
 	}
 	t.Logf("%d files of %d KiB: %+v; %d MiB, %v at most", files, len(sound)>>10, n, memory>>20, slowest)
-	// Of 24 files one is refused always, as it is cut off, and a second mostly.
+	// Of 24 files one is refused always, as it is cut off, and a second mostly. Fewer need not have all sorts.
+	if files < 24 {
+		return
+	}
 	if n.refused < files/20 || n.reported*20 < files || n.same*100 < files || n.usedDamaged*100 < files {
 		t.Errorf("the damage is not of all sorts: %+v", n)
 	}
