@@ -114,7 +114,7 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	key, err := note.NewVerifier(l.About().LogKey)
 	if err != nil {
 		return output.UsageError("give another FILE, or remove it",
-			"--out: %q exists, and the ledger names no log key to tell by whether it is a checkpoint", path)
+			"--out: %q exists, and the ledger names no log key, by which a checkpoint is recognized", path)
 	}
 	before, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
 	if err != nil {
@@ -260,7 +260,7 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 		return nil, output.UsageError("give --vkey KEY",
 			"the ledger's file names no log key to check the checkpoint by")
 	}
-	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which whoever can rewrite " +
+	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which an attacker who can rewrite " +
 		"the file can rewrite too; --vkey KEY gives the one that you know")
 	return note.VerifierList(named), nil
 }

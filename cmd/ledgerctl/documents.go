@@ -249,7 +249,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	case key != nil:
 		keys = note.VerifierList(key)
 	case !f.self:
-		v.problems = []string{"without --vkey nobody's signature is checked: anybody can have made it"}
+		v.problems = []string{"without --vkey no signature is checked: the document may be forged"}
 	}
 	v.checked = d.Verify(keys)
 	for _, p := range v.checked.Faults {
@@ -276,12 +276,12 @@ func (v verdict) describe(out *output.Fields) {
 	case !v.ok:
 		out.Add("", "verifies", "NO: "+output.Counted(len(v.problems), "problem"))
 	case !v.checked.Signed:
-		out.Add("", "verifies", "against itself only: anybody can have made it")
+		out.Add("", "verifies", "against itself only: the document may be forged")
 	default:
 		out.Add("", "verifies", "yes, signed by the log key")
 	}
 	for _, key := range v.checked.Ignored {
-		out.Add("", "does not count", "a signature by "+key+", which anybody can have added")
+		out.Add("", "does not count", "a signature by "+key+", which may be forged")
 	}
 	if len(v.problems) > 0 {
 		out.Section(func(w io.Writer) {
