@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -210,7 +210,7 @@ func (s *shelf) put(of Segment, k Key) error {
 	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
 		return err
 	}
-	return atomicfile.Write(s.file(of), keyFile(s.journal, of, k), atomicfile.Options{Suffix: asNew})
+	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: asNew})
 }
 
 func (s *shelf) get(of Segment) (k Key, err error) {
@@ -232,8 +232,8 @@ func (s *shelf) keep(below Segment, live []Segment) error {
 		return nil
 	}
 	next := kept{below, slices.Clone(live)}
-	if err := atomicfile.Write(filepath.Join(s.path, keptName), keptFile(s.journal, next),
-		atomicfile.Options{Suffix: asNew}); err != nil {
+	if err := ledgerfile.Write(filepath.Join(s.path, keptName), keptFile(s.journal, next),
+		ledgerfile.Options{Suffix: asNew}); err != nil {
 		return err
 	}
 	s.kept = next

@@ -21,8 +21,8 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -75,7 +75,7 @@ type database struct {
 func Create(path string, fill func(kv.Writer) error) error {
 	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
-		return fmt.Errorf("create %s: %w", path, descriptor.Classify(err))
+		return fmt.Errorf("create %s: %w", path, errs.ClassifyOpen(err))
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
 		if err != nil {
-			return nil, descriptor.Classify(err)
+			return nil, errs.ClassifyOpen(err)
 		}
 		s := &Store{current: d, naming: system()}
 		err = s.locate(path)
@@ -117,7 +117,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 			return s, nil
 		}
 		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
-			return nil, fmt.Errorf("open %s: %w", path, descriptor.Classify(err))
+			return nil, fmt.Errorf("open %s: %w", path, errs.ClassifyOpen(err))
 		}
 	}
 	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
@@ -125,11 +125,11 @@ func Open(path string, readOnly bool) (*Store, error) {
 
 // locate notes where the file is that path leads to now.
 func (s *Store) locate(path string) (err error) {
-	if s.path, err = atomicfile.Resolve(path); errors.Is(err, fs.ErrNotExist) {
+	if s.path, err = ledgerfile.Resolve(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
 	}
 	if err == nil {
-		s.named, err = atomicfile.Absolute(path)
+		s.named, err = ledgerfile.Absolute(path)
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func openExisting(path string, readOnly bool) (*database, error) {
 // syncName makes the name of a file durable: a process may have died between giving it to the file
 // and that. Not every directory can be synced.
 func syncName(path string) error {
-	err := atomicfile.SyncDir(filepath.Dir(path))
+	err := ledgerfile.SyncDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
@@ -170,7 +170,7 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	d := &database{readOnly: readOnly}
 	defer func() {
 		if d.broken.Load() && d.file != nil {
-			err = errors.Join(err, unlock(d.file))
+			err = errors.Join(err, ledgerfile.Unlock(d.file))
 		}
 	}()
 	defer d.rescueLocked(&err) // bbolt panics on some damaged files
@@ -244,7 +244,7 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 // admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock files, that has to
 // wait until it has.
 func (d *database) admit(file *os.File) (err error) {
-	err = lock(file, !d.readOnly)
+	err = ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse)
 	d.late = errors.Is(err, errors.ErrUnsupported)
 	if err != nil && !d.late {
 		return err
@@ -422,14 +422,14 @@ func (s *Store) Close() error {
 // rename has an error name the file by its path: the operating system's errors have the name that it was opened by.
 func (d *database) rename(err *error) {
 	if *err != nil && d.temp != "" {
-		*err = atomicfile.Renamed(*err, d.path, d.temp)
+		*err = ledgerfile.Renamed(*err, d.path, d.temp)
 	}
 }
 
 func (d *database) close() (err error) {
 	defer d.rename(&err)
 	if d.broken.Load() {
-		return errors.Join(errBroken(), unlock(d.file))
+		return errors.Join(errBroken(), ledgerfile.Unlock(d.file))
 	}
 	return errors.Join(d.unshare(true), d.db.Close())
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -24,7 +24,7 @@ func unlinked() naming {
 // skipWithoutRename skips where no rename spares a file.
 func skipWithoutRename(t *testing.T) {
 	t.Helper()
-	if err := renameNew(filepath.Join(t.TempDir(), "none"), "none"); errors.Is(err, errors.ErrUnsupported) {
+	if err := ledgerfile.RenameNew(filepath.Join(t.TempDir(), "none"), "none"); errors.Is(err, errors.ErrUnsupported) {
 		pace.Impossible(t, "no rename here spares a file that is there")
 	}
 }
@@ -103,7 +103,7 @@ func skipWithoutLocks(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	must(t, err)
 	defer dir.Close()
-	if err := tryLock(dir, true); err != nil {
+	if err := ledgerfile.Lock(dir, true, 0, kv.ErrInUse); err != nil {
 		pace.Impossible(t, err.Error())
 	}
 }
@@ -163,7 +163,7 @@ func TestWhatIsNotOursStays(t *testing.T) {
 }
 
 func lockIfThereAreLocks(file *os.File) error {
-	if err := tryLock(file, false); !errors.Is(err, errors.ErrUnsupported) {
+	if err := ledgerfile.Lock(file, false, 0, kv.ErrInUse); !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil
@@ -191,7 +191,7 @@ func TestALockedDirectoryIsWorkedIn(t *testing.T) {
 	must(t, err)
 	defer dir.Close()
 	skipWithoutLocks(t)
-	must(t, tryLock(dir, true))
+	must(t, ledgerfile.Lock(dir, true, 0, kv.ErrInUse))
 	temp := left(t, path, kindCopy)
 	must(t, Create(path+"-2", putK("v")))
 	if _, err := os.Stat(temp); err != nil || !strings.HasSuffix(temp, unfinished) {
@@ -216,7 +216,7 @@ func TestStore_FileUnderATemporaryNameFails_TheErrorNamesThePath(t *testing.T) {
 	broken := naming{
 		link:    func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EIO} },
 		rename:  func(from, to string) error { return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EIO} },
-		syncDir: atomicfile.SyncDir,
+		syncDir: ledgerfile.SyncDir,
 	}
 	err := broken.place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
 	wantNamed(t, err, path)

@@ -1,0 +1,23 @@
+package errs
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestClassifyOpen_FullTable_IsTemporary(t *testing.T) {
+	for _, full := range []error{syscall.EMFILE, syscall.ENFILE} {
+		err := ClassifyOpen(&fs.PathError{Op: "open", Path: "x", Err: full})
+		if again := ClassifyOpen(err); !errors.Is(err, ErrTooManyFiles) || !errors.Is(err, full) || strings.Count(again.Error(), "limit") != 1 {
+			t.Errorf("%v is %q, and then %q; want ErrTooManyFiles once", full, err, again)
+		}
+	}
+	for _, other := range []error{nil, syscall.ENOSPC, fs.ErrNotExist} {
+		if err := ClassifyOpen(other); err != other {
+			t.Errorf("%v is %v", other, err)
+		}
+	}
+}
