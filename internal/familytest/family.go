@@ -1,5 +1,5 @@
-// Package familytest has the families of mechanisms, and the questions with mechanisms of their own, that tests of several
-// packages ask. It is for tests only.
+// Package familytest has the families of mechanisms, and the questions with mechanisms of their
+// own, that tests of several packages ask. It is for tests only.
 package familytest
 
 import (
@@ -64,8 +64,9 @@ func Party(t testing.TB) vocabulary.Question {
 	}}
 }
 
-// Skewed is a family at the odds 3/2, 2, 3 and 5. The highest level has two outputs for each input, of equal
-// probabilities, so that the channel from it is not the only one; at the odds 3, output 1 never occurs.
+// Skewed is a family at the odds 3/2, 2, 3 and 5. The highest level has two outputs for each input,
+// of equal probabilities, so that the channel from it is not the only one; at the odds 3, output 1
+// never occurs.
 func Skewed(t testing.TB) *finite.Family {
 	t.Helper()
 	return Family(t,
@@ -73,7 +74,8 @@ func Skewed(t testing.TB) *finite.Family {
 		Matrix(t, "5/12 5/12 1/12 1/12", "1/12 1/12 5/12 5/12"))
 }
 
-// OtherChannels is a family like skewed with the highest level's first two outputs in each other's place in the channel.
+// OtherChannels is a family like skewed with the highest level's first two outputs in each other's
+// place in the channel.
 func OtherChannels(t testing.TB, f *finite.Family) *finite.Family {
 	t.Helper()
 	var all struct {
@@ -91,7 +93,8 @@ func OtherChannels(t testing.TB, f *finite.Family) *finite.Family {
 	return other
 }
 
-// Odds is a question of two values that is answered by [Skewed]. At the odds 3 it has an output that never occurs.
+// Odds is a question of two values that is answered by [Skewed]. At the odds 3 it has an output
+// that never occurs.
 func Odds(t testing.TB) vocabulary.Question {
 	t.Helper()
 	return vocabulary.Question{Name: "odds", Values: []string{"no", "yes"}, Mechanism: &vocabulary.Mechanism{

@@ -1,5 +1,6 @@
-// Package codectest holds what tests of encodings share: bytes that decoders meet seldom, what a decoder must never do, golden files, and
-// the records of a small ledger as it was written when the format was fixed.
+// Package codectest holds what tests of encodings share: bytes that decoders meet seldom, what a
+// decoder must never do, golden files, and the records of a small ledger as it was written when the
+// format was fixed.
 package codectest
 
 import (
@@ -18,9 +19,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// Fuzz checks a decoder, beginning with some records. Any bytes give a record or an error that says ErrCorrupt (or, for an event of a
-// later encoding, errs.ErrVersion). Encodings are canonical: what a decoder accepts encodes to the bytes it was decoded from. Lists are
-// never longer than the record that claims to hold them.
+// Fuzz checks a decoder, beginning with some records. Any bytes give a record or an error that says
+// ErrCorrupt (or, for an event of a later encoding, errs.ErrVersion). Encodings are canonical: what
+// a decoder accepts encodes to the bytes it was decoded from. Lists are never longer than the
+// record that claims to hold them.
 func Fuzz[T any](f *testing.F, seeds [][]byte, decode func([]byte) (T, error), encode func(T) []byte, items func(T) int) {
 	for _, seed := range append(seeds, OddPayloads()...) {
 		f.Add(seed)
@@ -62,13 +64,14 @@ func OddPayloads() [][]byte {
 	odd = append(odd, []byte{4, 0, 0, 0, 2, 0, 0}, []byte{1, 4, 2, 0, 1, 1, 1}, append(make([]byte, 32), 2, 0), append(make([]byte, 32), 0xff, 0))
 	// Sales with a status that there is none of, and one without the expiry that it announces.
 	odd = append(odd, []byte{0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{4, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 0, 0, 0}, []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 0, 9, 9, 1, 0})
-	// A level of a chain with 8 bits, with 9 and one beyond the last, with fewer bytes than bits, and with no bits.
+	// A level of a chain with 8 bits, with 9 and one beyond the last, with fewer bytes than bits,
+	// and with no bits.
 	odd = append(odd, []byte{4, 0, 0, 0, 0, 1, 1, 0x88, 0x80, 0x40, 0xff, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x89, 0x80, 0x40, 0xff, 3, 5, 0},
 		[]byte{4, 0, 0, 0, 0, 1, 1, 0xff, 0xff, 0x43, 0xff, 5, 0}, []byte{4, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0})
 	// Tallies of bits: one in all responses, one in more, one current in none, and half of one.
 	odd = append(odd, []byte{2, 1, 2, 1, 0, 0}, []byte{2, 1, 3, 1}, []byte{2, 1, 1, 2}, []byte{2, 1, 2})
-	// A level of a chain at ε = 1001, one with a response that no question can have, one that a buyer
-	// beyond 2³² holds, and one of more buyers than the record has bytes.
+	// A level of a chain at ε = 1001, one with a response that no question can have, one that a
+	// buyer beyond 2³² holds, and one of more buyers than the record has bytes.
 	return append(odd, []byte{4, 0, 0, 0, 0, 0, 1, 0x80, 0x94, 0xd2, 0xa8, 0x91, 0x1d, 0, 5, 0}, []byte{4, 0, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
 		[]byte{4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 1, 0x80, 0x80, 0x80, 0x80, 0x10}, []byte{4, 0, 0, 0, 0, 0, 1, 1, 0, 5, 9, 1})
 }
@@ -95,7 +98,8 @@ func Oddly(random *rand.Rand, record []byte) []byte {
 	return record
 }
 
-// Allocated returns how many bytes fn takes from the heap. It runs fn twice, because the first run may set things up, and measures the second.
+// Allocated returns how many bytes fn takes from the heap. It runs fn twice, because the first run
+// may set things up, and measures the second.
 func Allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	fn()
@@ -105,8 +109,8 @@ func Allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// memoryOf returns how many bytes a call takes from the heap; if that is more than so many, the least of some tries, because others
-// may be at work.
+// memoryOf returns how many bytes a call takes from the heap; if that is more than so many, the
+// least of some tries, because others may be at work.
 func memoryOf(enough uint64, call func()) uint64 {
 	least := ^uint64(0)
 	for range 3 {
@@ -121,7 +125,8 @@ func memoryOf(enough uint64, call func()) uint64 {
 	return least
 }
 
-// WantBounded fails if a reader takes more than a multiple of its input, beside what it takes for an empty one.
+// WantBounded fails if a reader takes more than a multiple of its input, beside what it takes for
+// an empty one.
 func WantBounded(t *testing.T, what string, input []byte, times uint64, read func([]byte)) {
 	t.Helper()
 	const fixed = 128 << 10
@@ -170,8 +175,8 @@ type Record struct {
 	Key, Value, Payload []byte // as they stand in the store
 }
 
-// Records reads the dump of a small ledger, which has all buckets, and events of all sorts, erased ones too. A line has a bucket, a key and
-// a value, in hex.
+// Records reads the dump of a small ledger, which has all buckets, and events of all sorts, erased
+// ones too. A line has a bucket, a key and a value, in hex.
 func Records(t testing.TB, path string) (all []Record) {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// MaxCheckpoint is the largest length of a signed checkpoint, in bytes. It leaves room for post-quantum
-	// signatures, of almost 7 kB each.
+	// MaxCheckpoint is the largest length of a signed checkpoint, in bytes. It leaves room for
+	// post-quantum signatures, of almost 7 kB each.
 	MaxCheckpoint = 128 << 10
-	// MostCosigners is how many signatures a checkpoint may have besides the log's. The specification of signed
-	// notes asks for room for 16 signatures.
+	// MostCosigners is how many signatures a checkpoint may have besides the log's. The
+	// specification of signed notes asks for room for 16 signatures.
 	MostCosigners = 16
 )
 
@@ -32,11 +32,12 @@ type Checkpoint struct {
 	Root   tlog.Hash // of the tree with that many leaves
 }
 
-// Sign returns the checkpoint as a signed note (https://c2sp.org/signed-note): the origin, the decimal size
-// and the base64 root, a line each, then a blank line and the log's signature. The signer must have the origin as
-// its name. Whatever Sign returns, [Read] reads back, so it returns [ErrCheckpoint] for an origin that is no name
-// of a key, a size above [MaxSize], or a note above [MaxCheckpoint] bytes. The error of the signer is wrapped as
-// well. Cosigners add their lines behind, in the order that Read asks for.
+// Sign returns the checkpoint as a signed note (https://c2sp.org/signed-note): the origin, the
+// decimal size and the base64 root, a line each, then a blank line and the log's signature. The
+// signer must have the origin as its name. Whatever Sign returns, [Read] reads back, so it returns
+// [ErrCheckpoint] for an origin that is no name of a key, a size above [MaxSize], or a note above
+// [MaxCheckpoint] bytes. The error of the signer is wrapped as well. Cosigners add their lines
+// behind, in the order that Read asks for.
 func (c Checkpoint) Sign(signer note.Signer) ([]byte, error) {
 	text := fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
 	// Nothing is signed that would be read as something else: an origin with a newline could be.
@@ -60,18 +61,19 @@ func (c Checkpoint) Sign(signer note.Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// Cosigners are the keys that signed a checkpoint besides the log's, in its order, as their names and hashes:
-// "witness.example+1a2b3c4d".
+// Cosigners are the keys that signed a checkpoint besides the log's, in its order, as their names
+// and hashes: "witness.example+1a2b3c4d".
 type Cosigners struct {
 	Known   []string // their signatures fit
 	Unknown []string // nobody looked at their signatures, which anybody can have added
 }
 
-// Open returns the checkpoint if it is signed by a known key that has the name of its origin, and who cosigned it.
-// Cosignatures by keys that are not known do not count, but one by a known key that does not fit the text,
-// whichever key that is, spoils the whole note (signed-note, section Signatures). Lines after the third are ignored.
-// Open returns [ErrCheckpoint] for anything that [Read] refuses, and for signatures that are wrong or missing;
-// the text names the keys that signed.
+// Open returns the checkpoint if it is signed by a known key that has the name of its origin, and
+// who cosigned it. Cosignatures by keys that are not known do not count, but one by a known key
+// that does not fit the text, whichever key that is, spoils the whole note (signed-note, section
+// Signatures). Lines after the third are ignored. Open returns [ErrCheckpoint] for anything that
+// [Read] refuses, and for signatures that are wrong or missing; the text names the keys that
+// signed.
 func Open(signed []byte, known note.Verifiers) (Checkpoint, Cosigners, error) {
 	c, verified, err := open(signed, known)
 	if err != nil {
@@ -111,13 +113,14 @@ func open(signed []byte, known note.Verifiers) (Checkpoint, *note.Note, error) {
 	return c, verified, nil
 }
 
-// Read returns what a signed checkpoint says, and verifies no signature: anybody can have written it. It
-// is for callers that have no key, and say so. It accepts exactly what [Open] would accept if every key
-// were known and every signature fitted. It returns [ErrCheckpoint] for what is no signed note of at most
-// [MaxCheckpoint] bytes, does not begin with three lines of the form that [Checkpoint.Sign] writes, or has other
-// signatures than these: first one in the name of the origin, which no other has; behind it at most [MostCosigners],
-// by rising name and hash of their keys, so no key twice. So nothing of a checkpoint can be written in two ways, but
-// anybody can leave out cosignatures, or add some by keys that the reader does not know.
+// Read returns what a signed checkpoint says, and verifies no signature: anybody can have written
+// it. It is for callers that have no key, and say so. It accepts exactly what [Open] would accept
+// if every key were known and every signature fitted. It returns [ErrCheckpoint] for what is no
+// signed note of at most [MaxCheckpoint] bytes, does not begin with three lines of the form that
+// [Checkpoint.Sign] writes, or has other signatures than these: first one in the name of the
+// origin, which no other has; behind it at most [MostCosigners], by rising name and hash of their
+// keys, so no key twice. So nothing of a checkpoint can be written in two ways, but anybody can
+// leave out cosignatures, or add some by keys that the reader does not know.
 func Read(signed []byte) (Checkpoint, error) {
 	c, _, err := parseSigned(signed)
 	return c, err
@@ -145,7 +148,8 @@ func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 	return c, claimed, nil
 }
 
-// checkSignatures refuses signatures out of place. The package note has dropped lines that come again.
+// checkSignatures refuses signatures out of place. The package note has dropped lines that come
+// again.
 func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signed []byte) error {
 	if claimed[0].Name != c.Origin {
 		return fmt.Errorf("%w: not signed in the name of its origin, %s, in the first place, but by %s", ErrCheckpoint, quote(c.Origin), keys(claimed))
@@ -175,8 +179,8 @@ func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signe
 // before tells whether a cosignature comes before another: by the name of its key, and the hash.
 func before(a, b note.Signature) bool { return a.Name < b.Name || a.Name == b.Name && a.Hash < b.Hash }
 
-// parse reads the text of a checkpoint. Its lines have one form only, so no two texts without further
-// lines say the same.
+// parse reads the text of a checkpoint. Its lines have one form only, so no two texts without
+// further lines say the same.
 func parse(text string) (Checkpoint, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < 3 {
@@ -199,8 +203,8 @@ func parse(text string) (Checkpoint, error) {
 	return Checkpoint{lines[0], size, root}, nil
 }
 
-// fault tells what keeps bytes from being a signed note. The package note does not say, and damage by
-// copying is common.
+// fault tells what keeps bytes from being a signed note. The package note does not say, and damage
+// by copying is common.
 func fault(signed []byte) string {
 	_, signatures, blank := bytes.Cut(signed, []byte("\n\n"))
 	switch {
@@ -231,7 +235,8 @@ func keys(signatures []note.Signature) string {
 	return strings.Join(names, ", ")
 }
 
-// keyID writes the key of a signature as the beginning of its encoded form, by which people know it.
+// keyID writes the key of a signature as the beginning of its encoded form, by which people know
+// it.
 func keyID(s note.Signature) string { return fmt.Sprintf("%s+%08x", s.Name, s.Hash) }
 
 // key is keyID for a message.
