@@ -110,12 +110,7 @@ func (e *Edge) Root() tlog.Hash {
 	if e.size == 0 {
 		return sha256.Sum256(nil)
 	}
-	last := len(e.hashes) - 1
-	root := e.hashes[last]
-	for _, wider := range slices.Backward(e.hashes[:last]) {
-		root = HashNode(wider, root)
-	}
-	return root
+	return join(e.hashes)
 }
 
 // Clone returns a copy that can grow on its own.

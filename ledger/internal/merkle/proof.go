@@ -72,29 +72,36 @@ func Root(size uint64, leaves []Leaf, proof []tlog.Hash) (tlog.Hash, error) {
 	}
 	root, rest, ok := climb(span{0, size}, leaves, proof)
 	if !ok {
-		return tlog.Hash{}, fmt.Errorf("%w: too short: %d hashes do not give the root of %d leaves", ErrProof, len(proof), size)
+		return tlog.Hash{}, unproven("too short: %d hashes do not give the root of %d leaves", len(proof), size)
 	}
 	if len(rest) > 0 {
-		return tlog.Hash{}, fmt.Errorf("%w: too long: %d of its %d hashes are left over", ErrProof, len(rest), len(proof))
+		return tlog.Hash{}, unproven("too long: %d of its %d hashes are left over", len(rest), len(proof))
 	}
 	return root, nil
 }
 
+// unproven returns an [ErrProof] that says why.
+func unproven(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrProof}, args...)...)
+}
+
+// checkBatch refuses a question about leaves that a tree of the size does not have, or out of
+// order.
 func checkBatch[L any](size uint64, leaves []L, index func(L) uint64) error {
 	if size > MaxSize {
-		return fmt.Errorf("%w: a tree of %d leaves, at most %d are possible", ErrProof, size, uint64(MaxSize))
+		return unproven("a tree of %d leaves, at most %d are possible", size, uint64(MaxSize))
 	}
 	if len(leaves) == 0 {
-		return fmt.Errorf("%w: it is about no leaf", ErrProof)
+		return unproven("it is about no leaf")
 	}
 	next := uint64(0) // the least that the index may be
 	for i, leaf := range leaves {
 		at := index(leaf)
 		if at < next {
-			return fmt.Errorf("%w: the index %d of leaf %d does not lie above the one before", ErrProof, at, i)
+			return unproven("the index %d of leaf %d does not lie above the one before", at, i)
 		}
 		if at >= size {
-			return fmt.Errorf("%w: the tree of %d leaves has none with index %d", ErrProof, size, at)
+			return unproven("the tree of %d leaves has none with index %d", size, at)
 		}
 		next = at + 1
 	}
@@ -154,7 +161,7 @@ func join(parts []tlog.Hash) tlog.Hash {
 	last := len(parts) - 1
 	hash := parts[last]
 	for _, part := range slices.Backward(parts[:last]) {
-		hash = tlog.NodeHash(part, hash)
+		hash = HashNode(part, hash)
 	}
 	return hash
 }
