@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -16,7 +15,7 @@ import (
 // that is no name, fewer than 2 values or too many, one of them twice, an encoding that the values
 // do not fit, or a mechanism that is none of the question.
 func CheckQuestion(q vocabulary.Question) error {
-	if err := names.Check("question", q.Name); err != nil {
+	if err := CheckName("question", q.Name); err != nil {
 		return err
 	}
 	if len(q.Values) == 1 {
@@ -30,7 +29,7 @@ func CheckQuestion(q vocabulary.Question) error {
 	}
 	seen := make(map[string]bool, len(q.Values))
 	for _, value := range q.Values {
-		if err := names.Check("value", value); err != nil {
+		if err := CheckName("value", value); err != nil {
 			return fmt.Errorf("question %q: %w", q.Name, err)
 		}
 		if seen[value] {

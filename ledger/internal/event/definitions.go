@@ -4,7 +4,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -165,7 +164,7 @@ func (c *BuyerNamed) describe(*describer) event.BuyerNamed {
 }
 
 func (c *BuyerNamed) parse(d *event.BuyerNamed, p *parser) {
-	if err := names.Check("buyer", d.Name); err != nil { // all sales to the buyer repeat it
+	if err := CheckName("buyer", d.Name); err != nil { // all sales to the buyer repeat it
 		p.fail("%w", err)
 	}
 	c.Number, c.Name = d.Number, d.Name

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -70,7 +69,7 @@ func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {
-		if err := names.Check("output", name); err != nil {
+		if err := CheckName("output", name); err != nil {
 			return err
 		}
 		if seen[name] {

@@ -3,7 +3,6 @@ package event
 import (
 	"crypto/sha256"
 
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -16,7 +15,7 @@ func EmptyPanel() PanelSum { return wire.NewDigest("panel").Sum() }
 
 // With returns the sum of a list with one object more behind it.
 func (p PanelSum) With(name string) PanelSum {
-	return sha256.Sum256(append(append(make([]byte, 0, len(p)+names.MaxBytes), p[:]...), name...))
+	return sha256.Sum256(append(append(make([]byte, 0, len(p)+MaxNameBytes), p[:]...), name...))
 }
 
 // PanelOf stands for some objects, by rising name.
