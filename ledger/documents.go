@@ -5,7 +5,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -41,7 +40,7 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	if l.prover.Signer == nil {
 		return evidence.Statement{}, ErrNoSigner
 	}
-	if err := names.Check("object", object); err != nil {
+	if err := event.CheckName("object", object); err != nil {
 		return evidence.Statement{}, err
 	}
 	id := event.ObjectRequest(event.RequestStatement, object)

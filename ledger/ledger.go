@@ -21,7 +21,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -191,7 +190,7 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 	if currency == "" {
 		currency = "USD"
 	}
-	if err := errors.Join(names.Check("currency", currency), event.CheckTime(now)); err != nil {
+	if err := errors.Join(event.CheckName("currency", currency), event.CheckTime(now)); err != nil {
 		return err
 	}
 	id, err := uuid.NewRandom()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -84,7 +83,7 @@ func (l *Ledger) SalesPage(ctx context.Context, p vocabulary.Page) (found []Sale
 // OrderOf returns the number of a sale or reservation by its place among those of a buyer
 // ([Sale.Ordinal]), or [ErrUnknown].
 func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (number uint64, err error) {
-	if err := names.Check("buyer", buyer); err != nil {
+	if err := event.CheckName("buyer", buyer); err != nil {
 		return 0, err
 	}
 	err = l.engine.View(ctx, func(s *state.State) (err error) {

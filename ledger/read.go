@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -152,7 +151,7 @@ type LevelState struct {
 
 // Object returns the budget and all responses of an object, or [ErrUnknown].
 func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
-	if err := names.Check("object", name); err != nil {
+	if err := event.CheckName("object", name); err != nil {
 		return ObjectState{}, err
 	}
 	r := l.takeObject()
