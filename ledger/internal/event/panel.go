@@ -6,7 +6,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// PanelSum stands for a list of objects: it is the hash of the sum of those before the last, and the last.
+// PanelSum stands for a list of objects: it is the hash of the sum of those before the last, and
+// the last.
 type PanelSum [sha256.Size]byte
 
 // EmptyPanel stands for a list of nobody.
@@ -26,7 +27,8 @@ func PanelOf(names []string) PanelSum {
 	return sum
 }
 
-// IsAskedFor reports whether an answer with a panel is one about this list: whole, or asked for in part.
+// IsAskedFor reports whether an answer with a panel is one about this list: whole, or asked for in
+// part.
 func (p PanelSum) IsAskedFor(panel [sha256.Size]byte) bool { return panel == p || panel == p.Partly() }
 
 // Partly stands for the same list where it is asked for in part, and somebody is left out.
