@@ -137,8 +137,8 @@ type About struct {
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
 // commits. Close it when done.
 type Ledger struct {
-	engine engine.Engine
-	rules  rules.Rules
+	engine    engine.Engine
+	rules     rules.Rules
 	documents documents.Maker
 	// requests executes those that change the ledger.
 	requests request.Executor
