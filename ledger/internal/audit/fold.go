@@ -51,11 +51,16 @@ func (f *foldStore) update(fn func() error) error {
 	})
 }
 
-// stored returns a record of the state. Outside of an update it is a copy.
-func (f *foldStore) stored(bucket string, key []byte) (value []byte, err error) {
+// stored returns a record of the state.
+func (f *foldStore) stored(bucket string, key []byte) ([]byte, error) {
 	if f.writer != nil {
 		return f.writer.Get(bucket, key)
 	}
+	return f.copied(bucket, key)
+}
+
+// copied returns a copy of a record, outside of an update.
+func (f *foldStore) copied(bucket string, key []byte) (value []byte, err error) {
 	err = f.state.View(func(r kv.Reader) error {
 		found, err := r.Get(bucket, key)
 		value = bytes.Clone(found)

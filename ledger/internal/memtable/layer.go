@@ -191,16 +191,21 @@ func (l *layer) lengths() map[string]int {
 }
 
 // get returns the version of a record that an update sees, with nil for one that was deleted. It is not known if the layer
-// has none.
+// has none. The caller holds mu, unless nobody else can write to the layer meanwhile.
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
 	if b := l.bucket(bucket); b != nil {
 		if f := l.find(b, key, hash); f.is {
 			return l.seen(f.id, at)
 		}
 	}
 	return nil, false
+}
+
+// getLocked is get beside the goroutine that writes to the layer.
+func (l *layer) getLocked(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.get(bucket, key, hash, at)
 }
 
 func (l *layer) seen(i id, at uint64) (value []byte, known bool) {

@@ -85,6 +85,7 @@ type Table struct {
 	telling       sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
 	untold        atomic.Pointer[[]byte] // the mark of what was written to the base last; nil if Written was told
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after both
+	writer        *writer                // of the update that runs; guarded by writing
 	current       atomic.Pointer[layers] // changed only with mu held
 	stage         atomic.Pointer[stage]  // of the checkpoint that runs; nil if none has begun to write
 	efforts       efforts                // of the checkpoints before; guarded by checkpointing
@@ -126,6 +127,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	}
 	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed(), compacting: lock.New(), checkpointing: lock.New()}, &layers{active: &layer{newest: o.Newest}}
 	t.ended.L = &t.mu
+	t.writer = &writer{reader: newReader(t)}
 	t.efforts = efforts{Aside: unknownEffort / 4} // it is in the order in which it is written
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
@@ -276,12 +278,13 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	if err := t.makeRoom(); err != nil {
 		return err
 	}
-	w := &writer{reader: newReader(t)}
+	w := t.writer
 	published := false
 	defer func() {
 		if !published {
 			w.undo()
 		}
+		w.forget()
 		t.relieve() // also of what that leaves: the memory of pieces is not given back before all of a layer is
 	}()
 	kept := false
