@@ -47,7 +47,7 @@ func (s stack) place() string {
 	place := s[0] + " < " + by
 	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of them must.
-	case "ledgerfile.SyncDir < bolt.syncName", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
+	case "ledgerfile.SyncDir < ledgerfile.TrySyncDir", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place

@@ -192,7 +192,7 @@ func lock(path string) (unlock func(), err error) {
 	}
 	err = ledgerfile.Lock(dir, true, lockWait, inUse("another process has locked the directory of the socket, "+
 		"as a server does that starts: try again, or listen in a directory that only this user can read", path))
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
 	return func() { _ = dir.Close() }, nil // which unlocks it

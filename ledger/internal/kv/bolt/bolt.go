@@ -56,7 +56,6 @@ type database struct {
 	file     *os.File // bbolt's; it holds the lock
 	identity fs.FileInfo
 	readOnly bool
-	late     bool           // whether the file is looked at after bbolt has locked it
 	damage   findings       // of a file that is open for reading only; others are refused
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
@@ -111,7 +110,8 @@ func Open(path string, readOnly bool) (*Store, error) {
 			err = s.check(d)
 		}
 		if err == nil && !readOnly {
-			err = syncName(s.path)
+			// A process may have died between giving the file its name and that.
+			err = ledgerfile.TrySyncDir(filepath.Dir(s.path))
 		}
 		if err == nil {
 			return s, nil
@@ -152,16 +152,6 @@ func openExisting(path string, readOnly bool) (*database, error) {
 	return open(path, readOnly, info.Size())
 }
 
-// syncName makes the name of a file durable: a process may have died between giving it to the file
-// and that. Not every directory can be synced.
-func syncName(path string) error {
-	err := ledgerfile.SyncDir(filepath.Dir(path))
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
-}
-
 // smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
 const smallest = 4 * 4096
 
@@ -191,7 +181,7 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	d.db.AllocSize = Growth
-	if d.late {
+	if !ledgerfile.CanLock {
 		if err := d.look(d.file); err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 		}
@@ -244,13 +234,11 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 // admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock files, that has to
 // wait until it has.
 func (d *database) admit(file *os.File) (err error) {
-	err = ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse)
-	d.late = errors.Is(err, errors.ErrUnsupported)
-	if err != nil && !d.late {
+	if err := ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse); err != nil {
 		return err
 	}
 	d.identity, err = file.Stat()
-	if err != nil || d.late || d.identity.Size() == 0 {
+	if err != nil || !ledgerfile.CanLock || d.identity.Size() == 0 {
 		return err // bbolt makes a new database of an empty file
 	}
 	return d.look(file)

@@ -28,7 +28,7 @@ func enter(path string) (leave func()) {
 	if err != nil {
 		return func() {} // who makes a file there will be told
 	}
-	if ledgerfile.Lock(dir, true, 0, kv.ErrInUse) == nil {
+	if ledgerfile.CanLock && ledgerfile.Lock(dir, true, 0, kv.ErrInUse) == nil {
 		sweep(path)
 	}
 	_ = ledgerfile.Lock(dir, false, lockWait, kv.ErrInUse)
