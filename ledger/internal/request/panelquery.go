@@ -306,9 +306,7 @@ func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*voc
 	if _, lacks := slices.BinarySearch(x.lacking, o.Name); !lacks {
 		return nil, nil
 	}
-	refusal = &vocabulary.Refusal{
-		Object: o.Name, Reason: vocabulary.NoTruth, Asked: x.epsilon, Remedy: vocabulary.RemedyTruth,
-	}
+	refusal = rules.LacksTruth(o.Name, x.epsilon)
 	rules.OrLess(refusal, x.known.Top().Epsilon)
 	return refusal, nil
 }
