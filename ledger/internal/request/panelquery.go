@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -47,7 +46,7 @@ func (e *Executor) Answer(ctx context.Context, r Query) (out QueryResult, err er
 	if err := x.set(ctx, e, r); err != nil {
 		return out, err
 	}
-	if err := names.Check("idempotency key", r.Key); err != nil {
+	if err := event.CheckName("idempotency key", r.Key); err != nil {
 		return out, err
 	}
 	if err = x.run(ctx); err == nil {
@@ -126,7 +125,7 @@ func (x *panelQuery) set(ctx context.Context, e *Executor, r Query) (err error) 
 	if r.Epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
 	}
-	if x.names, err = names.CheckAsked(r.Objects, r.All, vocabulary.MaxPanel); err != nil {
+	if x.names, err = event.CheckAsked(r.Objects, r.All, vocabulary.MaxPanel); err != nil {
 		return err
 	}
 	if x.question, err = e.Question(ctx, r.Question); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -92,7 +91,7 @@ func (x *selling) setOrder(
 	if e.Engine.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
-	if err := errors.Join(names.Check("idempotency key", key), m.check()); err != nil {
+	if err := errors.Join(event.CheckName("idempotency key", key), m.check()); err != nil {
 		return nil, err
 	}
 	if err := x.set(ctx, e, o); err != nil {
@@ -356,7 +355,7 @@ func (m Limits) check() error {
 	if m.MaxPrice != nil && *m.MaxPrice < 0 {
 		return errs.Invalid("a highest price of %d", *m.MaxPrice)
 	}
-	if len(m.QuoteID) > names.MaxBytes {
+	if len(m.QuoteID) > event.MaxNameBytes {
 		return errs.Invalid("a quote ID of %d bytes", len(m.QuoteID))
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -93,10 +92,10 @@ type trade struct {
 
 // set gets the order ready, and checks it.
 func (t *trade) set(ctx context.Context, e *Executor, o Order) (err error) {
-	if err := names.Check("buyer", o.Buyer); err != nil {
+	if err := event.CheckName("buyer", o.Buyer); err != nil {
 		return err
 	}
-	if t.names, err = names.CheckAsked(o.Objects, o.All, vocabulary.MaxPanel); err != nil {
+	if t.names, err = event.CheckAsked(o.Objects, o.All, vocabulary.MaxPanel); err != nil {
 		return err
 	}
 	if t.question, err = e.Question(ctx, o.Question); err != nil {
