@@ -113,11 +113,11 @@ func backup(c *call) (sent *copied, err error) {
 	what := "the copy to send, in " + cmp.Or(c.handler.options.Scratch, os.TempDir())
 	dir, err := os.MkdirTemp(c.handler.options.Scratch, "sluice-backup-")
 	if err != nil {
-		return nil, errs.ClassifyOpen(ledgerfile.Renamed(err, what))
+		return nil, ledgerfile.ClassifyOpen(ledgerfile.Renamed(err, what), errs.ErrTooManyFiles)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is open is sent all the same
 	at, write := filepath.Join(dir, "copy.db"), c.ledger().Backup
-	defer func() { err = errs.ClassifyOpen(ledgerfile.Renamed(err, what, at)) }()
+	defer func() { err = ledgerfile.ClassifyOpen(ledgerfile.Renamed(err, what, at), errs.ErrTooManyFiles) }()
 	if c.flag("compact") {
 		write = c.ledger().CompactTo
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"syscall"
 )
 
 // The errors that package ledger (ErrTruthLater, ErrTruthFailed and ErrTooManyFiles: package
@@ -104,13 +103,4 @@ func (e ownContext) As(target any) bool { return errors.As(e.err, target) }
 // Is has errors.Is find what the error of the source wraps, but for errors of contexts.
 func (e ownContext) Is(target error) bool {
 	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
-}
-
-// ClassifyOpen returns an error of opening a file as one that wraps [ErrTooManyFiles] as well, if the
-// process or the system has too many files open. Any other error, and nil, it returns as it is.
-func ClassifyOpen(err error) error {
-	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) || errors.Is(err, ErrTooManyFiles) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, ErrTooManyFiles)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -54,7 +53,7 @@ func destroying(path string, err error) error {
 		return nil
 	}
 	gone := filepath.Base(path) + asGone
-	return fmt.Errorf("destroying the journal %s: %w", path, errs.ClassifyOpen(ledgerfile.Renamed(err, path, gone)))
+	return fmt.Errorf("destroying the journal %s: %w", path, classify(ledgerfile.Renamed(err, path, gone)))
 }
 
 func destroyAt(disk system, path string) error {
@@ -93,7 +92,7 @@ func sweep(parent folder, base string) error {
 			err = errors.Join(raze(parent, name, dir), dir.close())
 		}
 		if err != nil {
-			return fmt.Errorf("destroying what is left of %s: %w", name, errs.ClassifyOpen(err))
+			return fmt.Errorf("destroying what is left of %s: %w", name, classify(err))
 		}
 	}
 	return nil
@@ -213,7 +212,7 @@ func shred(dir folder, text string) error {
 		err = ledgerfile.Renamed(err, name(number, asSegment), text)
 	}
 	if err != nil {
-		return fmt.Errorf("destroying a segment: %w", errs.ClassifyOpen(err))
+		return fmt.Errorf("destroying a segment: %w", classify(err))
 	}
 	return nil
 }

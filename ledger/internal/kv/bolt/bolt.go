@@ -74,7 +74,7 @@ type database struct {
 func Create(path string, fill func(kv.Writer) error) error {
 	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
-		return fmt.Errorf("create %s: %w", path, errs.ClassifyOpen(err))
+		return fmt.Errorf("create %s: %w", path, classify(err))
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
 		if err != nil {
-			return nil, errs.ClassifyOpen(err)
+			return nil, classify(err)
 		}
 		s := &Store{current: d, naming: system()}
 		err = s.locate(path)
@@ -117,7 +117,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 			return s, nil
 		}
 		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
-			return nil, fmt.Errorf("open %s: %w", path, errs.ClassifyOpen(err))
+			return nil, fmt.Errorf("open %s: %w", path, classify(err))
 		}
 	}
 	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
@@ -696,3 +696,6 @@ func rescueFault(err *error) {
 		panic(p)
 	}
 }
+
+// classify returns an error of a full table of descriptors as an [errs.ErrTooManyFiles], too.
+func classify(err error) error { return ledgerfile.ClassifyOpen(err, errs.ErrTooManyFiles) }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -50,7 +49,7 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 		return check(temp)
 	})
 	if err != nil {
-		return fmt.Errorf("copy to %s: %w", path, errs.ClassifyOpen(err))
+		return fmt.Errorf("copy to %s: %w", path, classify(err))
 	}
 	return nil
 }
@@ -120,7 +119,7 @@ func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
 		err = errors.Join(err, old.close())
 	}
 	if err != nil {
-		return fmt.Errorf("compact %s: %w", s.path, errs.ClassifyOpen(err))
+		return fmt.Errorf("compact %s: %w", s.path, classify(err))
 	}
 	return nil
 }
