@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/mechanisms"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
@@ -24,18 +23,18 @@ import (
 // have.
 type app struct {
 	*output.Printer
-	*files.Files
+	*input.Files
 	db      string
-	remote  keys.Remote // in place of db
-	unclear error       // db or remote: the command line does not say which
-	trust   keys.Trust
-	keys    keys.Host
+	remote  input.Remote // in place of db
+	unclear error        // db or remote: the command line does not say which
+	trust   input.Trust
+	keys    input.HostKeys
 
 	key        string           // the flag --key, or a new key without it
 	at         string           // the flag --at
 	clock      func() time.Time // that of --at; nil for the machine's
 	clockAhead string           // the flag --clock-ahead
-	signer     keys.Signer      // the flag --signer
+	signer     input.Signer     // the flag --signer
 	sign       note.Signer      // the key of --signer once it is loaded
 
 	withoutJournal bool  // the flag --without-journal
@@ -48,7 +47,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 		pager = output.DefaultPager
 	}
 	out := &output.Printer{Stdout: stdout, Stderr: stderr, Pager: pager}
-	return &app{Printer: out, Files: &files.Files{Out: out, Stdin: stdin}}
+	return &app{Printer: out, Files: &input.Files{Out: out, Stdin: stdin}}
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -115,7 +114,7 @@ func complete(cmd *cobra.Command) {
 
 // settle finds the ledger, and what else the flags and the environment say of all commands.
 func (a *app) settle(cmd *cobra.Command, args []string) (err error) {
-	if err := files.CheckFlags(cmd.Flags()); err != nil {
+	if err := input.CheckFlags(cmd.Flags()); err != nil {
 		return err
 	}
 	a.place(cmd)

@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -34,7 +33,7 @@ func (a *app) auditCheckpointCommand() *cobra.Command {
 	a.signer.Flag(cmd)
 	cmd.Flags().StringVar(&path, "out", "",
 		"write the checkpoint to a `FILE`; an older checkpoint of this log is replaced")
-	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
+	input.Mark(cmd.Flags(), input.Writes, input.ByName, "out")
 	return cmd
 }
 
@@ -104,7 +103,7 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	signed, err := a.TextOrFile(ctx, "@"+path, keys.MaxCheckpoint)
+	signed, err := a.TextOrFile(ctx, "@"+path, input.MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -146,7 +145,7 @@ func goesOn(ctx context.Context, l book, before evidence.Head) error {
 // verifyFlags are the flags of audit verify.
 type verifyFlags struct {
 	checkpoints []string
-	vkey        keys.Verifier
+	vkey        input.Verifier
 }
 
 func (a *app) auditVerifyCommand() *cobra.Command {
@@ -157,7 +156,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil,
 		"a `FILE` with a checkpoint that the log must go on from; may be given several times")
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "checkpoint")
+	input.Mark(cmd.Flags(), input.Reads, input.ByName, "checkpoint")
 	f.vkey.Flag(cmd, "the one that the ledger's file names")
 	return cmd
 }
@@ -238,7 +237,7 @@ func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte
 		if file == "-" && slices.Contains(files[:i], file) {
 			return nil, output.UsageError("", "standard input can be read once only, and --checkpoint names it twice")
 		}
-		text, err := a.TextOrFile(ctx, "@"+file, keys.MaxCheckpoint)
+		text, err := a.TextOrFile(ctx, "@"+file, input.MaxCheckpoint)
 		if err != nil {
 			return nil, err
 		}

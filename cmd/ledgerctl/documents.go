@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -26,7 +25,7 @@ type document interface {
 
 // writeDocument writes a document in the one form that its reader accepts: nothing may be added to
 // it, not even the end of a line.
-func writeDocument(file *files.Output, d document) error {
+func writeDocument(file *input.Output, d document) error {
 	return file.Save(func(w io.Writer) error {
 		text, err := json.Marshal(d)
 		if err == nil {
@@ -40,7 +39,7 @@ func writeDocument(file *files.Output, d document) error {
 func (a *app) documentOut(cmd *cobra.Command, out *string, what string) {
 	a.signer.Flag(cmd)
 	cmd.Flags().StringVar(out, "out", "", "the `FILE` for the "+what+", as JSON, "+ownerOnly)
-	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
+	input.Mark(cmd.Flags(), input.Writes, input.ByName, "out")
 	require(cmd, "out")
 }
 
@@ -50,7 +49,7 @@ func (a *app) receiptCommand() *cobra.Command {
 }
 
 // writeReceipt makes the receipt of a sale, and writes it to a file.
-func writeReceipt(ctx context.Context, l book, sale uint64, file *files.Output) (evidence.Receipt, error) {
+func writeReceipt(ctx context.Context, l book, sale uint64, file *input.Output) (evidence.Receipt, error) {
 	r, err := l.Receipt(ctx, sale)
 	if err == nil {
 		err = writeDocument(file, r)
@@ -160,7 +159,7 @@ func (a *app) statementVerifyCommand() *cobra.Command {
 
 // proofFlags are the flags of commands that verify a document.
 type proofFlags struct {
-	vkey keys.Verifier
+	vkey input.Verifier
 	self bool
 }
 
@@ -204,7 +203,7 @@ func verifyCommand[D document](a *app, what string, cmd *cobra.Command, read fun
 			Err: fmt.Errorf("the %s %q does not verify: %s", what, args[0], output.Counted(len(v.problems), "problem")),
 		}
 	}
-	files.MarkArguments(cmd, files.Reads)
+	input.MarkArguments(cmd, input.Reads)
 	f.vkey.Flag(cmd, "none, and then it does not verify")
 	cmd.Flags().BoolVar(&f.self, "self", false, "only hold the file against itself, without a key")
 	return cmd

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -16,7 +16,7 @@ import (
 
 // raiseFlags are the flags of raise.
 type raiseFlags struct {
-	files.TruthFlags
+	input.TruthFlags
 	question, out string
 	to            privacy.Epsilon
 	objects       []string
@@ -40,7 +40,7 @@ func (a *app) raiseCommand() *cobra.Command {
 	flags.StringVar(&f.out, "out", "",
 		"write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced; - is "+
 			"standard output")
-	files.Mark(flags, files.Writes, files.ByName, "out")
+	input.Mark(flags, input.Writes, input.ByName, "out")
 	require(cmd, "question", "to")
 	return cmd
 }
@@ -56,7 +56,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 		if done, err = a.draw(ctx, l, f); err != nil {
 			return "", nil, err
 		}
-		err := files.SaveCSV(file, f.Columns.Raw, func(out files.RowWriter) error {
+		err := input.SaveCSV(file, f.Columns.Raw, func(out input.RowWriter) error {
 			return f.write(ctx, l, done.Last,
 				out)
 		})
@@ -102,7 +102,7 @@ func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields)
 }
 
 // write writes the responses that a raise brought about or found.
-func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out files.RowWriter) error {
+func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out input.RowWriter) error {
 	wanted := make(map[string]bool, len(f.objects))
 	for _, object := range f.objects {
 		wanted[object] = true
@@ -130,7 +130,7 @@ func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out files.R
 }
 
 func (a *app) advanceCommand() *cobra.Command {
-	f := &files.TruthFlags{}
+	f := &input.TruthFlags{}
 	var question string
 	cmd := &cobra.Command{
 		Use: "advance",
@@ -148,7 +148,7 @@ func (a *app) advanceCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) advance(ctx context.Context, l book, f *files.TruthFlags, question string) (ledger.AdvanceResult, error) {
+func (a *app) advance(ctx context.Context, l book, f *input.TruthFlags, question string) (ledger.AdvanceResult, error) {
 	truth := f.Source(a.Files, l, true)
 	if question == "" {
 		all, err := l.Questions(ctx)
@@ -198,7 +198,7 @@ func tableAdvanced(w io.Writer, questions []ledger.Advanced, key string) {
 
 // answerFlags are the flags of answer.
 type answerFlags struct {
-	files.TruthFlags
+	input.TruthFlags
 	ledger.AnswerRequest
 	objects string
 	quote   bool
@@ -222,17 +222,17 @@ func (a *app) answerCommand() *cobra.Command {
 		"say what the answer would cost, and whom it would be refused, and charge nobody")
 	flags.BoolVar(&f.AcceptLoss, "accept-loss", false, "answer even if that takes an ε on offer off the market")
 	a.keyFlag(cmd, "")
-	files.Mark(flags, files.Reads, files.ByName, "objects")
+	input.Mark(flags, input.Reads, input.ByName, "objects")
 	require(cmd, "question", "query", "epsilon")
 	return cmd
 }
 
 func (a *app) answer(cmd *cobra.Command, f *answerFlags) (err error) {
-	if err := files.CheckStdin(f.objects, f.TruthFlags.Truth); err != nil {
+	if err := input.CheckStdin(f.objects, f.TruthFlags.Truth); err != nil {
 		return err
 	}
 	r := f.AnswerRequest
-	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, f.objects, f.Columns.IDs()); err != nil {
+	if r.Objects, err = input.ReadPanel(cmd.Context(), a.Files, f.objects, f.Columns.IDs()); err != nil {
 		return err
 	}
 	r.Key, r.All = a.key, r.Objects == nil

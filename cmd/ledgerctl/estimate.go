@@ -6,9 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -16,7 +15,7 @@ import (
 // estimateFlags are the flags of estimate.
 type estimateFlags struct {
 	ledger.EstimateRequest
-	columns       files.Columns
+	columns       input.Columns
 	objects, plot string
 }
 
@@ -36,14 +35,14 @@ func (a *app) estimateCommand() *cobra.Command {
 		"weigh responses at several ε by precision: right only if a person's ε is independent of the value")
 	flags.BoolVar(&request.Population, "population", false,
 		"let the intervals cover a population of which the people are a random sample")
-	flags.StringVar(&f.plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
+	flags.StringVar(&f.plot, "plot", "", "draw the shares into `FILE`, an .svg")
 	// It fails only for a flag that was not defined.
-	_ = cmd.MarkFlagFilename("plot", "svg", "png")
+	_ = cmd.MarkFlagFilename("plot", "svg")
 	flags.StringVar(&f.objects, "objects", "",
 		"the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
 	f.columns.IDFlags(flags)
-	files.Mark(flags, files.Writes, files.ByName, "plot")
-	files.Mark(flags, files.Reads, files.ByName, "objects")
+	input.Mark(flags, input.Writes, input.ByName, "plot")
+	input.Mark(flags, input.Reads, input.ByName, "objects")
 	require(cmd, "question")
 	a.completeLevels(cmd)
 	return cmd
@@ -57,7 +56,7 @@ func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
 	if !(r.Confidence > 0 && r.Confidence < 1) {
 		return output.UsageError("", "--confidence must be between 0 and 1")
 	}
-	people, err := files.ReadPanel(cmd.Context(), a.Files, f.objects, f.columns)
+	people, err := input.ReadPanel(cmd.Context(), a.Files, f.objects, f.columns)
 	if err != nil {
 		return err
 	}
@@ -68,11 +67,14 @@ func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
 		}
 		r.Include = among(people)
 	}
-	drawn, err := picture.New(a.Files, "--plot", f.plot)
+	if err := checkPlot(f.plot); err != nil {
+		return err
+	}
+	picture, err := a.NewOutput("--plot", f.plot)
 	if err != nil {
 		return err
 	}
-	defer drawn.Discard()
+	defer picture.Discard()
 	var out estimateResult
 	err = a.with(cmd.Context(), reading, func(l book) error {
 		if err := f.columns.CheckPeople(cmd.Context(), l, f.objects, f.Question, people); err != nil {
@@ -83,7 +85,14 @@ func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
 			return err
 		}
 		out = newEstimateResult(e, r.Confidence)
-		return drawn.SaveEstimate(cmd.Context(), l, r, e)
+		if picture == nil {
+			return nil
+		}
+		p, err := newPlot(cmd.Context(), l, r, e)
+		if err != nil {
+			return err
+		}
+		return picture.Save(p.chart().Write)
 	})
 	if err != nil {
 		return err

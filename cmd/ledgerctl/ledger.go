@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -139,7 +139,7 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	if a.sign != nil {
-		err = keys.CheckSigner(a.sign, l.About().LogKey)
+		err = input.CheckSigner(a.sign, l.About().LogKey)
 	}
 	if err == nil {
 		err = use(l)
@@ -161,7 +161,7 @@ func (a *app) find(ctx context.Context, mode access) (book, error) {
 	}
 	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.sign})
 	if a.sign != nil && errors.Is(err, ledger.ErrInvalid) {
-		return nil, &output.Error{Kind: "usage", Code: output.ExitMisuse, Hint: keys.OtherSigner, Err: err}
+		return nil, &output.Error{Kind: "usage", Code: output.ExitMisuse, Hint: input.OtherSigner, Err: err}
 	}
 	return l, err
 }
@@ -202,7 +202,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	case err != nil:
 		return nil, err
 	}
-	keys.WarnWritable(a.Printer, a.db)
+	input.WarnWritable(a.Printer, a.db)
 	return l, nil
 }
 

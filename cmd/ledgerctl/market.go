@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -39,20 +39,20 @@ func (f *orderFlags) flags(a *app, cmd *cobra.Command) {
 func objectsFlag(cmd *cobra.Command, path *string, what string) {
 	cmd.Flags().StringVar(path, "objects", "", "the CSV `FILE` with the people "+what+
 		", by --id-column, without those whose --value-column is empty (default: all who take part)")
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "objects")
+	input.Mark(cmd.Flags(), input.Reads, input.ByName, "objects")
 }
 
 // columnFlags adds the flags for the columns of --objects.
-func columnFlags(cmd *cobra.Command) *files.Columns {
-	c := &files.Columns{}
+func columnFlags(cmd *cobra.Command) *input.Columns {
+	c := &input.Columns{}
 	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
 	return c
 }
 
 // order reads the people to buy from, and counts those left out.
-func (f *orderFlags) order(ctx context.Context, a *app, c files.Columns) (ledger.Order, error) {
+func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (ledger.Order, error) {
 	c.Skipped = &f.skipped
-	people, err := files.ReadPanel(ctx, a.Files, f.objects, c)
+	people, err := input.ReadPanel(ctx, a.Files, f.objects, c)
 	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil},
 		err
 }
@@ -95,7 +95,7 @@ func (a *app) quoteCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) quote(cmd *cobra.Command, f *orderFlags, c files.Columns) error {
+func (a *app) quote(cmd *cobra.Command, f *orderFlags, c input.Columns) error {
 	order, err := f.order(cmd.Context(), a, c)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func tableOffer(w io.Writer, o ledger.Offer) {
 
 // deliveryFlags are the flags that say where goes what was sold.
 type deliveryFlags struct {
-	files.TruthFlags
+	input.TruthFlags
 	out, receipt string
 }
 
@@ -162,7 +162,7 @@ func (f *deliveryFlags) flags(a *app, cmd *cobra.Command) {
 	f.TruthFlags.Flags(flags)
 	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` "+ownerOnly)
 	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` "+ownerOnly)
-	files.Mark(flags, files.Writes, files.ByName, "out", "receipt")
+	input.Mark(flags, input.Writes, input.ByName, "out", "receipt")
 	a.signer.Flag(cmd)
 }
 
@@ -268,9 +268,9 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 }
 
 // writeSale writes the files of a sale.
-func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output, raw bool,
-	receipt *files.Output) (erased int, err error) {
-	err = files.SaveCSV(responses, raw, func(out files.RowWriter) (err error) {
+func writeSale(ctx context.Context, l book, sale uint64, responses *input.Output, raw bool,
+	receipt *input.Output) (erased int, err error) {
+	err = input.SaveCSV(responses, raw, func(out input.RowWriter) (err error) {
 		erased, err = writeDeliveries(ctx, l, sale, out)
 		return err
 	})
@@ -281,7 +281,7 @@ func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output
 }
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
-func writeDeliveries(ctx context.Context, l book, sale uint64, out files.RowWriter) (erased int, err error) {
+func writeDeliveries(ctx context.Context, l book, sale uint64, out input.RowWriter) (erased int, err error) {
 	header := append([]string{"object", "response", "price", "sale"}, channelColumns()...)
 	if err := out.Row(header...); err != nil {
 		return 0, err
@@ -317,7 +317,7 @@ func (a *app) sellCommand() *cobra.Command {
 
 func (a *app) sell(cmd *cobra.Command, f *orderFlags, d *deliveryFlags, limits *limitFlags) (err error) {
 	r := ledger.SellRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
-	if err := errors.Join(d.check(a, f.objects, d.Truth), files.CheckStdin(f.objects, d.Truth)); err != nil {
+	if err := errors.Join(d.check(a, f.objects, d.Truth), input.CheckStdin(f.objects, d.Truth)); err != nil {
 		return err
 	}
 	if r.MaxPrice, err = limits.max(cmd); err != nil {
@@ -357,7 +357,7 @@ func (a *app) reserveCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c files.Columns, limits *limitFlags,
+func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c input.Columns, limits *limitFlags,
 	expires string) (err error) {
 	r := ledger.ReserveRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
 	if r.For, r.Until, err = parseExpiry(expires); err != nil {
@@ -507,7 +507,7 @@ func (a *app) budgetCommand() *cobra.Command {
 }
 
 func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string,
-	c files.Columns) (err error) {
+	c input.Columns) (err error) {
 	for _, text := range levels {
 		epsilon, err := privacy.ParseEpsilon(text)
 		if err != nil {
@@ -517,7 +517,7 @@ func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string,
 	}
 	skipped := 0
 	c.Skipped = &skipped
-	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, objects, c); err != nil {
+	if r.Objects, err = input.ReadPanel(cmd.Context(), a.Files, objects, c); err != nil {
 		return err
 	}
 	r.All = r.Objects == nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
@@ -20,7 +20,7 @@ import (
 // peopleFlags are the flags of the commands that put the people of a file under terms.
 type peopleFlags struct {
 	question, objects, policy string
-	columns                   files.Columns
+	columns                   input.Columns
 	cap                       privacy.Epsilon
 	partial                   bool
 }
@@ -35,8 +35,8 @@ func (f *peopleFlags) flags(a *app, cmd *cobra.Command, capNote string) {
 	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions"+capNote)
 	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
 	a.keyFlag(cmd, "")
-	files.Mark(flags, files.Reads, files.ByName, "objects")
-	files.Mark(flags, files.Reads, files.Behind, "policy")
+	input.Mark(flags, input.Reads, input.ByName, "objects")
+	input.Mark(flags, input.Reads, input.Behind, "policy")
 	require(cmd, "question", "objects")
 }
 
@@ -57,12 +57,12 @@ func (f *peopleFlags) readPolicy(ctx context.Context, a *app) (p policy.Policy, 
 
 // read returns the ids of the people in the file and the values that it has, and counts the rows
 // without a value.
-func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values files.Values, skipped int,
+func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values input.Values, skipped int,
 	err error) {
-	values = files.Values{}
+	values = input.Values{}
 	c := f.columns
 	c.Skipped = &skipped
-	err = files.ReadRows(ctx, a.Files, f.objects, c, func(e files.Entry) {
+	err = input.ReadRows(ctx, a.Files, f.objects, c, func(e input.Entry) {
 		objects = append(objects, e.Object)
 		values.Add(e)
 	})

@@ -16,8 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
@@ -33,7 +32,7 @@ func (a *app) initCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
 	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
-	files.MarkAs(cmd.Flags(), ledgerfile.SigningKey, "signer")
+	input.MarkAs(cmd.Flags(), ledgerfile.SigningKey, "signer")
 	return cmd
 }
 
@@ -41,7 +40,7 @@ func (a *app) init(cmd *cobra.Command, currency, signer string) error {
 	if err := a.file(cmd); err != nil {
 		return err
 	}
-	signer = cmp.Or(signer, keys.SignerFile(a.db))
+	signer = cmp.Or(signer, input.SignerFile(a.db))
 	if err := a.CheckPlace("--db", a.db, ledgerfile.Ledger); err != nil {
 		return err
 	}
@@ -132,7 +131,7 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, con
 	ledger.Progress) (ledger.Copied, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = oneFile
-	files.MarkArguments(cmd, files.Writes)
+	input.MarkArguments(cmd, input.Writes)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch args[0] {
 		case "":

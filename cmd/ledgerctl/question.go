@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/mechanisms"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
@@ -48,8 +48,8 @@ func (a *app) questionAddCommand() *cobra.Command {
 	_ = cmd.MarkFlagFilename("mechanism", "json")
 	_ = cmd.RegisterFlagCompletionFunc("encoding", cobra.FixedCompletions([]cobra.Completion{string(ledger.Direct),
 		string(ledger.Unary), string(ledger.Finite)}, cobra.ShellCompDirectiveNoFileComp))
-	files.Mark(flags, files.Reads, files.ByName, "mechanism")
-	files.Mark(flags, files.Reads, files.Behind, "values")
+	input.Mark(flags, input.Reads, input.ByName, "mechanism")
+	input.Mark(flags, input.Reads, input.Behind, "values")
 	require(cmd, "values")
 	return cmd
 }

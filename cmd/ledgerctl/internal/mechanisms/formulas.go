@@ -4,14 +4,14 @@ package mechanisms
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
 // Host is what the commands have from the program.
 type Host struct {
 	*output.Printer
-	*files.Files
+	*input.Files
 }
 
 // Commands returns the commands.

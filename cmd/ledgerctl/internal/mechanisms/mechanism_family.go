@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -38,8 +38,8 @@ func (f *familyFlags) flags(cmd *cobra.Command) {
 		"write the mechanism, as JSON, to a `FILE`; an existing one is replaced; - is standard output")
 	// It fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("out", "json")
-	files.Mark(flags, files.Writes, files.ByName, "out")
-	files.Mark(flags, files.Reads, files.Behind, "values")
+	input.Mark(flags, input.Writes, input.ByName, "out")
+	input.Mark(flags, input.Reads, input.Behind, "values")
 	require(cmd, "values", "epsilon")
 }
 

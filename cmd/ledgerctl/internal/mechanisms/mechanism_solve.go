@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/mechanism/graph"
 )
@@ -44,7 +44,7 @@ func (h *Host) solveCommand() *cobra.Command {
 	flags.StringVar(&f.boundaryFile, "boundary-file", "", "the CSV `FILE` with what is given at some vertices")
 	flags.StringSliceVar(&f.order, "order", nil, "the order, `A,B,C`, in which a vertex prefers the other colours")
 	flags.Var(&f.law, "boundary-law", "the probabilities, `M1,M2,...`, on the boundary, the preferred answer's first")
-	files.Mark(flags, files.Reads, files.ByName, "nodes", "edges", "boundary-file")
+	input.Mark(flags, input.Reads, input.ByName, "nodes", "edges", "boundary-file")
 	require(cmd, "nodes", "edges", "color-column", "epsilon")
 	return cmd
 }

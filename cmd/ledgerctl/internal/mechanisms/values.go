@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -57,6 +57,6 @@ func readText(path string, most int64) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(files.Text(io.LimitReader(file, most)))
+	text, err := io.ReadAll(input.Text(io.LimitReader(file, most)))
 	return string(text), err
 }

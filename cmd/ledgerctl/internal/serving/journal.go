@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -27,7 +27,7 @@ func (h *Host) journalCommand() *cobra.Command {
 // flag adds the flag that says where the journal is.
 func (f *journalFlags) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.journal, "journal", "", "the `FILE` that says where the journal is")
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "journal")
+	input.Mark(cmd.Flags(), input.Reads, input.ByName, "journal")
 	_ = cmd.MarkFlagRequired("journal") // it fails only for a flag that is not there
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
@@ -29,7 +29,7 @@ func (h *Host) keyholderCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&path, "journal", "", "the `FILE` that says where the journal is")
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "journal")
+	input.Mark(cmd.Flags(), input.Reads, input.ByName, "journal")
 	_ = cmd.MarkFlagRequired("journal") // it fails only for a flag that is not there
 	return cmd
 }

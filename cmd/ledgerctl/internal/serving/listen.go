@@ -14,8 +14,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
@@ -32,7 +31,7 @@ type tlsFiles struct {
 // listenOn listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT.
 // Without TLS the host must be this machine. bound returns the listener as one whose connections
 // are bounded; TLS is on top of that.
-func listenOn(ctx context.Context, address string, s tlsFiles, f *files.Files,
+func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	bound func(net.Listener) net.Listener) (net.Listener, error) {
 	config, err := s.config(ctx, f)
 	if err != nil {
@@ -78,7 +77,7 @@ func loopback(host string) bool {
 }
 
 // config returns what TLS needs, or nil if there is to be none.
-func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, error) {
+func (s tlsFiles) config(ctx context.Context, f *input.Files) (*tls.Config, error) {
 	switch {
 	case s == tlsFiles{}:
 		return nil, nil
@@ -92,7 +91,7 @@ func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, erro
 		}
 	}
 	load := func(ctx context.Context) (*tls.Certificate, error) {
-		pair, err := keys.Pair(ctx, f, s.Cert, s.Key)
+		pair, err := input.Pair(ctx, f, s.Cert, s.Key)
 		return &pair, err
 	}
 	if _, err := load(ctx); err != nil {
@@ -103,7 +102,7 @@ func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, erro
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return load(hello.Context()) },
 	}
 	if s.ClientCA != "" {
-		pool, err := keys.Pool(ctx, f, "--client-ca", s.ClientCA)
+		pool, err := input.Pool(ctx, f, "--client-ca", s.ClientCA)
 		if err != nil {
 			return nil, err
 		}

@@ -18,8 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
@@ -31,7 +30,7 @@ import (
 // Host is what the commands have from the program.
 type Host struct {
 	*output.Printer
-	*files.Files
+	*input.Files
 	// the ledger's file, when a command runs
 	DB *string
 	// refuses a command where no file is meant
@@ -52,7 +51,7 @@ type serveFlags struct {
 	listen, tokens, truthURL, truthToken string
 	truthTimeout                         time.Duration
 	tls                                  tlsFiles
-	signer                               keys.Signer
+	signer                               input.Signer
 	journal                              string
 	standby                              bool
 	limits                               limits
@@ -83,7 +82,7 @@ func (h *Host) serveCommand() *cobra.Command {
 		"follow the host that has the ledger, and change nothing before a takeover")
 	f.signer.Flag(cmd)
 	f.limits.define(flags)
-	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token", "journal")
+	input.Mark(flags, input.Reads, input.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token", "journal")
 	return cmd
 }
 
@@ -157,7 +156,7 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.Handler, signer note.Signer) error {
 	l := handler.Ledger()
 	if signer != nil {
-		if err := keys.CheckSigner(signer, l.About().LogKey); err != nil {
+		if err := input.CheckSigner(signer, l.About().LogKey); err != nil {
 			return err
 		}
 	}
@@ -303,9 +302,9 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
 	if f.signer.Path == "" {
-		if _, err := os.Stat(keys.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(input.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
 			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is",
-				keys.SignerFile(*h.DB)))
+				input.SignerFile(*h.DB)))
 			return nil, nil
 		}
 	}

@@ -20,8 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -46,7 +45,7 @@ type settings struct {
 const mostSettings = 1 << 20
 
 // readSettings reads the file, and sets all paths relative to it.
-func readSettings(ctx context.Context, f *files.Files, path string) (s settings, err error) {
+func readSettings(ctx context.Context, f *input.Files, path string) (s settings, err error) {
 	text, err := f.TextOrFile(ctx, "@"+path, mostSettings)
 	if err != nil {
 		return s, err
@@ -57,7 +56,7 @@ func readSettings(ctx context.Context, f *files.Files, path string) (s settings,
 		return s, output.InputError(`"ledgerctl serve --help" shows what is in it`,
 			"--journal: %q is no JSON of a journal's settings: %s", path, jsonReason(err))
 	}
-	keys.WarnExposed(f.Out, path)
+	input.WarnExposed(f.Out, path)
 	for _, must := range []struct{ name, value string }{
 		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key",
 			s.Key}, {"authority", s.Authority},
@@ -105,7 +104,7 @@ type sharedJournal struct {
 
 // openJournal reads the file of settings, and shows the keys that lie here until Close, which is to
 // be called after the ledger's. The journal itself is opened with the ledger.
-func openJournal(ctx context.Context, f *files.Files, path string) (*sharedJournal, error) {
+func openJournal(ctx context.Context, f *input.Files, path string) (*sharedJournal, error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
 		return nil, err
@@ -134,7 +133,7 @@ func openJournal(ctx context.Context, f *files.Files, path string) (*sharedJourn
 }
 
 // options returns those of the journal, without the keys of this host.
-func (s settings) options(ctx context.Context, f *files.Files, path string) (o pgjournal.Options, err error) {
+func (s settings) options(ctx context.Context, f *input.Files, path string) (o pgjournal.Options, err error) {
 	config, err := mutual(ctx, f, s)
 	if err != nil {
 		return o, err
@@ -156,16 +155,16 @@ func (s settings) optionsWith(config *tls.Config, path string) (o pgjournal.Opti
 }
 
 // mutual returns how the hosts know each other.
-func mutual(ctx context.Context, f *files.Files, s settings) (*tls.Config, error) {
-	pool, err := keys.Pool(ctx, f, `"authority"`, s.Authority)
+func mutual(ctx context.Context, f *input.Files, s settings) (*tls.Config, error) {
+	pool, err := input.Pool(ctx, f, `"authority"`, s.Authority)
 	if err != nil {
 		return nil, err
 	}
-	own, err := keys.Pair(ctx, f, s.Cert, s.Key)
+	own, err := input.Pair(ctx, f, s.Cert, s.Key)
 	if err != nil {
 		return nil, output.InputError("", `"cert", "key": %w`, err)
 	}
-	keys.WarnExposed(f.Out, s.Key)
+	input.WarnExposed(f.Out, s.Key)
 	return keyholder.Mutual(own, pool), nil
 }
 
@@ -188,7 +187,7 @@ func (j *sharedJournal) AcceptLoss(end journal.Position) { j.options.AcceptLoss 
 // dismissHost has the journal of a ledger forget the base of a host, and returns what the database
 // says of the journal. It needs neither the ledger's file nor the keys of this host, which a server
 // may have open.
-func dismissHost(ctx context.Context, f *files.Files, path, ledger, host string) (head journal.Head, err error) {
+func dismissHost(ctx context.Context, f *input.Files, path, ledger, host string) (head journal.Head, err error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
 		return head, err

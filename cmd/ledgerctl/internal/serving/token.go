@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -26,7 +26,7 @@ func (h *Host) tokenCommand() *cobra.Command {
 		h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
 	cmd.PersistentFlags().StringVar(&path, "tokens", "",
 		"the `FILE` with the tokens (default: the ledger's name and .tokens)")
-	files.MarkAs(cmd.PersistentFlags(), ledgerfile.Tokens, "tokens")
+	input.MarkAs(cmd.PersistentFlags(), ledgerfile.Tokens, "tokens")
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package keys
+package input
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
@@ -19,7 +18,7 @@ func TestPairFromAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &files.Files{Out: &output.Printer{}, Stdin: strings.NewReader("")}
+	s := &Files{Out: &output.Printer{}, Stdin: strings.NewReader("")}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
 	if _, err := Pair(ctx, s, fifo, fifo); !errors.Is(err, context.DeadlineExceeded) {

@@ -1,6 +1,4 @@
-// Package csv reads people and their true values from CSV files, and writes such files so that no
-// spreadsheet runs what is in them.
-package files
+package input
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package keys
+package input
 
 import (
 	"context"
@@ -11,16 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Host are the flags for the secret keys of the host: by the truth key people are bound to their
+// HostKeys are the flags for the secret keys of the host: by the truth key people are bound to their
 // true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only read
 // need none, and open none of the files.
-type Host struct {
+type HostKeys struct {
 	truth   string
 	noise   []string // NAME=FILE
 	current string
@@ -29,7 +28,7 @@ type Host struct {
 }
 
 // Flags adds the flags to all commands.
-func (k *Host) Flags(root *cobra.Command) {
+func (k *HostKeys) Flags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&k.truth, "truth-key", "",
 		"a `FILE` with the secret key by which the ledger binds people to their true values, for commands that write")
@@ -38,10 +37,10 @@ func (k *Host) Flags(root *cobra.Command) {
 			"that the ledger has had")
 	flags.StringVar(&k.current, "noise-key-current", "",
 		"the `NAME` of the noise key for people who are enrolled from now on (default: the only one)")
-	files.Mark(flags, files.Reads, files.ByName, "truth-key")
-	files.Mark(flags, files.Reads, files.Labeled, "noise-key")
+	Mark(flags, Reads, ByName, "truth-key")
+	Mark(flags, Reads, Labeled, "noise-key")
 	// These fail only for a flag that was not defined.
-	_ = flags.SetAnnotation("noise-key-current", files.MayBeEmpty, []string{"nobody"})
+	_ = flags.SetAnnotation("noise-key-current", MayBeEmpty, []string{"nobody"})
 	_ = root.RegisterFlagCompletionFunc("noise-key-current",
 		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return k.names(), cobra.ShellCompDirectiveNoFileComp
@@ -49,10 +48,10 @@ func (k *Host) Flags(root *cobra.Command) {
 }
 
 // Given tells whether any key is given.
-func (k *Host) Given() bool { return k.truthGiven || k.currentGiven || len(k.noise) > 0 }
+func (k *HostKeys) Given() bool { return k.truthGiven || k.currentGiven || len(k.noise) > 0 }
 
 // Settle notes which flags are given, and refuses those without a file.
-func (k *Host) Settle(cmd *cobra.Command) error {
+func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
 	names := k.names()
 	for i, given := range k.noise {
@@ -77,7 +76,7 @@ func (k *Host) Settle(cmd *cobra.Command) error {
 }
 
 // names returns the names of the noise keys, as they were given.
-func (k *Host) names() []string {
+func (k *HostKeys) names() []string {
 	names := make([]string, len(k.noise))
 	for i, given := range k.noise {
 		names[i], _, _ = strings.Cut(given, "=")
@@ -86,7 +85,7 @@ func (k *Host) names() []string {
 }
 
 // Set reads the keys for a ledger that is to be opened for writing.
-func (k *Host) Set(ctx context.Context, s *files.Files, options *ledger.Options) (err error) {
+func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (err error) {
 	if options.ReadOnly {
 		return nil
 	}
@@ -123,7 +122,7 @@ func (k *Host) Set(ctx context.Context, s *files.Files, options *ledger.Options)
 }
 
 // currentName returns the name of the key for chains that begin.
-func (k *Host) currentName() string {
+func (k *HostKeys) currentName() string {
 	if k.currentGiven {
 		return k.current
 	}
@@ -143,7 +142,7 @@ const secretHint = "such a file holds 32 random bytes, as they are or as 64 hexa
 
 // secret reads a key from the file that a flag names. No error says anything of what is in the
 // file.
-func secret(ctx context.Context, s *files.Files, flag, path string) ([]byte, error) {
+func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 	if path == "-" {
 		return nil, output.UsageError("", "%s: a key cannot be standard input", flag)
 	}

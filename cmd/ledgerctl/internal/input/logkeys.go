@@ -1,6 +1,4 @@
-// Package keys reads the keys that commands are given: of the log, of the host and of what it
-// trusts.
-package keys
+package input
 
 import (
 	"cmp"
@@ -13,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
@@ -33,14 +30,14 @@ type Signer struct {
 func (f *Signer) Flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Path, "signer", "",
 		`the `+"`FILE`"+` with the signing key that "ledgerctl init" wrote (default: the ledger's name and .key)`)
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "signer")
+	Mark(cmd.Flags(), Reads, ByName, "signer")
 }
 
 // SignerFile is where the signing key of a ledger is unless a flag names another file.
 func SignerFile(db string) string { return ledgerfile.Beside(db, ledgerfile.SigningKey) }
 
 // Load reads the signing key. No error says anything of what is in the file.
-func (f *Signer) Load(ctx context.Context, s *files.Files, db string) (note.Signer, error) {
+func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, error) {
 	path := cmp.Or(f.Path, SignerFile(db))
 	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,11 +90,11 @@ func (f *Verifier) Flag(cmd *cobra.Command, otherwise string) {
 	cmd.Flags().StringVar(&f.text, "vkey", "",
 		"the log's verifier `KEY`, which \"ledgerctl init\" printed as log key, or @FILE with it "+
 			"(default: "+otherwise+")")
-	files.Mark(cmd.Flags(), files.Reads, files.Behind, "vkey")
+	Mark(cmd.Flags(), Reads, Behind, "vkey")
 }
 
 // Load returns the key, or nil if none is given.
-func (f *Verifier) Load(ctx context.Context, s *files.Files) (note.Verifier, error) {
+func (f *Verifier) Load(ctx context.Context, s *Files) (note.Verifier, error) {
 	if f.text == "" {
 		return nil, nil
 	}
@@ -105,7 +102,7 @@ func (f *Verifier) Load(ctx context.Context, s *files.Files) (note.Verifier, err
 }
 
 // verifier reads a verifier key that a flag gave.
-func verifier(ctx context.Context, s *files.Files, flag, given string) (note.Verifier, error) {
+func verifier(ctx context.Context, s *Files, flag, given string) (note.Verifier, error) {
 	text, err := s.TextOrFile(ctx, given, maxKey)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package keys
+package input
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
@@ -32,11 +31,11 @@ func (r *Remote) Flags(flags *pflag.FlagSet) {
 		"a `FILE` with the certificates, in PEM, that the server's must be signed by (default: those of this system)")
 	flags.StringVar(&r.cert, "addr-cert", "", "a `FILE` with a certificate to show the server, in PEM")
 	flags.StringVar(&r.key, "addr-key", "", "a `FILE` with the key of --addr-cert, in PEM")
-	files.Mark(flags, files.Reads, files.ByName, "token", "addr-ca", "addr-cert", "addr-key")
+	Mark(flags, Reads, ByName, "token", "addr-ca", "addr-cert", "addr-key")
 }
 
 // Dial returns the ledger behind the address.
-func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client, error) {
+func (r *Remote) Dial(ctx context.Context, s *Files) (*ledgerclient.Client, error) {
 	token, err := r.secret(ctx, s)
 	if err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func (r *Remote) Dial(ctx context.Context, s *files.Files) (*ledgerclient.Client
 }
 
 // secret returns the token.
-func (r *Remote) secret(ctx context.Context, s *files.Files) (string, error) {
+func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
 	if r.token == "" {
 		return os.Getenv("LEDGER_TOKEN"), nil
 	}
@@ -71,7 +70,7 @@ func (r *Remote) secret(ctx context.Context, s *files.Files) (string, error) {
 	return token, nil
 }
 
-func (r *Remote) tls(ctx context.Context, s *files.Files) (*tls.Config, error) {
+func (r *Remote) tls(ctx context.Context, s *Files) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
 	if r.ca != "" {
 		pool, err := Pool(ctx, s, "--addr-ca", r.ca)
@@ -95,7 +94,7 @@ func (r *Remote) tls(ctx context.Context, s *files.Files) (*tls.Config, error) {
 }
 
 // Pair reads a certificate and its key from two files.
-func Pair(ctx context.Context, s *files.Files, cert, key string) (tls.Certificate, error) {
+func Pair(ctx context.Context, s *Files, cert, key string) (tls.Certificate, error) {
 	if cert == "-" || key == "-" {
 		return tls.Certificate{}, errors.New("a certificate and its key cannot be standard input")
 	}
@@ -111,7 +110,7 @@ func Pair(ctx context.Context, s *files.Files, cert, key string) (tls.Certificat
 }
 
 // Pool reads the certificates of a file that a flag names.
-func Pool(ctx context.Context, s *files.Files, flag, path string) (*x509.CertPool, error) {
+func Pool(ctx context.Context, s *Files, flag, path string) (*x509.CertPool, error) {
 	text, err := s.TextOrFile(ctx, "@"+path, maxCertificates)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package keys
+package input
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -29,8 +28,8 @@ func (t *Trust) Flags(flags *pflag.FlagSet) {
 			"(default $LEDGER_CHECKPOINT)")
 	flags.StringVar(&t.key, "trust-key", "",
 		"the log's verifier `KEY`, or @FILE with it, that signed the checkpoint (default $LEDGER_LOG_KEY)")
-	files.Mark(flags, files.Reads, files.ByName, "trust")
-	files.Mark(flags, files.Reads, files.Behind, "trust-key")
+	Mark(flags, Reads, ByName, "trust")
+	Mark(flags, Reads, Behind, "trust-key")
 }
 
 // Settle takes what the flags do not give from the environment.
@@ -45,7 +44,7 @@ func (t *Trust) Settle() {
 }
 
 // Set has the ledger held against the checkpoint when it is opened.
-func (t *Trust) Set(ctx context.Context, s *files.Files, options *ledger.Options) error {
+func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) error {
 	// Whoever gives a key expects that something is checked by it.
 	if t.file == "" && t.keyGiven {
 		return output.UsageError("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed",

@@ -1,6 +1,6 @@
-// Package files knows the files that a command line names, and sees to it that none is written that
-// is read. It opens them, and writes results whole or not at all.
-package files
+// Package input is what commands are given: flags, files, tables of people, and keys. It sees to it
+// that no command writes a file that it reads, and writes results whole or not at all.
+package input
 
 import (
 	"bufio"
