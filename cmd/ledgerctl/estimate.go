@@ -14,70 +14,47 @@ import (
 
 // estimateFlags are the flags of estimate.
 type estimateFlags struct {
-	ledger.EstimateRequest
-	columns       input.Columns
-	objects, plot string
+	Question   string          `flag:"question,required"`
+	Epsilon    privacy.Epsilon `flag:"epsilon"`
+	Confidence float64         `flag:"confidence" default:"0.95"`
+	Pool       bool            `flag:"pool"`
+	Population bool            `flag:"population"`
+	Plot       string          `flag:"plot,writes" ext:"svg"`
+	Objects    string          `flag:"objects,reads"`
+	input.IDColumn
 }
 
-func (a *app) estimateCommand() *cobra.Command {
-	f := &estimateFlags{}
-	request := &f.EstimateRequest
-	cmd := &cobra.Command{
-		Use:  "estimate",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
-	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
-	flags.Float64Var(&request.Confidence, "confidence", 0.95,
-		"the `PROBABILITY` with which the intervals are to hold the true shares")
-	flags.BoolVar(&request.Pool, "pool", false,
-		"weigh responses at several ε by precision: right only if a person's ε is independent of the value")
-	flags.BoolVar(&request.Population, "population", false,
-		"let the intervals cover a population of which the people are a random sample")
-	flags.StringVar(&f.plot, "plot", "", "draw the shares into `FILE`, an .svg")
-	// It fails only for a flag that was not defined.
-	_ = cmd.MarkFlagFilename("plot", "svg")
-	flags.StringVar(&f.objects, "objects", "",
-		"the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
-	f.columns.IDFlags(flags)
-	input.Mark(flags, input.Writes, input.ByName, "plot")
-	input.Mark(flags, input.Reads, input.ByName, "objects")
-	require(cmd, "question")
-	a.completeLevels(cmd)
-	return cmd
-}
-
-func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
-	r := f.EstimateRequest
-	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
+func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
+	if cmd.Flags().Changed("epsilon") && f.Epsilon.IsZero() {
 		return output.UsageError("", "--epsilon must be above 0")
 	}
-	if !(r.Confidence > 0 && r.Confidence < 1) {
+	if !(f.Confidence > 0 && f.Confidence < 1) {
 		return output.UsageError("", "--confidence must be between 0 and 1")
 	}
-	people, err := input.ReadPanel(cmd.Context(), a.Files, f.objects, f.columns)
+	r := ledger.EstimateRequest{Question: f.Question, Epsilon: f.Epsilon, Confidence: f.Confidence, Pool: f.Pool,
+		Population: f.Population}
+	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, input.Columns{IDColumn: f.IDColumn})
 	if err != nil {
 		return err
 	}
 	if people != nil {
-		if a.remote.Address != "" {
+		if a.Remote.Address != "" {
 			return output.UsageError("leave out --objects, or use --db where the file is",
 				"--objects is for a ledger in a file: behind an address estimates are of all people")
 		}
 		r.Include = among(people)
 	}
-	if err := checkPlot(f.plot); err != nil {
+	if err := checkPlot(f.Plot); err != nil {
 		return err
 	}
-	picture, err := a.NewOutput("--plot", f.plot)
+	picture, err := a.NewOutput("--plot", f.Plot)
 	if err != nil {
 		return err
 	}
 	defer picture.Discard()
 	var out estimateResult
 	err = a.with(cmd.Context(), reading, func(l book) error {
-		if err := f.columns.CheckPeople(cmd.Context(), l, f.objects, f.Question, people); err != nil {
+		if err := f.CheckPeople(cmd.Context(), l, f.Objects, f.Question, people); err != nil {
 			return err
 		}
 		e, err := l.Estimate(cmd.Context(), r)

@@ -12,20 +12,24 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spf13/pflag"
-
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
 
+// IDColumn says how objects are identified in a CSV file. A flag that was forgotten must not draw
+// from another object: rows are numbered only when that is asked for.
+type IDColumn struct {
+	ID     string `flag:"id-column" default:"id"` // "" for the number of the row, from 1
+	ByRow  bool   `flag:"id-rows"`                // as if ID were ""
+	Prefix string `flag:"id-prefix"`              // stands before the numbers of rows
+	Raw    bool   `flag:"raw-cells"`              // cells are taken as they are (see [plain])
+}
+
 // Columns says which columns of a CSV file to use.
 type Columns struct {
-	ID     string // "" for the number of the row, from 1
-	byRow  bool   // as if ID were ""
-	prefix string // stands before the numbers of rows
-	value  string // "" for none
-	Raw    bool   // cells are taken as they are (see [plain])
-	// If value is "", guess takes the column named like the question, or else the only one left
+	IDColumn
+	Value string `flag:"value-column"` // "" for none
+	// If Value is "", guess takes the column named like the question, or else the only one left
 	// besides id, unless strict forbids the latter.
 	guess    bool
 	question string
@@ -34,31 +38,8 @@ type Columns struct {
 	Optional bool // a file without the value column is one without such rows
 }
 
-// Flags adds the flags that name the columns. What the column of values is for is given.
-func (c *Columns) Flags(flags *pflag.FlagSet, value string) {
-	c.IDFlags(flags)
-	flags.StringVar(&c.value, "value-column", "", value)
-}
-
-// IDFlags adds the flags that identify objects. A flag that was forgotten must not draw from
-// another object: rows are numbered only when that is asked for.
-func (c *Columns) IDFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.ID, "id-column", "id", "the `COLUMN` with the object's id")
-	flags.BoolVar(&c.byRow, "id-rows", false, "the object's id is the number of its row, from 1, and no column")
-	flags.StringVar(&c.prefix, "id-prefix", "",
-		"with --id-rows: the `PREFIX` of the ids, which row 1 makes PREFIX1, so that rows of other files are other "+
-			"people")
-	flags.BoolVar(&c.Raw, "raw-cells", false,
-		"take and write cells as they are, without an apostrophe before what a spreadsheet would run as a formula")
-}
-
 // IDs returns the columns to use of a file that is about people, not about their values.
-func (c Columns) IDs() Columns {
-	return Columns{ID: c.ID, byRow: c.byRow, prefix: c.prefix, Raw: c.Raw}
-}
-
-// ByRow reports whether the ids are the numbers of rows, which say nothing about who a row is.
-func (c Columns) ByRow() bool { return c.byRow }
+func (c Columns) IDs() Columns { return Columns{IDColumn: c.IDColumn} }
 
 // Entry is one row of a CSV file. The value may be a true value: no error or message may contain
 // it.
@@ -162,25 +143,25 @@ func (s *sheet) readHeader(c Columns) error {
 		return err
 	}
 	s.width, s.line = len(header), s.lastLine(header)
-	if c.byRow {
+	if c.ByRow {
 		c.ID = ""
 	}
-	s.title, s.prefix = c.ID, c.prefix
-	if c.prefix != "" {
+	s.title, s.prefix = c.ID, c.Prefix
+	if c.Prefix != "" {
 		if c.ID != "" {
 			return output.UsageError("", "--id-prefix is for --id-rows")
 		}
-		if err := ledger.CheckName("--id-prefix", c.prefix+"1"); err != nil {
+		if err := ledger.CheckName("--id-prefix", c.Prefix+"1"); err != nil {
 			return output.UsageError("", "%w", err)
 		}
 	}
 	if s.id, err = s.find(header, c.ID, idHint); err != nil {
 		return err
 	}
-	if c.Optional && !slices.Contains(header, c.value) {
+	if c.Optional && !slices.Contains(header, c.Value) {
 		return nil
 	}
-	if s.value, err = s.find(header, c.value, valueHint); err != nil {
+	if s.value, err = s.find(header, c.Value, valueHint); err != nil {
 		return err
 	}
 	if s.value == absent && c.guess {

@@ -30,8 +30,8 @@ func read(in io.Reader, c Columns) (all []pair, err error) {
 }
 
 func TestReadCSV(t *testing.T) {
-	both := Columns{ID: "id", value: "v"}
-	value := Columns{value: "v"}
+	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
+	value := Columns{Value: "v"}
 	for _, test := range []struct {
 		name, text string
 		columns    Columns
@@ -39,14 +39,14 @@ func TestReadCSV(t *testing.T) {
 	}{
 		{"named columns", "x,v,id\n1,Y,a\n2,N,b\n", both, []pair{{"a", "Y"}, {"b", "N"}}},
 		{"row numbers", "x,v\n1,Y\n2,\n3,N\n", value, []pair{{"1", "Y"}, {"2", ""}, {"3", "N"}}},
-		{"row numbers with a prefix", "x,v\n1,Y\n2,N\n", Columns{value: "v", prefix: "jan-"}, []pair{{"jan-1", "Y"}, {"jan-2", "N"}}},
+		{"row numbers with a prefix", "x,v\n1,Y\n2,N\n", Columns{IDColumn: IDColumn{Prefix: "jan-"}, Value: "v"}, []pair{{"jan-1", "Y"}, {"jan-2", "N"}}},
 		{"no value wanted", "x,v\n1,Y\n", Columns{}, []pair{{"1", ""}}},
-		{"ids only", "x,id\n1,a\n", Columns{ID: "id"}, []pair{{"a", ""}}},
+		{"ids only", "x,id\n1,a\n", Columns{IDColumn: IDColumn{ID: "id"}}, []pair{{"a", ""}}},
 		{"header only", "v\n", value, nil},
 		{"CRLF and no last line end", "id,v\r\na,Y\r\nb,N", both, []pair{{"a", "Y"}, {"b", "N"}}},
 		{"quotes", "id,v\n\"a,\"\"b\",\"Y\"\n", both, []pair{{`a,"b`, "Y"}}},
 		{"guarded cells", "id,v\n'=x,'@y\n''=x,'Y\n'-5,-5\n", both, []pair{{"=x", "@y"}, {"'=x", "'Y"}, {"'-5", "-5"}}},
-		{"raw cells", "id,v\n'=x,'@y\n", Columns{ID: "id", value: "v", Raw: true}, []pair{{"'=x", "'@y"}}},
+		{"raw cells", "id,v\n'=x,'@y\n", Columns{IDColumn: IDColumn{ID: "id", Raw: true}, Value: "v"}, []pair{{"'=x", "'@y"}}},
 		{"UTF-8", "id,v\nÑuñoa,sí\n", both, []pair{{"Ñuñoa", "sí"}}},
 		{"blank lines of one column count", "v\nY\n\n\nN\n", value, []pair{{"1", "Y"}, {"2", ""}, {"3", ""}, {"4", "N"}}},
 		{"a blank line at once", "v\n\nN\n", value, []pair{{"1", ""}, {"2", "N"}}},
@@ -54,16 +54,16 @@ func TestReadCSV(t *testing.T) {
 		{"record of two CRLF lines", "v\r\n\"Y\r\nZ\"\r\n\r\nN\r\n", value, []pair{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
 		{"blank lines of more columns do not", "id,v\n\na,Y\n\nb,N\n\n", both, []pair{{"a", "Y"}, {"b", "N"}}},
 		{"one column is the value", "v\nY\n", Columns{guess: true}, []pair{{"1", "Y"}}},
-		{"the other column is the value", "v,id\nY,a\n", Columns{ID: "id", guess: true}, []pair{{"a", "Y"}}},
-		{"the other way round", "id,v\na,Y\n", Columns{ID: "id", guess: true}, []pair{{"a", "Y"}}},
-		{"a column like the question", "x,q,id\n1,Y,a\n", Columns{ID: "id", guess: true, question: "q"}, []pair{{"a", "Y"}}},
+		{"the other column is the value", "v,id\nY,a\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true}, []pair{{"a", "Y"}}},
+		{"the other way round", "id,v\na,Y\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true}, []pair{{"a", "Y"}}},
+		{"a column like the question", "x,q,id\n1,Y,a\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true, question: "q"}, []pair{{"a", "Y"}}},
 		{"without ids", "x,q\n1,Y\n", Columns{guess: true, question: "q", strict: true}, []pair{{"1", "Y"}}},
-		{"no column like the question", "v,id\nY,a\n", Columns{ID: "id", guess: true, question: "q"}, []pair{{"a", "Y"}}},
-		{"the ids in a column like the question", "q,v\na,Y\n", Columns{ID: "q", guess: true, question: "q"}, []pair{{"a", "Y"}}},
-		{"a named column before one like the question", "q,v\nN,Y\n", Columns{value: "v", guess: true, question: "q"}, []pair{{"1", "Y"}}},
-		{"empty values are skipped", "id,v\na,Y\nb,\nc,N\n", Columns{ID: "id", value: "v", Skipped: new(int)}, []pair{{"a", "Y"}, {"c", "N"}}},
-		{"no values, none skipped", "id\na\nb\n", Columns{ID: "id", value: "v", Skipped: new(int), Optional: true}, []pair{{"a", ""}, {"b", ""}}},
-		{"no column of values is named", "id\na\n", Columns{ID: "id", Skipped: new(int)}, []pair{{"a", ""}}},
+		{"no column like the question", "v,id\nY,a\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true, question: "q"}, []pair{{"a", "Y"}}},
+		{"the ids in a column like the question", "q,v\na,Y\n", Columns{IDColumn: IDColumn{ID: "q"}, guess: true, question: "q"}, []pair{{"a", "Y"}}},
+		{"a named column before one like the question", "q,v\nN,Y\n", Columns{Value: "v", guess: true, question: "q"}, []pair{{"1", "Y"}}},
+		{"empty values are skipped", "id,v\na,Y\nb,\nc,N\n", Columns{IDColumn: IDColumn{ID: "id"}, Value: "v", Skipped: new(int)}, []pair{{"a", "Y"}, {"c", "N"}}},
+		{"no values, none skipped", "id\na\nb\n", Columns{IDColumn: IDColumn{ID: "id"}, Value: "v", Skipped: new(int), Optional: true}, []pair{{"a", ""}, {"b", ""}}},
+		{"no column of values is named", "id\na\n", Columns{IDColumn: IDColumn{ID: "id"}, Skipped: new(int)}, []pair{{"a", ""}}},
 	} {
 		got, err := read(strings.NewReader(test.text), test.columns)
 		if err != nil || !slices.Equal(got, test.want) {
@@ -78,7 +78,7 @@ func TestReadCSV(t *testing.T) {
 
 // Whatever is wrong with a file, the error says where and not what stands there.
 func TestReadCSVRefuses(t *testing.T) {
-	both := Columns{ID: "id", value: "v"}
+	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
 	for _, test := range []struct {
 		name, text string
 		columns    Columns
@@ -94,27 +94,27 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"a blank at the end", "id,v\na,Y\nSECRET ,Y\n", both, `f.csv: line 3, column "id": the id has a space at its end (byte 6)`},
 		{"a wide blank", "id,v\nSECRET\u3000,Y\n", both, `line 2, column "id": the id has U+3000, which looks like a space (byte 6)`},
 		{"a long id", "id,v\n" + strings.Repeat("SECRET", 50) + ",Y\n", both, `line 2, column "id": the id has 300 bytes`},
-		{"a prefix without rows", "id,v\na,Y\n", Columns{ID: "id", prefix: "p"}, "--id-prefix is for --id-rows"},
-		{"a prefix that is no name", "id,v\na,Y\n", Columns{prefix: " p"}, "a space at its start"},
+		{"a prefix without rows", "id,v\na,Y\n", Columns{IDColumn: IDColumn{ID: "id", Prefix: "p"}}, "--id-prefix is for --id-rows"},
+		{"a prefix that is no name", "id,v\na,Y\n", Columns{IDColumn: IDColumn{Prefix: " p"}}, "a space at its start"},
 		{"other case", "ID,v\na,SECRET\n", both, `no column "id"`},
 		{"column twice", "id,v,v\na,SECRET,SECRET\n", both, `column "v" twice`},
-		{"same column", "id,v\na,SECRET\n", Columns{ID: "v", value: "v"}, "cannot hold both"},
+		{"same column", "id,v\na,SECRET\n", Columns{IDColumn: IDColumn{ID: "v"}, Value: "v"}, "cannot hold both"},
 		{"id twice", "id,v\na,SECRET\nb,Y\na,SECRET\n", both, "f.csv: line 4 has the same id as line 2"},
 		{"id twice, one without a value", "id,v\na,\na,SECRET\n", both, "line 3 has the same id as line 2"},
-		{"values named as ids", "id,v\na,SECRET\nb,SECRET\n", Columns{ID: "v"}, "line 3 has the same id as line 2"},
+		{"values named as ids", "id,v\na,SECRET\nb,SECRET\n", Columns{IDColumn: IDColumn{ID: "v"}}, "line 3 has the same id as line 2"},
 		{"empty id", "id,v\n,SECRET\n", both, "line 2: the id is empty"},
-		{"blank line for an id", "id\na\n\nb\n", Columns{ID: "id"}, "line 3: the id is empty"},
+		{"blank line for an id", "id\na\n\nb\n", Columns{IDColumn: IDColumn{ID: "id"}}, "line 3: the id is empty"},
 		{"a tab in an id", "id,v\na,Y\n\"b\tSECRET\",Y\n", both, `f.csv: line 3, column "id": the id has U+0009, a control character (byte 1)`},
-		{"values named as ids, with a line end", "id,v\na,\"SECRET\nSECRET\"\n", Columns{ID: "v"}, `line 2, column "v": the id has U+000A, a control character (byte 6)`},
+		{"values named as ids, with a line end", "id,v\na,\"SECRET\nSECRET\"\n", Columns{IDColumn: IDColumn{ID: "v"}}, `line 2, column "v": the id has U+000A, a control character (byte 6)`},
 		{"id not UTF-8", "id,v\n\xff,SECRET\n", both, "line 2: the id is not UTF-8"},
 		{"too few fields", "id,v\na,Y\nSECRET\n", both, "line 3 has 1 fields where the header has 2"},
 		{"too many fields", "id,v\na,SECRET,SECRET\n", both, "line 2 has 3 fields where the header has 2"},
 		{"stray quote", "id,v\na,SEC\"RET\n", both, "line 2: bare"},
 		{"open quote", "id,v\na,\"SECRET\nb,SECRET\n", both, "line 2: extraneous or missing"},
 		{"nothing to guess", "a,b\nSECRET,SECRET\n", Columns{guess: true}, "has 2 columns: --value-column"},
-		{"too much to guess", "id,b,c\na,SECRET,SECRET\n", Columns{ID: "id", guess: true}, "has 3 columns: --value-column"},
-		{"only the column of another question", "id,v\na,SECRET\n", Columns{ID: "id", guess: true, question: "q", strict: true}, `no column "q"`},
-		{"column like the question twice", "id,q,q\na,SECRET,SECRET\n", Columns{ID: "id", guess: true, question: "q"}, `column "q" twice`},
+		{"too much to guess", "id,b,c\na,SECRET,SECRET\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true}, "has 3 columns: --value-column"},
+		{"only the column of another question", "id,v\na,SECRET\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true, question: "q", strict: true}, `no column "q"`},
+		{"column like the question twice", "id,q,q\na,SECRET,SECRET\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true, question: "q"}, `column "q" twice`},
 		{"huge line", "id,v\na,Y\nb,SECRET" + strings.Repeat("x", 2*maxRecord) + "\n", both, "behind line 2 is longer than"},
 		{"huge header", strings.Repeat("SECRET,", maxRecord), both, "behind line 0 is longer than"},
 		{"open quote in a huge file", "id,v\na,\"SECRET\n" + strings.Repeat("b,SECRET\n", maxRecord/4), both, "behind line 1 is longer than"},
@@ -140,7 +140,7 @@ func TestReadCSVLargeFile(t *testing.T) {
 		readers = append(readers, strings.NewReader(row))
 	}
 	n := 0
-	for e, err := range readCSV("f.csv", io.MultiReader(readers...), Columns{value: "v"}) {
+	for e, err := range readCSV("f.csv", io.MultiReader(readers...), Columns{Value: "v"}) {
 		if err != nil || e.value != "Y" {
 			t.Fatal(e.Object, err)
 		}
@@ -153,7 +153,7 @@ func TestReadCSVLargeFile(t *testing.T) {
 
 func TestReadCSVFailingFile(t *testing.T) {
 	broken := errors.New("disk on fire")
-	_, err := read(io.MultiReader(strings.NewReader("v\nY\n"), iotest.ErrReader(broken)), Columns{value: "v"})
+	_, err := read(io.MultiReader(strings.NewReader("v\nY\n"), iotest.ErrReader(broken)), Columns{Value: "v"})
 	if !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -161,7 +161,7 @@ func TestReadCSVFailingFile(t *testing.T) {
 
 func TestReadCSVStopsWhenTold(t *testing.T) {
 	n := 0
-	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), Columns{value: "v"}) {
+	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), Columns{Value: "v"}) {
 		if n++; n == 2 {
 			break
 		}
@@ -188,7 +188,7 @@ func FuzzReadCSV(f *testing.F) {
 			c.ID = "id"
 		}
 		if byValue {
-			c.value = "v"
+			c.Value = "v"
 		}
 		c.Raw = true // matches knows of no apostrophes; FuzzGuarded does
 		got, err := read(bytes.NewReader(text), c)
@@ -232,7 +232,7 @@ func compare(t *testing.T, got []pair, records [][]string, c Columns) {
 }
 
 func matches(e pair, header, record []string, c Columns) bool {
-	if place := slices.Index(header, c.value); c.value != "" && e.value != record[place] {
+	if place := slices.Index(header, c.Value); c.Value != "" && e.value != record[place] {
 		return false
 	}
 	place := slices.Index(header, c.ID)
@@ -253,7 +253,7 @@ func TestNoInputTakesMuchMoreMemoryThanItHas(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		for range readCSV("file", strings.NewReader(text), Columns{value: "v"}) {
+		for range readCSV("file", strings.NewReader(text), Columns{Value: "v"}) {
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > fixed+times*uint64(len(text)) {

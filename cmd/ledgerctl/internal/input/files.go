@@ -34,35 +34,19 @@ type Form string
 
 const (
 	ByName  Form = "FILE"      // by its name
-	Behind  Form = "@FILE"     // by its name behind an @, or it has the text itself
-	Labeled Form = "NAME=FILE" // by its name behind another one
+	Behind  Form = "@FILE"     // by its name after an @, or it has the text itself
+	Labeled Form = "NAME=FILE" // by its name after another one
 )
 
-// FileNote is the annotation of flags that name files: the role and the form.
+// FileNote is the annotation of flags and commands that name files: the role, the Form, and what a
+// file that is written is to a ledger. By it no command writes what it reads.
 const FileNote = "sluice_file"
-
-// MarkAs notes that flags of a command name files that it writes, and what those files are to a
-// ledger.
-func MarkAs(flags *pflag.FlagSet, k ledgerfile.Kind, names ...string) {
-	for _, name := range names {
-		// It fails only for a flag that was not defined.
-		_ = flags.SetAnnotation(name, FileNote, []string{string(Writes), string(ByName), string(k)})
-	}
-}
-
-// Mark notes that flags of a command name files. All flags that do are marked: by that, no command
-// writes what it reads.
-func Mark(flags *pflag.FlagSet, r Role, f Form, names ...string) {
-	for _, name := range names {
-		// It fails only for a flag that was not defined.
-		_ = flags.SetAnnotation(name, FileNote, []string{string(r), string(f)})
-	}
-}
 
 // MarkArguments notes that the arguments of a command are files. Those that it writes are new
 // ledgers.
-func MarkArguments(cmd *cobra.Command, r Role) {
+func MarkArguments(cmd *cobra.Command, r Role) *cobra.Command {
 	cmd.Annotations = map[string]string{FileNote: string(r)}
+	return cmd
 }
 
 // Named is a file that a command line names.

@@ -20,41 +20,21 @@ import (
 // true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only read
 // need none, and open none of the files.
 type HostKeys struct {
-	truth   string
-	noise   []string // NAME=FILE
-	current string
+	Truth   string   `flag:"truth-key,reads"`
+	Noise   []string `flag:"noise-key,repeated,reads="` // NAME=FILE
+	Current string   `flag:"noise-key-current,empty"`
 
 	truthGiven, currentGiven bool
 }
 
-// Flags adds the flags to all commands.
-func (k *HostKeys) Flags(root *cobra.Command) {
-	flags := root.PersistentFlags()
-	flags.StringVar(&k.truth, "truth-key", "",
-		"a `FILE` with the secret key by which the ledger binds people to their true values, for commands that write")
-	flags.StringArrayVar(&k.noise, "noise-key", nil,
-		"a secret key, `NAME=FILE`, from which responses are drawn, for commands that write; one flag for each key "+
-			"that the ledger has had")
-	flags.StringVar(&k.current, "noise-key-current", "",
-		"the `NAME` of the noise key for people who are enrolled from now on (default: the only one)")
-	Mark(flags, Reads, ByName, "truth-key")
-	Mark(flags, Reads, Labeled, "noise-key")
-	// These fail only for a flag that was not defined.
-	_ = flags.SetAnnotation("noise-key-current", MayBeEmpty, []string{"nobody"})
-	_ = root.RegisterFlagCompletionFunc("noise-key-current",
-		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return k.names(), cobra.ShellCompDirectiveNoFileComp
-		})
-}
-
 // Given tells whether any key is given.
-func (k *HostKeys) Given() bool { return k.truthGiven || k.currentGiven || len(k.noise) > 0 }
+func (k *HostKeys) Given() bool { return k.truthGiven || k.currentGiven || len(k.Noise) > 0 }
 
 // Settle notes which flags are given, and refuses those without a file.
 func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
-	names := k.names()
-	for i, given := range k.noise {
+	names := k.Names()
+	for i, given := range k.Noise {
 		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
 			// What is given instead may be the key itself: it is not repeated.
 			return output.UsageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
@@ -67,18 +47,18 @@ func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	case len(names) > 1 && !k.currentGiven:
 		return output.UsageError("--noise-key-current NAME; nobody's key changes by it",
 			"%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
-	case k.current != "" && !slices.Contains(names, k.current):
-		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.current)
+	case k.Current != "" && !slices.Contains(names, k.Current):
+		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.Current)
 	case k.currentGiven && len(names) == 0:
 		return output.UsageError("", "--noise-key-current is for --noise-key")
 	}
 	return nil
 }
 
-// names returns the names of the noise keys, as they were given.
-func (k *HostKeys) names() []string {
-	names := make([]string, len(k.noise))
-	for i, given := range k.noise {
+// Names returns the names of the noise keys, as they were given.
+func (k *HostKeys) Names() []string {
+	names := make([]string, len(k.Noise))
+	for i, given := range k.Noise {
 		names[i], _, _ = strings.Cut(given, "=")
 	}
 	return names
@@ -90,15 +70,15 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 		return nil
 	}
 	if k.truthGiven {
-		if options.TruthKey, err = secret(ctx, s, "--truth-key", k.truth); err != nil {
+		if options.TruthKey, err = secret(ctx, s, "--truth-key", k.Truth); err != nil {
 			return err
 		}
 	}
-	if len(k.noise) == 0 {
+	if len(k.Noise) == 0 {
 		return nil
 	}
 	keys := map[string][]byte{}
-	for _, given := range k.noise {
+	for _, given := range k.Noise {
 		name, file, _ := strings.Cut(given, "=")
 		key, err := secret(ctx, s, "--noise-key "+name, file)
 		if err != nil {
@@ -124,9 +104,9 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 // currentName returns the name of the key for chains that begin.
 func (k *HostKeys) currentName() string {
 	if k.currentGiven {
-		return k.current
+		return k.Current
 	}
-	return k.names()[0]
+	return k.Names()[0]
 }
 
 // leastSecret and mostSecret are the smallest and the largest number of bytes of a key.

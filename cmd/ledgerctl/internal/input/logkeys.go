@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
@@ -23,14 +22,7 @@ const secretPrefix = "PRIVATE+KEY+"
 
 // Signer is the flag --signer.
 type Signer struct {
-	Path string // the file, or "" for the one beside the ledger
-}
-
-// Flag adds the flag.
-func (f *Signer) Flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Path, "signer", "",
-		`the `+"`FILE`"+` with the signing key that "ledgerctl init" wrote (default: the ledger's name and .key)`)
-	Mark(cmd.Flags(), Reads, ByName, "signer")
+	Path string `flag:"signer,reads"` // the file, or "" for the one beside the ledger
 }
 
 // SignerFile is where the signing key of a ledger is unless a flag names another file.
@@ -83,22 +75,16 @@ func CheckSigner(signer note.Signer, logKey string) error {
 func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
 // Verifier is the flag --vkey.
-type Verifier struct{ text string }
-
-// Flag adds the flag. What is taken without it is said in its help.
-func (f *Verifier) Flag(cmd *cobra.Command, otherwise string) {
-	cmd.Flags().StringVar(&f.text, "vkey", "",
-		"the log's verifier `KEY`, which \"ledgerctl init\" printed as log key, or @FILE with it "+
-			"(default: "+otherwise+")")
-	Mark(cmd.Flags(), Reads, Behind, "vkey")
+type Verifier struct {
+	Text string `flag:"vkey,reads@"`
 }
 
 // Load returns the key, or nil if none is given.
 func (f *Verifier) Load(ctx context.Context, s *Files) (note.Verifier, error) {
-	if f.text == "" {
+	if f.Text == "" {
 		return nil, nil
 	}
-	return verifier(ctx, s, "--vkey", f.text)
+	return verifier(ctx, s, "--vkey", f.Text)
 }
 
 // verifier reads a verifier key that a flag gave.

@@ -81,6 +81,14 @@ func (o *Output) Save(write func(io.Writer) error) error {
 	return o.file.Commit()
 }
 
+// SaveBytes has some bytes written, and gives the file its name.
+func (o *Output) SaveBytes(content []byte) error {
+	return o.Save(func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
 // Discard removes the file if it did not get its name.
 func (o *Output) Discard() {
 	if o != nil {

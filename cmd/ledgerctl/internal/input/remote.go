@@ -9,29 +9,17 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
 // Remote are the flags for a ledger that another process has open and serves.
 type Remote struct {
-	Address              string // "" for none
-	token, ca, cert, key string
-}
-
-// Flags adds the flags to all commands.
-func (r *Remote) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&r.Address, "addr", "",
-		"the `ADDRESS` of a ledger that another process has open and serves, in place of --db: https://…, http://… "+
-			"on this machine, or unix:PATH (default $LEDGER_ADDR)")
-	flags.StringVar(&r.token, "token", "", "a `FILE` with the token for --addr (default: the token in $LEDGER_TOKEN)")
-	flags.StringVar(&r.ca, "addr-ca", "",
-		"a `FILE` with the certificates, in PEM, that the server's must be signed by (default: those of this system)")
-	flags.StringVar(&r.cert, "addr-cert", "", "a `FILE` with a certificate to show the server, in PEM")
-	flags.StringVar(&r.key, "addr-key", "", "a `FILE` with the key of --addr-cert, in PEM")
-	Mark(flags, Reads, ByName, "token", "addr-ca", "addr-cert", "addr-key")
+	Address string `flag:"addr"` // "" for none
+	Token   string `flag:"token,reads"`
+	CA      string `flag:"addr-ca,reads"`
+	Cert    string `flag:"addr-cert,reads"`
+	Key     string `flag:"addr-key,reads"`
 }
 
 // Dial returns the ledger behind the address.
@@ -52,42 +40,42 @@ func (r *Remote) Dial(ctx context.Context, s *Files) (*ledgerclient.Client, erro
 
 // secret returns the token.
 func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
-	if r.token == "" {
+	if r.Token == "" {
 		return os.Getenv("LEDGER_TOKEN"), nil
 	}
-	if r.token == "-" {
+	if r.Token == "-" {
 		return "", output.UsageError("", "--token cannot be standard input")
 	}
-	text, err := s.TextOrFile(ctx, "@"+r.token, maxKey)
+	text, err := s.TextOrFile(ctx, "@"+r.Token, maxKey)
 	if err != nil {
 		return "", err
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \r\n\t") {
-		return "", output.InputError(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.token)
+		return "", output.InputError(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.Token)
 	}
-	WarnExposed(s.Out, r.token)
+	WarnExposed(s.Out, r.Token)
 	return token, nil
 }
 
 func (r *Remote) tls(ctx context.Context, s *Files) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
-	if r.ca != "" {
-		pool, err := Pool(ctx, s, "--addr-ca", r.ca)
+	if r.CA != "" {
+		pool, err := Pool(ctx, s, "--addr-ca", r.CA)
 		if err != nil {
 			return nil, err
 		}
 		config.RootCAs = pool
 	}
 	switch {
-	case (r.cert == "") != (r.key == ""):
+	case (r.Cert == "") != (r.Key == ""):
 		return nil, output.UsageError("", "--addr-cert and --addr-key go together")
-	case r.cert != "":
-		pair, err := Pair(ctx, s, r.cert, r.key)
+	case r.Cert != "":
+		pair, err := Pair(ctx, s, r.Cert, r.Key)
 		if err != nil {
 			return nil, output.InputError("", "--addr-cert, --addr-key: %w", err)
 		}
-		WarnExposed(s.Out, r.key)
+		WarnExposed(s.Out, r.Key)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil

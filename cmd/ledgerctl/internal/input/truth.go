@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -38,7 +36,7 @@ type Budgets interface {
 // them. To be of use it must come before a request that prints or records whom it refuses. It
 // reports no other fault: what hinders the check hinders the request, too, or is a token that may
 // not ask.
-func (c Columns) CheckPeople(ctx context.Context, l Budgets, path, question string, people []string) error {
+func (c IDColumn) CheckPeople(ctx context.Context, l Budgets, path, question string, people []string) error {
 	const most = 1000 // in a call: mostly an object of the first call is enrolled
 	if path == "" {
 		return nil
@@ -54,7 +52,7 @@ func (c Columns) CheckPeople(ctx context.Context, l Budgets, path, question stri
 		}
 	}
 	what := fmt.Sprintf("the ids in column %q", c.ID)
-	if c.byRow {
+	if c.ByRow {
 		what = "the numbers of its rows"
 	}
 	return output.InputError(`do --id-column or --id-rows mean their ids? "ledgerctl enroll" adds people to a question`,
@@ -72,15 +70,8 @@ func CheckStdin(objects, truth string) error {
 
 // TruthFlags are the flags that say where true values come from.
 type TruthFlags struct {
-	Truth   string  // the file, or "" for none
+	Truth   string  `flag:"truth,reads"` // the file, or "" for none
 	Columns Columns // its columns
-}
-
-// Flags adds the flags.
-func (f *TruthFlags) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Truth, "truth", "", "the CSV `FILE` with the true values")
-	f.Columns.Flags(flags, "the `COLUMN` with the true values (default: the one named like the question)")
-	Mark(flags, Reads, ByName, "truth")
 }
 
 // Source returns the true values that the flags name, for a ledger. A partial request leaves out
@@ -202,9 +193,9 @@ func (t *Truths) checkSeveral(question string) error {
 	case t.path == "-" && t.values != nil:
 		return output.UsageError("give a file, or advance one question at a time with --question "+question,
 			"standard input can be read once only, and two questions need true values")
-	case t.columns.value != "" && t.columns.value != question:
+	case t.columns.Value != "" && t.columns.Value != question:
 		return output.UsageError(fmt.Sprintf("add --question NAME for the question that column %q is about, or "+
-			"leave out --value-column: then each question takes the column named like it", t.columns.value),
+			"leave out --value-column: then each question takes the column named like it", t.columns.Value),
 			"question %q needs true values, and --value-column names a column of another name", question)
 	}
 	return nil

@@ -1,3 +1,4 @@
+// Package mechanisms holds the commands that compute mechanisms and need no ledger.
 package mechanisms
 
 import (
@@ -8,31 +9,36 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func (h *Host) mechanismCommand() *cobra.Command {
-	return output.Group("mechanism", "say which mechanism to compute: solve or family", h.solveCommand(),
-		h.familyCommand())
+// Host is what the commands have from the program.
+type Host struct {
+	*output.Printer
+	*input.Files
 }
 
-// bounds are the flags --epsilon and --delta.
+// Commands returns the commands.
+func (h *Host) Commands() []*cobra.Command {
+	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family",
+		input.Command("solve", h.solve),
+		input.Group("mechanism family", "say which mechanism to make: subset or hadamard",
+			input.Command("subset", h.subset),
+			input.Command("hadamard", h.hadamard)))}
+}
+
+// bounds are the flags that bound how much neighbours may differ.
 type bounds struct {
-	epsilon privacy.Epsilon
-	delta   privacy.Delta
-}
-
-func (b *bounds) flags(flags *pflag.FlagSet) {
-	flags.TextVar(&b.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, between neighbours")
-	flags.TextVar(&b.delta, "delta", privacy.Delta{}, "the δ, `D`, between neighbours, below 1")
+	Epsilon privacy.Epsilon `flag:"epsilon,required"`
+	Delta   privacy.Delta   `flag:"delta"`
 }
 
 func (b *bounds) privacy() graph.Privacy {
-	return graph.Privacy{Epsilon: b.epsilon.Float64(), Delta: b.delta.Float64()}
+	return graph.Privacy{Epsilon: b.Epsilon.Float64(), Delta: b.Delta.Float64()}
 }
 
 func parseProbability(text string) (float64, error) {

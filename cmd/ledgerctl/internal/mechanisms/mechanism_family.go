@@ -8,39 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
-func (h *Host) familyCommand() *cobra.Command {
-	return output.Group("mechanism family", "say which mechanism to make: subset or hadamard", h.subsetCommand(),
-		h.hadamardCommand())
-}
-
-// familyFlags are the flags of mechanism family.
+// familyFlags are the flags of the commands that make a family of mechanisms.
 type familyFlags struct {
-	values   []string
-	epsilons epsilonList
-	sizes    []int
-	out      string
-}
-
-func (f *familyFlags) flags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringSliceVar(&f.values, "values", nil,
-		"the `VALUES` of the question, separated by commas; one with a comma in double quotes; or @FILE, with one "+
-			"on each line")
-	flags.Var(&f.epsilons, "epsilon", "the ε, `E1,E2,...`, at which there are to be responses, rising")
-	flags.StringVar(&f.out, "out", "",
-		"write the mechanism, as JSON, to a `FILE`; an existing one is replaced; - is standard output")
-	// It fails only for a flag that was not defined.
-	_ = cmd.MarkFlagFilename("out", "json")
-	input.Mark(flags, input.Writes, input.ByName, "out")
-	input.Mark(flags, input.Reads, input.Behind, "values")
-	require(cmd, "values", "epsilon")
+	Values   []string    `flag:"values,required,reads@"`
+	Epsilons epsilonList `flag:"epsilon,required"`
+	Out      string      `flag:"out,writes" ext:"json"`
 }
 
 // epsilonList is a flag for a list of ε.
@@ -67,12 +45,12 @@ func (f *familyFlags) check(values []string) error {
 	if len(values) < 2 {
 		return output.UsageError("", "--values: a question has at least two values")
 	}
-	for i, epsilon := range f.epsilons {
+	for i, epsilon := range f.Epsilons {
 		switch {
 		case epsilon.IsZero():
 			return output.UsageError("", "--epsilon: ε = 0 is not above 0")
-		case i > 0 && !f.epsilons[i-1].Less(epsilon):
-			return output.UsageError("", "--epsilon: the ε must rise, and %v comes behind %v", epsilon, f.epsilons[i-1])
+		case i > 0 && !f.Epsilons[i-1].Less(epsilon):
+			return output.UsageError("", "--epsilon: the ε must rise, and %v comes behind %v", epsilon, f.Epsilons[i-1])
 		}
 	}
 	return nil
@@ -81,14 +59,14 @@ func (f *familyFlags) check(values []string) error {
 // family makes a mechanism, and prints it.
 func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx context.Context,
 	values []string) (mechanismFile, error)) error {
-	values, err := ReadValues(f.values)
+	values, err := ReadValues(f.Values)
 	if err != nil {
 		return err
 	}
 	if err := f.check(values); err != nil {
 		return err
 	}
-	file, err := h.NewOutput("--out", f.out)
+	file, err := h.NewOutput("--out", f.Out)
 	if err != nil {
 		return err
 	}

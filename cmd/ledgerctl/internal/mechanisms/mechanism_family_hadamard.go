@@ -7,14 +7,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func (h *Host) hadamardCommand() *cobra.Command {
-	f := &familyFlags{}
-	cmd := &cobra.Command{
-		Use:  "hadamard",
-		RunE: func(cmd *cobra.Command, _ []string) error { return h.family(cmd, f, f.hadamard) },
-	}
-	f.flags(cmd)
-	return cmd
+func (h *Host) hadamard(cmd *cobra.Command, _ []string, f *familyFlags) error {
+	return h.family(cmd, f, f.hadamard)
 }
 
 // hadamard makes Hadamard response.
@@ -24,7 +18,7 @@ func (f *familyFlags) hadamard(ctx context.Context, values []string) (mechanismF
 		return mechanismFile{}, err
 	}
 	var steps []step
-	for _, epsilon := range f.epsilons {
+	for _, epsilon := range f.Epsilons {
 		matrix, err := design.At(epsilon)
 		if err != nil {
 			return mechanismFile{}, err

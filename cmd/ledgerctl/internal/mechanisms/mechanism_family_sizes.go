@@ -11,17 +11,17 @@ import (
 )
 
 // sizesFor returns the size of the subsets at each ε.
-func (f *familyFlags) sizesFor(values int) ([]int, error) {
-	switch n := len(f.epsilons); len(f.sizes) {
+func (f *subsetFlags) sizesFor(values int) ([]int, error) {
+	switch n := len(f.Epsilons); len(f.Sizes) {
 	case 0:
 		return f.bestSizes(values)
 	case 1:
-		return slices.Repeat(f.sizes, n), nil
+		return slices.Repeat(f.Sizes, n), nil
 	case n:
-		return f.sizes, nil
+		return f.Sizes, nil
 	default:
 		return nil, output.UsageError("give one size, or one for each ε", "--size has %d sizes, and --epsilon %d ε",
-			len(f.sizes), n)
+			len(f.Sizes), n)
 	}
 }
 
@@ -34,9 +34,9 @@ type way struct {
 
 // bestSizes returns the sizes for which the product of the variances is least, among those for
 // which there is a way from each ε to the next. What is best at each ε apart need not be so.
-func (f *familyFlags) bestSizes(values int) ([]int, error) {
+func (f *subsetFlags) bestSizes(values int) ([]int, error) {
 	ways := []way{{}}
-	for _, epsilon := range f.epsilons {
+	for _, epsilon := range f.Epsilons {
 		candidates, err := f.candidates(values, epsilon)
 		if err != nil {
 			return nil, err
@@ -75,9 +75,9 @@ func extend(ways []way, candidates []step, values int) ([]way, error) {
 }
 
 // candidates returns subset selection of all sizes for which there are few enough subsets.
-func (f *familyFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, error) {
+func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, error) {
 	most := finite.MaxCells
-	if len(f.epsilons) > 1 {
+	if len(f.Epsilons) > 1 {
 		most = 64 // subsets, so that the channel to the next ε does not get too large
 	}
 	var all []step

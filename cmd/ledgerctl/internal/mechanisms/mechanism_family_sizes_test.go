@@ -57,7 +57,7 @@ func TestLeadsIsDegradation(t *testing.T) {
 func TestBestSizesAreBest(t *testing.T) {
 	for _, list := range []string{"0.5,1,2", "0.9,1.1,1.3", "0.2,0.5,0.6", "1.8,2,2.2"} {
 		const values = 5
-		f := &familyFlags{epsilons: mustEpsilons(t, list)}
+		f := &subsetFlags{familyFlags: familyFlags{Epsilons: mustEpsilons(t, list)}}
 		got, err := f.bestSizes(values)
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestBestSizesAreBest(t *testing.T) {
 			var matrices []*finite.Matrix
 			product := 1.0
 			for i, size := range sizes {
-				s := mustSubsets(t, values, size, f.epsilons[i])
+				s := mustSubsets(t, values, size, f.Epsilons[i])
 				variance, err := meanVariance(s.matrix)
 				if err != nil {
 					t.Fatal(err)

@@ -11,26 +11,24 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func (h *Host) subsetCommand() *cobra.Command {
-	f := &familyFlags{}
-	cmd := &cobra.Command{
-		Use:  "subset",
-		RunE: func(cmd *cobra.Command, _ []string) error { return h.family(cmd, f, f.subsets) },
-	}
-	f.flags(cmd)
-	cmd.Flags().IntSliceVar(&f.sizes, "size", nil,
-		"how many values, `K` or K1,K2,..., a response has (default: what estimates best)")
-	return cmd
+// subsetFlags are the flags of mechanism family subset.
+type subsetFlags struct {
+	familyFlags
+	Sizes []int `flag:"size"`
+}
+
+func (h *Host) subset(cmd *cobra.Command, _ []string, f *subsetFlags) error {
+	return h.family(cmd, &f.familyFlags, f.subsets)
 }
 
 // subsets makes subset selection.
-func (f *familyFlags) subsets(ctx context.Context, values []string) (mechanismFile, error) {
+func (f *subsetFlags) subsets(ctx context.Context, values []string) (mechanismFile, error) {
 	sizes, err := f.sizesFor(len(values))
 	if err != nil {
 		return mechanismFile{}, err
 	}
 	var steps []step
-	for i, epsilon := range f.epsilons {
+	for i, epsilon := range f.Epsilons {
 		s, err := subsetStep(len(values), sizes[i], epsilon)
 		if err != nil {
 			return mechanismFile{}, err

@@ -10,46 +10,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
 // solveFlags are the flags of mechanism solve.
 type solveFlags struct {
-	nodes, edges, id, color string
+	Nodes string `flag:"nodes,required,reads"`
+	Edges string `flag:"edges,required,reads"`
+	ID    string `flag:"id-column" default:"id"`
+	Color string `flag:"color-column,required"`
 	bounds
-	balanced     bool
-	boundary     []string
-	boundaryFile string
-	order        []string
-	law          law
+	Balanced     bool     `flag:"balanced"`
+	Boundary     []string `flag:"boundary"`
+	BoundaryFile string   `flag:"boundary-file,reads"`
+	Order        []string `flag:"order"`
+	Law          law      `flag:"boundary-law"`
 }
 
-func (h *Host) solveCommand() *cobra.Command {
-	f := &solveFlags{}
-	cmd := &cobra.Command{
-		Use:  "solve",
-		RunE: func(cmd *cobra.Command, _ []string) error { return h.solve(cmd, f) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.nodes, "nodes", "", "the CSV `FILE` with the vertices")
-	flags.StringVar(&f.edges, "edges", "", "the CSV `FILE` with the edges")
-	flags.StringVar(&f.id, "id-column", "id", "the `COLUMN` of the nodes with the id")
-	flags.StringVar(&f.color, "color-column", "", "the `COLUMN` of the nodes with the colour")
-	f.bounds.flags(flags)
-	flags.BoolVar(&f.balanced, "balanced", false, "the same probability of the true answer on the whole boundary")
-	flags.StringSliceVar(&f.boundary, "boundary", nil,
-		"the probability of the true answer on each colour's boundary, `COLOR=P,...`")
-	flags.StringVar(&f.boundaryFile, "boundary-file", "", "the CSV `FILE` with what is given at some vertices")
-	flags.StringSliceVar(&f.order, "order", nil, "the order, `A,B,C`, in which a vertex prefers the other colours")
-	flags.Var(&f.law, "boundary-law", "the probabilities, `M1,M2,...`, on the boundary, the preferred answer's first")
-	input.Mark(flags, input.Reads, input.ByName, "nodes", "edges", "boundary-file")
-	require(cmd, "nodes", "edges", "color-column", "epsilon")
-	return cmd
-}
-
-func (h *Host) solve(cmd *cobra.Command, f *solveFlags) error {
+func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
@@ -100,11 +79,11 @@ func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, er
 func (f *solveFlags) check(cmd *cobra.Command) error {
 	var modes, inputs []string
 	for _, name := range []string{"balanced", "boundary", "boundary-file", "order"} {
-		if cmd.Flags().Changed(name) && (name != "balanced" || f.balanced) {
+		if cmd.Flags().Changed(name) && (name != "balanced" || f.Balanced) {
 			modes = append(modes, "--"+name)
 		}
 	}
-	for _, path := range []string{f.nodes, f.edges, f.boundaryFile} {
+	for _, path := range []string{f.Nodes, f.Edges, f.BoundaryFile} {
 		if path == "-" {
 			inputs = append(inputs, path)
 		}
@@ -115,11 +94,11 @@ func (f *solveFlags) check(cmd *cobra.Command) error {
 			"nothing is said about the boundary")
 	case len(modes) > 1:
 		return output.UsageError("give one of them", "%s exclude each other", strings.Join(modes, " and "))
-	case f.law != nil && f.order == nil:
+	case f.Law != nil && f.Order == nil:
 		return output.UsageError("", "--boundary-law is for --order")
-	case f.law != nil && len(f.law) != len(f.order):
-		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.law),
-			len(f.order))
+	case f.Law != nil && len(f.Law) != len(f.Order):
+		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
+			len(f.Order))
 	case len(inputs) > 1:
 		return output.UsageError("", "no more than one file can be standard input")
 	}
@@ -127,10 +106,10 @@ func (f *solveFlags) check(cmd *cobra.Command) error {
 }
 
 func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
-	err = h.Stream(ctx, f.nodes, func(nodes io.Reader) error {
-		return h.Stream(ctx, f.edges, func(edges io.Reader) error {
-			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.id, ColorColumn: f.color,
-				Colors: f.order})
+	err = h.Stream(ctx, f.Nodes, func(nodes io.Reader) error {
+		return h.Stream(ctx, f.Edges, func(edges io.Reader) error {
+			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.ID, ColorColumn: f.Color,
+				Colors: f.Order})
 			return f.inFile(err)
 		})
 	})
@@ -149,17 +128,17 @@ func (f *solveFlags) inFile(err error) error {
 	named, hint := *fields, ""
 	switch fields.File {
 	case "nodes":
-		named.File = f.nodes
+		named.File = f.Nodes
 		if fields.Line == 1 {
 			hint = "--id-column and --color-column must name columns of the first row, in the same spelling"
 		}
 	case "edges":
-		named.File = f.edges
+		named.File = f.Edges
 		if fields.Line == 1 {
 			hint = `the first row must name the columns "source" and "target", which hold the ids of the two ends`
 		}
 	default:
-		named.File = f.boundaryFile
+		named.File = f.BoundaryFile
 		if fields.Line == 1 {
 			hint = `the first row must name the columns "id", "color" and "probability"`
 		}
@@ -169,17 +148,17 @@ func (f *solveFlags) inFile(err error) error {
 
 // mechanism computes what the flags ask for.
 func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
-	if f.order != nil {
+	if f.Order != nil {
 		return f.ranked(g)
 	}
 	if len(g.Colors) != 2 {
-		return nil, output.UsageError("give --order with all of them", "column %q has %d colours", f.color,
+		return nil, output.UsageError("give --order with all of them", "column %q has %d colours", f.Color,
 			len(g.Colors))
 	}
 	switch {
-	case f.balanced:
+	case f.Balanced:
 		return graph.BinaryBalanced(g.Graph, g.Preferences, f.privacy())
-	case f.boundary != nil:
+	case f.Boundary != nil:
 		truth, err := f.truth(g)
 		if err != nil {
 			return nil, err
@@ -206,16 +185,16 @@ func (f *solveFlags) ranked(g *graph.CSVGraph) (*graph.Table, error) {
 
 // boundaryLaw returns --boundary-law or the default.
 func (f *solveFlags) boundaryLaw(colors int) ([]float64, error) {
-	if f.law != nil {
-		return f.law, nil
+	if f.Law != nil {
+		return f.Law, nil
 	}
-	return graph.DefaultLaw(colors, f.epsilon.Float64())
+	return graph.DefaultLaw(colors, f.Epsilon.Float64())
 }
 
 // truth reads --boundary.
 func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 	truth = [2]float64{math.NaN(), math.NaN()}
-	for _, item := range f.boundary {
+	for _, item := range f.Boundary {
 		equals := strings.LastIndexByte(item, '=')
 		if equals < 0 {
 			return truth, output.UsageError("", "--boundary: %q is not COLOR=P", item)
@@ -224,7 +203,7 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 		switch {
 		case color < 0:
 			return truth, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
-				f.color)
+				f.Color)
 		case !math.IsNaN(truth[color]):
 			return truth, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
 		}
@@ -235,7 +214,7 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 	for _, p := range truth {
 		if math.IsNaN(p) {
 			return truth, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
-				f.color)
+				f.Color)
 		}
 	}
 	return truth, nil
@@ -244,7 +223,7 @@ func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
 // extend computes the mechanism of --boundary-file.
 func (h *Host) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
 	var given []graph.Given
-	err := h.Stream(ctx, f.boundaryFile, func(in io.Reader) (err error) {
+	err := h.Stream(ctx, f.BoundaryFile, func(in io.Reader) (err error) {
 		given, err = g.ReadGiven(in)
 		return f.inFile(err)
 	})
@@ -255,7 +234,7 @@ func (h *Host) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*g
 	var missed *graph.MissedEdgeError
 	if errors.As(err, &missed) {
 		err = output.InputError("one end at least of each edge that joins two colours must be given",
-			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.boundaryFile,
+			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.BoundaryFile,
 			g.IDs[missed.From], g.IDs[missed.To])
 	}
 	return table, err

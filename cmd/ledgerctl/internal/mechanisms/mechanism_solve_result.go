@@ -63,8 +63,8 @@ func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
 	c := &conflict{From: g.IDs[edge.To], To: g.IDs[edge.From], Distance: 1}
 	for _, color := range edge.Outputs {
 		c.Colors = append(c.Colors, g.Colors[color])
-		c.FromProbability += output.Number(f.law[slices.Index(g.Preferences.Order(edge.To), color)])
-		c.ToProbability += output.Number(f.law[slices.Index(g.Preferences.Order(edge.From), color)])
+		c.FromProbability += output.Number(f.Law[slices.Index(g.Preferences.Order(edge.To), color)])
+		c.ToProbability += output.Number(f.Law[slices.Index(g.Preferences.Order(edge.From), color)])
 	}
 	c.Bound = c.ToProbability - output.Number(edge.Excess)
 	return c
@@ -120,15 +120,15 @@ func (p *probabilities) MarshalJSON() ([]byte, error) {
 // newSolveResult describes the mechanism, or the graph alone if there is a conflict.
 func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflict) (solveResult, error) {
 	out := solveResult{
-		Epsilon: f.epsilon, Delta: f.delta, Colors: g.Colors, Edges: g.Graph.Edges(), BoundaryEdges: boundaryEdges(g),
-		Feasible: c == nil, Conflict: c, Vertices: make([]vertexResult, len(g.IDs)), uniform: f.boundaryFile == "",
+		Epsilon: f.Epsilon, Delta: f.Delta, Colors: g.Colors, Edges: g.Graph.Edges(), BoundaryEdges: boundaryEdges(g),
+		Feasible: c == nil, Conflict: c, Vertices: make([]vertexResult, len(g.IDs)), uniform: f.BoundaryFile == "",
 	}
-	if f.order != nil {
+	if f.Order != nil {
 		boundary, err := f.boundaryLaw(len(g.Colors))
 		if err != nil {
 			return out, err
 		}
-		out.BoundaryLaw, out.DefaultLaw = numbers(boundary), f.law == nil
+		out.BoundaryLaw, out.DefaultLaw = numbers(boundary), f.Law == nil
 	}
 	distances, err := graph.Distances(g.Graph, g.Preferences)
 	if err != nil {

@@ -129,8 +129,8 @@ func Rows[T any](w io.Writer, header string, items []T, row func(T) []any) {
 // Printer is where the results, warnings and errors of one run of the program go.
 type Printer struct {
 	Stdout, Stderr io.Writer // the standard streams
-	JSON           bool      // results and errors are for programs
-	Quiet          bool      // there are no warnings
+	JSON           bool      `flag:"json"`  // results and errors are for programs
+	Quiet          bool      `flag:"quiet"` // there are no warnings
 	Taken          bool      // standard output is a file that the command writes, and has no room for the result
 	Pager          string    // shows tables that are longer than the terminal; "" for none
 	warned         []string

@@ -6,21 +6,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-func (h *Host) healthCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "health",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			health, err := h.Health(cmd.Context())
-			if health.Host.Role == "" {
-				return err
-			}
-			return errors.Join(h.Print(describeHealth(health)), err)
-		},
+func (h *Host) health(cmd *cobra.Command, _ []string, _ *input.None) error {
+	health, err := h.Health(cmd.Context())
+	if health.Host.Role == "" {
+		return err
 	}
+	return errors.Join(h.Print(describeHealth(health)), err)
 }
 
 // describeHealth returns the health of a ledger as it is printed.

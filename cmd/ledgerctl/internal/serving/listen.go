@@ -20,12 +20,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
-// tlsFiles are files for TLS. The zero value is none.
+// tlsFiles are the flags for TLS. The zero value is none.
 type tlsFiles struct {
-	// the server's certificate and its key, in PEM; they are read for each connection, so that they
-	// can be renewed
-	Cert, Key string
-	ClientCA  string // the certificates that a client's must be signed by; "" asks clients for none
+	// The server's certificate and its key, in PEM. They are read for each connection, so that they
+	// can be renewed.
+	Cert     string `flag:"tls-cert,reads"`
+	Key      string `flag:"tls-key,reads"`
+	ClientCA string `flag:"client-ca,reads"` // the certificates that a client's must be signed by; "" asks for none
 }
 
 // listenOn listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT.
