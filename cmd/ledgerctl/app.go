@@ -87,7 +87,8 @@ func (a *app) rootCommand() *cobra.Command {
 		})
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(a.commands()...)
-	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.DB, Check: a.file, Open: a.open, Health: a.health}
+	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.DB, Check: a.file, Open: a.open,
+		Health: a.health}
 	root.AddCommand(served.Commands()...)
 	root.AddCommand((&mechanisms.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
 	describe(root, sections(helpText))

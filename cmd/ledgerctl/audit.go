@@ -231,8 +231,8 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 		return nil, output.UsageError("give --vkey KEY",
 			"the ledger's file names no log key to check the checkpoint by")
 	}
-	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which an attacker who can rewrite " +
-		"the file can rewrite too; --vkey KEY gives the one that you know")
+	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which an attacker who can " +
+		"rewrite the file can rewrite too; --vkey KEY gives the one that you know")
 	return note.VerifierList(named), nil
 }
 

@@ -285,8 +285,8 @@ func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 		sale, err := l.Sell(ctx, r)
 		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
 	}
-	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: r.Partial, quote: r.QuoteID, skipped: f.skipped,
-		sell: sell})
+	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: r.Partial, quote: r.QuoteID,
+		skipped: f.skipped, sell: sell})
 }
 
 type reserveFlags struct {

@@ -188,7 +188,8 @@ func (p *plot) chart() chart.Bars {
 		s := chart.Series{Name: name}
 		for _, v := range p.values {
 			at := e.Values[v]
-			s.Values = append(s.Values, chart.Interval{Low: 100 * at.Low, Value: 100 * at.Estimate, High: 100 * at.High})
+			percent := chart.Interval{Low: 100 * at.Low, Value: 100 * at.Estimate, High: 100 * at.High}
+			s.Values = append(s.Values, percent)
 		}
 		return s
 	}

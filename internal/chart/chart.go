@@ -1,5 +1,5 @@
-// Package chart writes charts as SVG. A chart is readable on a light and on a dark page, has a title
-// and a description for screen readers, and the same data always gives the same bytes.
+// Package chart writes charts as SVG. A chart is readable on a light and on a dark page, has a
+// title and a description for screen readers, and the same data always gives the same bytes.
 package chart
 
 import (
@@ -188,7 +188,8 @@ func (l *layout) group(i int) {
 func (l *layout) bar(k int, left, middle, length float64) {
 	height := barThickness * l.row
 	fmt.Fprintf(&l.out, `<rect class="bar%d" x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="%s" `+
-		`stroke="#5a5a5a" stroke-width=".5"/>`+"\n", k, left, middle-height/2, length, height, Shade(k, l.bars(), false))
+		`stroke="#5a5a5a" stroke-width=".5"/>`+"\n",
+		k, left, middle-height/2, length, height, Shade(k, l.bars(), false))
 }
 
 // whisker draws an interval. A seam in the colour of the page sets it off from dark bars.

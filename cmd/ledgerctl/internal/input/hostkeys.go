@@ -16,13 +16,13 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// HostKeys are the flags for the secret keys of the host: by the truth key people are bound to their
-// true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only read
+// HostKeys are the flags for the secret keys of the host: by the truth key people are bound to
+// their true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only read
 // need none, and open none of the files.
 type HostKeys struct {
-	Truth   string   `flag:"truth-key,reads"`
+	Truth   string   `flag:"truth-key,reads"`           // the file with the key
 	Noise   []string `flag:"noise-key,repeated,reads="` // NAME=FILE
-	Current string   `flag:"noise-key-current,empty"`
+	Current string   `flag:"noise-key-current,empty"`   // a NAME
 
 	truthGiven, currentGiven bool
 }

@@ -15,11 +15,11 @@ import (
 
 // Remote are the flags for a ledger that another process has open and serves.
 type Remote struct {
-	Address string `flag:"addr"` // "" for none
-	Token   string `flag:"token,reads"`
-	CA      string `flag:"addr-ca,reads"`
-	Cert    string `flag:"addr-cert,reads"`
-	Key     string `flag:"addr-key,reads"`
+	Address string `flag:"addr"`            // "" for none
+	Token   string `flag:"token,reads"`     // the file with the token
+	CA      string `flag:"addr-ca,reads"`   // the file with the authorities of the server
+	Cert    string `flag:"addr-cert,reads"` // the file with the certificate of this client
+	Key     string `flag:"addr-key,reads"`  // the file with the key of Cert
 }
 
 // Dial returns the ledger behind the address.

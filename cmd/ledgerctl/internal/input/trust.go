@@ -16,8 +16,8 @@ import (
 // Trust is the checkpoint that the ledger must go on from, whatever is done with it: an older copy,
 // put in its place, would draw again what was drawn since.
 type Trust struct {
-	File     string `flag:"trust,reads"`
-	Key      string `flag:"trust-key,reads@"`
+	File     string `flag:"trust,reads"`      // the file with the checkpoint
+	Key      string `flag:"trust-key,reads@"` // the verifier key that signed it, or @FILE
 	keyGiven bool   // by the flag
 }
 
