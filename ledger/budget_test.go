@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
@@ -741,7 +741,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 // Where nobody can answer, the lowest level there is shows it: no other is one of the question's.
 func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 	l := inMemory(t, Options{})
-	family := familytest.Skewed(t)
+	family := fixture.Skewed(t)
 	define(t, l, Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: Finite, Mechanism: &Mechanism{Family: family}})
 	enroll(t, l, "numbered", "0.01", "ann")
 	got, err := l.Budget(t.Context(), BudgetRequest{Question: "numbered", All: true})

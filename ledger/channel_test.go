@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,7 +15,7 @@ func channelFor(q Question, epsilon privacy.Epsilon) (vocabulary.Channel, error)
 
 func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	e := math.Exp(0.5)
-	direct, unary, finite := vote(), vote(), familytest.Party(t)
+	direct, unary, finite := vote(), vote(), fixture.Party(t)
 	direct.Encoding, unary.Encoding, finite.Encoding = Direct, Unary, Finite
 	for _, c := range []struct {
 		question Question

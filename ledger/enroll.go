@@ -6,7 +6,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -58,11 +57,11 @@ type EnrollResult struct {
 //
 // A host that has a table of its own brings the ledger in line with it by [Ledger.Reconcile].
 func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, error) {
-	all, err := names.CheckObjects(r.Objects)
+	all, err := event.CheckObjects(r.Objects)
 	if err != nil {
 		return EnrollResult{}, err
 	}
-	if err := names.Check("idempotency key", r.Key); err != nil {
+	if err := event.CheckName("idempotency key", r.Key); err != nil {
 		return EnrollResult{}, err
 	}
 	if r.Terms != nil && (!r.Policy.IsZero() || !r.Cap.IsZero()) {
@@ -73,7 +72,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 		return EnrollResult{}, err
 	}
 	for _, p := range x.Policies() {
-		if err := names.CheckPolicy(*p); err != nil {
+		if err := event.CheckPolicy(*p); err != nil {
 			return EnrollResult{}, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -38,7 +37,7 @@ import (
 // chain is [Full]; [ErrUnknown] if there is no such question; [ErrInvalid], [ErrKeyConflict],
 // [ErrReadOnly]; and [ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) error {
-	if err := names.Check("object", object); err != nil {
+	if err := event.CheckName("object", object); err != nil {
 		return err
 	}
 	q, err := l.requests.Question(ctx, question)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -34,7 +34,7 @@ func ball(t testing.TB) *memory.Store {
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann", "bob"))
 	carryOut(t, l, partiesOf(t, "3", "0.5", "ann"))
-	define(t, l, familytest.Odds(t))
+	define(t, l, fixture.Odds(t))
 	enroll(t, l, "odds", "9", "ann")
 	release(t, l, ReleaseRequest{Key: "4", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
 	define(t, l, vote())
@@ -52,7 +52,7 @@ func TestEveryAlteredOutputIsNamed(t *testing.T) {
 	levels := chainOfMemory(t, fill(t, original), 1, "ann").Levels
 	tries := 0
 	for i, at := range levels {
-		names := familytest.Party(t).Mechanism.Outputs[i]
+		names := fixture.Party(t).Mechanism.Outputs[i]
 		for is := range names {
 			if is == at.Response.Index {
 				continue
@@ -80,7 +80,7 @@ func recordOfQuestion(number uint32, q Question) []byte { return defined(number,
 // finiteParty is party with what the ledger fills in.
 func finiteParty(t testing.TB) Question {
 	t.Helper()
-	q := familytest.Party(t)
+	q := fixture.Party(t)
 	q.Encoding = Finite
 	return q
 }
@@ -107,13 +107,13 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		"a question is direct": {question(func(q *Question) { q.Encoding, q.Mechanism = Direct, nil }), "question 1: the encoding is direct, the events say finite"},
 		"a name of an output":  {question(func(q *Question) { q.Mechanism.Outputs[0][5] = "DC" }), "question 1: the mechanism is"},
 		"other levels": {question(func(q *Question) {
-			q.Mechanism.Family = familytest.Family(t, familytest.Subsets(t, 4, 2, "0.500000001"), familytest.Subsets(t, 4, 1, "1"), familytest.Subsets(t, 4, 1, "2"))
+			q.Mechanism.Family = fixture.Family(t, fixture.Subsets(t, 4, 2, "0.500000001"), fixture.Subsets(t, 4, 1, "1"), fixture.Subsets(t, 4, 1, "2"))
 		}), "question 1: the mechanism is"},
 		"no mechanism":     {question(func(q *Question) { q.Mechanism = nil }), "question 1"},
 		"half a mechanism": {question(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
 		"other channels": {func(s *memory.Store) {
-			q := familytest.Odds(t)
-			q.Encoding, q.Mechanism.Family = Finite, familytest.OtherChannels(t, familytest.Skewed(t))
+			q := fixture.Odds(t)
+			q.Encoding, q.Mechanism.Family = Finite, fixture.OtherChannels(t, fixture.Skewed(t))
 			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
 		}, "question 2: the mechanism is"},
 		"an output too high":      {response(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
@@ -328,7 +328,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	changed := slices.Clone(log)
 	i := indexOf(t, changed, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == 1 })
 	q := finiteParty(t)
-	q.Mechanism = &Mechanism{Family: familytest.Family(t, familytest.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
+	q.Mechanism = &Mechanism{Family: fixture.Family(t, fixture.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
 	reidentify(changed, i)
 	wantForged(t, replayWhole(&memory.Store{}, changed), "a response of")
@@ -421,7 +421,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 		back, err := evidence.ReadReceipt(text(t, r))
 		must(t, err)
 		wantSound(t, "the receipt, read", back, o.keys)
-		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, familytest.Party(t).Mechanism)) || r.Encoding != Finite {
+		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, fixture.Party(t).Mechanism)) || r.Encoding != Finite {
 			t.Errorf("receipt %d came back as another", number+1)
 		}
 		got := delivered2(t, o.Ledger, number+1)
@@ -470,9 +470,9 @@ func otherMechanisms(t testing.TB, m *Mechanism) map[string]*Mechanism {
 		"another name":    of(func(m *Mechanism) { m.Outputs[1][0] = "Z" }),
 		"names exchanged": of(func(m *Mechanism) { m.Outputs[1][0], m.Outputs[1][1] = m.Outputs[1][1], m.Outputs[1][0] }),
 		"another family": of(func(m *Mechanism) {
-			m.Family = familytest.Family(t, familytest.Subsets(t, 4, 2, "0.5"), familytest.Subsets(t, 4, 1, "1"), familytest.Subsets(t, 4, 1, "2.5"))
+			m.Family = fixture.Family(t, fixture.Subsets(t, 4, 2, "0.5"), fixture.Subsets(t, 4, 1, "1"), fixture.Subsets(t, 4, 1, "2.5"))
 		}),
-		"of other inputs": {Family: familytest.Skewed(t), Outputs: [][]string{{"a", "b"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}}},
+		"of other inputs": {Family: fixture.Skewed(t), Outputs: [][]string{{"a", "b"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}}},
 	}
 }
 
@@ -613,13 +613,13 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 	}
 	// With other channels than the log's, too.
 	channels := newOffice(t, 1)
-	define(t, channels.Ledger, familytest.Odds(t))
+	define(t, channels.Ledger, fixture.Odds(t))
 	enroll(t, channels.Ledger, "odds", "9", "ann")
 	st = statementOf(t, channels.Ledger, "ann's", "ann")
 	wantSound(t, "the statement", st, channels.keys)
 	asked := detailOf[*says.QuestionDefined](&st)
 	m := *asked.Mechanism
-	m.Family = familytest.OtherChannels(t, m.Family)
+	m.Family = fixture.OtherChannels(t, m.Family)
 	asked.Mechanism = &m
 	wantFault(t, "other channels", st, channels.keys, "altered")
 }
@@ -627,7 +627,7 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 // Nothing that a question with a mechanism comes to names a truth: of everybody the truth is value "C".
 func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	o := newOffice(t, 1)
-	q := familytest.Party(t)
+	q := fixture.Party(t)
 	q.Values = []string{"truth A", "truth B", "truth C", "truth D"}
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, "party", market(t, "9"), "9", "ann", "bob")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
@@ -24,7 +24,7 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 	l := openMemory(t, s, Options{Now: clock.read})
 	l.engine.Chances.Outputs, l.engine.Salts = steadyOutputs(1), steadySalts(2)
 	guests(t, l, "ann", "bob")
-	define(t, l, familytest.Odds(t))
+	define(t, l, fixture.Odds(t))
 	enroll(t, l, "odds", "9", "ann")
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann"))
@@ -58,7 +58,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	}
 	l := openMemory(t, fill(t, records), Options{Now: epoch})
 	all := questionsOf(t, l)
-	for i, want := range []Question{finiteParty(t), familytest.Odds(t)} {
+	for i, want := range []Question{finiteParty(t), fixture.Odds(t)} {
 		want.Encoding = Finite
 		if got := all[i]; got.Name != want.Name || string(text(t, got)) != string(text(t, want)) {
 			t.Errorf("question %d is %s, want %s", i+1, text(t, got), text(t, want))

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/event"
@@ -24,7 +24,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
-	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // Questions with a mechanism of their own do all that others do, at the ε of their levels. Their law is in
@@ -33,7 +32,7 @@ import (
 // guests defines party and puts objects in it on the market, for 100 minor units of ε=1.
 func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
 	t.Helper()
-	define(t, l, familytest.Party(t))
+	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", market(t, "9"), "9", objects...)
 	return l
 }
@@ -65,15 +64,15 @@ func partiesFor(t testing.TB, key, buyer, epsilon string, objects ...string) Sel
 func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
-	q := familytest.Party(t)
+	q := fixture.Party(t)
 	whole := text(t, q.Mechanism)
 	define(t, l, q)
 	for _, names := range q.Mechanism.Outputs {
 		names[0] = "the host's"
 	}
 	q.Values[0] = "the host's"
-	q.Mechanism.Family = familytest.Skewed(t)
-	numbered := Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: Finite, Mechanism: &Mechanism{Family: familytest.Skewed(t)}}
+	q.Mechanism.Family = fixture.Skewed(t)
+	numbered := Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: Finite, Mechanism: &Mechanism{Family: fixture.Skewed(t)}}
 	define(t, l, numbered)
 	for range 2 {
 		all := questionsOf(t, l)
@@ -83,7 +82,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != Finite {
 			t.Errorf("without names outputs are called %q", got)
 		}
-		if !bytes.Equal(text(t, all[1].Mechanism.Family), text(t, familytest.Skewed(t))) {
+		if !bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))) {
 			t.Error("the family is kept as another")
 		}
 		closed(t, l)
@@ -104,13 +103,13 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	pair := []string{"no", "yes"}
 	two := func() *finite.Family {
-		return familytest.Family(t, familytest.Matrix(t, "3/5 2/5", "2/5 3/5"), familytest.Matrix(t, "2/3 1/3", "1/3 2/3"))
+		return fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"), fixture.Matrix(t, "2/3 1/3", "1/3 2/3"))
 	}
 	named := func(names ...[]string) *Mechanism { return &Mechanism{Family: two(), Outputs: names} }
 	var large []*finite.Matrix
 	for i := 1; i <= 30; i++ { // each of them some 50 kB, with 4096 probabilities of many digits
 		epsilon := fmt.Sprintf("0.%02d", i)
-		large = append(large, familytest.Subsets(t, 64, 1, epsilon))
+		large = append(large, fixture.Subsets(t, 64, 1, epsilon))
 	}
 	l := inMemory(t, Options{})
 	for name, test := range map[string]struct {
@@ -121,7 +120,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 		"no family, but names":      {Question{Values: pair, Mechanism: &Mechanism{Outputs: [][]string{pair}}}, "has none"},
 		"a family of no levels":     {Question{Values: pair, Mechanism: &Mechanism{Family: &finite.Family{}}}, "has none"},
 		"finite without":            {Question{Values: pair, Encoding: Finite}, "has none"},
-		"more inputs":               {Question{Values: pair, Mechanism: familytest.Party(t).Mechanism}, "4 inputs, and the question has 2 values"},
+		"more inputs":               {Question{Values: pair, Mechanism: fixture.Party(t).Mechanism}, "4 inputs, and the question has 2 values"},
 		"fewer inputs":              {Question{Values: []string{"a", "b", "c"}, Mechanism: named(pair, pair)}, "2 inputs, and the question has 3 values"},
 		"no value":                  {Question{Mechanism: named(pair, pair)}, "0 values"},
 		"direct encoding":           {Question{Values: pair, Encoding: Direct, Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
@@ -138,7 +137,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 		"a long name":               {Question{Values: pair, Mechanism: named(pair, []string{"x", strings.Repeat("y", 257)})}, "output"},
 		"a name that is no text":    {Question{Values: pair, Mechanism: named(pair, []string{"x", "\xff"})}, "output"},
 		"a name with a zero byte":   {Question{Values: pair, Mechanism: named(pair, []string{"x", "\x00"})}, "output"},
-		"a large one":               {Question{Values: valuesOf(64), Mechanism: &Mechanism{Family: familytest.Family(t, large...)}}, "at most 1048576"},
+		"a large one":               {Question{Values: valuesOf(64), Mechanism: &Mechanism{Family: fixture.Family(t, large...)}}, "at most 1048576"},
 	} {
 		unchanged(t, l.engine.Store, func() {
 			test.q.Name = "q"
@@ -148,7 +147,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 		})
 	}
 	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: pair, Mechanism: named([]string{"a", strings.Repeat("y", 256)}, []string{"a", "b"})}))
-	must(t, l.DefineQuestion(t.Context(), "half", Question{Name: "half", Values: valuesOf(64), Mechanism: &Mechanism{Family: familytest.Family(t, large[:3]...)}}))
+	must(t, l.DefineQuestion(t.Context(), "half", Question{Name: "half", Values: valuesOf(64), Mechanism: &Mechanism{Family: fixture.Family(t, large[:3]...)}}))
 	auditStore(t, l.engine.Store)
 }
 
@@ -164,7 +163,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	}
 	numbers := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}
 	renamed := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "3", "2"}}
-	first, other := familytest.Skewed(t), familytest.OtherChannels(t, familytest.Skewed(t))
+	first, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	told := like(first)
 	told.Encoding = Finite
 	direct := like(nil)
@@ -177,13 +176,13 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 		same error // under the same key
 	}{
 		"again":             {like(first), nil, nil},
-		"another copy":      {like(familytest.Skewed(t)), nil, nil},
+		"another copy":      {like(fixture.Skewed(t)), nil, nil},
 		"with its encoding": {told, nil, ErrKeyConflict},
 		"with names":        {like(first, numbers...), nil, nil},
 		"other channels":    {like(other), nil, nil},
 		"other names":       {like(first, renamed...), ErrInvalid, ErrKeyConflict},
-		"a level less":      {like(familytest.Family(t, familytest.Matrix(t, "3/5 2/5", "2/5 3/5"))), ErrInvalid, ErrKeyConflict},
-		"other levels":      {like(familytest.Family(t, familytest.Matrix(t, "3/5 2/5", "2/5 3/5"), familytest.Matrix(t, "2/3 1/3", "1/3 2/3"), familytest.Matrix(t, "3/4 0 1/4", "1/4 0 3/4"), familytest.Matrix(t, "1/12 5/12 5/12 1/12", "5/12 1/12 1/12 5/12"))), ErrInvalid, ErrKeyConflict},
+		"a level less":      {like(fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"))), ErrInvalid, ErrKeyConflict},
+		"other levels":      {like(fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"), fixture.Matrix(t, "2/3 1/3", "1/3 2/3"), fixture.Matrix(t, "3/4 0 1/4", "1/4 0 3/4"), fixture.Matrix(t, "1/12 5/12 5/12 1/12", "5/12 1/12 1/12 5/12"))), ErrInvalid, ErrKeyConflict},
 		"no mechanism":      {direct, ErrInvalid, ErrKeyConflict},
 		"direct encoding":   {explicit, ErrInvalid, ErrKeyConflict},
 	} {
@@ -262,7 +261,7 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 		if s.Resales != 1 || got.Response != release(t, l, one) || got.Response != responses(t, l, "party", eps(t, epsilon))["ann"] || got.Price != []int64{50, 50, 100}[i] {
 			t.Errorf("at ε=%s zeta got %+v", epsilon, got)
 		}
-		if !slices.Contains(familytest.Party(t).Mechanism.Outputs[i], got.Value) {
+		if !slices.Contains(fixture.Party(t).Mechanism.Outputs[i], got.Value) {
 			t.Errorf("at ε=%s the output is %q", epsilon, got.Value)
 		}
 	}
@@ -279,7 +278,7 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 // What a raise costs is the difference of the levels' ε: also of what reservations hold, and of what budgets refuse.
 func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
-	define(t, l, familytest.Party(t))
+	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
 	spent := func(want string) {
 		t.Helper()
@@ -383,7 +382,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	for name, days := range map[string][]int{"daily": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "twice": {4, 8}, "after all": {8}, "and again": {3, 3, 8, 8}} {
 		clock := newClock(epoch())
 		l := inMemory(t, Options{Now: clock.read})
-		define(t, l, familytest.Party(t))
+		define(t, l, fixture.Party(t))
 		enrollUnder(t, l, "party", stair(t, calendar...), "9", names...)
 		released := 0
 		for i, day := range days {
@@ -423,7 +422,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 func TestASweepBehindARaise(t *testing.T) {
 	clock := newClock(epoch())
 	l := inMemory(t, Options{Now: clock.read})
-	define(t, l, familytest.Party(t))
+	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
@@ -450,7 +449,7 @@ func TestASweepBehindARaise(t *testing.T) {
 func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 	clock := newClock(epoch())
 	l := inMemory(t, Options{Now: clock.read})
-	define(t, l, familytest.Party(t))
+	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
 	clock.set(epoch().Add(100 * time.Hour))
 	r, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: sameTruth("C")})
@@ -529,7 +528,7 @@ func TestAnOutputIsBoundToItsTruth(t *testing.T) {
 	release(t, l, partyOf(t, "4", "ann", "2"))
 	closed(t, l)
 	l = open(t, path, Options{})
-	define(t, l, Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: familytest.Skewed(t)}})
+	define(t, l, Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: fixture.Skewed(t)}})
 	must(t, l.Close())
 	if all := countKind(events(t, open(t, path, Options{TruthKey: truthKey()})), "bound"); all != 1 {
 		t.Errorf("bound %d times", all)
@@ -560,7 +559,7 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 		l.requests.Sampler = mechanism.ReplaySampler(random)
 		q := Question{Name: "vote", Values: []string{"yes", "no"}}
 		if with {
-			q.Mechanism = &Mechanism{Family: familytest.Skewed(t)}
+			q.Mechanism = &Mechanism{Family: fixture.Skewed(t)}
 		}
 		define(t, l, q)
 		enroll(t, l, "vote", "3", "ann", "bob", "cid")
@@ -581,11 +580,11 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 // Estimates.
 
 // finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []finiteestimate.Counts, sizes []LevelCount) {
+func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []estimate.OutputCounts, sizes []LevelCount) {
 	t.Helper()
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		c := finiteestimate.Counts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
+		c := estimate.OutputCounts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
 		n := int64(0)
 		for _, name := range names {
 			chain := objectOf(t, l, name).Chains[0]
@@ -603,7 +602,7 @@ func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only priv
 	return counts, sizes
 }
 
-// Estimates are those of package finite/estimate from the responses, whether they are kept running or counted anew, over one
+// Estimates are those of package estimate from the responses, whether they are kept running or counted anew, over one
 // level or all, and go on being so when somebody withdraws, is forgotten and comes back.
 func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 	names := crowd(40)
@@ -620,10 +619,10 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 				continue
 			}
 			must(t, err)
-			shares, err := finiteestimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
+			shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
 			must(t, err)
 			want := Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
-			p, err := finiteestimate.Disagreement(counts...)
+			p, err := estimate.Disagreement(counts...)
 			must(t, err)
 			combinedAs(&want, len(counts), EstimateRequest{}, p)
 			for i, s := range shares {
@@ -665,7 +664,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	names := crowd(4000)
 	shares, truths := []int{2200, 1200, 500, 100}, map[string]string{}
-	q := familytest.Party(t)
+	q := fixture.Party(t)
 	who := 0
 	for v, n := range shares {
 		for range n {
@@ -681,7 +680,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		variances, err := finiteestimate.Variance(m, []int64{2200, 1200, 500, 100})
+		variances, err := estimate.OutputVariance(m, []int64{2200, 1200, 500, 100})
 		must(t, err)
 		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon})
 		must(t, err)
@@ -693,7 +692,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 
 // A mechanism that does not tell the inputs apart has responses, and no estimate.
 func TestAMechanismWithoutAnEstimate(t *testing.T) {
-	blind := familytest.Family(t, familytest.Matrix(t, "2/3 1/3", "1/2 1/2", "1/3 2/3"), familytest.Matrix(t, "4/5 1/5", "1/2 1/2", "1/5 4/5"))
+	blind := fixture.Family(t, fixture.Matrix(t, "2/3 1/3", "1/2 1/2", "1/3 2/3"), fixture.Matrix(t, "4/5 1/5", "1/2 1/2", "1/5 4/5"))
 	l := inMemory(t, Options{})
 	define(t, l, Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &Mechanism{Family: blind}})
 	enroll(t, l, "q", "9", "ann", "bob")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -46,7 +45,7 @@ import (
 // It returns [ErrUnknown] if nothing is known of the object. A repeated request about this object
 // alone returns [ErrForgotten]; other repeated requests leave the object out of what they return.
 func (l *Ledger) Forget(ctx context.Context, key, object string) error {
-	if err := names.Check("object", object); err != nil {
+	if err := event.CheckName("object", object); err != nil {
 		return err
 	}
 	id := event.ObjectRequest(event.RequestForget, object)

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -39,7 +39,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // golden compares text with a golden file, or writes the file.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
-	codectest.Golden(t, filepath.Join("testdata", "golden", name), text, *update)
+	fixture.Golden(t, filepath.Join("testdata", "golden", name), text, *update)
 }
 
 // dump is the text of everything a store holds, one record a line.

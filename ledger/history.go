@@ -9,7 +9,6 @@ import (
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -97,7 +96,7 @@ func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, e
 
 // settledBy returns the events that settled the parts of a request.
 func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, err error) {
-	if err := names.Check("idempotency key", key); err != nil {
+	if err := event.CheckName("idempotency key", key); err != nil {
 		return nil, err
 	}
 	err = l.engine.View(ctx, func(s *state.State) error {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -61,7 +61,7 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sound := 0
 	for range 50_000 {
-		payload := codectest.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
+		payload := fixture.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
 		if samePick(t, levelScan{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
 			sound++
 		}
@@ -104,7 +104,7 @@ func FuzzPick(f *testing.F) {
 	for _, c := range usualChains(f) {
 		f.Add(c.Encode(), int64(128), false)
 	}
-	for _, odd := range codectest.OddPayloads() {
+	for _, odd := range fixture.OddPayloads() {
 		f.Add(odd, int64(0), true)
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, epsilon int64, current bool) {

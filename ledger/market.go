@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -84,7 +83,7 @@ func (l *Ledger) SalesPage(ctx context.Context, p vocabulary.Page) (found []Sale
 // OrderOf returns the number of a sale or reservation by its place among those of a buyer
 // ([Sale.Ordinal]), or [ErrUnknown].
 func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (number uint64, err error) {
-	if err := names.Check("buyer", buyer); err != nil {
+	if err := event.CheckName("buyer", buyer); err != nil {
 		return 0, err
 	}
 	err = l.engine.View(ctx, func(s *state.State) (err error) {
@@ -242,7 +241,7 @@ func (l *Ledger) BuyersPage(ctx context.Context, after uint64, limit int) (found
 			if err != nil {
 				return err
 			}
-			found = append(found, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency, s.Counters.Events})
+			found = append(found, BuyerState{b.Name, b.Sold, int64(b.Paid), l.documents.About.Currency, s.Counters.Events})
 		}
 		return nil
 	})

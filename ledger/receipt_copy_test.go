@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 )
 
 // TestAReceiptIsACopy changes what a ledger has handed out, which must not reach into the ledger.
 func TestAReceiptIsACopy(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "9", "40", "ann", "bob")
-	q := familytest.Party(t)
+	q := fixture.Party(t)
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, q.Name, market(t, "9"), "40", "ann", "bob")
 	for number, question := range []Question{vote(), q} {

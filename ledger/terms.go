@@ -7,7 +7,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -67,7 +66,7 @@ type ChangeTermsResult struct {
 // Other errors: [ErrUnknown] for the question; [ErrInvalid]; [ErrKeyConflict]; [ErrReadOnly]; and
 // [ErrForgotten] if the only object was forgotten since the key was used.
 func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeTermsResult, error) {
-	all, err := names.CheckObjects(r.Objects)
+	all, err := event.CheckObjects(r.Objects)
 	if err != nil {
 		return ChangeTermsResult{}, err
 	}
@@ -75,7 +74,7 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 		return ChangeTermsResult{}, err
 	}
 	if r.Policy != nil {
-		if err := names.CheckPolicy(*r.Policy); err != nil {
+		if err := event.CheckPolicy(*r.Policy); err != nil {
 			return ChangeTermsResult{}, err
 		}
 	}
@@ -98,9 +97,9 @@ func (r *ChangeTermsRequest) check() error {
 	if r.Policy == nil && r.Cap.IsZero() {
 		return errs.Invalid("neither a policy nor a cap is given")
 	}
-	err := names.Check("idempotency key", r.Key)
+	err := event.CheckName("idempotency key", r.Key)
 	if r.Consent != "" {
-		err = errors.Join(err, names.CheckText("consent", r.Consent))
+		err = errors.Join(err, event.CheckText("consent", r.Consent))
 	}
 	return err
 }

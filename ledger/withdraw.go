@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -16,7 +15,7 @@ import (
 // read, and requests made before can be repeated. It returns [ErrUnknown] if there is no such
 // object; withdrawing twice does nothing.
 func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
-	if err := names.Check("object", object); err != nil {
+	if err := event.CheckName("object", object); err != nil {
 		return err
 	}
 	id := event.ObjectRequest(event.RequestWithdraw, object)

@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
@@ -90,4 +90,4 @@ const (
 // buyer or an idempotency key. Otherwise it returns the [ErrInvalid] that every request with that
 // name returns, most often a [*NameError]. what says in the error what is named. A host calls it
 // where it takes names from people, such as in a sign-up form.
-func CheckName(what, name string) error { return names.Check(what, name) }
+func CheckName(what, name string) error { return event.CheckName(what, name) }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 // maxLinks is how many dangling links in a row are followed, as many as Linux follows.
@@ -103,4 +104,13 @@ func SyncDir(path string) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// TrySyncDir is [SyncDir], but returns nil where the directory cannot be flushed.
+func TrySyncDir(path string) error {
+	err := SyncDir(path)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
 }

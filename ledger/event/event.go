@@ -6,10 +6,11 @@ import "time"
 type Event struct {
 	Number uint64    // from 1, without gaps
 	Time   time.Time // never before that of the event before
-	// Erased: the object that the event was about was forgotten later. Only what outlives the object is left.
+	// Erased: the object that the event was about was forgotten later. Only what outlives the
+	// object is left.
 	Erased bool
-	// Says is a value of one of the types of this package, such as [Released], never a pointer to one. It is nil
-	// only in the zero Event.
+	// Says is a value of one of the types of this package, such as [Released], never a pointer to
+	// one. It is nil only in the zero Event.
 	Says Detail
 }
 
@@ -21,11 +22,12 @@ func (e Event) Kind() string {
 	return e.Says.Kind()
 }
 
-// Object returns the object that the event is about: "" for an event about none or many, and for an erased one.
+// Object returns the object that the event is about: "" for an event about none or many, and for an
+// erased one.
 func (e Event) Object() string { return objectOf(e.Says) }
 
-// Detail is what an event says: one of the types of this package. Later versions may add some, so a switch
-// over them needs a default if it must not miss any.
+// Detail is what an event says: one of the types of this package. Later versions may add some, so a
+// switch over them needs a default if it must not miss any.
 type Detail interface {
 	// Kind returns the name of the kind. No name is ever given a second meaning.
 	Kind() string

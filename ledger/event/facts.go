@@ -28,8 +28,8 @@ func FactDetails() []Detail {
 	}
 }
 
-// FactFields returns the fields of a detail that a fact of a statement has, in the order and with the
-// keys that they have there as JSON. The index of each is that in the type of the detail.
+// FactFields returns the fields of a detail that a fact of a statement has, in the order and with
+// the keys that they have there as JSON. The index of each is that in the type of the detail.
 func FactFields(d Detail) []reflect.StructField {
 	fields := reflect.VisibleFields(reflect.Indirect(reflect.ValueOf(d)).Type())
 	var all []reflect.StructField

@@ -35,8 +35,9 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return append(text, detail[1:]...), nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes; null changes nothing. A kind
-// or key that it does not know, and a value that its key cannot have, are ledger.ErrInvalid.
+// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes; null changes
+// nothing. A kind or key that it does not know, and a value that its key cannot have, are
+// ledger.ErrInvalid.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -105,8 +106,8 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 	return d, nil
 }
 
-// exactly refuses what encoding/json would accept: keys of an event in other letters than those of this
-// package, and null for their values.
+// exactly refuses what encoding/json would accept: keys of an event in other letters than those of
+// this package, and null for their values.
 func exactly(keys map[string]json.RawMessage) error {
 	for key, value := range keys {
 		if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
@@ -147,7 +148,8 @@ func (d ObjectRefused) MarshalJSON() ([]byte, error) {
 	return write(refused{d.Refusal.Object, d.Question, []vocabulary.Refusal{d.Refusal}})
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes, and refuses all else.
+// UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes, and refuses all
+// else.
 func (d *ObjectRefused) UnmarshalJSON(text []byte) error {
 	var in refused
 	if err := strictly(text, &in); err != nil {
@@ -160,7 +162,8 @@ func (d *ObjectRefused) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: it reads what [encoding/json] writes, and refuses all else.
+// UnmarshalJSON implements [json.Unmarshaler]: it reads what [encoding/json] writes, and refuses
+// all else.
 func (d *Settled) UnmarshalJSON(text []byte) error {
 	type fields Settled
 	var in struct {
@@ -178,7 +181,8 @@ func (d *Settled) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// write returns JSON in which <, > and & stand for themselves, so that whoever prints it decides how they are written.
+// write returns JSON in which <, > and & stand for themselves, so that whoever prints it decides
+// how they are written.
 func write(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A detail has two forms in JSON. The tag json says how a field is written in an event. The tag fact
-// says how it is written in a fact of a statement: its place there, from 1, and its name and options
-// if these differ. A field without one of the tags is not part of that form.
+// A detail has two forms in JSON. The tag json says how a field is written in an event. The tag
+// fact says how it is written in a fact of a statement: its place there, from 1, and its name and
+// options if these differ. A field without one of the tags is not part of that form.
 
 // kind is a kind of event.
 type kind struct {
@@ -80,20 +80,22 @@ type Withdrawn struct {
 	Object string `json:"object,omitempty" fact:"1"` // by its name
 }
 
-// EpochBegun closes the chain of an object in a question, and begins a new one about another true value.
+// EpochBegun closes the chain of an object in a question, and begins a new one about another true
+// value.
 type EpochBegun struct {
 	Object   string `json:"object,omitempty" fact:"1"`   // by its name
 	Question string `json:"question,omitempty" fact:"2"` // by its name
 }
 
-// TermsChanged puts an object's chain in a question under another policy, and the object under another
-// cap, from here on. It has both, also if one of them is the same as before.
+// TermsChanged puts an object's chain in a question under another policy, and the object under
+// another cap, from here on. It has both, also if one of them is the same as before.
 type TermsChanged struct {
 	Object   string          `json:"object,omitempty" fact:"1"`   // by its name
 	Question string          `json:"question,omitempty" fact:"2"` // by its name
 	Policy   *policy.Policy  `json:"policy,omitempty" fact:"3"`   // of the question; nil if only the cap binds
 	Cap      privacy.Epsilon `json:"cap" fact:"4"`                // of the object, over all questions
-	// Consent is the host's statement that the object agreed. It is "" if nothing is more than before.
+	// Consent is the host's statement that the object agreed. It is "" if nothing is more than
+	// before.
 	Consent string `json:"consent,omitempty" fact:"5"`
 }
 
@@ -101,8 +103,8 @@ type TermsChanged struct {
 type TruthBound struct {
 	Object   string `json:"object,omitempty" fact:"1"`   // by its name
 	Question string `json:"question,omitempty" fact:"2"` // by its name
-	// Truth is a keyed hash of the true value, 16 bytes. It reveals nothing without the key, and is in
-	// statements alone.
+	// Truth is a keyed hash of the true value, 16 bytes. It reveals nothing without the key, and is
+	// in statements alone.
 	Truth Hex `json:"-" fact:"3,truth,omitempty"`
 }
 
@@ -172,8 +174,8 @@ type SaleMade struct {
 	Sale     uint64          `json:"sale,omitempty" fact:"1"`     // its number, from 1
 	Buyer    string          `json:"buyer,omitempty" fact:"2"`    // by its name
 	Price    int64           `json:"price" fact:"6"`              // of all objects together
-	// The objects by how their responses came about, and those of which the buyer held a lower level:
-	// see ledger.Offer.
+	// The objects by how their responses came about, and those of which the buyer held a lower
+	// level: see ledger.Offer.
 	Draws        uint64 `json:"-" fact:"7,draws,omitempty"`        // drawn from the true value, and charged
 	Resales      uint64 `json:"-" fact:"8,resales,omitempty"`      // recorded before
 	Degradations uint64 `json:"-" fact:"9,degradations,omitempty"` // derived from the lowest response
@@ -182,8 +184,8 @@ type SaleMade struct {
 	Refused      uint64 `json:"-" fact:"12,refused,omitempty"`     // objects left out
 }
 
-// Sold is one object of the [SaleMade] before it, with its response. In a statement it does not repeat
-// what that has.
+// Sold is one object of the [SaleMade] before it, with its response. In a statement it does not
+// repeat what that has.
 type Sold struct {
 	Object   string          `json:"object,omitempty" fact:"2"`   // by its name
 	Question string          `json:"question,omitempty"`          // by its name
@@ -196,8 +198,8 @@ type Sold struct {
 	Price  int64  `json:"price" fact:"5"`          // of this object
 }
 
-// ObjectRefused records that a request left an object out of a question, and why. The [Settled] of the
-// request, or of the part of it, follows.
+// ObjectRefused records that a request left an object out of a question, and why. The [Settled] of
+// the request, or of the part of it, follows.
 type ObjectRefused struct {
 	Question string             `json:"question,omitempty" fact:"1"` // by its name
 	Refusal  vocabulary.Refusal `json:"refusal" fact:"2"`            // it has the name of the object
@@ -208,16 +210,16 @@ type Settled struct {
 	Object string `json:"object,omitempty"` // of a request about one object alone
 	Sale   uint64 `json:"sale,omitempty"`   // the sale or reservation that the request made; 0 for none
 	Key    string `json:"key,omitempty"`    // the idempotency key of the request
-	// Counts are how many responses, or answers, were drawn, handed out again, and derived without the
-	// true value. Of an enrolment they count objects that were enrolled, and had been before. Of a change
-	// of terms they count changes, and terms that were so before. Of a withdrawal of many they count
-	// objects that withdrew, and had before.
+	// Counts are how many responses, or answers, were drawn, handed out again, and derived without
+	// the true value. Of an enrolment they count objects that were enrolled, and had been before.
+	// Of a change of terms they count changes, and terms that were so before. Of a withdrawal of
+	// many they count objects that withdrew, and had before.
 	Counts  [3]uint64 `json:"counts"`
 	LeftOut uint64    `json:"left_out,omitempty"` // objects refused: the events before it have each
 }
 
-// Stated records that a statement about an object was made, and closes it. Its fields other than Object
-// are those of the statement.
+// Stated records that a statement about an object was made, and closes it. Its fields other than
+// Object are those of the statement.
 type Stated struct {
 	Object    string          `json:"object,omitempty" fact:"1"`      // by its name
 	Cap       privacy.Epsilon `json:"-" fact:"2,cap"`                 // of the object, over all questions
@@ -227,8 +229,8 @@ type Stated struct {
 	Events    []uint64        `json:"-" fact:"6,events,omitempty"`    // all since then that are about the object
 }
 
-// Forgotten destroys all events about an object, and everything that was released of it. What the object
-// has spent stays, and so does this event.
+// Forgotten destroys all events about an object, and everything that was released of it. What the
+// object has spent stays, and so does this event.
 type Forgotten struct {
 	Object string           `json:"object,omitempty" fact:"1"`   // its name stays, here and as an object
 	Cap    privacy.Epsilon  `json:"cap" fact:"2"`                // of the object, over all questions

@@ -15,19 +15,22 @@ import (
 
 // Checked is what came of verifying a receipt or a statement.
 type Checked struct {
-	// Head is the log that the document is about, as its checkpoint names it; zero if that cannot be read.
+	// Head is the log that the document is about, as its checkpoint names it; zero if that cannot
+	// be read.
 	Head Head `json:"head"`
-	// Signed: one of the keys given to Verify, with the name of the log, signed the checkpoint. Without that, a
-	// document without faults only agrees with itself: anybody can make one.
+	// Signed: one of the keys given to Verify, with the name of the log, signed the checkpoint.
+	// Without that, a document without faults only agrees with itself: anybody can make one.
 	Signed bool `json:"signed"`
-	// Cosigned are the keys among those given to Verify that signed the checkpoint besides the log's, as witnesses do:
-	// "witness.example+1a2b3c4d", the beginning of the verifier key. Only these count. Ignored are the others whose
-	// signatures stand there: nobody looked at them, and whoever passed the document on can have added them, or left
-	// out others. Both are nil unless the document is Signed.
+	// Cosigned are the keys among those given to Verify that signed the checkpoint besides the
+	// log's, as witnesses do: "witness.example+1a2b3c4d", the beginning of the verifier key. Only
+	// these count. Ignored are the others whose signatures stand there: nobody looked at them, and
+	// whoever passed the document on can have added them, or left out others. Both are nil unless
+	// the document is Signed.
 	Cosigned []string `json:"cosigned,omitempty"`
 	Ignored  []string `json:"ignored,omitempty"` // by name and key hash, as in Cosigned
-	// Faults are what is wrong, at most 1,001 of them: the last then says that there are more. One alteration may show at several places.
-	// If keys were given and the signature does not fit, nothing but the head of the document is checked.
+	// Faults are what is wrong, at most 1,001 of them: the last then says that there are more. One
+	// alteration may show at several places. If keys were given and the signature does not fit,
+	// nothing but the head of the document is checked.
 	Faults []Fault `json:"faults"`
 }
 
@@ -96,8 +99,9 @@ func (v *checker) checkFormat(format, want string) {
 	}
 }
 
-// checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil. It returns false if they are not and
-// none of them signed it: then the rest of the document is not worth the work.
+// checkLog checks that a checkpoint is one of the ledger, and reads what it says. keys may be nil.
+// It returns false if they are not and none of them signed it: then the rest of the document is not
+// worth the work.
 func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verifiers) bool {
 	read, err := merkle.Read([]byte(checkpoint))
 	if err != nil {
@@ -118,8 +122,8 @@ func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verif
 	return keys == nil || v.Signed
 }
 
-// proven tells how an event stands in the log: its place in the list of items that it belongs to, its salt, unless
-// it is erased, and the leaf that the document says it has.
+// proven tells how an event stands in the log: its place in the list of items that it belongs to,
+// its salt, unless it is erased, and the leaf that the document says it has.
 type proven struct {
 	item
 	what string // the fault if it does not have that leaf
@@ -127,8 +131,8 @@ type proven struct {
 	leaf tlog.Hash
 }
 
-// check holds an event, as the fields of the document say it is, against its leaf. A nil change is one that the
-// fields do not make; that was said.
+// check holds an event, as the fields of the document say it is, against its leaf. A nil change is
+// one that the fields do not make; that was said.
 func (v *checker) check(ev event.Event, p proven) {
 	v.leaves = append(v.leaves, merkle.Leaf{Index: ev.Number - 1, Hash: p.leaf})
 	if ev.Change == nil {

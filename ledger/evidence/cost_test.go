@@ -18,7 +18,6 @@ import (
 	said "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -264,7 +263,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 	}
 	all["enrolled in questions with long names"] = func(n int) []Detail {
 		return repeat(20*n, nil, func(i int) []Detail {
-			name := fmt.Sprintf("%0*d", names.MaxBytes, i)
+			name := fmt.Sprintf("%0*d", event.MaxNameBytes, i)
 			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
 		})
 	}

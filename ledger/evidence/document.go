@@ -18,14 +18,15 @@ import (
 // MaxDocument is the largest size of a receipt or statement that is read, in bytes.
 const MaxDocument = 1 << 30
 
-// smallestItem is less than the bytes that a response or an event takes in a document. It keeps a hostile one
-// from asking for much more memory than it has bytes.
+// smallestItem is less than the bytes that a response or an event takes in a document. It keeps a
+// hostile one from asking for much more memory than it has bytes.
 const smallestItem = 64
 
 // items reads a long list.
 type items[T any] struct{ list []T }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It stops at the first fault, unlike the package json.
+// UnmarshalJSON implements [json.Unmarshaler]. It stops at the first fault, unlike the package
+// json.
 func (l *items[T]) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -46,8 +47,8 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readDocument reads one JSON object into a document, and holds it against what the document is written as: of each there is
-// one form only, to the byte.
+// readDocument reads one JSON object into a document, and holds it against what the document is
+// written as: of each there is one form only, to the byte.
 func readDocument(what string, data []byte, into any, document func() any) error {
 	if len(data) > MaxDocument {
 		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)

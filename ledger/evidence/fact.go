@@ -11,11 +11,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// Fact is an event of the log in a statement: all that it says, with its salt and its leaf. Questions,
-// policies and buyers are given as they were defined; the events that defined them are facts before.
+// Fact is an event of the log in a statement: all that it says, with its salt and its leaf.
+// Questions, policies and buyers are given as they were defined; the events that defined them are
+// facts before.
 //
-// As JSON it is one object: "event", "time" and "kind", the fields of the [Detail], "salt" and "leaf".
-// Reading it takes the fields of the kind, and no other.
+// As JSON it is one object: "event", "time" and "kind", the fields of the [Detail], "salt" and
+// "leaf". Reading it takes the fields of the kind, and no other.
 type Fact struct {
 	Event uint64    // its number in the log, from 1
 	Time  time.Time // in UTC
@@ -37,9 +38,10 @@ func (f Fact) Kind() string { return says.Event{Says: f.Says}.Kind() }
 // about returns the object that the fact is about, or "".
 func (f Fact) about() string { return says.Event{Says: f.Says}.Object() }
 
-// InWords returns the facts of the events of a log, by their numbers, as a statement has them. A fact whose
-// references are not defined, because the log is no ledger's, has fields missing; an event that statements
-// do not have says nothing. With it tests make the statements that [Statement.Verify] must refuse.
+// InWords returns the facts of the events of a log, by their numbers, as a statement has them. A
+// fact whose references are not defined, because the log is no ledger's, has fields missing; an
+// event that statements do not have says nothing. With it tests make the statements that
+// [Statement.Verify] must refuse.
 func InWords(log []Entry) map[uint64]Fact {
 	facts, g := make(map[uint64]Fact, len(log)), newGlossary()
 	for _, ev := range log {

@@ -17,9 +17,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -37,7 +36,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func everyFact(t testing.TB) (log []Entry) {
 	t.Helper()
 	e := privacy.MustEpsilon
-	party := familytest.Party(t)
+	party := fixture.Party(t)
 	party.Encoding, party.Mechanism = vocabulary.Finite, event.NameOutputs(party.Mechanism)
 	deal := event.Deal{Sale: 4, Buyer: 1, Question: 1, Epsilon: e("0.5"), Objects: 3, Price: 200, Refused: 2}
 	bare := event.Deal{Sale: 1<<64 - 1, Buyer: 2, Question: 2, Epsilon: e("2"), Objects: 1}
@@ -91,7 +90,7 @@ func TestGoldenFacts(t *testing.T) {
 		lines.Write(text(t, facts[i+1]))
 		lines.WriteByte('\n')
 	}
-	codectest.Golden(t, "testdata/golden/facts-v4.txt", lines.String(), *update)
+	fixture.Golden(t, "testdata/golden/facts-v4.txt", lines.String(), *update)
 }
 
 // field is one of a fact's, as JSON has it.

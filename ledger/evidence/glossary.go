@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// glossary is what facts refer to: what the events before them defined and began. It is [event.Numbers].
+// glossary is what facts refer to: what the events before them defined and began. It is
+// [event.Numbers].
 type glossary struct {
 	questions    map[uint32]*event.Question
 	policies     map[uint32]*policy.Policy
@@ -21,8 +22,8 @@ type glossary struct {
 	spare map[term]uint64
 }
 
-// term is what is referred to by its number: a question, policy, buyer, reservation or sale, by the kind of
-// the event that defines it.
+// term is what is referred to by its number: a question, policy, buyer, reservation or sale, by the
+// kind of the event that defines it.
 type term struct {
 	kind   event.Kind
 	number uint64

@@ -16,8 +16,8 @@ type Head struct {
 	Root   tlog.Hash `json:"root"`   // of the tree (RFC 6962)
 }
 
-// RollbackError says that the ledger is not a continuation of what a checkpoint says of it: it is an older
-// copy, another ledger, or its log was rewritten.
+// RollbackError says that the ledger is not a continuation of what a checkpoint says of it: it is
+// an older copy, another ledger, or its log was rewritten.
 type RollbackError struct {
 	Checkpoint Head // what was signed
 	Ledger     Head // with the root at the checkpoint's size, if the ledger has as many events
@@ -34,11 +34,13 @@ func (e *RollbackError) Error() string {
 	}
 }
 
-// OpenCheckpoint returns what a checkpoint says, if one of the keys signed it in the name of its origin. Otherwise it returns
-// ledger.ErrCheckpoint; also if the checkpoint has signatures out of place. The first is the log's, and no other has its name. Up to 16
-// cosignatures may stand behind it, by rising name and hash of their keys. One by a key that is among keys must fit; others are not looked
-// at, and whoever passes the checkpoint on can leave out any, or add some. Nothing else of a checkpoint can be changed without that it is
-// refused, so its text identifies it, not its bytes.
+// OpenCheckpoint returns what a checkpoint says, if one of the keys signed it in the name of its
+// origin. Otherwise it returns ledger.ErrCheckpoint; also if the checkpoint has signatures out of
+// place. The first is the log's, and no other has its name. Up to 16 cosignatures may stand behind
+// it, by rising name and hash of their keys. One by a key that is among keys must fit; others are
+// not looked at, and whoever passes the checkpoint on can leave out any, or add some. Nothing else
+// of a checkpoint can be changed without that it is refused, so its text identifies it, not its
+// bytes.
 func OpenCheckpoint(signed []byte, keys note.Verifiers) (Head, error) {
 	head, _, err := openCosigned(signed, keys)
 	return head, err

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 )
 
 // FuzzHex holds that whatever is read is written again, in lower case.
@@ -83,9 +83,9 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		hostile[name] = data
 	}
 	for name, data := range hostile {
-		codectest.WantBounded(t, name+" as a receipt", data, 40, func(b []byte) { _, _ = ReadReceipt(b) })
-		codectest.WantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
-		codectest.WantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
+		fixture.WantBounded(t, name+" as a receipt", data, 40, func(b []byte) { _, _ = ReadReceipt(b) })
+		fixture.WantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
+		fixture.WantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
 	}
 	// One event with a list of little, which is read, and only then found to be written otherwise: 128 times its size, and more under the race
 	// detector.
@@ -94,6 +94,6 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		"events stated":    fill(`{"events":[{"kind":"stated","events":[`, "1,", "]}]}"),
 		"values":           fill(`{"events":[{"kind":"question","values":[`, `"",`, "]}]}"),
 	} {
-		codectest.WantBounded(t, name, data, 240, func(b []byte) { _, _ = ReadStatement(b) })
+		fixture.WantBounded(t, name, data, 240, func(b []byte) { _, _ = ReadStatement(b) })
 	}
 }

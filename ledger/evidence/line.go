@@ -67,7 +67,8 @@ func hasPolicy(t reflect.Type) bool {
 	})
 }
 
-// matched yields each field of a line with that of the fact it is of. detail is a pointer to the shape's struct.
+// matched yields each field of a line with that of the fact it is of. detail is a pointer to the
+// shape's struct.
 func (s shape) matched(line reflect.Value, begin *opening, detail any, end *closing) iter.Seq2[reflect.Value, reflect.Value] {
 	return func(yield func(inLine, inFact reflect.Value) bool) {
 		at := 0
@@ -85,8 +86,8 @@ func (s shape) matched(line reflect.Value, begin *opening, detail any, end *clos
 	}
 }
 
-// line returns a struct with what a fact has, which [encoding/json] writes as the fact is written. It has no
-// shape if the fact says nothing.
+// line returns a struct with what a fact has, which [encoding/json] writes as the fact is written.
+// It has no shape if the fact says nothing.
 func (f Fact) line() (line any, of shape) {
 	begin, end := opening{f.Event, f.Time, f.Kind()}, closing{f.Salt, f.Leaf}
 	of, known := shapes()[begin.Kind]
@@ -109,17 +110,17 @@ func (f Fact) MarshalJSON() ([]byte, error) {
 	return json.Marshal(line)
 }
 
-// equals reports whether two facts are equal in memory, so that their texts, which may be long, need not be
-// compared. It returns false for facts that may have policies: these compute their steps when they are first
-// needed, perhaps in another goroutine.
+// equals reports whether two facts are equal in memory, so that their texts, which may be long,
+// need not be compared. It returns false for facts that may have policies: these compute their
+// steps when they are first needed, perhaps in another goroutine.
 func (f Fact) equals(other Fact) bool {
 	a, of := f.line()
 	b, _ := other.line()
 	return !of.policy && reflect.DeepEqual(a, b)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. A kind that does not exist is an error, and so is a field that
-// the kind does not have.
+// UnmarshalJSON implements [json.Unmarshaler]. A kind that does not exist is an error, and so is a
+// field that the kind does not have.
 func (f *Fact) UnmarshalJSON(data []byte) error {
 	var of struct {
 		Kind string `json:"kind"`

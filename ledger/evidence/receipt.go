@@ -17,15 +17,17 @@ import (
 // ReceiptFormat is the first field of every receipt, and names the version of its form.
 const ReceiptFormat = "sluice receipt 4"
 
-// Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It is a document
-// of its own: as JSON, written by [encoding/json], it can be verified without the ledger, by whoever has the
-// key by which the log is signed ([ReadReceipt], [Receipt.Verify]).
+// Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It
+// is a document of its own: as JSON, written by [encoding/json], it can be verified without the
+// ledger, by whoever has the key by which the log is signed ([ReadReceipt], [Receipt.Verify]).
 //
-// It proves that these responses are the ones that the log has for the sale, at these prices, and all of
-// them. That the log itself is what it should be, every draw within its budget, an audit of the log with the
-// same root shows. Nothing in it tells the true values: what chains are bound to is in other events. Nor does it show how responses came
-// about, which depends on what others bought: of that it has commitments. What it shows of the log beside the sale is where it is in the log,
-// by the numbers of events, of the sale and of the buyer, and of the log's tree some hashes. Its checkpoint is of the log as the sale left it.
+// It proves that these responses are the ones that the log has for the sale, at these prices, and
+// all of them. That the log itself is what it should be, every draw within its budget, an audit of
+// the log with the same root shows. Nothing in it tells the true values: what chains are bound to
+// is in other events. Nor does it show how responses came about, which depends on what others
+// bought: of that it has commitments. What it shows of the log beside the sale is where it is in
+// the log, by the numbers of events, of the sale and of the buyer, and of the log's tree some
+// hashes. Its checkpoint is of the log as the sale left it.
 type Receipt struct {
 	Format   string              `json:"format"`   // "sluice receipt 4"
 	Ledger   string              `json:"ledger"`   // the ID of the ledger
@@ -58,9 +60,9 @@ type SoldResponse struct {
 	Event    uint64 `json:"event"`              // that records it, by number
 	Salt     Hex    `json:"salt,omitempty"`     // made of that of the event, 16 bytes
 	Withheld Hex    `json:"withheld,omitempty"` // the commitment to how it came about, a SHA-256 hash
-	// Erased: the response is not shown, because the object was forgotten before the receipt was made, or because
-	// whoever passed the receipt on left it out. There is no Object, Response, Salt and Withheld then, but the
-	// Commitment to them; only the price is proven.
+	// Erased: the response is not shown, because the object was forgotten before the receipt was
+	// made, or because whoever passed the receipt on left it out. There is no Object, Response,
+	// Salt and Withheld then, but the Commitment to them; only the price is proven.
 	Erased     bool      `json:"erased,omitempty"`
 	Commitment Hex       `json:"commitment,omitempty"` // a SHA-256 hash, only of what is erased
 	Leaf       tlog.Hash `json:"leaf"`                 // the event's leaf in the log
@@ -73,9 +75,10 @@ type Evidence struct {
 	Buyer    Defined `json:"buyer"`    // where the buyer's name got its number
 	Sale     Proven  `json:"sale"`     // the event that begins the sale
 	Withheld Hex     `json:"withheld"` // the commitment to how many responses came about in which way, in that event
-	// Proof are the hashes that give, with the leaves of these events and of the responses, the root of the
-	// log's tree (RFC 6962) with as many leaves as the checkpoint says. They come in the order of a walk from
-	// the root, the left side first, one for each widest subtree without any of the leaves.
+	// Proof are the hashes that give, with the leaves of these events and of the responses, the
+	// root of the log's tree (RFC 6962) with as many leaves as the checkpoint says. They come in
+	// the order of a walk from the root, the left side first, one for each widest subtree without
+	// any of the leaves.
 	Proof      []tlog.Hash `json:"proof"`
 	Checkpoint string      `json:"checkpoint"` // a signed note, of the log as of the receipt
 }
@@ -100,8 +103,9 @@ type ReceiptMaker struct {
 	question *event.Question
 }
 
-// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define the question and the buyer, and that of the
-// sale. Events that are not these are [errs.ErrCorrupt].
+// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define
+// the question and the buyer, and that of the sale. Events that are not these are
+// [errs.ErrCorrupt].
 func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	began, isCreated := created.Change.(*event.Created)
 	asked, isQuestion := question.Change.(*event.QuestionDefined)
@@ -155,11 +159,13 @@ func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) Receipt {
 	return m.receipt
 }
 
-// ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the byte what
-// [encoding/json.Marshal] makes of it, and whatever else, white space, an unknown field or another spelling of a number
-// included, is ledger.ErrInvalid. So two readers of one text cannot see different receipts in it, and nobody can make a
-// second text of one that verifies, but by what a holder may do openly: leave out responses ([SoldResponse.Erased]) and
-// add or leave out cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most [MaxDocument] bytes. That a receipt can be read does not mean that it is true: see [Receipt.Verify].
+// ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the
+// byte what [encoding/json.Marshal] makes of it, and whatever else, white space, an unknown field
+// or another spelling of a number included, is ledger.ErrInvalid. So two readers of one text cannot
+// see different receipts in it, and nobody can make a second text of one that verifies, but by what
+// a holder may do openly: leave out responses ([SoldResponse.Erased]) and add or leave out
+// cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most [MaxDocument] bytes. That a
+// receipt can be read does not mean that it is true: see [Receipt.Verify].
 func ReadReceipt(data []byte) (Receipt, error) {
 	type plain Receipt
 	type document struct {
@@ -171,7 +177,8 @@ func ReadReceipt(data []byte) (Receipt, error) {
 	err := readDocument("receipt", data, &in, func() any {
 		r = Receipt(in.plain)
 		r.Responses = in.Responses.list
-		// Written as read would be also a missing list, and a time with the offset of this machine's zone.
+		// Written as read would be also a missing list, and a time with the offset of this
+		// machine's zone.
 		r.Values, r.Evidence.Proof = present(r.Values), present(r.Evidence.Proof)
 		for _, at := range []*time.Time{&r.Created, &r.Time, &r.Evidence.Question.Time, &r.Evidence.Buyer.Time} {
 			*at = at.UTC()
@@ -184,14 +191,14 @@ func ReadReceipt(data []byte) (Receipt, error) {
 	return r, nil
 }
 
-// Verify returns what is wrong with the receipt: nothing, if the log that its checkpoint signs says what
-// the receipt says. It encodes each event anew from the fields and its salt, and compares it with its leaf, so
-// that what was altered is named, and all leaves with the root of the log. It checks also that the
-// responses are all of the sale, and add up. It needs no ledger.
+// Verify returns what is wrong with the receipt: nothing, if the log that its checkpoint signs says
+// what the receipt says. It encodes each event anew from the fields and its salt, and compares it
+// with its leaf, so that what was altered is named, and all leaves with the root of the log. It
+// checks also that the responses are all of the sale, and add up. It needs no ledger.
 //
-// keys are those that the log is known to be signed by; the receipt is worth what they are. They should come from
-// the host, not from the receipt. With nil, only [Checked.Faults] means something: whether the receipt
-// agrees with itself.
+// keys are those that the log is known to be signed by; the receipt is worth what they are. They
+// should come from the host, not from the receipt. With nil, only [Checked.Faults] means something:
+// whether the receipt agrees with itself.
 func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
 	v.checkFormat(r.Format, ReceiptFormat)
@@ -277,7 +284,8 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 	v.check(ev, p)
 }
 
-// withhold puts the commitment to what a receipt does not show of an event in its place. It returns false if that is no commitment.
+// withhold puts the commitment to what a receipt does not show of an event in its place. It returns
+// false if that is no commitment.
 func (v *checker) withhold(ev *event.Event, at item, commitment Hex) bool {
 	if len(commitment) != len(event.Commitment{}) {
 		v.faultOf(at, "what is withheld has a commitment of %d bytes; it has %d", len(commitment), len(event.Commitment{}))
@@ -329,7 +337,8 @@ func (r *Receipt) checkOrder(v *checker) {
 			v.fault("event %d, of %v, does not come before the sale, event %d", before.Event, before.Time, e.Sale.Event)
 		}
 	}
-	// A sale is one transaction: the settled event of its request, behind those refused, is in the log with it.
+	// A sale is one transaction: the settled event of its request, behind those refused, is in the
+	// log with it.
 	if end := e.Sale.Event + r.Objects + r.Refused + 1; v.read && (end < e.Sale.Event || v.Head.Events < end) {
 		v.fault("the checkpoint is of %d events, the sale ends with event %d", v.Head.Events, end)
 	}

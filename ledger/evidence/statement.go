@@ -17,19 +17,21 @@ import (
 // StatementFormat is the first field of every statement, and names the version of its form.
 const StatementFormat = "sluice statement 4"
 
-// Statement is what the ledger has about one object, proven: everything that was ever released of it, or since it
-// was last forgotten, what that cost it, and what it earned; and that nothing is left out as of the
-// checkpoint. Like a [Receipt] it is a document of its own ([ReadStatement], [Statement.Verify]).
+// Statement is what the ledger has about one object, proven: everything that was ever released of
+// it, or since it was last forgotten, what that cost it, and what it earned; and that nothing is
+// left out as of the checkpoint. Like a [Receipt] it is a document of its own ([ReadStatement],
+// [Statement.Verify]).
 //
-// That it is complete rests on an event of the log. The last of the Events says that it lists all events about the
-// object, and the checkpoint is of the log up to it. The ledger records no such event unless that is so; an
-// operator who writes the log with another program could. An audit of the log finds that, of any log with the
-// root of the checkpoint: a statement is as good as the audit of a log that continues it.
+// That it is complete rests on an event of the log. The last of the Events says that it lists all
+// events about the object, and the checkpoint is of the log up to it. The ledger records no such
+// event unless that is so; an operator who writes the log with another program could. An audit of
+// the log finds that, of any log with the root of the checkpoint: a statement is as good as the
+// audit of a log that continues it.
 //
-// For whom it is about it says more than a receipt does: what it was refused for, what holds budget of it, and to
-// whom and for how much in all the sales were that it was part of. Answers to queries about a panel
-// are charged to it, and are in no statement, because they are about the panel. Nor are requests, and their
-// idempotency keys.
+// For whom it is about it says more than a receipt does: what it was refused for, what holds budget
+// of it, and to whom and for how much in all the sales were that it was part of. Answers to queries
+// about a panel are charged to it, and are in no statement, because they are about the panel. Nor
+// are requests, and their idempotency keys.
 type Statement struct {
 	Format   string          `json:"format"`   // "sluice statement 4"
 	Ledger   string          `json:"ledger"`   // ledger.About.ID
@@ -58,8 +60,8 @@ type Statement struct {
 // StatedChain is what an object has spent on a question in one epoch.
 type StatedChain struct {
 	Question string `json:"question"` // by its name
-	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own (Ledger.BeginEpoch), and
-	// what they cost adds up.
+	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own
+	// (Ledger.BeginEpoch), and what they cost adds up.
 	Epoch     int             `json:"epoch"`
 	Ended     uint64          `json:"ended"`            // the event that ended it, 0 for the current one: what was released before belongs to it
 	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
@@ -75,7 +77,8 @@ type StatedTerms struct {
 	Question string          `json:"question"`         // by its name
 	Policy   *policy.Policy  `json:"policy,omitempty"` // from then on; nil if only the cap binds
 	Cap      privacy.Epsilon `json:"cap"`              // of the object, over all questions
-	// Consent is the host's word that the object agreed. It is "" where none was needed: nothing is more than before.
+	// Consent is the host's word that the object agreed. It is "" where none was needed: nothing is
+	// more than before.
 	Consent string    `json:"consent,omitempty"`
 	Event   uint64    `json:"event"` // that changed them, by number
 	Time    time.Time `json:"time"`  // of the event, in UTC
@@ -111,8 +114,9 @@ type StatedSale struct {
 	Time     time.Time       `json:"time"`     // of the event, in UTC
 }
 
-// NewStatement makes a statement about an object of its events, in order, with those that they refer to, for package ledger. proof is that
-// they are in the log of a signed checkpoint. Events that do not come to a statement are [errs.ErrCorrupt].
+// NewStatement makes a statement about an object of its events, in order, with those that they
+// refer to, for package ledger. proof is that they are in the log of a signed checkpoint. Events
+// that do not come to a statement are [errs.ErrCorrupt].
 func NewStatement(object string, events []Entry, proof []tlog.Hash, checkpoint []byte) (Statement, error) {
 	t := newTeller(object)
 	var fault error
@@ -165,8 +169,8 @@ func ReadStatement(data []byte) (Statement, error) {
 	return st, nil
 }
 
-// inUTC gives all times the one spelling that statements have. Those with the offset of this machine's zone would
-// otherwise be written as they were read.
+// inUTC gives all times the one spelling that statements have. Those with the offset of this
+// machine's zone would otherwise be written as they were read.
 func (st *Statement) inUTC() {
 	st.Created, st.Time = st.Created.UTC(), st.Time.UTC()
 	for i := range st.Released {
@@ -190,10 +194,11 @@ func (st *Statement) inUTC() {
 	}
 }
 
-// Verify returns what is wrong with the statement: nothing, if the log that its checkpoint signs says what the
-// statement says, and says that this is all. It encodes each event anew and compares it with its leaf, so that
-// what was altered is named, and all leaves with the root of the log; and it tells from the events alone what the
-// object has spent and earned, and compares that with the rest of the statement. It needs no ledger.
+// Verify returns what is wrong with the statement: nothing, if the log that its checkpoint signs
+// says what the statement says, and says that this is all. It encodes each event anew and compares
+// it with its leaf, so that what was altered is named, and all leaves with the root of the log; and
+// it tells from the events alone what the object has spent and earned, and compares that with the
+// rest of the statement. It needs no ledger.
 //
 // keys are those that the log is known to be signed by, as for [Receipt.Verify].
 func (st Statement) Verify(keys note.Verifiers) Checked {
@@ -267,8 +272,8 @@ func (v *checker) checkTold(told, said Statement) {
 	same("sales", sameItems(told.Sales, said.Sales))
 }
 
-// sameItems compares two lists one by one, up to the first difference. What the events come to may be far longer as text than what the
-// document says: each of many chains names its policy in full.
+// sameItems compares two lists one by one, up to the first difference. What the events come to may
+// be far longer as text than what the document says: each of many chains names its policy in full.
 func sameItems[T any](want, got []T) error {
 	for i := range min(len(want), len(got)) {
 		if err := sameText(want[i], got[i]); err != nil {

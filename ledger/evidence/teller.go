@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// teller tells, from the events of a statement alone, what the object comes to. It follows the rules of
-// package fold as far as one object shows them.
+// teller tells, from the events of a statement alone, what the object comes to. It follows the
+// rules of package fold as far as one object shows them.
 type teller struct {
 	glossary
 	out     Statement
@@ -78,8 +78,8 @@ func (t *teller) begin(c *event.Forgotten, ev event.Event) {
 	}
 }
 
-// count brings the sum of what the chains cost up to date with one of them. Adding all of them up at each event would
-// take as long as the square of their number.
+// count brings the sum of what the chains cost up to date with one of them. Adding all of them up
+// at each event would take as long as the square of their number.
 func (t *teller) count(c *toldChain) {
 	now := plus(c.past, plus(c.before, c.spent())).Nano()
 	t.nanos -= c.counted
@@ -189,7 +189,8 @@ func (t *teller) checkLess(c *event.TermsChanged, under uint32, ev event.Event) 
 	t.proven[pair] = ev.Time
 }
 
-// mostCompared is how many policies are compared for a statement. Each may take a millisecond, and the author of the statement may be hostile.
+// mostCompared is how many policies are compared for a statement. Each may take a millisecond, and
+// the author of the statement may be hostile.
 const mostCompared = 10_000
 
 // terms returns a policy, or what stands for none.
@@ -333,8 +334,9 @@ func (t *teller) levelEntries(question uint32) int {
 	return 1 // the fact could not be read either
 }
 
-// addEntries counts entries of a chain. A ledger adds none to a chain that is full. What it promises to reservations cannot be seen here: no
-// event about an object says that one was cancelled.
+// addEntries counts entries of a chain. A ledger adds none to a chain that is full. What it
+// promises to reservations cannot be seen here: no event about an object says that one was
+// cancelled.
 func (t *teller) addEntries(ch *toldChain, n int) {
 	if ch.entries += n; ch.entries > vocabulary.MaxEntries {
 		t.fault("the chain has %d entries; at most %d are possible", ch.entries, vocabulary.MaxEntries)
@@ -418,7 +420,8 @@ func newTeller(object string) *teller {
 	}}
 }
 
-// plus returns a + b, or the largest ε if that is above it: a statement that cannot be true must not overflow to one that can.
+// plus returns a + b, or the largest ε if that is above it: a statement that cannot be true must
+// not overflow to one that can.
 func plus(a, b privacy.Epsilon) privacy.Epsilon {
 	sum, err := a.Add(b)
 	if err != nil {

@@ -15,10 +15,12 @@ type Budget struct {
 	Objects  uint64    `json:"objects"`  // how many it is about
 	Event    uint64    `json:"event"`    // the last event of the ledger that it knows
 	At       time.Time `json:"at"`       // the instant whose ceilings bind
-	// Largest is the largest ε, on offer to the buyer of all of them, at which all can answer at once; 0 if there is none.
+	// Largest is the largest ε, on offer to the buyer of all of them, at which all can answer at
+	// once; 0 if there is none.
 	Largest privacy.Epsilon `json:"largest"`
 	Levels  []BudgetLevel   `json:"levels"` // by rising ε
-	// Refused are those who cannot answer at the highest of the levels, by reason, the most frequent first.
+	// Refused are those who cannot answer at the highest of the levels, by reason, the most
+	// frequent first.
 	Refused []RefusalSum `json:"refused"`
 }
 
@@ -27,11 +29,12 @@ type BudgetLevel struct {
 	Epsilon privacy.Epsilon `json:"epsilon"` // the level
 	Can     uint64          `json:"can"`     // how many can answer at once
 	Price   int64           `json:"price"`   // what the buyer would pay for these, in minor units of the currency; 0 without a buyer
-	// Later is how many more will be able to by time alone: if nothing else is released of them until then, and all reservations that
-	// hold something of them end unused.
+	// Later is how many more will be able to by time alone: if nothing else is released of them
+	// until then, and all reservations that hold something of them end unused.
 	Later uint64 `json:"later"`
-	// From is when the last of those will be able to, at the latest: a reservation that holds something of them is waited for, even
-	// if it stands in nobody's way. It is the zero time if there are none.
+	// From is when the last of those will be able to, at the latest: a reservation that holds
+	// something of them is waited for, even if it stands in nobody's way. It is the zero time if
+	// there are none.
 	From time.Time `json:"from,omitzero"`
 }
 
@@ -39,9 +42,11 @@ type BudgetLevel struct {
 type RefusalSum struct {
 	Reason Reason `json:"reason"` // what stands in the way
 	Count  uint64 `json:"count"`  // the number of objects
-	// Largest is the smallest of what each of them can have at most at once; 0 if somebody can have nothing.
+	// Largest is the smallest of what each of them can have at most at once; 0 if somebody can have
+	// nothing.
 	Largest privacy.Epsilon `json:"largest"`
-	// From is when time alone will have helped all of them, as in [BudgetLevel]; the zero time if it does not help somebody.
+	// From is when time alone will have helped all of them, as in [BudgetLevel]; the zero time if
+	// it does not help somebody.
 	From time.Time `json:"from,omitzero"`
 }
 
@@ -50,8 +55,8 @@ func (s RefusalSum) Compare(other RefusalSum) int {
 	return cmp.Or(cmp.Compare(other.Count, s.Count), cmp.Compare(s.Reason, other.Reason))
 }
 
-// nearest says what is allowed in place of a request at the highest level, "" if nothing is. Whether there are true values for it
-// nobody has asked.
+// nearest says what is allowed in place of a request at the highest level, "" if nothing is.
+// Whether there are true values for it nobody has asked.
 func (b *Budget) nearest() string {
 	var would []string
 	top, all := b.Levels[len(b.Levels)-1], ""

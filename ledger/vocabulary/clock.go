@@ -7,8 +7,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// ClockError says that the clock is so far ahead of the log that it may well be wrong. Nothing was changed, and nothing
-// will be until a person confirms the clock (Options.ClockAhead of package ledger) or it is set right. It is an ErrClock of package ledger.
+// ClockError says that the clock is so far ahead of the log that it may well be wrong. Nothing was
+// changed, and nothing will be until a person confirms the clock (Options.ClockAhead of package
+// ledger) or it is set right. It is an ErrClock of package ledger.
 type ClockError struct {
 	Clock time.Time     `json:"clock"` // what it says
 	Last  time.Time     `json:"last"`  // of the log's last event

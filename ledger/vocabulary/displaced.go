@@ -13,19 +13,19 @@ type AnswerQuote struct {
 	Charge  privacy.Epsilon `json:"charge"`  // to each object; 0 if the answer is recorded or can be derived
 	// Held: the highest ε at which this query about this panel is answered, or 0
 	Held privacy.Epsilon `json:"held"`
-	// Anew is what it would cost to draw the answer again: ε, or 0 if it is recorded or can be derived.
-	// Charge is less if the answer at Held is raised.
+	// Anew is what it would cost to draw the answer again: ε, or 0 if it is recorded or can be
+	// derived. Charge is less if the answer at Held is raised.
 	Anew privacy.Epsilon `json:"anew"`
-	// NotRaised says why the answer at Held is not raised, so that every object is charged in full: a
-	// [*mechanism.ScoreError] if answers to the query cannot be raised, or if no panel of this size has
-	// another answer; or that an object began a new epoch, or that one of the two answers leaves an
-	// object out. It is nil if there is no such answer, or if it is raised.
+	// NotRaised says why the answer at Held is not raised, so that every object is charged in full:
+	// a [*mechanism.ScoreError] if answers to the query cannot be raised, or if no panel of this
+	// size has another answer; or that an object began a new epoch, or that one of the two answers
+	// leaves an object out. It is nil if there is no such answer, or if it is raised.
 	NotRaised error `json:"-"`
 	// Displaced are the levels on offer that the charge would take off the market. They say what
 	// objects have left, and so are for the host alone.
 	Displaced []Displaced `json:"displaced"`
-	// Refused are the objects that would be left out, or for which the answer would be refused: the first [MaxListed] of
-	// them, or all that an answer left out which is recorded.
+	// Refused are the objects that would be left out, or for which the answer would be refused: the
+	// first [MaxListed] of them, or all that an answer left out which is recorded.
 	Refused  []Refusal    `json:"refused"`
 	Unlisted int          `json:"unlisted,omitempty"` // how many more
 	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
@@ -34,22 +34,23 @@ type AnswerQuote struct {
 
 // Displaced is a level on offer that some objects of a panel could be sold at before they are
 // charged for an answer, and not after: at once, or before their sale closes, as time and buyers
-// raise ceilings. It is computed as sales are decided: by ceilings, caps, reservations and the levels
-// on offer, for a buyer who holds nothing and whom the terms admit. All questions count in which an
-// object of the panel has terms of sale, because they share its cap. A free answer displaces nothing,
-// and a level that is released already is not lost.
+// raise ceilings. It is computed as sales are decided: by ceilings, caps, reservations and the
+// levels on offer, for a buyer who holds nothing and whom the terms admit. All questions count in
+// which an object of the panel has terms of sale, because they share its cap. A free answer
+// displaces nothing, and a level that is released already is not lost.
 //
-// A list is ordered by question and falling ε. It has at most [MaxDisplaced] rows, and of each object
-// and question at most the 100 highest levels. Of terms that sell every ε it has the highest level
-// that could be sold, and the points of the price curve below it. To compute it takes time linear in
-// the panel and in the levels lost, and in the other questions of objects whose cap is nearly spent
-// or reserved.
+// A list is ordered by question and falling ε. It has at most [MaxDisplaced] rows, and of each
+// object and question at most the 100 highest levels. Of terms that sell every ε it has the highest
+// level that could be sold, and the points of the price curve below it. To compute it takes time
+// linear in the panel and in the levels lost, and in the other questions of objects whose cap is
+// nearly spent or reserved.
 type Displaced struct {
 	Question string          `json:"question"` // by its name
 	Epsilon  privacy.Epsilon `json:"epsilon"`  // the level on offer
 	Objects  uint64          `json:"objects"`  // how many objects of the panel lose it
 	// Revenue is what a buyer who holds nothing would pay for the level of these objects, in minor
-	// units of the currency. The rows of a question do not add up: a buyer pays for the highest only.
+	// units of the currency. The rows of a question do not add up: a buyer pays for the highest
+	// only.
 	Revenue int64 `json:"revenue"`
 }
 
@@ -57,8 +58,8 @@ type Displaced struct {
 const MaxDisplaced = 1000
 
 // DisplacedError reports that an answer about a panel was refused because its charge would take
-// levels on offer off the market. Nothing was drawn, charged or recorded, and the idempotency key is
-// still free. The same request is answered if it accepts the loss (AnswerRequest.AcceptLoss).
+// levels on offer off the market. Nothing was drawn, charged or recorded, and the idempotency key
+// is still free. The same request is answered if it accepts the loss (AnswerRequest.AcceptLoss).
 type DisplacedError struct {
 	Question  string      // that the answer is about, by its name
 	Displaced []Displaced // at least one

@@ -8,14 +8,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// ErrTruthLater is for a source of true values (ledger.TruthFunc) to return, wrapped, if it must fetch what it is asked for, or hear it
-// from somebody: the ledger goes on to ask of whom else the request needs a true value, as far as that does not hang on those not told,
-// and fails with the error then. Nothing is carried out; of a sweep, and of what of a raise comes behind its first million objects,
-// nothing more than the parts before. So the source knows whom it will be asked about when the request is repeated with its key.
+// ErrTruthLater is for a source of true values (ledger.TruthFunc) to return, wrapped, if it must
+// fetch what it is asked for, or hear it from somebody: the ledger goes on to ask of whom else the
+// request needs a true value, as far as that does not hang on those not told, and fails with the
+// error then. Nothing is carried out; of a sweep, and of what of a raise comes behind its first
+// million objects, nothing more than the parts before. So the source knows whom it will be asked
+// about when the request is repeated with its key.
 var ErrTruthLater = errs.ErrTruthLater
 
-// PanicError reports that a function of the host panicked where no caller's goroutine could go on with the panic: a method of
-// its journal in a commit, or the function that gets its checkpoints.
+// PanicError reports that a function of the host panicked where no caller's goroutine could go on
+// with the panic: a method of its journal in a commit, or the function that gets its checkpoints.
 type PanicError struct {
 	Function string // such as "Journal.Append"
 	Value    any    // what it panicked with
@@ -30,13 +32,14 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// KeyConflictError names the idempotency key that was used before, for another request, and what differs. It is an
-// [ErrKeyConflict].
+// KeyConflictError names the idempotency key that was used before, for another request, and what
+// differs. It is an [ErrKeyConflict].
 type KeyConflictError struct {
 	Key string // as it was given
-	// Field is the first field in which the requests differ, by its name in the type of the request, such as "Epsilon";
-	// "Kind" if it was a request of another kind. It is "" where that cannot be told: the log keeps a byte for each
-	// field, which one difference in 256 leaves as it is.
+	// Field is the first field in which the requests differ, by its name in the type of the
+	// request, such as "Epsilon"; "Kind" if it was a request of another kind. It is "" where that
+	// cannot be told: the log keeps a byte for each field, which one difference in 256 leaves as it
+	// is.
 	Field string
 }
 
@@ -56,23 +59,25 @@ func (e *KeyConflictError) Error() string {
 func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
 
 // RefusedError reports that a request was refused as a whole because of some of its objects.
-// Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error is
-// [ErrPartlyDone] as well.
+// Nothing was drawn, charged or recorded, and the idempotency key is still free, unless the error
+// is [ErrPartlyDone] as well.
 type RefusedError struct {
 	Question string    // by its name
 	Refused  []Refusal // in the order of the objects' names, the first [MaxListed] of them
 	Unlisted int       // how many more were refused
 	// Sums counts all refusals, listed or not, by reason.
 	Sums []RefusalSum
-	// TruthChanged are those of Refused whose true value is another than the one that their chain began with. It is for
-	// the host alone, as in [RaiseResult], and not in the text.
+	// TruthChanged are those of Refused whose true value is another than the one that their chain
+	// began with. It is for the host alone, as in [RaiseResult], and not in the text.
 	TruthChanged []string `json:"-"`
-	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for the host alone, and not in the text: the
-	// refusals say the same as of objects without a true value.
+	// TruthInvalid are those of Refused whose true value is not one of the question's. It is for
+	// the host alone, and not in the text: the refusals say the same as of objects without a true
+	// value.
 	TruthInvalid []string `json:"-"`
-	// Instead says what the same objects could answer when the request was refused: at its ε, and at the largest for all of
-	// them, now and by time alone, and for how much. It is nil where nobody has looked: for a reservation that is carried
-	// out, which cannot be for less, and where looking failed.
+	// Instead says what the same objects could answer when the request was refused: at its ε, and
+	// at the largest for all of them, now and by time alone, and for how much. It is nil where
+	// nobody has looked: for a reservation that is carried out, which cannot be for less, and where
+	// looking failed.
 	Instead *Budget
 }
 
@@ -124,11 +129,13 @@ func writeSums(text *strings.Builder, sums []RefusalSum) {
 	text.WriteString(": ")
 }
 
-// MaxListed is how many refusals the error of a refused request lists, and the quote of an order that would be refused. The
-// others are counted: the memory that a refusal takes does not grow with the panel.
+// MaxListed is how many refusals the error of a refused request lists, and the quote of an order
+// that would be refused. The others are counted: the memory that a refusal takes does not grow with
+// the panel.
 const MaxListed = 100
 
-// RefusalSums counts refusals by reason, without saying from when time would help. The zero value is empty.
+// RefusalSums counts refusals by reason, without saying from when time would help. The zero value
+// is empty.
 type RefusalSums []RefusalSum
 
 // Add counts a refusal.
@@ -150,7 +157,8 @@ func (s RefusalSums) Sorted() []RefusalSum {
 	return slices.SortedFunc(slices.Values(s), RefusalSum.Compare)
 }
 
-// SumRefusals counts refusals by reason, the most frequent first, without saying from when time would help.
+// SumRefusals counts refusals by reason, the most frequent first, without saying from when time
+// would help.
 func SumRefusals(refused []Refusal) []RefusalSum {
 	var sums RefusalSums
 	for _, r := range refused {
@@ -159,11 +167,13 @@ func SumRefusals(refused []Refusal) []RefusalSum {
 	return sums.Sorted()
 }
 
-// ErrTruthFailed says that a source of true values returned an error, which is wrapped as well, or took longer than
-// ledger.Options.TruthTimeout. Nothing was drawn that needed it. It never wraps an error of package context: only where the
-// context of the request itself has ended, the request fails with that.
+// ErrTruthFailed says that a source of true values returned an error, which is wrapped as well, or
+// took longer than ledger.Options.TruthTimeout. Nothing was drawn that needed it. It never wraps an
+// error of package context: only where the context of the request itself has ended, the request
+// fails with that.
 var ErrTruthFailed = errs.ErrTruthFailed
 
-// ErrTooManyFiles says that a file could not be opened because this process, or the system, has too many open. The error of the system
-// is wrapped. It is temporary: the ledger goes on, and the same call succeeds when files were closed, or the limit was raised.
+// ErrTooManyFiles says that a file could not be opened because this process, or the system, has too
+// many open. The error of the system is wrapped. It is temporary: the ledger goes on, and the same
+// call succeeds when files were closed, or the limit was raised.
 var ErrTooManyFiles = errs.ErrTooManyFiles

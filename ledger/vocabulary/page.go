@@ -9,8 +9,8 @@ type Page struct {
 	States   []ReservationState // only reservations in one of these states; none for all
 	Since    time.Time          // only those that were made at this time or later; zero for no bound
 	Until    time.Time          // only those that were made before this time; zero for no bound
-	// After is the place that the page before ended with; 0 at the beginning. The place of an order is
-	// its number or, if Buyer is set, its place among those of that buyer.
+	// After is the place that the page before ended with; 0 at the beginning. The place of an order
+	// is its number or, if Buyer is set, its place among those of that buyer.
 	After  uint64
 	Newest bool // list the latest first, in place of the earliest
 	Limit  int  // how many are returned at most, at least 1

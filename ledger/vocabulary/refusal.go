@@ -17,12 +17,15 @@ const (
 	ObjectCap Reason = "object-cap"
 	// NotEnrolled: the object is not enrolled in the question.
 	NotEnrolled Reason = "not-enrolled"
-	// NoTruth: a draw is needed, and the host has no true value for the object; or, in a ledger with a truth key, another
-	// than the one that the chain began with. Only the host's process is told which, beside the result (TruthChanged).
+	// NoTruth: a draw is needed, and the host has no true value for the object; or, in a ledger
+	// with a truth key, another than the one that the chain began with. Only the host's process is
+	// told which, beside the result (TruthChanged).
 	NoTruth Reason = "no-truth"
-	// CapDiffers: the object is known with another cap, Ceiling, than the one Asked for. Enrolling does not change it; Ledger.ChangeTerms does.
+	// CapDiffers: the object is known with another cap, Ceiling, than the one Asked for. Enrolling
+	// does not change it; Ledger.ChangeTerms does.
 	CapDiffers Reason = "cap-differs"
-	// PolicyDiffers: the object is, or was, enrolled in the question with another policy. Enrolling does not change it; Ledger.ChangeTerms does.
+	// PolicyDiffers: the object is, or was, enrolled in the question with another policy. Enrolling
+	// does not change it; Ledger.ChangeTerms does.
 	PolicyDiffers Reason = "policy-differs"
 	// Withdrawn: the object has withdrawn and was not enrolled in the question again.
 	Withdrawn Reason = "withdrawn"
@@ -34,19 +37,23 @@ const (
 	BuyerRefused Reason = "buyer-refused"
 	// SaleClosed: the terms' first day has not come yet, or their last is over.
 	SaleClosed Reason = "sale-closed"
-	// NoNoiseKey: the chain began with a noise key that the ledger was opened without, so nothing new can be drawn.
+	// NoNoiseKey: the chain began with a noise key that the ledger was opened without, so nothing
+	// new can be drawn.
 	NoNoiseKey Reason = "no-noise-key"
-	// NoTruthKey: a draw from the truth is needed, and the ledger has a truth key that it was opened without.
+	// NoTruthKey: a draw from the truth is needed, and the ledger has a truth key that it was
+	// opened without.
 	NoTruthKey Reason = "no-truth-key"
-	// EpochBegun: what was reserved of the object ended when it began a new epoch (Ledger.BeginEpoch).
+	// EpochBegun: what was reserved of the object ended when it began a new epoch
+	// (Ledger.BeginEpoch).
 	EpochBegun Reason = "epoch-begun"
 	// NeedsConsent: new terms may allow more than the object has agreed to. Why says what.
 	NeedsConsent Reason = "needs-consent"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
-	// Full: the object's chain of responses would have more than MaxEntries entries, with those that open reservations will
-	// add; or the object has MaxReservations open reservations, and the request is for another one. Waiting helps if a
-	// reservation, or a request that is running, has the rest.
+	// Full: the object's chain of responses would have more than MaxEntries entries, with those
+	// that open reservations will add; or the object has MaxReservations open reservations, and the
+	// request is for another one. Waiting helps if a reservation, or a request that is running, has
+	// the rest.
 	Full Reason = "full"
 	// NotAvailable: for any reason. It is the only one that buyers read, and is in no log.
 	NotAvailable Reason = "not-available"
@@ -80,13 +87,15 @@ type Refusal struct {
 	Cost      privacy.Epsilon `json:"cost"`      // what it would have added to Spent
 	Remaining privacy.Epsilon `json:"remaining"` // what could have been added
 	Remedy    Remedy          `json:"helps"`     // what would help against Reason; another may stand behind it
-	// Largest is the largest ε on offer, below Asked, at which the object would not have been refused when it was: with
-	// what was spent, held and recorded then, on the same terms, for the same buyer. What is recorded already, or lies below,
-	// counts: it is free. What the buyer holds, but is on offer no more, does not count. It is 0 if there is none, and where the
-	// reason has nothing to do with ε: who is not enrolled, has withdrawn, or does not sell to the buyer now, and what a
-	// reservation that is carried out meets.
+	// Largest is the largest ε on offer, below Asked, at which the object would not have been
+	// refused when it was: with what was spent, held and recorded then, on the same terms, for the
+	// same buyer. What is recorded already, or lies below, counts: it is free. What the buyer
+	// holds, but is on offer no more, does not count. It is 0 if there is none, and where the
+	// reason has nothing to do with ε: who is not enrolled, has withdrawn, or does not sell to the
+	// buyer now, and what a reservation that is carried out meets.
 	Largest privacy.Epsilon `json:"largest"`
-	// Why says what would be more, of NeedsConsent: 1 to MaxWhy bytes of text for people. It is "" for all other reasons.
+	// Why says what would be more, of NeedsConsent: 1 to MaxWhy bytes of text for people. It is ""
+	// for all other reasons.
 	Why string `json:"why,omitempty"`
 }
 
@@ -112,7 +121,8 @@ func (r Refusal) String() string {
 	}
 }
 
-// Unexplained returns refusals as the buyer of an order may see them: of which objects, at which ε, and nothing else.
+// Unexplained returns refusals as the buyer of an order may see them: of which objects, at which ε,
+// and nothing else.
 func Unexplained(all []Refusal) []Refusal {
 	out := make([]Refusal, len(all))
 	for i, r := range all {

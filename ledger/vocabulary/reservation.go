@@ -8,8 +8,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// ReservationState is the present state of a reservation. Cancelled and captured are final. An expired reservation is
-// final once an event of the log is not earlier than its expiry, or once it is cancelled.
+// ReservationState is the present state of a reservation. Cancelled and captured are final. An
+// expired reservation is final once an event of the log is not earlier than its expiry, or once it
+// is cancelled.
 type ReservationState string
 
 const (
@@ -19,7 +20,8 @@ const (
 	ReservationCaptured ReservationState = "captured"
 	// ReservationCancelled: it was cancelled, before or after it expired. It holds nothing.
 	ReservationCancelled ReservationState = "cancelled"
-	// ReservationExpired: the ledger's time is at or after its expiry. It holds nothing, and can be cancelled.
+	// ReservationExpired: the ledger's time is at or after its expiry. It holds nothing, and can be
+	// cancelled.
 	ReservationExpired ReservationState = "expired"
 )
 
@@ -38,15 +40,16 @@ func CheckReservationStates(states []ReservationState) error {
 	return nil
 }
 
-// ReservationError reports that a request needs an open reservation, and that this one is not open. Nothing was drawn,
-// sold or recorded by the request. It is an ErrNotReserved of package ledger.
+// ReservationError reports that a request needs an open reservation, and that this one is not open.
+// Nothing was drawn, sold or recorded by the request. It is an ErrNotReserved of package ledger.
 type ReservationError struct {
 	Number uint64 `json:"reservation"` // of the reservation
 	// State: never [ReservationOpen]; of a request to cancel, never [ReservationExpired]
 	State ReservationState `json:"state"`
 	// Sale: the number of its sale, if State is [ReservationCaptured]; else 0
 	Sale uint64 `json:"sale,omitempty"`
-	// Expires: the first instant at which it holds nothing, if State is [ReservationExpired]; else zero
+	// Expires: the first instant at which it holds nothing, if State is [ReservationExpired]; else
+	// zero
 	Expires time.Time `json:"expires,omitzero"`
 }
 

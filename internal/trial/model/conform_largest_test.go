@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -66,7 +66,7 @@ func testTheLargestOnOffer(t *T) {
 		t.Run(test.name, func(t *T) {
 			l := Open(t, ledger.Options{Now: ledgertest.Begin})
 			Define(t, l, Vote())
-			Define(t, l, familytest.Party(t))
+			Define(t, l, fixture.Party(t))
 			EnrollUnder(t, l, test.question, Market(t, "1", test.terms...), test.limit, "ann")
 			if test.before != nil {
 				test.before(l)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -329,7 +329,7 @@ func (tr *finiteTree) eachHistory(numbers []int, visit func(outputs map[int]int)
 
 // On a file, which is closed and opened between sales: from pairs of four inputs up to single ones, with less outputs.
 func TestTheJointLawOfAMechanismOnDisk(t *testing.T) {
-	enumerateFinite(t, true, familytest.Party(t), fewer(1, "0.5", "2")...)
+	enumerateFinite(t, true, fixture.Party(t), fewer(1, "0.5", "2")...)
 }
 
 // Raised twice, inserted, degraded and raised again, degraded twice.
@@ -337,14 +337,14 @@ func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
 	orders := [][]string{{"0.5", "1", "2"}, {"0.5", "2", "1"}, {"1", "0.5", "2"}, {"2", "1", "0.5"}}
 	step := pace.Tries(len(orders), 1, 1) // the quick form tries the beginning of one, another one in each run
 	for i := rand.IntN(step); i < len(orders); i += step {
-		enumerateFinite(t, false, familytest.Party(t), fewer(1, orders[i]...)...)
+		enumerateFinite(t, false, fixture.Party(t), fewer(1, orders[i]...)...)
 	}
 }
 
 // Levels of a family may be left out: a raise from the first to the last, or a response below that, knows the channels
 // between them.
 func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
-	q := ledger.Question{Mechanism: &ledger.Mechanism{Family: familytest.Skewed(t)}}
+	q := ledger.Question{Mechanism: &ledger.Mechanism{Family: fixture.Skewed(t)}}
 	enumerateFinite(t, false, q, "1.098612289", "0.405465109")
 	enumerateFinite(t, false, q, "0.405465109", "1.609437913", "0.693147181", "1.098612289")
 }
@@ -352,7 +352,7 @@ func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
 // Responses below others come from the channels that the question was defined with, not from those that somebody
 // defined it with again.
 func TestTheFirstChannelsCount(t *testing.T) {
-	one, other := familytest.Skewed(t), familytest.OtherChannels(t, familytest.Skewed(t))
+	one, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	for _, f := range []*finite.Family{one, other} {
 		q := ledger.Question{Name: "q", Values: ValuesOf(2), Mechanism: &ledger.Mechanism{Family: f}}
 		enumerateFinite(t, false, q, "1.609437913", "1.098612289")
@@ -376,7 +376,7 @@ func TestTheFirstChannelsCount(t *testing.T) {
 // The enumeration notices a law that is wrong by little: channels that lead from level to level as well as the right ones
 // do, and a level drawn without regard to the others.
 func TestTheEnumerationNoticesOtherLaws(t *testing.T) {
-	one, other := lawOf(t, familytest.Skewed(t)), lawOf(t, familytest.OtherChannels(t, familytest.Skewed(t)))
+	one, other := lawOf(t, fixture.Skewed(t)), lawOf(t, fixture.OtherChannels(t, fixture.Skewed(t)))
 	numbers := map[int]int{0: 0, 3: 0}
 	if one.joint(0, numbers).Cmp(other.joint(0, numbers)) == 0 {
 		t.Error("with other channels there is the same law")

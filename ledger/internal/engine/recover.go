@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -130,7 +130,7 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 // checkName closes a journal whose name cannot be noted in the file: it would be opened with any
 // journal, or with none.
 func checkName(j journal.Journal) error {
-	err := callback.Call("Journal.Name", func() error { return names.Check("name of the journal", j.Name()) })
+	err := callback.Call("Journal.Name", func() error { return event.CheckName("name of the journal", j.Name()) })
 	if err != nil {
 		err = closing(j, err)
 	}

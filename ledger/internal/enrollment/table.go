@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -91,11 +90,11 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 }
 
 func check(object string, terms Terms) error {
-	if err := names.Check("object", object); err != nil {
+	if err := event.CheckName("object", object); err != nil {
 		return err
 	}
 	if terms.Consent != "" {
-		if err := names.CheckText("consent", terms.Consent); err != nil {
+		if err := event.CheckText("consent", terms.Consent); err != nil {
 			return fmt.Errorf("object %q: %w", object, err)
 		}
 	}
@@ -130,7 +129,7 @@ func (t *Table) under(ctx context.Context, p policy.Policy) (r row, err error) {
 	})
 	if err == nil && !known {
 		r.text = p.String()
-		err = names.CheckPolicy(p)
+		err = event.CheckPolicy(p)
 	}
 	if err != nil {
 		return r, err

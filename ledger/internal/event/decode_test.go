@@ -13,8 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/familytest"
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -22,9 +21,9 @@ import (
 )
 
 // written are the records of a small ledger.
-func written(t testing.TB) []codectest.Record {
+func written(t testing.TB) []fixture.Record {
 	t.Helper()
-	return codectest.Records(t, "../../testdata/golden/format-v7.txt")
+	return fixture.Records(t, "../../testdata/golden/format-v7.txt")
 }
 
 // publicBytes are the bytes of an event that are never erased.
@@ -69,7 +68,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		return DecodeEntry(uint64(numbered[0]), numbered[1:])
 	}
 	encode := func(n Entry) []byte { return append([]byte{byte(n.Number)}, n.Encode()...) }
-	codectest.Fuzz(f, seeds, decode, encode, func(n Entry) int { return len(n.Hashes) + itemsOf(n.Change) })
+	fixture.Fuzz(f, seeds, decode, encode, func(n Entry) int { return len(n.Hashes) + itemsOf(n.Change) }, errs.ErrCorrupt, errs.ErrVersion)
 }
 
 // itemsOf is how long the lists of a change are.
@@ -98,7 +97,7 @@ func FuzzReadBare(f *testing.F) {
 		return ev, err
 	}
 	encode := func(ev Event) []byte { return new(Written).Write(&ev).Bare() }
-	codectest.Fuzz(f, seeds, decode, encode, func(ev Event) int { return itemsOf(ev.Change) })
+	fixture.Fuzz(f, seeds, decode, encode, func(ev Event) int { return itemsOf(ev.Change) }, errs.ErrCorrupt, errs.ErrVersion)
 }
 
 func FuzzDecodeQuestion(f *testing.F) {
@@ -107,12 +106,12 @@ func FuzzDecodeQuestion(f *testing.F) {
 		(&QuestionDefined{Number: q.Number, Question: vocabulary.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Fields(wire.Writing(e))
 		return e.Buf
 	}
-	odds := familytest.Odds(f)
+	odds := fixture.Odds(f)
 	odds.Encoding = vocabulary.Finite
 	seeds := [][]byte{defined(1, finiteParty(f), vocabulary.Finite), defined(2, odds, vocabulary.Finite)}
 	isQuestion := func(key []byte) bool { return key[0] == 'q' }
-	seeds = append(seeds, codectest.Payloads(f, written(f), "questions", isQuestion)...)
-	codectest.Fuzz(f, seeds, DecodeQuestion, encode, func(q *Question) int { return len(q.Values) + cellsOf(q.Mechanism) })
+	seeds = append(seeds, fixture.Payloads(f, written(f), "questions", isQuestion)...)
+	fixture.Fuzz(f, seeds, DecodeQuestion, encode, func(q *Question) int { return len(q.Values) + cellsOf(q.Mechanism) }, errs.ErrCorrupt)
 }
 
 // cellsOf counts the probabilities of a mechanism's levels. Each takes a byte at least.
@@ -129,7 +128,7 @@ func cellsOf(m *vocabulary.Mechanism) (cells int) {
 
 func FuzzDecodeAbout(f *testing.F) {
 	isAbout := func(key []byte) bool { return string(key) == "about" }
-	codectest.Fuzz(f, codectest.Payloads(f, written(f), "meta", isAbout), DecodeAbout, About.Encode, func(About) int { return 0 })
+	fixture.Fuzz(f, fixture.Payloads(f, written(f), "meta", isAbout), DecodeAbout, About.Encode, func(About) int { return 0 }, errs.ErrCorrupt)
 }
 
 // empty returns a change of a kind that has no public part.
@@ -320,7 +319,7 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 		for _, length := range []uint64{100, 1<<20 - 1, 1 << 31, 1 << 62, 1<<64 - 1} {
 			payload := binary.AppendUvarint(slices.Clone(decoder.head), length)
 			var err error
-			allocated := codectest.Allocated(func() { err = decoder.decode(payload) })
+			allocated := fixture.Allocated(func() { err = decoder.decode(payload) })
 			wantErr(t, err, errs.ErrCorrupt)
 			if allocated > 1<<16 {
 				t.Errorf("%s: %d bytes are allocated for a claim of %d items", name, allocated, length)
@@ -339,11 +338,11 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 	for _, kind := range []Kind{KindQuestion, KindEnrolled, KindReleased, KindSettled, KindAnswered, KindForgotten, KindStated, KindRefused} {
 		decoders["event "+kind.String()] = func(b []byte) { decodeChange(&wire.Decoder{Rest: b}, &wire.Decoder{Rest: b}, kind) }
 	}
-	all := codectest.Claims()
+	all := fixture.Claims()
 	for name, decode := range decoders {
 		t.Run(name, func(t *testing.T) {
 			for _, claim := range all {
-				codectest.WantBounded(t, fmt.Sprintf("%x", claim), claim, 64, decode)
+				fixture.WantBounded(t, fmt.Sprintf("%x", claim), claim, 64, decode)
 				if t.Failed() {
 					return
 				}

@@ -5,17 +5,17 @@ import (
 	"fmt"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// CheckQuestion returns [errs.ErrInvalid] for what cannot be defined as a question: a name or value that is no name, fewer than 2
-// values or too many, one of them twice, an encoding that the values do not fit, or a mechanism that is none of the question.
+// CheckQuestion returns [errs.ErrInvalid] for what cannot be defined as a question: a name or value
+// that is no name, fewer than 2 values or too many, one of them twice, an encoding that the values
+// do not fit, or a mechanism that is none of the question.
 func CheckQuestion(q vocabulary.Question) error {
-	if err := names.Check("question", q.Name); err != nil {
+	if err := CheckName("question", q.Name); err != nil {
 		return err
 	}
 	if len(q.Values) == 1 {
@@ -29,7 +29,7 @@ func CheckQuestion(q vocabulary.Question) error {
 	}
 	seen := make(map[string]bool, len(q.Values))
 	for _, value := range q.Values {
-		if err := names.Check("value", value); err != nil {
+		if err := CheckName("value", value); err != nil {
 			return fmt.Errorf("question %q: %w", q.Name, err)
 		}
 		if seen[value] {
@@ -58,8 +58,8 @@ func checkEncoding(q vocabulary.Question) error {
 // usualEpsilon is the ε, in nano-nats, for which the encoding of a question is picked.
 const usualEpsilon = 2_000_000_000
 
-// EncodingFor picks the encoding of a question that names none: that of its own mechanism, or the one that estimates better at the
-// usual ε.
+// EncodingFor picks the encoding of a question that names none: that of its own mechanism, or the
+// one that estimates better at the usual ε.
 func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
 	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
 	switch {

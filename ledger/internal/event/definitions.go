@@ -4,12 +4,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// MaxNoiseKeys is the largest number of noise keys of a ledger. A ledger with a host's keys reads them all when it is opened.
+// MaxNoiseKeys is the largest number of noise keys of a ledger. A ledger with a host's keys reads
+// them all when it is opened.
 const MaxNoiseKeys = 1024
 
 // Created begins the log.
@@ -40,7 +40,8 @@ func (c *Created) parse(d *event.Created, p *parser) {
 	c.ID, c.Currency, c.LogKey = id, d.Currency, d.LogKey
 }
 
-// TruthKeySet says that from here on chains are bound to their truth by keyed hashes. Check tells whether a key is the one.
+// TruthKeySet says that from here on chains are bound to their truth by keyed hashes. Check tells
+// whether a key is the one.
 type TruthKeySet struct{ Check Tag }
 
 func (*TruthKeySet) Kind() Kind { return KindTruthKey }
@@ -50,7 +51,8 @@ func (c *TruthKeySet) Fields(x wire.Codec) { x.Array(c.Check[:]) }
 
 func (c *TruthKeySet) describe(*describer) event.TruthKeySet { return event.TruthKeySet{} }
 
-// NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is the one.
+// NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is
+// the one.
 type NoiseKeySet struct {
 	Number uint32 // from 1
 	Name   string // what the host calls it
@@ -162,7 +164,7 @@ func (c *BuyerNamed) describe(*describer) event.BuyerNamed {
 }
 
 func (c *BuyerNamed) parse(d *event.BuyerNamed, p *parser) {
-	if err := names.Check("buyer", d.Name); err != nil { // all sales to the buyer repeat it
+	if err := CheckName("buyer", d.Name); err != nil { // all sales to the buyer repeat it
 		p.fail("%w", err)
 	}
 	c.Number, c.Name = d.Number, d.Name

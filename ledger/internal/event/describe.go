@@ -10,19 +10,20 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Names looks up what changes refer to by numbers. An error of it means that the log defines no such thing.
+// Names looks up what changes refer to by numbers. An error of it means that the log defines no
+// such thing.
 type Names interface {
 	Question(number uint32) (*Question, error)   // a question as it was defined
 	Policy(number uint32) (policy.Policy, error) // for any number but 0
 	BuyerName(number uint32) (string, error)     // the name of a buyer
 	NoiseKeyName(number uint32) (string, error)  // the name of a noise key; "" for number 0
-	// Deal returns what the reservation or the sale with a number is about: by is the kind of event that
-	// began it.
+	// Deal returns what the reservation or the sale with a number is about: by is the kind of event
+	// that began it.
 	Deal(by Kind, sale uint64) (Deal, error)
 }
 
-// Describe returns an event as hosts read it. An event that refers to nothing, or is of an unknown kind, is
-// [errs.ErrCorrupt].
+// Describe returns an event as hosts read it. An event that refers to nothing, or is of an unknown
+// kind, is [errs.ErrCorrupt].
 func Describe(ev Event, names Names) (event.Event, error) {
 	k := ev.Change.Kind()
 	said := event.Event{Number: ev.Number, Time: ev.Time, Erased: ev.Erased != nil && !isAboutSeveral(ev.Change)}
@@ -42,8 +43,8 @@ func Describe(ev Event, names Names) (event.Event, error) {
 	return said, nil
 }
 
-// isAboutSeveral reports whether a change is about several objects. What is erased of it with one of them
-// is a digest of their names, which is not described.
+// isAboutSeveral reports whether a change is about several objects. What is erased of it with one
+// of them is a digest of their names, which is not described.
 func isAboutSeveral(c Change) bool {
 	switch c := c.(type) {
 	case *Answered:
@@ -54,8 +55,8 @@ func isAboutSeveral(c Change) bool {
 	return false
 }
 
-// DescribeFact returns what a change says in a statement, or nil for a kind that statements do not have.
-// The error is the first one of names; then fields are missing.
+// DescribeFact returns what a change says in a statement, or nil for a kind that statements do not
+// have. The error is the first one of names; then fields are missing.
 func DescribeFact(c Change, names Names) (event.Detail, error) {
 	row := c.Kind().row()
 	if row == nil || row.parse == nil {
@@ -146,8 +147,8 @@ type Numbers interface {
 	BuyerNumber(name string) uint32    // of the buyer with a name
 }
 
-// Parse returns the change that a detail of a statement describes, or nil for a kind that statements do not
-// have. The error says what is wrong with the detail.
+// Parse returns the change that a detail of a statement describes, or nil for a kind that
+// statements do not have. The error says what is wrong with the detail.
 func Parse(d event.Detail, numbers Numbers) (Change, error) {
 	from := &parser{from: numbers}
 	for _, row := range table() {

@@ -44,7 +44,8 @@ func (ev *Event) public(e *wire.Encoder) {
 	}
 }
 
-// hidden appends the salt of an event and the bytes that it hides. Of these the last are withheld from buyers.
+// hidden appends the salt of an event and the bytes that it hides. Of these the last are withheld
+// from buyers.
 func (ev *Event) hidden(e *wire.Encoder) (withheld int) {
 	e.Raw(ev.Salt[:])
 	ev.Change.Fields(wire.Writing(e))
@@ -59,7 +60,8 @@ func (ev *Event) hidden(e *wire.Encoder) (withheld int) {
 	return 0
 }
 
-// Withhold returns an event without what is withheld from buyers, and with a salt that does not give it away. It has the same leaf.
+// Withhold returns an event without what is withheld from buyers, and with a salt that does not
+// give it away. It has the same leaf.
 func Withhold(ev Event) Event {
 	c, is := ev.Change.(withholding)
 	if !is || ev.Erased != nil {
@@ -73,8 +75,9 @@ func Withhold(ev Event) Event {
 	return ev
 }
 
-// shown returns the salt that a buyer is shown of an event with a part that is withheld: the beginning of the salt's SHA-256. What is
-// withheld has few values, and would be found by trying them with the salt itself.
+// shown returns the salt that a buyer is shown of an event with a part that is withheld: the
+// beginning of the salt's SHA-256. What is withheld has few values, and would be found by trying
+// them with the salt itself.
 func (s Salt) shown() (out Salt) {
 	sum := sha256.Sum256(s[:])
 	copy(out[:], sum[:])
@@ -107,8 +110,8 @@ func (w *Written) Leaf() tlog.Hash {
 	return merkle.HashLeaf(w.public.Buf, kept[:])
 }
 
-// commitment returns that to the hidden bytes. If some are withheld from buyers, it is the one to what a buyer is shown, which has a
-// commitment to them at its end.
+// commitment returns that to the hidden bytes. If some are withheld from buyers, it is the one to
+// what a buyer is shown, which has a commitment to them at its end.
 func (w *Written) commitment() Commitment {
 	switch {
 	case w.kept != nil:
@@ -125,8 +128,8 @@ func (w *Written) commitment() Commitment {
 	return sha256.Sum256(w.shown.Buf)
 }
 
-// Record appends the event's record, with the number of the event about the same object before it, or 0, and the hashes of the tree
-// that it completes.
+// Record appends the event's record, with the number of the event about the same object before it,
+// or 0, and the hashes of the tree that it completes.
 func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	if w.kept == nil {
 		e.U8(formWhole)
@@ -147,8 +150,8 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	}
 }
 
-// Bare returns what the event itself is, without what follows from the log before it: the form in which a journal keeps it. It holds
-// until the next call.
+// Bare returns what the event itself is, without what follows from the log before it: the form in
+// which a journal keeps it. It holds until the next call.
 func (w *Written) Bare() []byte {
 	e := &w.bare
 	e.Buf = e.Buf[:0]
@@ -158,8 +161,9 @@ func (w *Written) Bare() []byte {
 	return e.Buf
 }
 
-// ReadBare reads what [Written.Bare] returned for the event with a number, and puts texts where t says, nil for memory of their own. The event is
-// returned also as it is written, in the memory of bare: there is one way to write it, and no other can be read.
+// ReadBare reads what [Written.Bare] returned for the event with a number, and puts texts where t
+// says, nil for memory of their own. The event is returned also as it is written, in the memory of
+// bare: there is one way to write it, and no other can be read.
 func ReadBare(number uint64, bare []byte, t *wire.Texts) (ev Event, w Written, err error) {
 	d := &wire.Decoder{Rest: bare}
 	w.public.Buf = slices.Clip(d.Take(d.Uvarint()))
@@ -195,8 +199,8 @@ func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	return n, nil
 }
 
-// KindOf returns the kind of an event by its record, without decoding the event. It is 0 for no record of
-// an event.
+// KindOf returns the kind of an event by its record, without decoding the event. It is 0 for no
+// record of an event.
 func KindOf(record []byte) Kind {
 	d := &wire.Decoder{Rest: record}
 	_, _, _, _ = d.U8(), d.Uvarint(), d.Uvarint(), d.U8() // form, previous event, length, version
@@ -216,7 +220,8 @@ type Reader struct {
 // Leaf returns the leaf in the tree of the event read last.
 func (r *Reader) Leaf() tlog.Hash { return r.read.Leaf() }
 
-// Read is [DecodeEntry] for one of many. It uses the memory of the hashes that n had before, and of its change.
+// Read is [DecodeEntry] for one of many. It uses the memory of the hashes that n had before, and of
+// its change.
 func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	d := &wire.Decoder{Rest: payload}
 	before := n.Change
@@ -251,7 +256,8 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	return nil
 }
 
-// DecodeHashes reads the hashes of the tree that the event with a number completes, into the memory of into if they fit.
+// DecodeHashes reads the hashes of the tree that the event with a number completes, into the memory
+// of into if they fit.
 func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	if number == 0 {
 		d.Fail("an event without a number")
@@ -265,8 +271,9 @@ func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash 
 	return hashes
 }
 
-// decode reads what an event says; hidden is nil if that is erased. It returns how many of the hidden bytes are withheld from buyers. Most
-// events are responses and enrolments: one that was there before is overwritten by the next.
+// decode reads what an event says; hidden is nil if that is erased. It returns how many of the
+// hidden bytes are withheld from buyers. Most events are responses and enrolments: one that was
+// there before is overwritten by the next.
 func (ev *Event) decode(public, hidden *wire.Decoder) (withheld int, err error) {
 	spare := ev.Change
 	ev.Change = nil
@@ -298,7 +305,8 @@ func isOver(spare Change, k Kind) bool {
 	return false
 }
 
-// Erase returns the entry without what it hides, and without the way to other events about the object.
+// Erase returns the entry without what it hides, and without the way to other events about the
+// object.
 func (n Entry) Erase() Entry {
 	sum := new(Written).Write(&n.Event).commitment()
 	erased := Entry{Event: n.Event, Hashes: n.Hashes}

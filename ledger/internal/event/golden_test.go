@@ -14,8 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/internal/familytest"
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -178,7 +177,7 @@ func TestGoldenEvents(t *testing.T) {
 			t.Errorf("%s: another leaf when erased", n.Change.Kind())
 		}
 	}
-	codectest.Golden(t, "testdata/golden/events-v5.txt", text, *update)
+	fixture.Golden(t, "testdata/golden/events-v5.txt", text, *update)
 	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !strings.Contains(text, "\n"+k.String()+" ") {
 			t.Errorf("there is no event of the kind %s", k)
@@ -201,13 +200,13 @@ func TestGoldenCodes(t *testing.T) {
 	for i, help := range RemedyCodes() {
 		fmt.Fprintf(&text, "help %d %s\n", i+1, help)
 	}
-	codectest.Golden(t, "testdata/golden/codes-v5.txt", text.String(), *update)
+	fixture.Golden(t, "testdata/golden/codes-v5.txt", text.String(), *update)
 }
 
 // goldenFiniteEntries are events of questions with a mechanism, as they are stored; see goldenEntries.
 func goldenFiniteEntries(t testing.TB) []Entry {
 	t.Helper()
-	odds := familytest.Odds(t)
+	odds := fixture.Odds(t)
 	odds.Encoding, odds.Mechanism = vocabulary.Finite, NameOutputs(odds.Mechanism)
 	return entries([]Change{
 		&QuestionDefined{Number: 1, Question: finiteParty(t)},
@@ -229,7 +228,7 @@ func TestGoldenFiniteEvents(t *testing.T) {
 		leaf := n.Leaf()
 		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
 	}
-	codectest.Golden(t, "testdata/golden/events-finite-v6.txt", lines, *update)
+	fixture.Golden(t, "testdata/golden/events-finite-v6.txt", lines, *update)
 }
 
 // In a journal an event has no number, no form and no hashes. An erased one is in no journal.
@@ -250,7 +249,7 @@ func TestGoldenBareEvents(t *testing.T) {
 			}
 		}
 	}
-	codectest.Golden(t, "testdata/golden/bare-v6.txt", lines, *update)
+	fixture.Golden(t, "testdata/golden/bare-v6.txt", lines, *update)
 	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		if !strings.Contains(lines, "\n"+k.String()+" ") {
 			t.Errorf("there is no event of the kind %s", k)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/familytest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -41,7 +41,7 @@ func wantErr(t testing.TB, err, target error) {
 // finiteParty is party with what the ledger fills in.
 func finiteParty(t testing.TB) vocabulary.Question {
 	t.Helper()
-	q := familytest.Party(t)
+	q := fixture.Party(t)
 	q.Encoding = vocabulary.Finite
 	return q
 }

@@ -17,10 +17,11 @@ type Event struct {
 	Time   time.Time // never before that of the event before
 	Change Change    // what it says
 	Salt   Salt      // hides what is erased with the object
-	// Erased is the commitment to what an erased event said: nil for a whole one. Of the change, only what is
-	// public is left.
+	// Erased is the commitment to what an erased event said: nil for a whole one. Of the change,
+	// only what is public is left.
 	Erased *Commitment
-	// Withheld is the commitment to what [Withhold] left out of the change of an event; nil for a whole one.
+	// Withheld is the commitment to what [Withhold] left out of the change of an event; nil for a
+	// whole one.
 	Withheld *Commitment
 }
 
@@ -38,14 +39,15 @@ type lasting interface {
 	public(wire.Codec)
 }
 
-// withholding is a change of which a part is withheld from buyers: their receipts have a commitment in its place, because it depends on
-// what others bought.
+// withholding is a change of which a part is withheld from buyers: their receipts have a commitment
+// in its place, because it depends on what others bought.
 type withholding interface {
 	Change
 	withheld(wire.Codec) // what follows on the fields
 }
 
-// Personal is a change about one object. When the object is forgotten, all but its public part is erased.
+// Personal is a change about one object. When the object is forgotten, all but its public part is
+// erased.
 type Personal interface {
 	Change
 	About() string // the object; "" once it is erased
@@ -185,8 +187,8 @@ func newChange(k Kind) Change {
 	return nil
 }
 
-// decodeChange reads what an event says: its public part, and the hidden one unless that is erased and nil. It returns how many of the
-// hidden bytes are withheld from buyers.
+// decodeChange reads what an event says: its public part, and the hidden one unless that is erased
+// and nil. It returns how many of the hidden bytes are withheld from buyers.
 func decodeChange(public, hidden *wire.Decoder, k Kind) (c Change, withheld int) {
 	c = newChange(k)
 	if c == nil {

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// NameOutputs returns a mechanism with the names of its outputs. It shares nothing with the host's that can change.
+// NameOutputs returns a mechanism with the names of its outputs. It shares nothing with the host's
+// that can change.
 func NameOutputs(m *vocabulary.Mechanism) *vocabulary.Mechanism {
 	if m == nil || m.Family == nil {
 		return m
@@ -58,7 +58,8 @@ func checkMechanism(m *vocabulary.Mechanism, values int) error {
 	return nil
 }
 
-// checkOutputs refuses a level that has other inputs than the question has values, and outputs without names of their own.
+// checkOutputs refuses a level that has other inputs than the question has values, and outputs
+// without names of their own.
 func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	if level.Inputs() != values {
 		return fmt.Errorf("%d inputs, and the question has %d values", level.Inputs(), values)
@@ -68,7 +69,7 @@ func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {
-		if err := names.Check("output", name); err != nil {
+		if err := CheckName("output", name); err != nil {
 			return err
 		}
 		if seen[name] {
@@ -79,7 +80,8 @@ func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	return nil
 }
 
-// EncodeMechanism writes a mechanism in the only way: equal ones have equal bytes. Of one without levels it returns nil.
+// EncodeMechanism writes a mechanism in the only way: equal ones have equal bytes. Of one without
+// levels it returns nil.
 func EncodeMechanism(m *vocabulary.Mechanism) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -88,7 +90,8 @@ func EncodeMechanism(m *vocabulary.Mechanism) []byte {
 	return text
 }
 
-// decodeMechanism reads what EncodeMechanism writes of a question with some values, and nothing else.
+// decodeMechanism reads what EncodeMechanism writes of a question with some values, and nothing
+// else.
 func decodeMechanism(d *wire.Decoder, values int) *vocabulary.Mechanism {
 	text := d.Take(d.Uvarint())
 	m := &vocabulary.Mechanism{}
@@ -102,13 +105,14 @@ func decodeMechanism(d *wire.Decoder, values int) *vocabulary.Mechanism {
 	return m
 }
 
-// SameBehaviour tells whether two mechanisms have the same levels and names. Their channels may be others, and the
-// ones that count are those of the mechanism that was first.
+// SameBehaviour tells whether two mechanisms have the same levels and names. Their channels may be
+// others, and the ones that count are those of the mechanism that was first.
 func SameBehaviour(m, other *vocabulary.Mechanism) bool {
 	return bytes.Equal(Behaviour(m), Behaviour(other))
 }
 
-// Behaviour returns what a mechanism does at each ε, and how it calls it, in bytes; nil without a mechanism.
+// Behaviour returns what a mechanism does at each ε, and how it calls it, in bytes; nil without a
+// mechanism.
 func Behaviour(m *vocabulary.Mechanism) []byte {
 	if m == nil {
 		return nil
@@ -128,8 +132,8 @@ func Behaviour(m *vocabulary.Mechanism) []byte {
 	return text
 }
 
-// OutputsAt returns the names of the outputs of a mechanism at one ε, or nil if it is none of the levels'. There are none without a
-// mechanism.
+// OutputsAt returns the names of the outputs of a mechanism at one ε, or nil if it is none of the
+// levels'. There are none without a mechanism.
 func OutputsAt(m *vocabulary.Mechanism, epsilon privacy.Epsilon) []string {
 	if m == nil {
 		return nil

@@ -95,8 +95,8 @@ func (c *EpochBegun) parse(d *event.EpochBegun, p *parser) {
 
 func (c *EpochBegun) references() References { return References{Question: c.Question} }
 
-// TermsChanged puts the chain of an object and a question under another policy, and the object under another cap, from here on. It says
-// both, also if one of them stays.
+// TermsChanged puts the chain of an object and a question under another policy, and the object
+// under another cap, from here on. It says both, also if one of them stays.
 type TermsChanged struct {
 	Object   string          // by name
 	Question uint32          // by number
@@ -170,8 +170,8 @@ func (c *ObjectRefused) parse(d *event.ObjectRefused, p *parser) {
 
 func (c *ObjectRefused) references() References { return References{Question: c.Question} }
 
-// Stated lists all events about an object, so that a statement made of them can be seen to leave out
-// none. It is the last of them.
+// Stated lists all events about an object, so that a statement made of them can be seen to leave
+// out none. It is the last of them.
 type Stated struct {
 	Object    string   // by name
 	Forgotten uint64   // the event that last destroyed what came before, or 0
@@ -206,8 +206,8 @@ func (c *Stated) parse(d *event.Stated, p *parser) {
 	c.Account = Account{d.Cap, d.Spent, p.amount(d.Earned)}
 }
 
-// Forgotten destroys all events about an object, and everything that was released of it. What it spent
-// and earned stays, so that it cannot begin anew.
+// Forgotten destroys all events about an object, and everything that was released of it. What it
+// spent and earned stays, so that it cannot begin anew.
 type Forgotten struct {
 	Object string // by name: that stays
 	Events uint64 // that are erased

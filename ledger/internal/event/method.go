@@ -43,8 +43,8 @@ func ParseMethod(name string) (Method, bool) {
 	return 0, false
 }
 
-// MethodAt returns how a response comes about that gets this place among the levels of a chain. With the last place it is raised, with
-// the first degraded, else inserted.
+// MethodAt returns how a response comes about that gets this place among the levels of a chain.
+// With the last place it is raised, with the first degraded, else inserted.
 func MethodAt(place, levels int) Method {
 	switch place {
 	case levels:

@@ -35,7 +35,8 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 	return levelWithin(q.Mechanism, ceiling)
 }
 
-// Work returns how much a draw costs: how many probabilities, or bits, it looks at. It is at least 1.
+// Work returns how much a draw costs: how many probabilities, or bits, it looks at. It is at least
+// 1.
 func (q *Question) Work() int {
 	switch q.Encoding {
 	case vocabulary.Unary:
@@ -61,8 +62,8 @@ type Question struct {
 	ID        [sha256.Size]byte     `audit:"-"` // stands for the definition, in every ledger
 }
 
-// NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as a forged document may have, a
-// question in finite encoding has no responses.
+// NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as
+// a forged document may have, a question in finite encoding has no responses.
 func NewQuestion(c *QuestionDefined) *Question {
 	q := &Question{Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding, Index: make(map[string]int, len(c.Values))}
 	for i, value := range c.Values {
@@ -100,8 +101,9 @@ func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	return !v.IsUnary() && v.Index < len(q.Values)
 }
 
-// CanOccur reports whether one chain can have both responses, each of which the question has at its ε: lower is the
-// one at the lower ε. Only those of a mechanism of the question's own can exclude each other.
+// CanOccur reports whether one chain can have both responses, each of which the question has at its
+// ε: lower is the one at the lower ε. Only those of a mechanism of the question's own can exclude
+// each other.
 func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsilon, b Value) bool {
 	if q.Encoding != vocabulary.Finite {
 		return true

@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// ReasonCodes lists the reasons that events give. The number of a reason on disk is its place, from 1: a new one goes to the end.
+// ReasonCodes lists the reasons that events give. The number of a reason on disk is its place, from
+// 1: a new one goes to the end.
 func ReasonCodes() []vocabulary.Reason {
 	return []vocabulary.Reason{
 		vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotEnrolled, vocabulary.NoTruth, vocabulary.CapDiffers, vocabulary.PolicyDiffers,
@@ -17,8 +18,8 @@ func ReasonCodes() []vocabulary.Reason {
 	}
 }
 
-// RemedyCodes lists what events say helps, numbered as [ReasonCodes] are. What helps against a quote that has become another is in no
-// event.
+// RemedyCodes lists what events say helps, numbered as [ReasonCodes] are. What helps against a
+// quote that has become another is in no event.
 func RemedyCodes() []vocabulary.Remedy {
 	return []vocabulary.Remedy{vocabulary.RemedyNothing, vocabulary.RemedyWaiting, vocabulary.RemedyEnrolling, vocabulary.RemedyTruth, vocabulary.RemedyKey, vocabulary.RemedyLess, vocabulary.RemedyTerms, vocabulary.RemedyConsent}
 }

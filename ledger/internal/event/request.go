@@ -7,9 +7,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Form is a request in its canonical form, field by field, by which a repetition is recognized. What a
-// request says of several objects is in fields of its own, whose digest is erased if one of the objects
-// is forgotten.
+// Form is a request in its canonical form, field by field, by which a repetition is recognized.
+// What a request says of several objects is in fields of its own, whose digest is erased if one of
+// the objects is forgotten.
 type Form struct {
 	section
 	objects *section // of the fields about several objects; nil if there are none
@@ -45,8 +45,8 @@ const mostFields = 12
 // mostObjectFields is how many of them may be about several objects.
 const mostObjectFields = 2
 
-// Marks are a byte for each field of a request. They say nothing but which fields of two requests differ: the digest says
-// whether they do.
+// Marks are a byte for each field of a request. They say nothing but which fields of two requests
+// differ: the digest says whether they do.
 type Marks struct {
 	count uint8
 	of    [mostFields]byte
@@ -60,15 +60,16 @@ func NewForm(kind string) *Form {
 	return f
 }
 
-// Field begins a field, under the name that it has in the type of the request. There may be 12 with the kind.
+// Field begins a field, under the name that it has in the type of the request. There may be 12 with
+// the kind.
 func (f *Form) Field(name string) *wire.Encoder {
 	f.end()
 	f.names[f.marks.count] = name
 	return &f.Encoder
 }
 
-// ObjectField begins a field whose value depends on which objects the request is about. It comes after
-// [Form.Objects].
+// ObjectField begins a field whose value depends on which objects the request is about. It comes
+// after [Form.Objects].
 func (f *Form) ObjectField(name string) *wire.Encoder {
 	if f.isAlone {
 		return f.Field(name) // all that identifies the request is erased with its one object
@@ -120,8 +121,8 @@ func (s *section) finish() Sum {
 	return Sum{s.Sum(), s.marks}
 }
 
-// Differs returns the name of a field in which a request differs from one that has these sums, or "" if
-// they do not say which one.
+// Differs returns the name of a field in which a request differs from one that has these sums, or
+// "" if they do not say which one.
 func (id Identity) Differs(from, objects Sum) string {
 	if field := id.Marks.differs(from.Marks, id.names[:]); field != "" || from.Digest != id.Digest {
 		return field

@@ -9,8 +9,8 @@ import (
 
 // This file has the canonical form of each request that can be computed again from the events that
 // the request recorded. Package ledger builds the identity of a request with it, and package fold
-// checks that a settled event bears that identity. The forms of other requests contain what is in no
-// event: a price limit, or the names of objects for which nothing was recorded.
+// checks that a settled event bears that identity. The forms of other requests contain what is in
+// no event: a price limit, or the names of objects for which nothing was recorded.
 
 // DefineRequest returns the identity of a request that defines a question. encoding is the one that
 // was asked for, and may be "".
@@ -54,8 +54,8 @@ type single interface {
 	requests(Names) ([]Identity, error) // the requests of which it can be the one change
 }
 
-// RequestsFor returns the identities of the requests of which a change can be the only one; nil for a change
-// that requests with other changes record.
+// RequestsFor returns the identities of the requests of which a change can be the only one; nil for
+// a change that requests with other changes record.
 func RequestsFor(c Change, names Names) ([]Identity, error) {
 	if c, is := c.(single); is {
 		return c.requests(names)
@@ -90,8 +90,8 @@ type PanelRequest struct {
 	All, Partial    bool            // about all objects of the question; without those that are refused
 }
 
-// Identity returns the identity of the request. The sum of several objects is not in its digest: it is in
-// the answer, and erased there.
+// Identity returns the identity of the request. The sum of several objects is not in its digest: it
+// is in the answer, and erased there.
 func (r PanelRequest) Identity() Identity {
 	f := NewForm("answer")
 	f.Field("Question").Text(r.Question)
@@ -133,8 +133,8 @@ func (c *Settled) Of(id *Identity) {
 	c.Names, c.Named = id.Objects, id.Objects != Sum{}
 }
 
-// Is reports whether the identity is the one that a settled event bears, but for its fields about several
-// objects.
+// Is reports whether the identity is the one that a settled event bears, but for its fields about
+// several objects.
 func (id Identity) Is(c *Settled) bool {
 	return id.Sum == Sum{c.Digest, c.Marks} && c.Named == (id.Objects != Sum{})
 }
@@ -144,6 +144,6 @@ func (c *Settled) IsAmong(all ...Identity) bool {
 	return slices.ContainsFunc(all, func(id Identity) bool { return id.Is(c) })
 }
 
-// IsOpen reports whether the request of a settled event that names several objects may name some for
-// which it has recorded no event. Parts of it may be to come, or some objects needed nothing.
+// IsOpen reports whether the request of a settled event that names several objects may name some
+// for which it has recorded no event. Parts of it may be to come, or some objects needed nothing.
 func (c *Settled) IsOpen() bool { return c.Named && c.Sale == 0 && (!c.Final || c.Counts[Reused] > 0) }

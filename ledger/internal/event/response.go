@@ -36,7 +36,8 @@ func (v Value) String() string {
 	return fmt.Sprintf("value %d", v.Index)
 }
 
-// Fields describes the number of a value or, above all of these, the number of bits and then the bits.
+// Fields describes the number of a value or, above all of these, the number of bits and then the
+// bits.
 func (v *Value) Fields(x wire.Codec) {
 	if d := x.Reads(); d != nil {
 		*v = AsValue(d, d.Uvarint())

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -45,14 +45,14 @@ func TestResponsesHaveOneForm(t *testing.T) {
 	const trials = 60_000
 	random, sound := rand.New(rand.NewPCG(3, 4)), 0
 	for range trials {
-		if oneForm(codectest.Oddly(random, bytes.Clone(records[random.IntN(len(records))]))) {
+		if oneForm(fixture.Oddly(random, bytes.Clone(records[random.IntN(len(records))]))) {
 			sound++
 		}
 	}
 	if sound < trials/5 || sound > trials*9/10 {
 		t.Errorf("%d of %d could be read: the test compares little", sound, trials)
 	}
-	for _, odd := range codectest.OddPayloads() {
+	for _, odd := range fixture.OddPayloads() {
 		oneForm(odd)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TruthBound ties the chain of an object to the truth that the draw behind it, or the answer, is made from.
+// TruthBound ties the chain of an object to the truth that the draw behind it, or the answer, is
+// made from.
 type TruthBound struct {
 	Object   string // by name
 	Question uint32 // by number
@@ -77,8 +78,8 @@ func (c *Released) parse(d *event.Released, p *parser) {
 
 func (c *Released) references() References { return References{Question: c.Question} }
 
-// Charged adds the ε of an answer about a question to what an object has spent. The answered event of
-// the same transaction follows.
+// Charged adds the ε of an answer about a question to what an object has spent. The answered event
+// of the same transaction follows.
 type Charged struct {
 	Object   string          // by name
 	Question uint32          // by number

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Result is what a query about a panel is answered by: an output or, of a query with two outputs and a boundary
-// between them, a score, which can be raised.
+// Result is what a query about a panel is answered by: an output or, of a query with two outputs
+// and a boundary between them, a score, which can be raised.
 type Result struct {
 	Scored bool  `audit:"whether there is a score"` // Score is what was drawn, not Output
 	Output int   // the place of the answer among the query's
@@ -25,7 +25,8 @@ func (r Result) answer() int {
 	return r.Output
 }
 
-// Fields describes an output, or a score with its sign in the last bit. It refuses scores that no mechanism draws.
+// Fields describes an output, or a score with its sign in the last bit. It refuses scores that no
+// mechanism draws.
 func (r *Result) Fields(x wire.Codec) {
 	n := uint64(r.Output)
 	if r.Scored {
@@ -44,8 +45,8 @@ func (r *Result) Fields(x wire.Codec) {
 	}
 }
 
-// ResponseText returns the text form of the response of an object at an ε. A response that the question does
-// not have there is [errs.ErrCorrupt].
+// ResponseText returns the text form of the response of an object at an ε. A response that the
+// question does not have there is [errs.ErrCorrupt].
 func (q *Question) ResponseText(object string, epsilon privacy.Epsilon, v Value) (string, error) {
 	if !q.Has(epsilon, v) {
 		return "", errs.Corrupt(nil, "object %q answers with %v", object, v)
@@ -53,8 +54,8 @@ func (q *Question) ResponseText(object string, epsilon privacy.Epsilon, v Value)
 	return q.Text(epsilon, v), nil
 }
 
-// AnswerText puts an answer to a query in words. A query that cannot be read, or an answer that it does not have, is
-// [errs.ErrCorrupt].
+// AnswerText puts an answer to a query in words. A query that cannot be read, or an answer that it
+// does not have, is [errs.ErrCorrupt].
 func (q *Question) AnswerText(query string, r Result) (string, error) {
 	parsed, err := q.parseQuery(query)
 	if err != nil {
@@ -71,8 +72,9 @@ func (q *Question) AnswerText(query string, r Result) (string, error) {
 	return texts[output], nil
 }
 
-// CheckAnswer refuses an answer that has probability 0 for every panel of so many objects, whatever their true values
-// are, as [errs.ErrCorrupt]. Where no panel has a neighbour with another true answer, the true answer is certain.
+// CheckAnswer refuses an answer that has probability 0 for every panel of so many objects, whatever
+// their true values are, as [errs.ErrCorrupt]. Where no panel has a neighbour with another true
+// answer, the true answer is certain.
 func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	if _, err := q.AnswerText(query, r); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Deal is what reservations and sales have in common. The events of its objects follow, and then those of
-// the objects it leaves out.
+// Deal is what reservations and sales have in common. The events of its objects follow, and then
+// those of the objects it leaves out.
 type Deal struct {
 	Sale     uint64          // its number; a reservation and the sale that comes of it have the same
 	Buyer    uint32          // by number

@@ -27,8 +27,8 @@ type Settled struct {
 	Answer  uint64            // the event of the answer that the request got, if it asked for one
 	Sale    uint64            // the sale or reservation that the request made, if it did
 	Done    uint64            // of a part that is not the final one: how many of the objects named are dealt with
-	// Alone: the request names one object, and no other. Then its digest is as good as the request to anybody who
-	// guesses, so it is erased with the object.
+	// Alone: the request names one object, and no other. Then its digest is as good as the request
+	// to anybody who guesses, so it is erased with the object.
 	Alone  bool
 	Object string // the one, if it is alone; or the last one of a part that is not the final one, of a request for all
 }
@@ -94,8 +94,8 @@ type Wanted struct {
 	Epsilon  privacy.Epsilon // above 0
 }
 
-// SweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The refused
-// events come in the same order.
+// SweptCount tells how many chains of a question a sweep raised, left unchanged and refused. The
+// refused events come in the same order.
 type SweptCount struct {
 	Question                   uint32 // by number
 	Raised, Unchanged, Refused uint64 // how many chains; an event for each refused one says why
@@ -104,7 +104,8 @@ type SweptCount struct {
 // Counts are the tallies of a request; what each means depends on the request.
 type Counts [3]uint64
 
-// checkSwept refuses the counts of a sweep that do not count so many refusals. Without any, those are of something else.
+// checkSwept refuses the counts of a sweep that do not count so many refusals. Without any, those
+// are of something else.
 func checkSwept(d *wire.Decoder, swept []SweptCount, refusals uint64) {
 	for _, one := range swept {
 		if one.Refused > refusals {

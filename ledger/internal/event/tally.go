@@ -9,7 +9,8 @@ import (
 // which the buyer holds a lower level.
 type SaleTally struct{ Draws, Resales, Degradations, Insertions, Upgrades uint64 }
 
-// IsOf tells whether what is left of a tally can be that of so many erased objects. A reservation has none.
+// IsOf tells whether what is left of a tally can be that of so many erased objects. A reservation
+// has none.
 func (t SaleTally) IsOf(erased uint64) bool {
 	return t == (SaleTally{}) || t.Counts(erased)
 }
@@ -42,7 +43,8 @@ func (t *SaleTally) Add(m Method, upgrade bool) {
 	}
 }
 
-// Take takes an object off by how its response came about. If none of its sort is left, that is [errs.ErrCorrupt].
+// Take takes an object off by how its response came about. If none of its sort is left, that is
+// [errs.ErrCorrupt].
 func (t *SaleTally) Take(m Method, upgrade bool) error {
 	left := t.of(m)
 	if *left == 0 || upgrade && t.Upgrades == 0 {

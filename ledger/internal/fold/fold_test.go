@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -17,9 +17,9 @@ import (
 )
 
 // logOf returns the records of a small ledger, and the log among them. Some of its events are erased.
-func logOf(t *testing.T) (records []codectest.Record, log []event.Event) {
+func logOf(t *testing.T) (records []fixture.Record, log []event.Event) {
 	t.Helper()
-	records = codectest.Records(t, "../../testdata/golden/format-v7.txt")
+	records = fixture.Records(t, "../../testdata/golden/format-v7.txt")
 	for _, r := range records {
 		if r.Bucket != state.BucketEvents {
 			continue

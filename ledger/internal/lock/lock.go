@@ -1,4 +1,4 @@
-// Package lock has a mutex that is waited for no longer than a context lasts.
+// Package lock has a mutex that is waited for no longer than a context lasts, and locks of files.
 package lock
 
 import "context"

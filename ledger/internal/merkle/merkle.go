@@ -1,10 +1,11 @@
 // Package merkle is the Merkle tree over the ledger's event log: RFC 6962 hashes
 // (https://www.rfc-editor.org/rfc/rfc6962#section-2.1), in the storage order and with the proofs of
-// [golang.org/x/mod/sumdb/tlog]. It adds what that package leaves open: an edge in memory, so that an
-// append reads nothing; one proof for many leaves; and signed checkpoints (https://c2sp.org/tlog-checkpoint).
+// [golang.org/x/mod/sumdb/tlog]. It adds what that package leaves open: an edge in memory, so that
+// an append reads nothing; one proof for many leaves; and signed checkpoints
+// (https://c2sp.org/tlog-checkpoint).
 //
-// The package keeps no state of its own and does no I/O. Nothing in it is safe for concurrent use with a
-// call that changes the same value; only [Edge.Append] changes one.
+// The package keeps no state of its own and does no I/O. Nothing in it is safe for concurrent use
+// with a call that changes the same value; only [Edge.Append] changes one.
 package merkle
 
 import (
@@ -17,31 +18,32 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// MaxSize is the largest number of leaves of a tree: 2⁶²−1, about 4.6·10¹⁸. Beyond it the arithmetic of
-// tlog overflows int64, and some of its functions, CheckRecord and CheckTree among them, never return.
-// A size from outside must therefore be held against MaxSize before it is given to tlog; [Open] and
-// [Read] do so.
+// MaxSize is the largest number of leaves of a tree: 2⁶²−1, about 4.6·10¹⁸. Beyond it the
+// arithmetic of tlog overflows int64, and some of its functions, CheckRecord and CheckTree among
+// them, never return. A size from outside must therefore be held against MaxSize before it is given
+// to tlog; [Open] and [Read] do so.
 const MaxSize = 1<<62 - 1
 
-// maxStored is the number of hashes stored for a tree of MaxSize leaves: tlog.StoredHashCount(MaxSize).
+// maxStored is the number of hashes stored for a tree of MaxSize leaves:
+// tlog.StoredHashCount(MaxSize).
 const maxStored = 1<<63 - 64
 
 // ErrSize says that a tree would have more than [MaxSize] leaves.
 var ErrSize = errors.New("tree is too large")
 
-// Edge is the right edge of a growing tree: the hashes of the complete subtrees that its size is the sum
-// of, at most 62. They are all it takes to append a leaf and to tell the root, so neither reads anything.
-// The zero value is the edge of the empty tree.
+// Edge is the right edge of a growing tree: the hashes of the complete subtrees that its size is
+// the sum of, at most 62. They are all it takes to append a leaf and to tell the root, so neither
+// reads anything. The zero value is the edge of the empty tree.
 type Edge struct {
 	size   uint64
 	hashes []tlog.Hash // the widest subtree comes first
 	made   []tlog.Hash // by the last leaf
 }
 
-// LoadEdge returns the edge of the tree with the given number of leaves, 0 to [MaxSize]. It asks r once,
-// for at most 62 hashes by rising tlog index, and not at all for an empty tree. It cannot tell whether r
-// gives the right hashes: compare [Edge.Root] with a root known to be right. It returns [ErrSize], or
-// what r returns as an error.
+// LoadEdge returns the edge of the tree with the given number of leaves, 0 to [MaxSize]. It asks r
+// once, for at most 62 hashes by rising tlog index, and not at all for an empty tree. It cannot
+// tell whether r gives the right hashes: compare [Edge.Root] with a root known to be right. It
+// returns [ErrSize], or what r returns as an error.
 func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
@@ -53,14 +55,16 @@ func LoadEdge(size uint64, r tlog.HashReader) (*Edge, error) {
 	return &Edge{size: size, hashes: slices.Clone(hashes)}, nil // r may use its slice again
 }
 
-// Append adds a leaf, given as its [tlog.RecordHash], and returns the hashes that it completes, from the
-// leaf up: [Completes] of them, to be stored from tlog.StoredHashIndex(0, the size before) on. They stay
-// until the next call. It returns [ErrSize], and leaves the edge as it was, if the tree is full.
+// Append adds a leaf, given as its [tlog.RecordHash], and returns the hashes that it completes,
+// from the leaf up: [Completes] of them, to be stored from tlog.StoredHashIndex(0, the size before)
+// on. They stay until the next call. It returns [ErrSize], and leaves the edge as it was, if the
+// tree is full.
 func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	if err := checkSize(e.size + 1); err != nil {
 		return nil, err
 	}
-	// The leaf is merged with the narrowest subtree if that is of its width, then with the next, and so on.
+	// The leaf is merged with the narrowest subtree if that is of its width, then with the next,
+	// and so on.
 	merged := Completes(e.size) - 1
 	kept := len(e.hashes) - merged
 	if kept < 0 {
@@ -76,7 +80,8 @@ func (e *Edge) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 	return completed, nil
 }
 
-// HashLeaf returns what [tlog.RecordHash] does for data in several pieces, without allocating for short data.
+// HashLeaf returns what [tlog.RecordHash] does for data in several pieces, without allocating for
+// short data.
 func HashLeaf(data ...[]byte) tlog.Hash {
 	const leaf = 0 // the prefix of RFC 6962
 	all := append(make([]byte, 0, 192), leaf)
@@ -99,17 +104,13 @@ func HashNode(left, right tlog.Hash) tlog.Hash {
 // Size returns the number of leaves.
 func (e *Edge) Size() uint64 { return e.size }
 
-// Root returns the hash of the whole tree. That of the empty tree is SHA-256 of nothing (RFC 6962, section 2.1).
+// Root returns the hash of the whole tree. That of the empty tree is SHA-256 of nothing (RFC 6962,
+// section 2.1).
 func (e *Edge) Root() tlog.Hash {
 	if e.size == 0 {
 		return sha256.Sum256(nil)
 	}
-	last := len(e.hashes) - 1
-	root := e.hashes[last]
-	for _, wider := range slices.Backward(e.hashes[:last]) {
-		root = HashNode(wider, root)
-	}
-	return root
+	return join(e.hashes)
 }
 
 // Clone returns a copy that can grow on its own.
@@ -117,15 +118,15 @@ func (e *Edge) Clone() *Edge {
 	return &Edge{size: e.size, hashes: slices.Clone(e.hashes)}
 }
 
-// Completes returns how many hashes are stored for the leaf with index n, counted from 0: its own, and
-// one for each subtree that it completes. That is 1 + the number of trailing ones of n, so 1 to 62 for
-// any leaf of a tree.
+// Completes returns how many hashes are stored for the leaf with index n, counted from 0: its own,
+// and one for each subtree that it completes. That is 1 + the number of trailing ones of n, so 1 to
+// 62 for any leaf of a tree.
 func Completes(n uint64) int { return 1 + bits.TrailingZeros64(^n) }
 
-// Locate returns where the hash with this tlog index came from: the index of the leaf, from 0, and the
-// place, from 0, among the hashes that [Edge.Append] returned for it. The place is also the level of the
-// subtree, which has 2^at leaves and ends with that leaf. An index that no tree has, below 0 or beyond
-// that of the last hash of [MaxSize] leaves, is given the place −1.
+// Locate returns where the hash with this tlog index came from: the index of the leaf, from 0, and
+// the place, from 0, among the hashes that [Edge.Append] returned for it. The place is also the
+// level of the subtree, which has 2^at leaves and ends with that leaf. An index that no tree has,
+// below 0 or beyond that of the last hash of [MaxSize] leaves, is given the place −1.
 func Locate(index int64) (leaf uint64, at int) {
 	if index < 0 || index >= maxStored {
 		return 0, -1 // tlog panics on the former, and never returns for the last of the latter
@@ -141,9 +142,9 @@ func checkSize(size uint64) error {
 	return nil
 }
 
-// stored appends the tlog indexes of the hashes that make up the hash of the leaves [lo, hi): those of
-// the complete subtrees that the range is the sum of, the widest first. lo must be a multiple of the
-// smallest power of 2 that is not below the width, as it is for every subtree of a tree.
+// stored appends the tlog indexes of the hashes that make up the hash of the leaves [lo, hi): those
+// of the complete subtrees that the range is the sum of, the widest first. lo must be a multiple of
+// the smallest power of 2 that is not below the width, as it is for every subtree of a tree.
 func stored(lo, hi uint64, indexes []int64) []int64 {
 	for lo < hi {
 		level := bits.Len64(hi-lo) - 1
@@ -153,7 +154,8 @@ func stored(lo, hi uint64, indexes []int64) []int64 {
 	return indexes
 }
 
-// read is r.ReadHashes, but for an empty question, which r is spared, and for an answer of another length.
+// read is r.ReadHashes, but for an empty question, which r is spared, and for an answer of another
+// length.
 func read(r tlog.HashReader, indexes []int64) ([]tlog.Hash, error) {
 	if len(indexes) == 0 {
 		return nil, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -63,11 +62,11 @@ type forecast struct {
 // set checks the request, and gets it ready.
 func (x *forecast) set(ctx context.Context, r Forecast) (err error) {
 	if x.bid.Client, x.buying = r.Buyer, r.Buyer != ""; x.buying {
-		if err := names.Check("buyer", r.Buyer); err != nil {
+		if err := event.CheckName("buyer", r.Buyer); err != nil {
 			return err
 		}
 	}
-	if x.panel.Names, err = names.CheckAsked(r.Objects, r.All, math.MaxInt); err != nil {
+	if x.panel.Names, err = event.CheckAsked(r.Objects, r.All, math.MaxInt); err != nil {
 		return err
 	}
 	if x.bid.Question, err = x.Question(ctx, r.Question); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -85,12 +85,12 @@ func OrdersPage[T any](
 
 func checkPage(p vocabulary.Page) error {
 	if p.Buyer != "" {
-		if err := names.Check("buyer", p.Buyer); err != nil {
+		if err := event.CheckName("buyer", p.Buyer); err != nil {
 			return err
 		}
 	}
 	if p.Question != "" {
-		if err := names.Check("question", p.Question); err != nil {
+		if err := event.CheckName("question", p.Question); err != nil {
 			return err
 		}
 	}

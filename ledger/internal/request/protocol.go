@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -56,7 +55,7 @@ func (e *Executor) readQuestion(ctx context.Context, name string) (q *event.Ques
 
 // QuestionByName returns a question of a state, or [errs.ErrUnknown].
 func QuestionByName(s *state.State, name string) (*event.Question, error) {
-	if err := names.Check("question", name); err != nil {
+	if err := event.CheckName("question", name); err != nil {
 		return nil, err
 	}
 	number, found, err := s.QuestionNumber(name)
@@ -130,7 +129,7 @@ func (p *protocol) begin(e *Executor, own steps, key string) error {
 	if e.Engine.ReadOnly {
 		return errs.ErrReadOnly
 	}
-	return names.Check("idempotency key", key)
+	return event.CheckName("idempotency key", key)
 }
 
 // run executes the request to its end.
@@ -300,7 +299,7 @@ func (e *Executor) Once(
 	ctx context.Context, key, object string, id event.Identity, decide func(*state.State) (event.Change, error),
 ) error {
 	x := &once{change: decide}
-	if err := names.Check("idempotency key", key); err != nil {
+	if err := event.CheckName("idempotency key", key); err != nil {
 		return err
 	}
 	x.Executor, x.steps, x.key, x.id, x.prompt = e, x, key, id, true

@@ -7,7 +7,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -27,7 +26,7 @@ type Raise struct {
 // Raise executes a request for the responses of many objects. It also returns which of the refused
 // objects have true values that have changed, and which have invalid ones.
 func (e *Executor) Raise(ctx context.Context, r Raise) (out Outcome, changed, invalid []string, err error) {
-	sorted, err := names.CheckAsked(r.Objects, r.All, math.MaxInt)
+	sorted, err := event.CheckAsked(r.Objects, r.All, math.MaxInt)
 	if err != nil {
 		return out, nil, nil, err
 	}
@@ -216,7 +215,7 @@ func (x *raise) askPart(ctx context.Context, p prechecked) (missing []vocabulary
 	if err != nil {
 		return nil, err
 	}
-	return x.draw.refuseUntold(ctx, untold)
+	return x.draw.refuseAllUntold(ctx, untold)
 }
 
 // Decide draws for one part, and records each response before it reads the next object.

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
@@ -54,7 +53,7 @@ type release struct {
 // set checks the request. With a true value at hand it is decided before it is looked up, unless
 // the ledger has a truth key: then another value than before must take the same steps as none.
 func (x *release) set(ctx context.Context, e *Executor, r Release) error {
-	if err := names.Check("object", r.Object); err != nil {
+	if err := event.CheckName("object", r.Object); err != nil {
 		return err
 	}
 	x.drawing.protocol = &x.protocol
@@ -101,7 +100,7 @@ func (x *release) ask(ctx context.Context) error {
 	if values[0] != rules.NoTruth {
 		return nil
 	}
-	refused, err := x.refuseUntold(ctx, who.Names)
+	refused, err := x.refuseAllUntold(ctx, who.Names)
 	if err != nil {
 		return err
 	}

@@ -138,23 +138,20 @@ func (l *Rules) Headroom(s *state.State, x *Subject, ask Charge) (Headroom, erro
 // cap, or nil.
 func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*vocabulary.Refusal, error) {
 	h, err := l.Headroom(s, x, ask)
-	if err != nil {
+	if err != nil || !h.Most().Less(ask.Cost) {
 		return nil, err
 	}
-	r := vocabulary.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: vocabulary.RemedyNothing}
+	r := &vocabulary.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: vocabulary.RemedyNothing}
 	helps := !h.CapFree.Less(ask.Cost) // for the order that holds the rest
-	switch {
-	case h.Left.Less(ask.Cost):
+	if h.Left.Less(ask.Cost) {
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = vocabulary.ChainCeiling, h.Ceiling, h.Spent, h.Left
 		possible := !h.Free.Less(ask.Cost) || !state.Minus(x.Policy.Limit(), h.Spent).Less(ask.Cost)
 		helps = helps && possible
-	case h.CapLeft.Less(ask.Cost):
+	} else {
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = vocabulary.ObjectCap, x.Object.Cap, x.Object.Spent, h.CapLeft
-	default:
-		return nil, nil
 	}
 	if helps {
 		r.Remedy = vocabulary.RemedyWaiting
 	}
-	return &r, nil
+	return r, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
@@ -93,7 +92,7 @@ func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (se
 
 // newNoiseKey returns the change that makes the current key, which is new, the ledger's.
 func (l *Rules) newNoiseKey(given HostNoiseKeys) ([]event.Change, error) {
-	if err := names.Check("noise key", given.Current); err != nil {
+	if err := event.CheckName("noise key", given.Current); err != nil {
 		return nil, err
 	}
 	key, err := given.get(given.Current)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -73,7 +73,7 @@ func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
 		var err error
 		used := uint64(math.MaxUint64)
 		for range 20 { // others may allocate something at the same time, but not always
-			used = min(used, codectest.Allocated(func() { _, err = DecodeChain(payload) }))
+			used = min(used, fixture.Allocated(func() { _, err = DecodeChain(payload) }))
 		}
 		if used > 1<<12 {
 			t.Errorf("%d bytes are allocated for a claim of %d bits", used, n)

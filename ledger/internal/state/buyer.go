@@ -2,7 +2,7 @@ package state
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/names"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
@@ -34,7 +34,7 @@ type NumberedName struct {
 
 // BuyerNumber returns the number of a buyer by its name.
 func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) {
-	if len(name) > names.MaxBytes {
+	if len(name) > event.MaxNameBytes {
 		return 0, false, nil
 	}
 	return Lookup(s, BucketBuyers, NameKey(name), DecodeNumber32)

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -80,18 +80,18 @@ func TestRecordsHaveOneForm(t *testing.T) {
 	}
 	const trials = 60_000
 	for range trials {
-		sound += oneForm(t, codectest.Oddly(random, bytes.Clone(records[random.IntN(len(records))])))
+		sound += oneForm(t, fixture.Oddly(random, bytes.Clone(records[random.IntN(len(records))])))
 	}
 	if sound < trials/5 || sound > trials*9/10 {
 		t.Errorf("%d of %d could be read: the test compares little", sound, trials)
 	}
-	for _, odd := range codectest.OddPayloads() {
+	for _, odd := range fixture.OddPayloads() {
 		oneForm(t, odd)
 	}
 }
 
 func FuzzRecordForms(f *testing.F) {
-	for _, payload := range append(usualRecords(f), codectest.OddPayloads()...) {
+	for _, payload := range append(usualRecords(f), fixture.OddPayloads()...) {
 		f.Add(payload)
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) { oneForm(t, payload) })

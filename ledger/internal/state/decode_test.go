@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/codectest"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -18,8 +18,8 @@ import (
 
 // fuzz checks the decoder of one bucket's records, beginning with those of a small ledger whose key fits.
 func fuzz[T any](f *testing.F, bucket string, fits func(key []byte) bool, decode func([]byte) (T, error), encode func(T) []byte, items func(T) int) {
-	records := codectest.Records(f, "../../testdata/golden/format-v7.txt")
-	codectest.Fuzz(f, codectest.Payloads(f, records, bucket, fits), decode, encode, items)
+	records := fixture.Records(f, "../../testdata/golden/format-v7.txt")
+	fixture.Fuzz(f, fixture.Payloads(f, records, bucket, fits), decode, encode, items, errs.ErrCorrupt)
 }
 
 func none[T any](T) int { return 0 }
@@ -70,7 +70,7 @@ func FuzzDecodeTally(f *testing.F) {
 }
 
 func FuzzDecodeTallyKey(f *testing.F) {
-	codectest.Fuzz(f, [][]byte{TallyKey{Question: 1, Epsilon: privacy.MaxEpsilon(), Value: 1<<32 - 1}.Bytes()}, DecodeTallyKey, TallyKey.Bytes, none)
+	fixture.Fuzz(f, [][]byte{TallyKey{Question: 1, Epsilon: privacy.MaxEpsilon(), Value: 1<<32 - 1}.Bytes()}, DecodeTallyKey, TallyKey.Bytes, none, errs.ErrCorrupt)
 }
 
 func FuzzDecodeNoise(f *testing.F) {
@@ -85,7 +85,7 @@ func FuzzDecodeNoise(f *testing.F) {
 		k.Fields(wire.Writing(e))
 		return e.Buf
 	}
-	codectest.Fuzz(f, seeds, wire.Decode[event.NoiseKeySet], encode, none)
+	fixture.Fuzz(f, seeds, wire.Decode[event.NoiseKeySet], encode, none, errs.ErrCorrupt)
 }
 
 // Values that no ledger writes are refused, however well they are encoded.
@@ -150,7 +150,7 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 		for _, length := range []uint64{100, 1<<20 - 1, 1 << 31, 1 << 62, 1<<64 - 1} {
 			payload := binary.AppendUvarint(slices.Clone(decoder.head), length)
 			var err error
-			allocated := codectest.Allocated(func() { err = decoder.decode(payload) })
+			allocated := fixture.Allocated(func() { err = decoder.decode(payload) })
 			wantErr(t, err, errs.ErrCorrupt)
 			if allocated > 1<<16 {
 				t.Errorf("%s: %d bytes are allocated for a claim of %d items", name, allocated, length)
@@ -172,11 +172,11 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 		"tally":     func(b []byte) { _, _ = DecodeTally(b) },
 		"noise key": func(b []byte) { _, _ = wire.Decode[event.NoiseKeySet](b) },
 	}
-	all := codectest.Claims()
+	all := fixture.Claims()
 	for name, decode := range decoders {
 		t.Run(name, func(t *testing.T) {
 			for _, claim := range all {
-				codectest.WantBounded(t, fmt.Sprintf("%x", claim), claim, 64, decode)
+				fixture.WantBounded(t, fmt.Sprintf("%x", claim), claim, 64, decode)
 				if t.Failed() {
 					return
 				}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -39,7 +38,7 @@ func (s *State) isKnown(number, durable uint32) bool { return s.Known != nil && 
 
 // QuestionNumber returns the number of a question by its name.
 func (s *State) QuestionNumber(name string) (number uint32, found bool, err error) {
-	if len(name) > names.MaxBytes {
+	if len(name) > event.MaxNameBytes {
 		return 0, false, nil // nothing has such a name, and a key of its length would double the memory
 	}
 	return Lookup(s, BucketQuestions, NameKey(name), DecodeNumber32)

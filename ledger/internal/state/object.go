@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -66,7 +65,7 @@ func (s *State) Object(name string) (o Object, found bool, err error) {
 
 // ReadObject is [State.Object] into memory that the caller has.
 func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
-	if len(name) > names.MaxBytes {
+	if len(name) > event.MaxNameBytes {
 		return false, nil
 	}
 	if m := s.near.member(name); m != nil && m.Known {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/sluicedp/sluice/ledger/internal/lock"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -153,7 +154,7 @@ func (d *directory) sync() error {
 
 func (d *directory) stat() (stamp, error) { return stampFile(d.self, false) }
 
-func (d *directory) lock(exclusive bool) error { return flock(d.self, exclusive) }
+func (d *directory) lock(exclusive bool) error { return lock.File(d.self, exclusive, journal.ErrInUse) }
 func (d *directory) close() error              { return errors.Join(d.self.Close(), d.root.Close()) }
 
 // osFile is a file of the operating system.

@@ -17,8 +17,8 @@ import (
 )
 
 // HostKeys are the flags for the secret keys of the host: by the truth key people are bound to
-// their true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only read
-// need none, and open none of the files.
+// their true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only
+// read need none, and open none of the files.
 type HostKeys struct {
 	Truth   string   `flag:"truth-key,reads"`           // the file with the key
 	Noise   []string `flag:"noise-key,repeated,reads="` // NAME=FILE

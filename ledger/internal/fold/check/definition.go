@@ -3,7 +3,6 @@ package check
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -15,7 +14,7 @@ func Created(_ *state.State, c *event.Created, _ event.Event) error {
 
 // checkName refuses what cannot be a name.
 func checkName(what, name string) error {
-	if err := names.Check(what, name); err != nil {
+	if err := event.CheckName(what, name); err != nil {
 		return fault("%v", err)
 	}
 	return nil
@@ -46,7 +45,7 @@ func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	if err != nil {
 		return err
 	}
-	if c.Number != s.Counters.Noises+1 || names.Check("noise key", c.Name) != nil {
+	if c.Number != s.Counters.Noises+1 || event.CheckName("noise key", c.Name) != nil {
 		return fault("noise key %d, %q, follows on %d", c.Number, c.Name, s.Counters.Noises)
 	}
 	if known[c.Name] {
@@ -76,7 +75,7 @@ func Policy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
 	}
 	p, err := policy.Parse([]byte(c.JSON))
 	if err == nil {
-		err = names.CheckPolicy(p)
+		err = event.CheckPolicy(p)
 	}
 	if err != nil {
 		return fault("policy %d: %v", c.Number, err)

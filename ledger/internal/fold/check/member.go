@@ -3,7 +3,6 @@ package check
 import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/names"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -125,7 +124,7 @@ func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err
 // checkConsent refuses a change without consent that may allow more than was agreed to.
 func checkConsent(s *state.State, c *event.TermsChanged, m *Member, ev event.Event) error {
 	if c.Consent != "" {
-		if err := names.CheckText("consent", c.Consent); err != nil {
+		if err := event.CheckText("consent", c.Consent); err != nil {
 			return fault("%v", err)
 		}
 		return nil

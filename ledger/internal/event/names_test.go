@@ -1,4 +1,4 @@
-package names
+package event
 
 import (
 	"errors"
@@ -41,12 +41,12 @@ func faultless() []string {
 		"\u0628\u064e\u200c\u0627",                         // the same, after a mark
 		"\u0d9a\u0dca\u200d\u0dbb",                         // Sinhala, with a joiner after a virama
 		"\u0915\u094d\u200c\u0937",                         // Devanagari, with a non-joiner after one
-		strings.Repeat("x", MaxBytes), strings.Repeat("é", MaxBytes/2),
+		strings.Repeat("x", MaxNameBytes), strings.Repeat("é", MaxNameBytes/2),
 	}
 }
 
 // Each fault is found at its byte, whatever comes before or after it.
-func TestCheck_FaultyName_IsNameErrorAtItsByte(t *testing.T) {
+func TestCheckName_FaultyName_IsNameErrorAtItsByte(t *testing.T) {
 	for name, at := range faulty() {
 		with := map[string]int{name: at}
 		if name[0] != ' ' {
@@ -60,31 +60,31 @@ func TestCheck_FaultyName_IsNameErrorAtItsByte(t *testing.T) {
 		}
 		for name, at := range with {
 			var fault *vocabulary.NameError
-			err := Check("object", name)
+			err := CheckName("object", name)
 			if !errors.As(err, &fault) || !errors.Is(err, errs.ErrInvalid) || *fault != (vocabulary.NameError{What: "object", Name: name, Offset: at, Fault: fault.Fault}) || fault.Fault == "" {
 				t.Errorf("%+q: %v, want a fault at %d", name, err, at)
 			}
 		}
 	}
 	for _, name := range faultless() {
-		if err := Check("object", name); err != nil {
+		if err := CheckName("object", name); err != nil {
 			t.Errorf("%+q: %v", name, err)
 		}
 	}
 }
 
-func TestCheck_SizeOrEncoding_IsInvalid(t *testing.T) {
-	for _, name := range []string{"", strings.Repeat("x", MaxBytes+1), strings.Repeat("é", MaxBytes/2+1), "\xff", "a\xc3"} {
-		if err := Check("object", name); !errors.Is(err, errs.ErrInvalid) || !strings.Contains(err.Error(), "the object") || len(err.Error()) > 100 {
+func TestCheckName_SizeOrEncoding_IsInvalid(t *testing.T) {
+	for _, name := range []string{"", strings.Repeat("x", MaxNameBytes+1), strings.Repeat("é", MaxNameBytes/2+1), "\xff", "a\xc3"} {
+		if err := CheckName("object", name); !errors.Is(err, errs.ErrInvalid) || !strings.Contains(err.Error(), "the object") || len(err.Error()) > 100 {
 			t.Errorf("%+q: %v", name, err)
 		}
 	}
 }
 
 // The categories of Unicode decide, and not a list of examples.
-func TestCheck_EveryCharacter_IsVisibleOrRefused(t *testing.T) {
+func TestCheckName_EveryCharacter_IsVisibleOrRefused(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		err := Check("object", "a"+string(r))
+		err := CheckName("object", "a"+string(r))
 		hides := unicode.In(r, unicode.Z, unicode.C, unicode.White_Space, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 			!unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)
 		if hides && err == nil {
@@ -109,13 +109,13 @@ func FuzzCheck(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		fault := ""
-		if checkSize("object", name, MaxBytes) == nil {
+		if checkSize("object", name, MaxNameBytes) == nil {
 			fault, _ = faultOf(name)
 		}
-		if isPlain(name) && (fault != "" || checkSize("object", name, MaxBytes) != nil) {
+		if isPlain(name) && (fault != "" || checkSize("object", name, MaxNameBytes) != nil) {
 			t.Errorf("%+q is plain, and has %s", name, fault)
 		}
-		if err := Check("object", name); err == nil && (strings.TrimSpace(name) != name || strings.Contains(name, "  ") || !norm.NFC.IsNormalString(name)) {
+		if err := CheckName("object", name); err == nil && (strings.TrimSpace(name) != name || strings.Contains(name, "  ") || !norm.NFC.IsNormalString(name)) {
 			t.Errorf("%+q is accepted", name)
 		}
 	})

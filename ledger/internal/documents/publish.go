@@ -1,4 +1,4 @@
-package prover
+package documents
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Publisher hands checkpoints to the host.
+// Publisher hands checkpoints to the host as the log grows.
 type Publisher struct {
-	prover   *Prover
+	maker    *Maker
 	to       func(ctx context.Context, checkpoint []byte) error
 	events   uint64
 	interval time.Duration
@@ -32,18 +32,23 @@ const (
 	longest  = time.Minute
 )
 
-// StartPublisher begins to hand checkpoints to a function: after so many events, and after so long. 0 is never.
-func StartPublisher(p *Prover, to func(ctx context.Context, checkpoint []byte) error, events uint64, interval time.Duration) (*Publisher, error) {
-	if p.Signer == nil {
+// StartPublisher begins to hand checkpoints to a function: after so many events, and after so long.
+// 0 is never.
+func StartPublisher(
+	m *Maker, to func(ctx context.Context, checkpoint []byte) error, events uint64, interval time.Duration,
+) (*Publisher, error) {
+	if m.Signer == nil {
 		return nil, errs.ErrNoSigner
 	}
 	if interval < 0 {
 		return nil, errs.Invalid("checkpoints after %v", interval)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	made := &Publisher{prover: p, to: to, events: events, interval: interval, cancel: cancel, done: make(chan struct{})}
-	go made.run(ctx)
-	return made, nil
+	p := &Publisher{
+		maker: m, to: to, events: events, interval: interval, cancel: cancel, done: make(chan struct{}),
+	}
+	go p.run(ctx)
+	return p, nil
 }
 
 // run hands out checkpoints until the ledger is closed or stopped, and one more if it is closed.
@@ -51,56 +56,54 @@ func (p *Publisher) run(ctx context.Context) {
 	defer close(p.done)
 	for wait := shortest; ctx.Err() == nil; {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			p.prover.Engine.Log.Now(func(log *zerolog.Logger) { log.Error().Err(err).Msg("checkpoint not published") })
-			pause(ctx, wait)
+			p.logFailure(err, "checkpoint not published")
+			waiting, cancel := context.WithTimeout(ctx, wait)
+			<-waiting.Done()
+			cancel()
 			wait = min(2*wait, longest)
 			continue
 		}
 		wait = shortest
 		p.await(ctx)
 	}
-	if p.prover.Engine.Queue.Stopped() != nil {
-		return // what is durable only the next Open can tell
+	if p.maker.Engine.Queue.Stopped() != nil {
+		return // only the next Open can find out what is durable
 	}
 	last, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	if err := p.publish(last); err != nil {
-		p.prover.Engine.Log.Now(func(log *zerolog.Logger) { log.Error().Err(err).Msg("last checkpoint not published") })
+		p.logFailure(err, "last checkpoint not published")
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+func (p *Publisher) logFailure(err error, text string) {
+	p.maker.Engine.Log.Now(func(log *zerolog.Logger) { log.Error().Err(err).Msg(text) })
 }
 
 // await waits until the next checkpoint is due, or ctx ends.
 func (p *Publisher) await(ctx context.Context) {
-	c := &p.prover.Engine.Queue
+	q := &p.maker.Engine.Queue
 	if p.interval > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.interval)
 		defer cancel()
 	}
-	// The error is that of ctx; whoever called looks at it.
-	_ = c.Await(ctx, func() bool { return p.events > 0 && c.Durable-p.sent >= p.events })
+	// The error is that of ctx, which run reads.
+	_ = q.Await(ctx, func() bool { return p.events > 0 && q.Durable-p.sent >= p.events })
 }
 
-// publish hands out a checkpoint of what is durable, if that is more than before.
+// publish hands out a checkpoint of what is durable, if that is more than before. It reads the
+// store itself, since the last checkpoint comes when the engine is closed for others.
 func (p *Publisher) publish(ctx context.Context) error {
-	size := p.prover.Engine.Queue.DurableEvents()
+	size := p.maker.Engine.Queue.DurableEvents()
 	if size == p.sent {
 		return nil
 	}
 	var head evidence.Head
-	err := p.prover.Engine.Store.View(func(r kv.Reader) error {
+	err := p.maker.Engine.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
 		if err == nil {
-			head, err = p.prover.Head(s, size)
+			head, err = p.maker.Head(s, size)
 		}
 		return err
 	})
@@ -109,7 +112,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	var signed []byte
 	err = callback.Call("Options.Signer", func() (err error) {
-		signed, err = p.prover.Sign(head)
+		signed, err = p.maker.Sign(head)
 		return err
 	})
 	if err == nil {
@@ -117,7 +120,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	if err == nil {
 		p.sent = size
-		p.prover.Gave(size)
+		p.maker.Gave(size)
 	}
 	return err
 }

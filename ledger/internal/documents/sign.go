@@ -1,4 +1,4 @@
-package prover
+package documents
 
 import (
 	"fmt"
@@ -10,13 +10,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner]. [errs.ErrSigner], with the error of the signer,
-// says that the signer failed or returned what is no signature by its key.
-func (p *Prover) Sign(head evidence.Head) ([]byte, error) {
-	if p.Signer == nil {
+// Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner].
+// [errs.ErrSigner], with the error of the signer, says that the signer failed or that what it
+// returned is not a signature by its key.
+func (m *Maker) Sign(head evidence.Head) ([]byte, error) {
+	if m.Signer == nil {
 		return nil, errs.ErrNoSigner
 	}
-	signer := checkedSigner{Signer: p.Signer, verifier: p.verifier()}
+	signer := checkedSigner{Signer: m.Signer, verifier: m.verifier()}
 	signed, err := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}.Sign(&signer)
 	switch {
 	case err == nil:
@@ -29,16 +30,17 @@ func (p *Prover) Sign(head evidence.Head) ([]byte, error) {
 	return nil, fmt.Errorf("checkpoint: %w", err)
 }
 
-// verifier returns the verifier of the signer's key, or nil if the key is neither the log key nor one of the host's.
-func (p *Prover) verifier() note.Verifier {
-	name, hash := p.Signer.Name(), p.Signer.KeyHash()
-	if v, err := note.NewVerifier(p.About.LogKey); err == nil && v.Name() == name && v.KeyHash() == hash {
+// verifier returns the verifier of the signer's key, or nil if the key is neither the log key nor
+// one of the host's.
+func (m *Maker) verifier() note.Verifier {
+	name, hash := m.Signer.Name(), m.Signer.KeyHash()
+	if v, err := note.NewVerifier(m.About.LogKey); err == nil && v.Name() == name && v.KeyHash() == hash {
 		return v
 	}
-	if p.Known == nil {
+	if m.Known == nil {
 		return nil
 	}
-	v, err := p.Known.Verifier(name, hash)
+	v, err := m.Known.Verifier(name, hash)
 	if err != nil {
 		return nil
 	}
@@ -59,17 +61,17 @@ func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
 	case err != nil:
 		s.failure = fmt.Errorf("%w: %w", errs.ErrSigner, err)
 	case len(signature) == 0 || s.verifier != nil && !s.verifier.Verify(message, signature):
-		s.failure = fmt.Errorf("%w: it returned %d bytes that are no signature by its key, %s+%08x: see whether it has that key",
-			errs.ErrSigner, len(signature), s.Signer.Name(), s.Signer.KeyHash())
+		const text = "%w: it returned %d bytes that are no signature by its key, %s+%08x: see whether it has that key"
+		s.failure = fmt.Errorf(text, errs.ErrSigner, len(signature), s.Signer.Name(), s.Signer.KeyHash())
 	}
 	s.done = s.failure == nil
 	return signature, s.failure
 }
 
 // CheckSigner refuses a key that signs for another log.
-func (p *Prover) CheckSigner() error {
-	if p.Signer != nil && p.Signer.Name() != p.About.Origin() {
-		return errs.Invalid("the signer's key is named %q, the log %q", p.Signer.Name(), p.About.Origin())
+func (m *Maker) CheckSigner() error {
+	if m.Signer != nil && m.Signer.Name() != m.About.Origin() {
+		return errs.Invalid("the signer's key is named %q, the log %q", m.Signer.Name(), m.About.Origin())
 	}
 	return nil
 }

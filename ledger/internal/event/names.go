@@ -1,4 +1,4 @@
-package names
+package event
 
 import (
 	"fmt"
@@ -11,18 +11,23 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// MaxBytes is the longest name of an object, question, value or buyer, and the longest idempotency
+// MaxNameBytes is the longest name of an object, question, value or buyer, and the longest idempotency
 // key, in bytes.
-const MaxBytes = 256
+const MaxNameBytes = 256
 
-// Check returns nil if name may be a name. Otherwise it returns an [errs.ErrInvalid], and a
-// [*vocabulary.NameError] if a character is at fault. what says in the error what is named. Keys of
-// the file rely on names having no zero byte.
-func Check(what, name string) error {
+// CheckName returns nil if name may be a name: of an object, a question, a value, an output, a
+// buyer, a noise key, a token, or an idempotency key. It is the one rule for every request, every
+// lookup and every event of a log. Otherwise it returns an [errs.ErrInvalid], and a
+// [*vocabulary.NameError] if a character is at fault. what says in the error what is named.
+//
+// Names are compared byte by byte, and no name is changed on the way in. So two names that look the
+// same to a person must not both be possible, or one person gets two budgets. Keys of the file rely
+// on names having no zero byte.
+func CheckName(what, name string) error {
 	if isPlain(name) {
 		return nil
 	}
-	if err := checkSize(what, name, MaxBytes); err != nil {
+	if err := checkSize(what, name, MaxNameBytes); err != nil {
 		return err
 	}
 	if fault, at := faultOf(name); fault != "" {
@@ -34,7 +39,7 @@ func Check(what, name string) error {
 // isPlain reports whether a name has only visible characters of ASCII, and single spaces between
 // them. Most names do.
 func isPlain(name string) bool {
-	if len(name) == 0 || len(name) > MaxBytes || name[len(name)-1] == ' ' {
+	if len(name) == 0 || len(name) > MaxNameBytes || name[len(name)-1] == ' ' {
 		return false
 	}
 	spaced := true // a space may not come next
@@ -77,14 +82,14 @@ func checkSize(what, text string, most int) error {
 	return nil
 }
 
-// CheckPolicy applies [Check] to the buyers that the terms of a policy name.
+// CheckPolicy applies [CheckName] to the buyers that the terms of a policy name.
 func CheckPolicy(p policy.Policy) error {
 	sale := p.Terms()
 	if sale == nil {
 		return nil
 	}
 	for _, name := range slices.Concat(sale.Buyers(), sale.Barred()) {
-		if err := Check("buyer", name); err != nil {
+		if err := CheckName("buyer", name); err != nil {
 			return fmt.Errorf("policy: %w", err)
 		}
 	}
@@ -115,7 +120,7 @@ func CheckObjects(names []string) ([]string, error) {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
 	for i, name := range sorted {
-		if err := Check("object", name); err != nil {
+		if err := CheckName("object", name); err != nil {
 			return nil, err
 		}
 		if i > 0 && sorted[i-1] == name {

@@ -1,4 +1,4 @@
-package prover
+package documents
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // Checkpoints may be handed out in another order than they were made in: the one of the most events is the newest.
 func TestTheNewestCheckpointIsTheLargest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p Prover
+		var p Maker
 		begun := time.Now()
 		for _, one := range []struct {
 			events uint64 // of the checkpoint that leaves a minute later
