@@ -61,7 +61,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 		if err != nil {
 			return err
 		}
-		out = newEstimateResult(e, r.Confidence)
+		out = estimateResult{e, r.Confidence}
 		if picture == nil {
 			return nil
 		}
@@ -89,49 +89,21 @@ func among(people []string) func(string) bool {
 	}
 }
 
+// estimateResult is an estimate as it is printed.
 type estimateResult struct {
-	Question   string              `json:"question"`
-	N          int64               `json:"n"`
-	Confidence output.Number       `json:"confidence"`
-	Values     []valueResult       `json:"values"`
-	Levels     []ledger.LevelCount `json:"levels"`
-	Method     string              `json:"method"`
-	Covers     string              `json:"covers"`
-	// Disagreement is a p-value, where there are several levels.
-	Disagreement *output.Number `json:"disagreement,omitempty"`
-}
-
-type valueResult struct {
-	Value    string        `json:"value"`
-	Estimate output.Number `json:"estimate"`
-	StdErr   output.Number `json:"stderr"`
-	Low      output.Number `json:"low"`
-	High     output.Number `json:"high"`
-}
-
-func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
-	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels,
-		Method: e.Method, Covers: e.Covers}
-	if e.Disagreement != nil {
-		p := output.Number(*e.Disagreement)
-		out.Disagreement = &p
-	}
-	for _, v := range e.Values {
-		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr),
-			output.Number(v.Low), output.Number(v.High)})
-	}
-	return out
+	ledger.Estimate
+	Confidence float64 `json:"confidence"`
 }
 
 // shown is the smallest share that percent shows as anything but 0.
 const shown = 0.00005
 
 func (r estimateResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "VALUE\tSHARE\t%.4g %% INTERVAL\tSTANDARD ERROR\n", 100*float64(r.Confidence))
+	fmt.Fprintf(w, "VALUE\tSHARE\t%.4g %% INTERVAL\tSTANDARD ERROR\n", 100*r.Confidence)
 	outside := false
 	for _, v := range r.Values {
 		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
-			percent(v.Estimate), percent(v.Low), percent(v.High), percent(v.StdErr))
+			output.Percent(v.Estimate), output.Percent(v.Low), output.Percent(v.High), output.Percent(v.StdErr))
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
 	fmt.Fprintf(w, "\n%d responses", r.N)
@@ -150,8 +122,6 @@ func (r estimateResult) Table(w io.Writer) {
 	r.tableLevels(w)
 }
 
-func percent(share output.Number) string { return output.Percent(float64(share)) }
-
 // unlikely is the p-value below which levels are reported to disagree.
 const unlikely = 0.01
 
@@ -167,7 +137,7 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "The levels are stratified: each counts in proportion to its people.")
 	}
-	fmt.Fprintf(w, " Disagreement of the levels: p = %.2g.\n", float64(*r.Disagreement))
+	fmt.Fprintf(w, " Disagreement of the levels: p = %.2g.\n", *r.Disagreement)
 	switch {
 	case *r.Disagreement >= unlikely:
 	case pooled:

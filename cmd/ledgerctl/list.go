@@ -277,15 +277,14 @@ func channelAt(ctx context.Context, l book, question string, epsilon privacy.Eps
 type channelResult struct {
 	Encoding ledger.Encoding `json:"encoding"`
 	Values   int             `json:"values"`
-	P        *output.Number  `json:"p,omitempty"`
-	Q        *output.Number  `json:"q,omitempty"`
+	P        *float64        `json:"p,omitempty"`
+	Q        *float64        `json:"q,omitempty"`
 }
 
 func newChannelResult(c vocabulary.Channel) channelResult {
 	out := channelResult{Encoding: c.Encoding, Values: c.Values}
 	if c.Encoding != ledger.Finite {
-		p, q := output.Number(c.P), output.Number(c.Q)
-		out.P, out.Q = &p, &q
+		out.P, out.Q = &c.P, &c.Q
 	}
 	return out
 }

@@ -1,5 +1,3 @@
-// Package listen opens what a server listens on, and sees to it that nothing is open that nobody
-// chose.
 package serving
 
 import (

@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -154,8 +157,8 @@ type familyLevel struct {
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Size     int             `json:"size,omitempty"` // of the subsets
 	Outputs  int             `json:"outputs"`
-	Variance output.Number   `json:"variance"` // of an estimated share from one response
-	Direct   output.Number   `json:"variance_randomized_response"`
+	Variance float64         `json:"variance"` // of an estimated share from one response
+	Direct   float64         `json:"variance_randomized_response"`
 }
 
 // newMechanismFile makes the family of some mechanisms by rising ε.
@@ -190,8 +193,8 @@ func newFamilyLevel(s step) (familyLevel, error) {
 	if err != nil {
 		return level, err
 	}
-	usual, err := meanVariance(direct.matrix)
-	level.Variance, level.Direct = output.Number(variance), output.Number(usual)
+	level.Variance = variance
+	level.Direct, err = meanVariance(direct.matrix)
 	return level, err
 }
 
@@ -206,4 +209,53 @@ func (r mechanismFile) Table(w io.Writer) {
 			l.Variance/l.Direct)
 	}
 	fmt.Fprintln(w, "\nThe variance is that of an estimated share from one response; N people have an Nth of it.")
+}
+
+// ReadValues returns the values that a flag lists, or those in the file that it names. A question
+// has more than one value, so that a single one that begins with @ cannot be meant as such.
+func ReadValues(values []string) ([]string, error) {
+	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
+		for _, v := range values {
+			if strings.TrimSpace(v) != v {
+				return nil, output.UsageError("only commas stand between values, such as --values yes,no",
+					"--values: the value %q begins or ends with a blank", v)
+			}
+		}
+		return values, nil
+	}
+	if len(values) > 1 {
+		return nil, output.UsageError("a file's name cannot have a comma in it; a value that begins with @ can "+
+			"stand in a file", "--values takes a list of values or one @FILE, not both")
+	}
+	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
+	if err != nil {
+		return nil, output.InputError("", "--values: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, "\r")
+		if strings.TrimSpace(lines[i]) != lines[i] {
+			return nil, output.InputError("", "--values: line %d of %s begins or ends with a blank", i+1, values[0][1:])
+		}
+	}
+	return lines, nil
+}
+
+// readText reads a regular file of up to so many bytes, without a byte order mark.
+func readText(path string, most int64) (string, error) {
+	// It is asked before it is opened, because a named pipe opens only once its other end does.
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return "", fmt.Errorf("%q is not a file of up to %d bytes", path, most)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(input.Text(io.LimitReader(file, most)))
+	return string(text), err
 }

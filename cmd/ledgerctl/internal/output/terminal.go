@@ -6,8 +6,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
@@ -57,4 +59,48 @@ func page(pager string, screen *os.File, stderr io.Writer, text string) bool {
 	shown := exec.Command(words[0], words[1:]...)
 	shown.Stdin, shown.Stdout, shown.Stderr = strings.NewReader(text), screen, stderr
 	return shown.Run() == nil // that it is left before the end is no error
+}
+
+// Bar shows on a terminal how far a long request has come.
+type Bar struct {
+	out  io.Writer
+	what string
+	bar  *progressbar.ProgressBar
+}
+
+// NewBar returns a bar on a terminal and what feeds it. The latter is nil if out is none, or if the
+// user wants none.
+func NewBar(out io.Writer, quiet bool, what string) (*Bar, func(done, total int)) {
+	b := &Bar{out: out, what: what}
+	if quiet || !isTerminal(out) {
+		return b, nil
+	}
+	return b, b.show
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+func (b *Bar) show(done, total int) {
+	if total == 0 {
+		return
+	}
+	if b.bar == nil {
+		b.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.what),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionShowCount(),
+			progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	// A bar that cannot be drawn is no reason to stop.
+	_ = b.bar.Set(done)
+}
+
+// Clear takes the bar off the screen.
+func (b *Bar) Clear() {
+	if b.bar != nil {
+		_ = b.bar.Clear()
+	}
 }
