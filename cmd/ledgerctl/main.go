@@ -1,3 +1,9 @@
+// Command ledgerctl keeps a privacy-budget ledger from the command line: it enrols people, raises
+// their randomized responses to a higher ε within their budgets, by hand, by the calendar or by
+// sales, and estimates shares from them.
+//
+// It is a thin face over package ledger. "ledgerctl help" lists the commands; exit codes are in
+// internal/output.
 package main
 
 import (
