@@ -55,12 +55,6 @@ func (r *RefusalList) Add(more ...vocabulary.Refusal) {
 // Count returns how many were added.
 func (r *RefusalList) Count() int { return len(r.Listed) + r.Unlisted }
 
-// Sort sorts the refusals, none of which is unlisted, by the names of the objects.
-func (r *RefusalList) Sort() {
-	event.SortRefusals(r.Listed)
-	slices.Sort(r.Untold)
-}
-
 // Sums counts all that were added by reason, the most frequent first.
 func (r *RefusalList) Sums() []vocabulary.RefusalSum { return r.sums.Sorted() }
 

@@ -178,10 +178,3 @@ func (l *Rules) largestDrawn(
 	}
 	return level, nil
 }
-
-// LacksTruth refuses an object that the host has no true value of, or another than its chain began
-// with: whoever is refused is not told which.
-func (l *Rules) LacksTruth(s *state.State, x *Subject, ask Asking, on Offering) (*vocabulary.Refusal, error) {
-	r := refuse(x.Name, ask.Epsilon, vocabulary.NoTruth, vocabulary.RemedyTruth)
-	return r, l.OrLess(s, x, ask, on, r)
-}

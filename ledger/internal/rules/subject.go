@@ -40,6 +40,12 @@ func ReadSubject(
 	return nil, err
 }
 
+// LacksTruth refuses an object that the host has no true value of, or another than its chain began
+// with: the refusal does not say which.
+func LacksTruth(object string, asked privacy.Epsilon) *vocabulary.Refusal {
+	return refuse(object, asked, vocabulary.NoTruth, vocabulary.RemedyTruth)
+}
+
 // refuse returns the refusal of an object that asks for an ε.
 func refuse(object string, asked privacy.Epsilon, why vocabulary.Reason, remedy vocabulary.Remedy) *vocabulary.Refusal {
 	return &vocabulary.Refusal{Object: object, Reason: why, Asked: asked, Remedy: remedy}

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
-	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 func (h *Host) familyCommand() *cobra.Command {
@@ -115,7 +115,7 @@ type step struct {
 // meanVariance returns the variance of an estimated share from one response, on average over the
 // shares, if all are equal.
 func meanVariance(m *finite.Matrix) (float64, error) {
-	variances, err := finiteestimate.Variance(m, slices.Repeat([]int64{1}, m.Inputs()))
+	variances, err := estimate.OutputVariance(m, slices.Repeat([]int64{1}, m.Inputs()))
 	if err != nil {
 		return 0, err
 	}

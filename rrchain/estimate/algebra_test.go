@@ -1,4 +1,4 @@
-package strata
+package estimate
 
 import (
 	"math"
@@ -30,7 +30,7 @@ func TestSurvival_ManyDegrees_IsThatOfTheLibrary(t *testing.T) {
 func TestFactorize_RandomMatrices_SolveTheirEquations(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := 1; size <= 32; size++ {
-		m, whole, b := newMatrix(size), newMatrix(size), make([]float64, size)
+		m, whole, b := newMatrix(size, size), newMatrix(size, size), make([]float64, size)
 		for i := range m {
 			for j := range i + 1 {
 				v := r.NormFloat64()

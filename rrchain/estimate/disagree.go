@@ -1,4 +1,4 @@
-package strata
+package estimate
 
 import (
 	"cmp"
@@ -14,22 +14,34 @@ const (
 	mostTested = 32
 )
 
-// Disagreement returns the p-value of the hypothesis that the shares are the same at all levels:
-// that the level of an object is independent of its value. It returns 1 if there are too few levels
-// or responses for a test.
+// Disagreement tests whether all levels have the same shares, as they have on average if the level
+// of an object is independent of its value. It returns the p-value of a χ² test, from 0 to 1: if it
+// is small, levels differ by more than the noise explains, and [Options.Pool] is wrong. It returns
+// 1 for one level, and where there are too few responses for a test. Values and levels with fewer
+// than about five expected responses are not part of the test, nor are more than the 32 most common
+// values. Errors are those of [Frequencies].
+func Disagreement[R Responses](levels ...R) (float64, error) {
+	parts, err := strata(levels)
+	if err != nil {
+		return 0, err
+	}
+	return disagreement(parts), nil
+}
+
+// disagreement returns the p-value, or 1 if there are too few levels or responses for a test.
 //
 // The statistic is the squared distance of the levels' estimates from their best common value,
 // measured by their covariances at the pooled shares. Under the hypothesis it has the χ²
 // distribution with as many degrees of freedom, for each level but one, as there are values in the
 // test. The shares add up to 1, so at least one value is left out, the rarest. Values and levels
 // with too few responses for a normal approximation are left out as well.
-func Disagreement[S Stratum](parts []S, values int) float64 {
-	shares := simplex(combined(parts, weigh(parts, true), values))
+func disagreement(parts []stratum) float64 {
+	shares := simplex(combined(parts, weigh(parts, true)))
 	levels, tested := testable(parts, shares)
 	if len(levels) < 2 || len(tested) == 0 {
 		return 1
 	}
-	total, pull, square := newMatrix(len(tested)), make([]float64, len(tested)), 0.0
+	total, pull, square := newMatrix(len(tested), len(tested)), make([]float64, len(tested)), 0.0
 	for _, l := range levels {
 		covariance := l.covariances(tested)
 		if !covariance.factorize() {
@@ -38,7 +50,7 @@ func Disagreement[S Stratum](parts []S, values int) float64 {
 		// From the pooled shares, so that nothing is lost where the estimates are nearly equal.
 		away := make([]float64, len(tested))
 		for i, v := range tested {
-			away[i] = l.Share(v) - shares[v]
+			away[i] = l.share(v) - shares[v]
 		}
 		pulled := covariance.solve(away)
 		square += dot(away, pulled)
@@ -85,30 +97,30 @@ func simplex(estimates []float64) []float64 {
 
 // level is a stratum with the covariance of its gains.
 type level struct {
-	Stratum
-	covariance func(u, v int) float64
+	stratum
+	pair func(u, v int) float64 // the covariance of two gains
 }
 
 // hasEnough reports whether a sum of gains, whose variance for one response is given, is nearly
 // normal.
 func (l level) hasEnough(variance float64, v int) bool {
-	return l.Objects()*variance >= enough*l.Step(v)*l.Step(v)
+	return l.objects()*variance >= enough*l.step(v)*l.step(v)
 }
 
 // testable returns the levels that have enough responses for some value, and the values that have
 // enough at all of these, by falling share. The rest of the values together have enough, too.
-func testable[S Stratum](parts []S, shares []float64) (levels []level, tested []int) {
+func testable(parts []stratum, shares []float64) (levels []level, tested []int) {
 	for _, part := range parts {
-		l := level{part, part.Covariance(shares)}
+		l := level{part, part.covariance(shares)}
 		for v := range shares {
-			if l.hasEnough(l.covariance(v, v), v) {
+			if l.hasEnough(l.pair(v, v), v) {
 				levels = append(levels, l)
 				break
 			}
 		}
 	}
 	for v := range shares {
-		if !slices.ContainsFunc(levels, func(l level) bool { return !l.hasEnough(l.covariance(v, v), v) }) {
+		if !slices.ContainsFunc(levels, func(l level) bool { return !l.hasEnough(l.pair(v, v), v) }) {
 			tested = append(tested, v)
 		}
 	}
@@ -127,7 +139,7 @@ func (l level) together(values []int) float64 {
 	sum := 0.0
 	for _, u := range values {
 		for _, v := range values {
-			sum += l.covariance(u, v)
+			sum += l.pair(u, v)
 		}
 	}
 	return sum
@@ -135,10 +147,10 @@ func (l level) together(values []int) float64 {
 
 // covariances returns the covariances of a level's estimates for some values.
 func (l level) covariances(values []int) matrix {
-	m := newMatrix(len(values))
+	m := newMatrix(len(values), len(values))
 	for i, u := range values {
 		for j, v := range values {
-			m[i][j] = l.covariance(u, v) / l.Objects()
+			m[i][j] = l.pair(u, v) / l.objects()
 		}
 	}
 	return m

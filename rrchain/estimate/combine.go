@@ -1,66 +1,53 @@
-// Package strata combines the estimates from objects at several levels of ε into one for all of
-// them, with intervals, and tests whether the levels agree. It knows no mechanism: a [Stratum]
-// describes the objects at one level.
-package strata
+package estimate
 
-import (
-	"iter"
-	"math"
-)
+import "math"
 
-// Stratum is the responses of the objects at one level. Each response contributes a gain to the
+// stratum is the responses of the objects at one level. Each response contributes a gain to the
 // share of each value: the estimate is the mean of the gains.
-type Stratum interface {
-	// Objects returns the number of responses, above 0.
-	Objects() float64
-	// Share returns the unbiased estimate for value v.
-	Share(v int) float64
-	// Noise describes the variance of a gain for value v that is due to the mechanism: if the share
+type stratum interface {
+	values() int
+	// objects returns the number of responses.
+	objects() float64
+	// share returns the unbiased estimate for value v.
+	share(v int) float64
+	// noise describes the variance of a gain for value v that is due to the mechanism: if the share
 	// s of the objects has the value, it is a + b·s, and not negative for s from 0 to 1. The shares
 	// are estimates, of all values.
-	Noise(v int, shares []float64) (a, b float64)
-	// Step returns by how much two gains for value v differ at most.
-	Step(v int) float64
-	// Weight is the inverse of the estimate's variance if all values are equally common, up to a
+	noise(v int, shares []float64) (a, b float64)
+	// step returns by how much two gains for value v differ at most.
+	step(v int) float64
+	// weight is the inverse of the estimate's variance if all values are equally common, up to a
 	// factor that all levels share.
-	Weight() float64
-	// Covariance returns the covariance of the gains for two values in one response of an object
+	weight() float64
+	// covariance returns the covariance of the gains for two values in one response of an object
 	// drawn at random from a population with these shares, which are not negative and add up to 1.
-	Covariance(shares []float64) func(u, v int) float64
+	covariance(shares []float64) func(u, v int) float64
 }
 
-// Options say what an estimate is about.
-type Options struct {
-	Pool       bool    // weigh levels by precision rather than by their number of objects
-	Population bool    // cover the share in a population of which the objects are a sample
-	Z          float64 // how many standard errors an interval extends to each side, above 0
-}
-
-// Estimate is the share of one value with an interval.
-type Estimate struct{ Share, StdErr, Low, High float64 }
-
-// Combine returns the share of each value among the objects of all strata, of which there is at
+// combine returns the share of each value among the objects of all strata, of which there is at
 // least one.
 //
 // The strata are weighted by their number of objects. With Pool they are weighted by
-// [Stratum.Weight], and the variance includes that of having parted the objects among the levels at
+// [stratum.weight], and the variance includes that of having parted the objects among the levels at
 // random.
-func Combine[S Stratum](parts []S, values int, o Options) []Estimate {
-	c := combination[S]{Options: o, parts: parts, weights: weigh(parts, o.Pool), levels: make([]noise, len(parts))}
+func combine(parts []stratum, o Options) []Frequency {
+	c := combination{parts: parts, pool: o.Pool, z: o.quantile(), levels: make([]noise, len(parts))}
+	c.weights = weigh(parts, o.Pool)
 	c.spread = between(parts, c.weights, o.Population)
-	c.shares = combined(parts, c.weights, values)
-	estimates := make([]Estimate, values)
-	for v := range estimates {
-		estimates[v] = c.estimate(v)
+	c.shares = combined(parts, c.weights)
+	shares := make([]Frequency, len(c.shares))
+	for v := range shares {
+		shares[v] = c.estimate(v)
 	}
-	return estimates
+	return shares
 }
 
 // combination combines the estimates of strata.
-type combination[S Stratum] struct {
-	Options
-	parts   []S
+type combination struct {
+	parts   []stratum
 	weights []float64
+	pool    bool
+	z       float64   // how many standard errors an interval extends to each side
 	spread  float64   // what [between] returns
 	shares  []float64 // the combined estimates, by value
 	levels  []noise   // by stratum, of the value that is being estimated
@@ -71,12 +58,12 @@ type combination[S Stratum] struct {
 type noise struct{ weight, a, b, least, most float64 }
 
 // weigh returns the weights of the strata. They add up to 1.
-func weigh[S Stratum](parts []S, pool bool) []float64 {
+func weigh(parts []stratum, pool bool) []float64 {
 	weights, sum := make([]float64, len(parts)), 0.0
 	for i, part := range parts {
-		weights[i] = part.Objects()
+		weights[i] = part.objects()
 		if pool {
-			weights[i] = part.Weight()
+			weights[i] = part.weight()
 		}
 		sum += weights[i]
 	}
@@ -86,38 +73,39 @@ func weigh[S Stratum](parts []S, pool bool) []float64 {
 	return weights
 }
 
-func combined[S Stratum](parts []S, weights []float64, values int) []float64 {
-	shares := make([]float64, values)
+func combined(parts []stratum, weights []float64) []float64 {
+	shares := make([]float64, parts[0].values())
 	for v := range shares {
 		for i, part := range parts {
-			shares[v] += weights[i] * part.Share(v)
+			shares[v] += weights[i] * part.share(v)
 		}
 	}
 	return shares
 }
 
 // estimate returns the estimate for value v.
-func (c combination[S]) estimate(v int) Estimate {
+func (c combination) estimate(v int) Frequency {
 	share, stated, jump := c.shares[v], 0.0, 0.0
 	for i, part := range c.parts {
-		a, b := part.Noise(v, c.shares)
-		n, scale := part.Objects(), c.weights[i]/part.Objects()
-		own := part.Share(v)
+		a, b := part.noise(v, c.shares)
+		n, scale := part.objects(), c.weights[i]/part.objects()
+		own := part.share(v)
 		l := noise{weight: c.weights[i], a: scale * a, b: scale * b}
-		if !c.Pool {
+		if !c.pool {
 			alone := variance{a: a / n, b: b / n}
-			l.least, l.most = possible(alone.low(own-part.Step(v)/(2*n),
-				c.Z)), possible(alone.high(own+part.Step(v)/(2*n), c.Z))
+			step := part.step(v) / (2 * n)
+			l.least, l.most = possible(alone.low(own-step, c.z)), possible(alone.high(own+step, c.z))
 		} else {
 			own = share
 		}
 		c.levels[i] = l
 		stated += l.weight * (l.a + l.b*possible(own))
-		jump = max(jump, scale*part.Step(v)/2)
+		jump = max(jump, scale*part.step(v)/2)
 	}
-	e := Estimate{share, math.Sqrt(stated + c.spread*possible(share)*(1-possible(share))), math.Inf(-1), math.Inf(1)}
-	for law := range c.laws() {
-		e.Low, e.High = max(e.Low, law.low(share-jump, c.Z)), min(e.High, law.high(share+jump, c.Z))
+	stdErr := math.Sqrt(stated + c.spread*possible(share)*(1-possible(share)))
+	e := Frequency{share, stdErr, math.Inf(-1), math.Inf(1)}
+	for _, law := range c.laws() {
+		e.Low, e.High = max(e.Low, law.low(share-jump, c.z)), min(e.High, law.high(share+jump, c.z))
 	}
 	return e
 }
@@ -129,7 +117,7 @@ func possible(estimate float64) float64 { return min(max(estimate, 0), 1) }
 // of levels.
 const mostBounds = 16
 
-// laws yields upper bounds of the variance of the combined estimate, as functions of the combined
+// laws returns upper bounds of the variance of the combined estimate, as functions of the combined
 // share.
 //
 // If the levels have the same shares, as pooling assumes, there is one, and it is exact. Otherwise
@@ -137,22 +125,18 @@ const mostBounds = 16
 // maximum of Σ weight·(a + b·s) over all shares s of the levels that are within their own intervals
 // and have the combined share. By linear duality each number λ gives a bound of that, and the
 // slopes b give the least ones.
-func (c combination[S]) laws() iter.Seq[variance] {
-	return func(yield func(variance) bool) {
-		if c.Pool {
-			yield(c.alike())
-			return
-		}
-		for k := 0; k < len(c.levels); k += 1 + (len(c.levels)-1)/mostBounds {
-			if !yield(c.bound(c.levels[k].b)) {
-				return
-			}
-		}
+func (c combination) laws() (laws []variance) {
+	if c.pool {
+		return []variance{c.alike()}
 	}
+	for k := 0; k < len(c.levels); k += 1 + (len(c.levels)-1)/mostBounds {
+		laws = append(laws, c.bound(c.levels[k].b))
+	}
+	return laws
 }
 
 // alike returns the variance if all levels have the same share.
-func (c combination[S]) alike() variance {
+func (c combination) alike() variance {
 	law := variance{g: c.spread}
 	for _, l := range c.levels {
 		law.a += l.weight * l.a
@@ -162,7 +146,7 @@ func (c combination[S]) alike() variance {
 }
 
 // bound returns the bound for a slope.
-func (c combination[S]) bound(slope float64) variance {
+func (c combination) bound(slope float64) variance {
 	law := variance{b: slope, g: c.spread}
 	for _, l := range c.levels {
 		law.a += l.weight * (l.a + max((l.b-slope)*l.least, (l.b-slope)*l.most))
@@ -174,11 +158,11 @@ func (c combination[S]) bound(slope float64) variance {
 // are at which level. For a population they are drawn with replacement. For fixed objects the
 // levels are a partition of them, drawn at random without replacement: s(1−s)·N/(N−1)·(Σ W²/n −
 // 1/N), which is 0 if the weights are the sizes.
-func between[S Stratum](parts []S, weights []float64, population bool) float64 {
+func between(parts []stratum, weights []float64, population bool) float64 {
 	n, sum := 0.0, 0.0
 	for i, part := range parts {
-		n += part.Objects()
-		sum += weights[i] * weights[i] / part.Objects()
+		n += part.objects()
+		sum += weights[i] * weights[i] / part.objects()
 	}
 	switch {
 	case population:

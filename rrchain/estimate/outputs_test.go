@@ -13,9 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain/estimate"
+	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
-	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
 // mechanisms to estimate from: with as many outputs as inputs and with more, likely and unlikely ones.
@@ -23,8 +22,8 @@ func mechanisms(t *testing.T) map[string]*finite.Matrix {
 	random := rand.New(rand.NewPCG(13, 14))
 	return map[string]*finite.Matrix{
 		"randomized response":   randomized(t, 4, rat("3")),
-		"at ε=10⁻⁹":             randomized(t, 3, power(fromNano(t, 1))),
-		"at ε=1000":             randomized(t, 3, power(privacy.MaxEpsilon())),
+		"at ε=10⁻⁹":             randomized(t, 3, oddsAt(fromNano(t, 1))),
+		"at ε=1000":             randomized(t, 3, oddsAt(privacy.MaxEpsilon())),
 		"subset selection":      subsets(t, 5, 2, rat("3/2")),
 		"Hadamard response":     hadamard(t, 5, rat("5/2")),
 		"unary encoding":        unary(t, 3, rat("2")),
@@ -35,9 +34,9 @@ func mechanisms(t *testing.T) map[string]*finite.Matrix {
 	}
 }
 
-// TestGainsAreUnbiased sums over all outputs: the mean gain for an input is 1 if it is the true one, and 0 if not.
+// TestOutputGainsAreUnbiased sums over all outputs: the mean gain for an input is 1 if it is the true one, and 0 if not.
 // The estimate is the mean of the gains of all responses, hence unbiased for every population.
-func TestGainsAreUnbiased(t *testing.T) {
+func TestOutputGainsAreUnbiased(t *testing.T) {
 	for name, m := range mechanisms(t) {
 		e := must[*estimator](t)(newEstimator(m))
 		for x := range m.Inputs() {
@@ -48,8 +47,8 @@ func TestGainsAreUnbiased(t *testing.T) {
 				}
 				for o, p := range lawOf(m, truth) {
 					often, _ := p.Float64()
-					mean += often * e.gain[x*m.Outputs()+o]
-					size = max(size, math.Abs(often*e.gain[x*m.Outputs()+o]))
+					mean += often * e.gain[x][o]
+					size = max(size, math.Abs(often*e.gain[x][o]))
 				}
 				if math.Abs(mean-want) > 1e-13*max(size, 1) {
 					t.Errorf("%s: the mean gain for %d, the truth being %d, is %v", name, x, truth, mean)
@@ -59,8 +58,8 @@ func TestGainsAreUnbiased(t *testing.T) {
 		for o := range m.Outputs() {
 			sum, size := 0.0, 1.0
 			for x := range m.Inputs() {
-				sum += e.gain[x*m.Outputs()+o]
-				size = max(size, math.Abs(e.gain[x*m.Outputs()+o]))
+				sum += e.gain[x][o]
+				size = max(size, math.Abs(e.gain[x][o]))
 			}
 			if math.Abs(sum-1) > 1e-13*size {
 				t.Errorf("%s: the gains of output %d add up to %v, not to 1", name, o, sum)
@@ -69,68 +68,68 @@ func TestGainsAreUnbiased(t *testing.T) {
 	}
 }
 
-// TestEstimateIsThatOfPackageRrchain compares with rrchain.Estimate and estimate.Variance for randomized response.
-func TestEstimateIsThatOfPackageRrchain(t *testing.T) {
+// TestOutputCounts_OfRandomizedResponse_AreEstimatedAsCounts compares with rrchain.Estimate and Variance for randomized response.
+func TestOutputCounts_OfRandomizedResponse_AreEstimatedAsCounts(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 16))
 	for _, epsilons := range [][]string{{"1"}, {"0.000000001"}, {"1000"}, {"0.5", "2"}, {"0.01", "1", "7"}} {
 		for m := 2; m <= 6; m++ {
-			var here []Counts
-			var there []estimate.Counts
+			var here []OutputCounts
+			var there []Counts
 			for _, text := range epsilons {
 				byValue := make([]int64, m)
 				for v := range byValue {
 					byValue[v] = random.Int64N(500)
 				}
 				byValue[0] = 3000 // so that some estimates are above 1 and some below 0
-				here = append(here, Counts{randomized(t, m, power(eps(t, text))), byValue})
-				there = append(there, estimate.Counts{Epsilon: eps(t, text), ByValue: byValue})
+				here = append(here, OutputCounts{randomized(t, m, oddsAt(eps(t, text))), byValue})
+				there = append(there, Counts{Epsilon: eps(t, text), ByValue: byValue})
 			}
 			name := fmt.Sprintf("ε=%v, m=%d", epsilons, m)
 			for _, o := range optionsOf(0.9) {
-				got := must[[]estimate.Frequency](t)(Frequencies(o, here...))
-				for v, want := range must[[]estimate.Frequency](t)(estimate.Frequencies(o, there...)) {
-					wantNear(t, name+": estimate", got[v].Estimate, want.Estimate, 1e-11)
+				got := must[[]Frequency](t)(Frequencies(o, here...))
+				for v, want := range must[[]Frequency](t)(Frequencies(o, there...)) {
+					wantClose(t, name+": estimate", got[v].Estimate, want.Estimate, 1e-11)
 					if want.StdErr > 1e-16 {
-						wantNear(t, name+": standard error", got[v].StdErr, want.StdErr, 1e-11)
+						wantClose(t, name+": standard error", got[v].StdErr, want.StdErr, 1e-11)
 					} else if got[v].StdErr > 1e-16 {
 						t.Errorf("%s: standard error is %v, want %v, where responses are the truth", name, got[v].StdErr, want.StdErr)
 					}
-					wantNear(t, name+": lower end", got[v].Low, want.Low, 1e-11)
-					wantNear(t, name+": upper end", got[v].High, want.High, 1e-11)
+					wantClose(t, name+": lower end", got[v].Low, want.Low, 1e-11)
+					wantClose(t, name+": upper end", got[v].High, want.High, 1e-11)
 				}
 			}
 			p := must[float64](t)(Disagreement(here...))
-			wantNear(t, name+": p-value", p, must[float64](t)(estimate.Disagreement(there...)), 1e-6)
-			variances := must[[]float64](t)(Variance(here[0].Mechanism, here[0].ByOutput))
-			for v, want := range must[[]float64](t)(estimate.Variance(there[0])) {
+			wantClose(t, name+": p-value", p, must[float64](t)(Disagreement(there...)), 1e-6)
+			variances := must[[]float64](t)(OutputVariance(here[0].Mechanism, here[0].ByOutput))
+			for v, want := range must[[]float64](t)(Variance(there[0])) {
 				if epsilons[0] != "1000" { // there float64 does not see what is left of a variance of 10⁻⁴³⁵
-					wantNear(t, name+": variance", variances[v], want, 1e-11)
+					wantClose(t, name+": variance", variances[v], want, 1e-11)
 				}
 			}
 		}
 	}
 }
 
-func wantNear(t *testing.T, name string, got, want, tolerance float64) {
+func wantClose(t *testing.T, name string, got, want, tolerance float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= tolerance*max(math.Abs(want), 1e-12)) {
 		t.Errorf("%s is %v, want %v", name, got, want)
 	}
 }
 
-// TestEstimateBesideUnary compares with estimate.UnaryFrequencies of rrchain. Both are unbiased. The one here also looks at how bits
+// TestOutputCounts_BesideUnary compares with Frequencies of rrchain. Both are unbiased. The one here also looks at how bits
 // come together, which serves: its variance is never larger when all values are equally common.
-func TestEstimateBesideUnary(t *testing.T) {
+func TestOutputCounts_BesideUnary(t *testing.T) {
 	for m := 2; m <= 5; m++ {
 		for _, text := range []string{"0.1", "1", "3"} {
 			epsilon := eps(t, text)
-			mechanism := unary(t, m, power(epsilon))
+			mechanism := unary(t, m, oddsAt(epsilon))
 			even := make([]int64, m)
 			for v := range even {
 				even[v] = 1000
 			}
-			bitwise := must[[]float64](t)(estimate.UnaryVariance(estimate.Counts{Epsilon: epsilon, ByValue: even}))
-			for v, variance := range must[[]float64](t)(Variance(mechanism, even)) {
+			bitwise := must[[]float64](t)(UnaryVariance(Counts{Epsilon: epsilon, ByValue: even}))
+			for v, variance := range must[[]float64](t)(OutputVariance(mechanism, even)) {
 				if variance >= bitwise[v] || variance < 0.49*bitwise[v] { // half of it for 2 values
 					t.Errorf("m=%d, ε=%s: variance %v, and %v bit by bit", m, text, variance, bitwise[v])
 				}
@@ -147,9 +146,9 @@ func TestEstimateBesideUnary(t *testing.T) {
 					}
 				}
 			}
-			rows := must[[]estimate.Frequency](t)(Frequencies(estimate.Options{Confidence: 0.9}, Counts{mechanism, counts}))
-			seen := estimate.UnaryCounts{Epsilon: epsilon, Objects: n, ByValue: byValue}
-			bits := must[[]estimate.Frequency](t)(estimate.UnaryFrequencies(estimate.Options{Confidence: 0.9}, seen))
+			rows := must[[]Frequency](t)(Frequencies(Options{Confidence: 0.9}, OutputCounts{mechanism, counts}))
+			seen := UnaryCounts{Epsilon: epsilon, Objects: n, ByValue: byValue}
+			bits := must[[]Frequency](t)(Frequencies(Options{Confidence: 0.9}, seen))
 			for v := range m {
 				if math.Abs(rows[v].Estimate-bits[v].Estimate) > 1e-6 {
 					t.Errorf("m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
@@ -179,14 +178,14 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 			}
 			for o := range noise {
 				for truth := range mean {
-					noise[o] -= mean[truth] * e.gain[truth*m.Outputs()+o]
+					noise[o] -= mean[truth] * e.gain[truth][o]
 				}
 			}
 			for x := range m.Inputs() {
 				base, up, down := 0.0, 0.0, 0.0
 				for o, p := range meanLaw(m) {
 					often, _ := p.Float64()
-					gain := e.gain[x*m.Outputs()+o]
+					gain := e.gain[x][o]
 					base += often * gain * gain
 					up += often * (gain + noise[o]/100) * (gain + noise[o]/100)
 					down += often * (gain - noise[o]/100) * (gain - noise[o]/100)
@@ -199,10 +198,10 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 	}
 }
 
-// TestEstimateIsUnbiased goes through all ways to part a small population into two levels with different mechanisms, and
+// TestOutputEstimateIsUnbiased goes through all ways to part a small population into two levels with different mechanisms, and
 // all responses. For each partition the mean of the stratified estimate is the true share. Over all of them that is also the mean of
 // the pooled one, and the variance is the one that the package states.
-func TestEstimateIsUnbiased(t *testing.T) {
+func TestOutputEstimateIsUnbiased(t *testing.T) {
 	low, high := subsets(t, 3, 2, rat("2")), unary(t, 3, rat("4"))
 	truths, shares := []int{0, 1, 1, 1}, []float64{0.25, 0.75, 0}
 	estimators := make(map[*finite.Matrix]*estimator)
@@ -212,7 +211,7 @@ func TestEstimateIsUnbiased(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 4} { // of the lower level
 		for _, pool := range []bool{false, true} {
 			mean, square, total, parted := make([]float64, 3), make([]float64, 3), 0.0, 0.0
-			var all []part
+			var all []stratum
 			for lower := range 1 << len(truths) {
 				if ones(lower) != size {
 					continue
@@ -225,16 +224,16 @@ func TestEstimateIsUnbiased(t *testing.T) {
 					}
 					return high
 				}, func(p float64, responses []int) {
-					levels := []Counts{{low, make([]int64, low.Outputs())}, {high, make([]int64, high.Outputs())}}
+					levels := []OutputCounts{{low, make([]int64, low.Outputs())}, {high, make([]int64, high.Outputs())}}
 					for object, response := range responses {
 						levels[1-lower>>object&1].ByOutput[response]++
 					}
-					all = parts(estimators, levels)
+					all = partsOf(estimators, levels)
 					total += p
-					for x, e := range strata.Combine(all, 3, strata.Options{Pool: pool, Z: 1}) {
-						mean[x] += p * e.Share
-						here[x] += p * e.Share
-						square[x] += p * (e.Share - shares[x]) * (e.Share - shares[x])
+					for x, e := range combine(all, Options{Pool: pool, Confidence: 0.68}) {
+						mean[x] += p * e.Estimate
+						here[x] += p * e.Estimate
+						square[x] += p * (e.Estimate - shares[x]) * (e.Estimate - shares[x])
 					}
 				})
 				for x := range here {
@@ -243,17 +242,17 @@ func TestEstimateIsUnbiased(t *testing.T) {
 					}
 				}
 			}
-			wantNear(t, "the sum of all probabilities", total/parted, 1, 1e-12)
+			wantClose(t, "the sum of all probabilities", total/parted, 1, 1e-12)
 			for x := range mean {
 				if math.Abs(mean[x]/parted-shares[x]) > 1e-12 {
 					t.Errorf("%d at the lower level: the mean estimate for %d is %v, want %v", size, x, mean[x]/parted, shares[x])
 				}
 				name := fmt.Sprintf("%d at the lower level, pool=%v: the variance for %d", size, pool, x)
-				wantNear(t, name, variance(all, x, shares, pool), square[x]/parted, 1e-10)
+				wantClose(t, name, exactVariance(all, x, shares, pool), square[x]/parted, 1e-10)
 			}
 			if size == len(truths) {
-				for x, variance := range must[[]float64](t)(Variance(low, []int64{1, 3, 0})) {
-					wantNear(t, "Variance", variance, square[x]/parted, 1e-10)
+				for x, variance := range must[[]float64](t)(OutputVariance(low, []int64{1, 3, 0})) {
+					wantClose(t, "OutputVariance", variance, square[x]/parted, 1e-10)
 				}
 			}
 		}
@@ -261,31 +260,32 @@ func TestEstimateIsUnbiased(t *testing.T) {
 }
 
 // variance is that of the estimate for input x over all partitions into levels of these sizes.
-func variance(all []part, x int, shares []float64, pool bool) float64 {
+func exactVariance(all []stratum, x int, shares []float64, pool bool) float64 {
 	n, total, sum, between := 0.0, 0.0, 0.0, 0.0
-	weight := func(p part) float64 {
+	weight := func(p outputs) float64 {
 		if pool {
 			return p.n / p.prior
 		}
 		return p.n
 	}
-	for _, p := range all {
-		n, total = n+p.n, total+weight(p)
+	for _, s := range all {
+		n, total = n+s.objects(), total+weight(s.(outputs))
 	}
-	for _, p := range all {
+	for _, s := range all {
+		p := s.(outputs)
 		w := weight(p) / total
 		for truth, share := range shares {
-			sum += w * w * share * p.variance[x*p.inputs+truth] / p.n
+			sum += w * w * share * p.variance[x][truth] / p.n
 		}
 		between += w * w / p.n
 	}
 	return sum + shares[x]*(1-shares[x])*max(between-1/n, 0)*n/(n-1)
 }
 
-// parts is newParts with estimators made before: the enumeration asks for the same ones again and again.
-func parts(estimators map[*finite.Matrix]*estimator, levels []Counts) (all []part) {
+// partsOf is strata with estimators made before: the enumeration asks for the same ones again and again.
+func partsOf(estimators map[*finite.Matrix]*estimator, levels []OutputCounts) (all []stratum) {
 	for _, level := range levels {
-		p := part{estimator: estimators[level.Mechanism], counts: level.ByOutput}
+		p := outputs{estimator: estimators[level.Mechanism], counts: level.ByOutput}
 		for _, count := range level.ByOutput {
 			p.n += float64(count)
 		}
@@ -294,14 +294,6 @@ func parts(estimators map[*finite.Matrix]*estimator, levels []Counts) (all []par
 		}
 	}
 	return all
-}
-
-// optionsOf lists the ways to combine levels.
-func optionsOf(confidence float64) []estimate.Options {
-	return []estimate.Options{
-		{Confidence: confidence}, {Confidence: confidence, Pool: true},
-		{Confidence: confidence, Population: true}, {Confidence: confidence, Pool: true, Population: true},
-	}
 }
 
 func ones(x int) (n int) {
@@ -329,10 +321,10 @@ func enumerate(t *testing.T, truths []int, mechanism func(object int) *finite.Ma
 	extend(0, 1)
 }
 
-// TestIntervalCoversAsOftenAsItSays draws 2,000 surveys of 600 objects at mixed levels, with a fixed seed. The true
+// TestOutputIntervalCoversAsOftenAsItSays draws 2,000 surveys of 600 objects at mixed levels, with a fixed seed. The true
 // share lies in the interval in 95 % of them, give or take 0.5 % for the normal approximation. An interval that is 25 %
 // too short covers 86 %, which would be seen.
-func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
+func TestOutputIntervalCoversAsOftenAsItSays(t *testing.T) {
 	const surveys = 2000
 	random := rand.New(rand.NewPCG(19, 20))
 	levels := []*finite.Matrix{hadamard(t, 4, rat("3/2")), subsets(t, 4, 2, rat("3")), randomized(t, 4, rat("7"))}
@@ -360,9 +352,9 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 		coverage := slices.Repeat([]stattest.Coverage{{Short: 0.25}}, 4)
 		for range surveys {
 			random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
-			counts := make([]Counts, len(levels))
+			counts := make([]OutputCounts, len(levels))
 			for i, m := range levels {
-				counts[i] = Counts{m, make([]int64, m.Outputs())}
+				counts[i] = OutputCounts{m, make([]int64, m.Outputs())}
 			}
 			for object, truth := range truths {
 				u, o, law := random.Float64(), 0, sums[levelOf[object]][truth]
@@ -371,7 +363,7 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 				}
 				counts[levelOf[object]].ByOutput[o]++
 			}
-			for x, f := range must[[]estimate.Frequency](t)(Frequencies(o, counts...)) {
+			for x, f := range must[[]Frequency](t)(Frequencies(o, counts...)) {
 				coverage[x].Add((f.Low+f.High)/2-shares[x], (f.High-f.Low)/2)
 			}
 		}
@@ -382,19 +374,19 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 	}
 }
 
-// TestEstimateAtTheEdges takes counts at their limits: the numbers stay finite.
-func TestEstimateAtTheEdges(t *testing.T) {
+// TestOutputEstimateAtTheEdges takes counts at their limits: the numbers stay finite.
+func TestOutputEstimateAtTheEdges(t *testing.T) {
 	m := subsets(t, 3, 2, rat("2"))
 	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, math.MaxInt64, 0}, {0, 0, 1}} {
-		for i, levels := range [][]Counts{{{m, counts}}, {{m, counts}, {m, counts}}} {
+		for i, levels := range [][]OutputCounts{{{m, counts}}, {{m, counts}, {m, counts}}} {
 			o, sum := optionsOf(math.Nextafter(1, 0))[i], 0.0
-			for x, f := range must[[]estimate.Frequency](t)(Frequencies(o, levels...)) {
+			for x, f := range must[[]Frequency](t)(Frequencies(o, levels...)) {
 				sum += f.Estimate
 				if math.IsNaN(f.Estimate) || math.IsInf(f.Low, 0) || math.IsInf(f.High, 0) || !(f.StdErr >= 0) || f.Low > f.High {
 					t.Errorf("%v: input %d: %+v", counts, x, f)
 				}
 			}
-			wantNear(t, "the sum of all shares", sum, 1, 1e-12)
+			wantClose(t, "the sum of all shares", sum, 1, 1e-12)
 		}
 	}
 }
@@ -412,19 +404,18 @@ func TestOthers(t *testing.T) {
 		{[]float64{0.75, 0.75, -0.5}, 0, []float64{0, 1, 0}},
 	} {
 		for i, got := range others(c.estimates, c.x) {
-			wantNear(t, fmt.Sprintf("share %d of %v, for %d", i, c.estimates, c.x), got, c.want[i], 1e-15)
+			wantClose(t, fmt.Sprintf("share %d of %v, for %d", i, c.estimates, c.x), got, c.want[i], 1e-15)
 		}
 	}
 }
 
-// TestScoreInterval_ExactCoverage goes through all counts of some mechanisms and populations: a 95 % interval covers in at
+// TestOutputInterval_ExactCoverage goes through all counts of some mechanisms and populations: a 95 % interval covers in at
 // least 93 % of all cases.
-func TestScoreInterval_ExactCoverage(t *testing.T) {
+func TestOutputInterval_ExactCoverage(t *testing.T) {
 	sizes := []int{3, 8}
 	if pace.Deep() {
 		sizes = append(sizes, 14)
 	}
-	z := math.Sqrt2 * math.Erfinv(0.95)
 	least := 1.0
 	for name, m := range map[string]func(odds *big.Rat) *finite.Matrix{
 		"randomized response": func(odds *big.Rat) *finite.Matrix { return randomized(t, 3, odds) },
@@ -436,7 +427,7 @@ func TestScoreInterval_ExactCoverage(t *testing.T) {
 			mechanism := m(rat(odds))
 			e := must[*estimator](t)(newEstimator(mechanism))
 			for _, n := range sizes {
-				intervals := map[string]strata.Estimate{}
+				intervals := map[string]Frequency{}
 				for holders := range n + 1 {
 					for _, rest := range []int{0, (n - holders) / 2} {
 						truth := make([]int, mechanism.Inputs())
@@ -452,7 +443,7 @@ func TestScoreInterval_ExactCoverage(t *testing.T) {
 								for o := range byOutput {
 									byOutput[o] = int64(counts[o])
 								}
-								i = strata.Combine([]part{{e, byOutput, float64(n)}}, len(truth), strata.Options{Z: z})[0]
+								i = combine([]stratum{outputs{e, byOutput, float64(n)}}, Options{Confidence: 0.95})[0]
 								intervals[counts] = i
 							}
 							if share := float64(holders) / float64(n); i.Low <= share && share <= i.High {
@@ -505,10 +496,10 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 			"even outputs":  besides(t, common, plus(common, rare)),
 			"a rare output": besides(t, rare, plus(rare, rare)),
 		} {
-			c := Counts{m, []int64{3, 5}}
-			shares, err := Frequencies(estimate.Options{Confidence: 0.95}, c, c)
-			variances, errVariance := Variance(m, c.ByOutput)
-			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, finite.ErrInvalid) {
+			c := OutputCounts{m, []int64{3, 5}}
+			shares, err := Frequencies(Options{Confidence: 0.95}, c, c)
+			variances, errVariance := OutputVariance(m, c.ByOutput)
+			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, rrchain.ErrInvalid) {
 				t.Errorf("%s, %s: %v, %v", name, by, err, errVariance)
 			}
 			for x, f := range shares {
@@ -523,53 +514,53 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 // besides has two outputs; the probability of the first is one number given an input, and another given the other.
 func besides(t *testing.T, p, q *big.Rat) *finite.Matrix {
 	t.Helper()
-	return matrix(t, []*big.Rat{p, minus(integer(1), p)}, []*big.Rat{q, minus(integer(1), q)})
+	return mechanismOf(t, []*big.Rat{p, minus(integer(1), p)}, []*big.Rat{q, minus(integer(1), q)})
 }
 
-func TestEstimateRefuses(t *testing.T) {
+func TestOutputEstimateRefuses(t *testing.T) {
 	m, other := randomized(t, 3, rat("2")), randomized(t, 2, rat("2"))
 	never := written(t, "2/5 0 3/5", "3/5 0 2/5")
 	alike := written(t, "1/3 1/3 1/3", "1/2 1/4 1/4", "1/2 1/4 1/4")
 	middle := written(t, "1/3 1/3 1/3", "1/2 1/4 1/4", "5/12 7/24 7/24")
 	nearly := written(t,
 		"1/2 1/4 1/4", "1/4 1/2 1/4", "250000000001/1000000000000 1/2 249999999999/1000000000000")
-	good := Counts{m, []int64{1, 2, 3}}
+	good := OutputCounts{m, []int64{1, 2, 3}}
 	for _, c := range []struct {
 		name       string
 		confidence float64
-		levels     []Counts
+		levels     []OutputCounts
 		names      string
 	}{
-		{"confidence 0", 0, []Counts{good}, "confidence 0 "},
-		{"confidence 1", 1, []Counts{good}, "confidence 1 "},
-		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
+		{"confidence 0", 0, []OutputCounts{good}, "confidence 0 "},
+		{"confidence 1", 1, []OutputCounts{good}, "confidence 1 "},
+		{"confidence NaN", math.NaN(), []OutputCounts{good}, "confidence NaN"},
 		{"no level", 0.9, nil, "no responses"},
-		{"no responses", 0.9, []Counts{{m, []int64{0, 0, 0}}}, "no responses"},
-		{"no mechanism", 0.9, []Counts{{nil, []int64{1}}}, "without probabilities"},
-		{"too few counts", 0.9, []Counts{{m, []int64{1, 2}}}, "2 counts for 3 outputs"},
-		{"negative count", 0.9, []Counts{good, {m, []int64{1, 2, -3}}}, "number 2 was counted -3 times"},
-		{"an output that never happens", 0.9, []Counts{{never, []int64{1, 1, 1}}}, "output 1, which never happens"},
-		{"other inputs", 0.9, []Counts{good, {other, []int64{1, 2}}}, "3 and with 2 inputs"},
-		{"two inputs alike", 0.9, []Counts{{alike, []int64{1, 2, 3}}}, "tell its 3 inputs apart"},
-		{"an input that mixes others", 0.9, []Counts{{middle, []int64{1, 2, 3}}}, "tell its 3 inputs apart"},
-		{"two inputs nearly alike", 0.9, []Counts{{nearly, []int64{1, 2, 0}}}, "tell its 3 inputs apart"},
-		{"fewer outputs than inputs", 0.9, []Counts{{written(t, "1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2}}}, "apart"},
-		{"nothing told", 0.9, []Counts{{written(t, "1/2 1/2", "1/2 1/2"), []int64{1, 2}}}, "apart"},
+		{"no responses", 0.9, []OutputCounts{{m, []int64{0, 0, 0}}}, "no responses"},
+		{"no mechanism", 0.9, []OutputCounts{{nil, []int64{1}}}, "without probabilities"},
+		{"too few counts", 0.9, []OutputCounts{{m, []int64{1, 2}}}, "2 counts for 3 outputs"},
+		{"negative count", 0.9, []OutputCounts{good, {m, []int64{1, 2, -3}}}, "output 2 was counted -3 times"},
+		{"an output that never happens", 0.9, []OutputCounts{{never, []int64{1, 1, 1}}}, "output 1, which never happens"},
+		{"other inputs", 0.9, []OutputCounts{good, {other, []int64{1, 2}}}, "3 and with 2 values"},
+		{"two inputs alike", 0.9, []OutputCounts{{alike, []int64{1, 2, 3}}}, "tell its 3 inputs apart"},
+		{"an input that mixes others", 0.9, []OutputCounts{{middle, []int64{1, 2, 3}}}, "tell its 3 inputs apart"},
+		{"two inputs nearly alike", 0.9, []OutputCounts{{nearly, []int64{1, 2, 0}}}, "tell its 3 inputs apart"},
+		{"fewer outputs than inputs", 0.9, []OutputCounts{{written(t, "1/2 1/2", "1/3 2/3", "1/4 3/4"), []int64{1, 2}}}, "apart"},
+		{"nothing told", 0.9, []OutputCounts{{written(t, "1/2 1/2", "1/2 1/2"), []int64{1, 2}}}, "apart"},
 	} {
-		got, err := Frequencies(estimate.Options{Confidence: c.confidence}, c.levels...)
-		if got != nil || !errors.Is(err, finite.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
+		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
-	for name, c := range map[string]Counts{
+	for name, c := range map[string]OutputCounts{
 		"no objects":      {m, []int64{0, 0, 0}},
 		"other inputs":    {m, []int64{1, 2}},
 		"negative count":  {m, []int64{1, 2, -1}},
 		"inputs alike":    {alike, []int64{1, 2, 3}},
 		"an empty matrix": {&finite.Matrix{}, []int64{1, 2, 3}},
 	} {
-		if got, err := Variance(c.Mechanism, c.ByOutput); got != nil || !errors.Is(err, finite.ErrInvalid) {
-			t.Errorf("Variance with %s: %v, %v", name, got, err)
+		if got, err := OutputVariance(c.Mechanism, c.ByOutput); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
+			t.Errorf("OutputVariance with %s: %v, %v", name, got, err)
 		}
 	}
 }

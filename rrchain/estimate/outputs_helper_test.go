@@ -12,24 +12,6 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.EpsilonFromNano(nano)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 // must ends the test if there is an error.
 func must[T any](t testing.TB) func(T, error) T {
 	return func(x T, err error) T {
@@ -63,7 +45,7 @@ func fractions(texts ...string) []*big.Rat {
 	return row
 }
 
-func matrix(t testing.TB, rows ...[]*big.Rat) *finite.Matrix {
+func mechanismOf(t testing.TB, rows ...[]*big.Rat) *finite.Matrix {
 	t.Helper()
 	return must[*finite.Matrix](t)(finite.NewMatrix(rows))
 }
@@ -75,7 +57,7 @@ func written(t testing.TB, rows ...string) *finite.Matrix {
 	for _, row := range rows {
 		all = append(all, fractions(strings.Fields(row)...))
 	}
-	return matrix(t, all...)
+	return mechanismOf(t, all...)
 }
 
 // randomized is randomized response of m values, by its definition.
@@ -91,7 +73,7 @@ func randomized(t testing.TB, m int, odds *big.Rat) *finite.Matrix {
 			rows[x] = append(rows[x], p)
 		}
 	}
-	return matrix(t, rows...)
+	return mechanismOf(t, rows...)
 }
 
 // unary is optimized unary encoding of m values: bit v of the number of the output is that of value v.
@@ -115,7 +97,7 @@ func unary(t testing.TB, m int, odds *big.Rat) *finite.Matrix {
 			rows[x] = append(rows[x], p)
 		}
 	}
-	return matrix(t, rows...)
+	return mechanismOf(t, rows...)
 }
 
 func subsets(t testing.TB, inputs, size int, odds *big.Rat) *finite.Matrix {
@@ -146,7 +128,7 @@ func designed(t testing.TB, d *finite.Design, inputs int, odds *big.Rat) *finite
 			p.Quo(p, sum)
 		}
 	}
-	return matrix(t, rows...)
+	return mechanismOf(t, rows...)
 }
 
 // haphazard is a matrix of random fractions, none 0 and none more than 10 times another of its row.
@@ -164,7 +146,7 @@ func haphazard(t testing.TB, random *rand.Rand, inputs, outputs int) *finite.Mat
 			p.Quo(p, sum)
 		}
 	}
-	return matrix(t, rows...)
+	return mechanismOf(t, rows...)
 }
 
 // lawOf returns the probabilities of the outputs given an input.
@@ -176,7 +158,7 @@ func lawOf(m *finite.Matrix, input int) []*big.Rat {
 	return law
 }
 
-func power(epsilon privacy.Epsilon) *big.Rat {
+func oddsAt(epsilon privacy.Epsilon) *big.Rat {
 	low, _ := exact.Exp(epsilon.Nano(), 200).Bounds()
 	odds, _ := low.Rat(nil)
 	return odds
