@@ -44,8 +44,7 @@ type Store struct {
 	writing    sync.Mutex // held by each Update, and by Compact until the new file has its place
 	halted     error      // why nothing may be written any more; guarded by writing
 	mu         sync.Mutex
-	current    *database                // changed only with both writing and mu held
-	coming     atomic.Pointer[database] // what the last Compact has made, or tried to
+	current    *database // changed only with both writing and mu held, when the path leads to it
 	hook       func(step string) error
 	naming     naming // of copies
 }
@@ -345,11 +344,12 @@ func (d *database) update(fn func(kv.Writer) error) error {
 func (s *Store) Check() error {
 	d := s.use()
 	defer d.users.Done()
-	err := s.check(d)
-	if next := s.coming.Load(); err != nil && next != nil && s.check(next) == nil {
-		return nil // a Compact has just put it there
+	if s.check(d) == nil {
+		return nil
 	}
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.check(s.current) // Compact may just have replaced the file
 }
 
 // check returns [kv.ErrReplaced] unless both paths lead to a file.
@@ -437,13 +437,12 @@ type transaction struct {
 // bucket is one in a transaction.
 type bucket struct {
 	*bbolt.Bucket
-	name   string
-	old    tree // before the transaction
-	at     span // the leaf looked at last
-	next   *bucket
-	put    bool   // something was
-	behind []byte // the last key before the transaction
-	last   []byte // the key put last; not kept once that does not matter
+	name string
+	old  tree // before the transaction
+	at   span // the leaf looked at last
+	next *bucket
+	put  bool   // something was
+	last []byte // the last key before the transaction
 }
 
 func (d *database) begin(writable bool) (t *transaction, err error) {
@@ -591,45 +590,21 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 	return b.Put(key, value)
 }
 
-// How full pages are made when they are split.
-const (
-	// fillLog is for keys that are consecutive numbers: nothing will be added to a page.
-	fillLog = 1.0
-	// fillBehind is for rising keys behind all others: records may still grow, and not each that does should split a page.
-	fillBehind = 0.9
-	// fillBetween is for all others.
-	fillBetween = bbolt.DefaultFillPercent
-)
+// fillRising is how full pages are made when they are split, of keys that rise and are after all
+// others: records may still grow, and not each that does should split a page. Others are half full.
+const fillRising = 0.95
 
-// fill decides how full pages are made: as the puts of the transaction have it that need the most room.
+// fill decides how full pages are made.
 func (b *bucket) fill(key []byte) {
 	if !b.put {
-		b.put, b.FillPercent = true, fillBetween
+		b.put, b.FillPercent = true, bbolt.DefaultFillPercent
 		if b.at.high == nil { // it is in the last leaf
-			b.behind, b.last, b.FillPercent = b.at.last, b.at.last, fillLog
+			b.last, b.FillPercent = b.at.last, fillRising
 		}
 	}
-	switch {
-	case b.FillPercent == fillBetween:
-		return
-	case bytes.Compare(key, b.behind) <= 0:
-		b.FillPercent = fillBetween
-	case !isNext(b.last, key):
-		b.FillPercent = fillBehind
+	if bytes.Compare(key, b.last) <= 0 {
+		b.FillPercent = bbolt.DefaultFillPercent
 	}
-	b.last = key
-}
-
-// isNext tells whether a key is the number after another, of as many bytes, if there is another.
-func isNext(last, key []byte) bool {
-	if len(last) != len(key) {
-		return last == nil
-	}
-	i := len(key) - 1
-	for i > 0 && last[i] == 0xff && key[i] == 0 {
-		i--
-	}
-	return int(key[i]) == int(last[i])+1 && bytes.Equal(last[:i], key[:i])
 }
 
 // Delete implements [kv.Writer].

@@ -65,7 +65,8 @@ func (s *Store) copyPages(path string, m *meter) error {
 		if err := m.begin(tx.tx.Size()); err != nil {
 			return err
 		}
-		return tx.writeTo(metered{&synced{Writer: file, sync: func() error { return errors.Join(s.at(stepPart), file.Sync()) }}, m})
+		part := func() error { return errors.Join(s.at(stepPart), file.Sync()) }
+		return tx.writeTo(&copier{Writer: file, meter: m, sync: part})
 	})
 	if err == nil {
 		err = m.end()
@@ -148,25 +149,22 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	if err := ledgerfile.SyncDir(dir.Name()); err != nil {
 		return nil, err
 	}
-	next, err := s.rewrite(m)
-	if err != nil {
+	old = s.current
+	if err := s.rewrite(m); err != nil {
 		return nil, err
 	}
 	// From here on the path leads to the new file, and what was written to the old one would be lost.
 	if err := errors.Join(s.at(stepSync), dir.Sync()); err != nil {
 		s.halted = fmt.Errorf("%w: the new file is in its place, but perhaps not durably: %w", kv.ErrUncertain, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old, s.current = s.current, next
 	return old, s.halted
 }
 
-// rewrite makes a new file of the records in the current one, and renames it to the store's path. It is locked
-// before that, so that no other process can come first.
-func (s *Store) rewrite(m *meter) (next *database, err error) {
-	err = unnamed(s.path, kindCompact, func(temp string) error {
-		next, err = s.filled(temp, m, func(f *os.File) error { return dress(f, s.current.file) })
+// rewrite makes a new file of the records in the current one, and replaces that by it. The new file
+// is locked before, so that no other process can come first.
+func (s *Store) rewrite(m *meter) error {
+	return unnamed(s.path, kindCompact, func(temp string) error {
+		next, err := s.filled(temp, m, func(f *os.File) error { return dress(f, s.current.file) })
 		if err != nil {
 			return err
 		}
@@ -178,16 +176,25 @@ func (s *Store) rewrite(m *meter) (next *database, err error) {
 			err = s.check(s.current)
 		}
 		if err == nil {
-			next.temp, next.path = temp, s.path
-			s.coming.Store(next)
-			err = os.Rename(temp, s.path)
+			err = s.put(next, temp)
 		}
 		if err != nil {
 			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
 		}
 		return err
 	})
-	return next, err
+}
+
+// put replaces the current file.
+func (s *Store) put(next *database, temp string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.Rename(temp, s.path); err != nil {
+		return err
+	}
+	next.temp, next.path = temp, s.path
+	s.current = next
+	return nil
 }
 
 // dress gives a new file the owner and the mode of another.
@@ -332,21 +339,11 @@ func (m *meter) tell(done int64) error {
 	return m.ctx.Err()
 }
 
-// metered counts what is written to it.
-type metered struct {
+// copier writes to a copy, and counts what it writes. It syncs now and then: else all of a large copy
+// would go to the disk at once, and commits would wait for that.
+type copier struct {
 	io.Writer
 	*meter
-}
-
-func (w metered) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	return n, errors.Join(err, w.add(n))
-}
-
-// synced syncs what is written to it every now and then. Else all of a large copy would go to the disk at once, and commits
-// would wait behind it.
-type synced struct {
-	io.Writer
 	sync  func() error
 	since int // bytes that are not synced
 }
@@ -354,12 +351,12 @@ type synced struct {
 // syncStep is after how many bytes: 1 MiB, for which a commit waits some milliseconds.
 const syncStep = 1 << 20
 
-func (w *synced) Write(p []byte) (int, error) {
+func (w *copier) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	if w.since += n; err == nil && w.since >= syncStep {
 		w.since, err = 0, w.sync()
 	}
-	return n, err
+	return n, errors.Join(err, w.add(n))
 }
 
 // each visits all records. What Put never writes, and keys out of order, which are damage that a

@@ -109,51 +109,25 @@ type pageWalk struct {
 // bbolt may copy these to the heap, where reading past their end is no fault that can be rescued: it may take
 // the process down.
 func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
-	var faults faultList
-	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { faults.add(errors.New(f.Text)) }}
+	var err error
+	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { err = cmp.Or(err, errors.New(f.Text)) }}
 	i.findBuckets(root)
 	for name, t := range i.buckets {
 		if t.root != 0 {
 			continue
 		}
-		p, err := inlinePage(t.inline)
-		if err == nil {
-			_, err = p.used(uint64(len(t.inline)))
+		p, damage := inlinePage(t.inline)
+		if damage == nil {
+			_, damage = p.used(uint64(len(t.inline)))
 		}
-		if err != nil {
-			faults.add(fmt.Errorf("bucket %q: %w", name, err))
+		if damage != nil {
+			err = cmp.Or(err, fmt.Errorf("bucket %q: %w", name, damage))
 		}
 	}
-	err := faults.err()
 	if err == nil {
 		err = s.tree(root)
 	}
 	return i.buckets, err
-}
-
-// mostFaults is how many faults an error names. A damaged file may have one for each element of its pages.
-const mostFaults = 16
-
-// faultList has the first faults of a file, and counts the rest.
-type faultList struct {
-	first []error
-	more  int
-}
-
-func (l *faultList) add(err error) {
-	if len(l.first) == mostFaults {
-		l.more++
-		return
-	}
-	l.first = append(l.first, err)
-}
-
-// err returns nil if there are none.
-func (l *faultList) err() error {
-	if l.more > 0 {
-		return errors.Join(append(slices.Clone(l.first), fmt.Errorf("and %d faults more", l.more))...)
-	}
-	return errors.Join(l.first...)
 }
 
 // place is where a page is in a tree: its first key, and one above all of its keys, if they are known.

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -89,9 +90,8 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 	if !found {
 		return nil, nil
 	}
-	var faults faultList
 	w := i.walk(bucket, key)
-	w.fault = func(f kv.Fault) { faults.add(corrupt(errors.New(f.Text))) }
+	w.fault = func(f kv.Fault) { err = cmp.Or(err, corrupt(errors.New(f.Text))) }
 	w.visit = func(k, v []byte) bool {
 		if bytes.Equal(k, key) {
 			value = v
@@ -99,10 +99,10 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 		return false
 	}
 	w.tree(t)
-	if value == nil {
-		err = faults.err()
+	if value != nil {
+		return value, nil
 	}
-	return value, err
+	return nil, err
 }
 
 // Scan implements [kv.Reader].
