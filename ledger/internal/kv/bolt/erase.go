@@ -9,8 +9,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// EraseUnused overwrites the unused pages of a file with zeros, and syncs it. Then the file holds its records, and nothing that was
-// deleted or replaced. No process may have the file open: it is for a copy that has no name yet.
+// EraseUnused overwrites the unused pages of a file with zeros, and syncs it. Then the file holds
+// its records, and nothing that was deleted or replaced. No process may have the file open: it is
+// for a copy that has no name yet.
 func EraseUnused(ctx context.Context, path string) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -26,7 +27,7 @@ func EraseUnused(ctx context.Context, path string) (err error) {
 	}
 	size := m.pageSize()
 	zeros, since := make([]byte, size), int64(0)
-	walk := pageWalk{pager: pager{file: file, pageSize: int(size), pages: m.pages()}, met: pageSet{}}
+	walk := m.walk(file)
 	err = walk.freeList(m.free(), func(page uint64) error {
 		if since += size; since >= syncStep { // as a copy does: see [copier]
 			since = 0
