@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 )
 
 // Options say how a file is written. The zero value replaces a file, or creates one that only its
@@ -167,7 +165,7 @@ func (f *File) commit() error {
 	if err != nil {
 		return err
 	}
-	return f.syncDir()
+	return TrySyncDir(f.root.Name())
 }
 
 // link gives the new file its name, unless there is a file of that name.
@@ -177,22 +175,6 @@ func (f *File) link() error {
 		return err
 	}
 	return RenameNew(filepath.Join(f.root.Name(), f.temp), f.path) // the file system has no hard links
-}
-
-// syncDir makes the name durable, where directories can be flushed.
-func (f *File) syncDir() error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be opened for syncing there
-	}
-	dir, err := f.root.Open(".")
-	if err != nil {
-		return Renamed(err, f.root.Name())
-	}
-	err = dir.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
-		err = nil
-	}
-	return Renamed(errors.Join(err, dir.Close()), f.root.Name())
 }
 
 // Discard removes what was not committed. A second call does nothing, nor does one after Commit.
