@@ -1,9 +1,6 @@
 package graph
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // MaxOutputs is the largest number of outputs of a mechanism.
 const MaxOutputs = 1 << 10
@@ -39,7 +36,7 @@ func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, err
 	}
 	for v, number := range of {
 		if int(number) >= len(orders) {
-			return nil, &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("there is no order %d", number)}
+			return nil, faultAt(v, "there is no order %d", number)
 		}
 	}
 	return &Preferences{outputs, cloneOrders(orders), slices.Clone(of)}, nil
@@ -88,7 +85,7 @@ func ColorsOf(outputs int, colors []int) (*Preferences, error) {
 	of := make([]uint32, len(colors))
 	for v, color := range colors {
 		if color < 0 || color >= outputs {
-			return nil, &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("there is no output %d", color)}
+			return nil, faultAt(v, "there is no output %d", color)
 		}
 		of[v] = uint32(color)
 	}
