@@ -18,13 +18,12 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // base is a store in memory that counts and can fail.
 type base struct {
-	memory.Store
+	kv.Memory
 	fault    atomic.Pointer[func(update func() error) error] // instead of an update
 	updates  int
 	written  []string // by the last update, in order
@@ -38,7 +37,7 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 	update := func() error {
 		b.updates++
 		b.written = nil
-		return b.Store.Update(func(w kv.Writer) error { return fn(noting{w, b}) })
+		return b.Memory.Update(func(w kv.Writer) error { return fn(noting{w, b}) })
 	}
 	if instead := b.fault.Load(); instead != nil && *instead != nil {
 		return (*instead)(update)
@@ -47,7 +46,7 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 }
 
 func (b *base) View(fn func(kv.Reader) error) error {
-	return b.Store.View(func(r kv.Reader) error {
+	return b.Memory.View(func(r kv.Reader) error {
 		if b.readLive {
 			r = live{r, b}
 		}
@@ -78,7 +77,7 @@ type live struct {
 }
 
 func (r live) Get(bucket string, key []byte) (value []byte, err error) {
-	err = r.base.Store.View(func(now kv.Reader) error { value, err = now.Get(bucket, key); return err })
+	err = r.base.Memory.View(func(now kv.Reader) error { value, err = now.Get(bucket, key); return err })
 	return value, err
 }
 
@@ -148,7 +147,8 @@ func number(mark []byte) uint64 {
 	return binary.BigEndian.Uint64(mark)
 }
 
-// A checkpoint is one transaction of the base, in order, with deletions; it forgets what it has written, and tells at which mark.
+// A checkpoint is one transaction of the base, in order, with deletions; it forgets what it has
+// written, and tells at which mark.
 func TestACheckpointWritesTheBase(t *testing.T) {
 	b := &base{}
 	var told []string
@@ -183,7 +183,8 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 	}
 }
 
-// At each step of a checkpoint others read and update, and what they see is whole; so is what a view sees that began before.
+// At each step of a checkpoint others read and update, and what they see is whole; so is what a
+// view sees that began before.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
 }
 
 type slowBase struct {
-	memory.Store
+	kv.Memory
 	before func()
 }
 
@@ -254,10 +255,11 @@ func (b *slowBase) View(fn func(kv.Reader) error) error {
 	if b.before != nil {
 		b.before()
 	}
-	return b.Store.View(fn)
+	return b.Memory.View(fn)
 }
 
-// When the limit is passed a checkpoint begins by itself; when much more is in memory before it ends, updates wait.
+// When the limit is passed a checkpoint begins by itself; when much more is in memory before it
+// ends, updates wait.
 func TestALimitOfMemory(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
@@ -301,8 +303,9 @@ func TestALimitOfMemory(t *testing.T) {
 	}
 }
 
-// What follows on a checkpoint may take long, such as trimming a journal whose keys another host is to destroy, which does not answer. The next ones are
-// made even so, and it hears of the last of them.
+// What follows on a checkpoint may take long, such as trimming a journal whose keys another host is
+// to destroy, which does not answer. The next ones are made even so, and it hears of the last of
+// them.
 func TestWrittenMayTakeLong(t *testing.T) {
 	goOn, written, dropped := make(chan struct{}), make(chan struct{}, 3), make(chan struct{}, 3)
 	var told []uint64
@@ -369,7 +372,8 @@ func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 	wantRelieved(t, s, limit, update)
 }
 
-// wantRelieved waits until no more is in memory than there may be, with an update now and then, as a host makes them.
+// wantRelieved waits until no more is in memory than there may be, with an update now and then, as
+// a host makes them.
 func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
 	t.Helper()
 	for began := time.Now(); s.Bytes() > 3*limit; time.Sleep(time.Millisecond) {
@@ -380,8 +384,8 @@ func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
 	}
 }
 
-// Updates that fail, such as those of hosts who try again and again while the journal takes nothing, leave no more in memory than others, and cost the
-// base nothing.
+// Updates that fail, such as those of hosts who try again and again while the journal takes
+// nothing, leave no more in memory than others, and cost the base nothing.
 func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
@@ -408,7 +412,8 @@ func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	}
 }
 
-// A checkpoint that fails before it has written loses nothing. Work goes on as long as there is room.
+// A checkpoint that fails before it has written loses nothing. Work goes on as long as there is
+// room.
 func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
@@ -471,7 +476,8 @@ func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	want(t, s, "a=1")
 }
 
-// After a commit of which nobody knows whether it holds, or where the file is not the one, nothing is read or written any more.
+// After a commit of which nobody knows whether it holds, or where the file is not the one, nothing
+// is read or written any more.
 func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 	for name, c := range map[string]struct {
 		instead func(func() error) error
@@ -571,7 +577,7 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
-			write(t, &b.Store, 7, "a", "other")
+			write(t, &b.Memory, 7, "a", "other")
 			if err := meet(s); !errors.Is(err, kv.ErrOverwritten) {
 				t.Errorf("it returned %v", err)
 			}
@@ -593,7 +599,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("view", func(t *testing.T) {
 		b, s := begin(t)
 		other := errors.New("met damage")
-		if err := s.View(func(kv.Reader) error { write(t, &b.Store, 7, "a", "other"); return other }); !errors.Is(err, kv.ErrOverwritten) {
+		if err := s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }); !errors.Is(err, kv.ErrOverwritten) {
 			t.Error(err)
 		}
 		wantStopped(t, s, kv.ErrOverwritten)
@@ -604,7 +610,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 			if err := w.(memtable.Checker).Check(); err != nil {
 				t.Error(err)
 			}
-			write(t, &b.Store, 7, "a", "other")
+			write(t, &b.Memory, 7, "a", "other")
 			return w.Put("b", []byte("a"), []byte("2"))
 		})
 		if !errors.Is(err, kv.ErrOverwritten) {
@@ -615,7 +621,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("check", func(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
-			write(t, &b.Store, 7, "a", "other")
+			write(t, &b.Memory, 7, "a", "other")
 			return w.(memtable.Checker).Check()
 		})
 		if !errors.Is(err, kv.ErrOverwritten) {
@@ -676,7 +682,8 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 	}
 }
 
-// What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so nothing goes on.
+// What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so
+// nothing goes on.
 func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, memtable.Options{Mark: mark})
@@ -793,7 +800,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	}
 	write(t, s, 4, "e", "4")
 	want(t, s, "a=2", "c=2", "d=3", "e=4")
-	over := tableOver(t, new(memory.Store), memtable.Options{})
+	over := tableOver(t, new(kv.Memory), memtable.Options{})
 	if !errors.Is(over.Compact(t.Context(), nil), errors.ErrUnsupported) || !errors.Is(over.CopyTo(t.Context(), path, kv.Pages, nil, nil), errors.ErrUnsupported) {
 		t.Error("a base that cannot be copied is")
 	}
@@ -802,7 +809,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 // What a reader will need is fetched from the base, if that can.
 func TestPrefetchReachesTheBase(t *testing.T) {
 	var asked []string
-	s := tableOver(t, fetching{new(memory.Store), &asked}, memtable.Options{})
+	s := tableOver(t, fetching{new(kv.Memory), &asked}, memtable.Options{})
 	err := s.View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil

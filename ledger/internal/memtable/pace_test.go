@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
-// Updates that fill the room faster than a checkpoint empties what is below are slowed down, before they would have to stop.
+// Updates that fill the room faster than a checkpoint empties what is below are slowed down, before
+// they would have to stop.
 func TestUpdatesKeepPaceWithACheckpoint(t *testing.T) {
 	const limit = 1000
 	for _, one := range []struct {
@@ -36,7 +36,7 @@ func TestUpdatesKeepPaceWithACheckpoint(t *testing.T) {
 // Whoever makes much waits for the room that a checkpoint makes, and others find some meanwhile.
 func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 	held, goOn := make(chan struct{}), make(chan struct{})
-	s, err := Over(&memory.Store{}, Options{Mark: Mark{"m", []byte("m")}, Limit: 100_000, Portion: 1000, Step: func(at Step) {
+	s, err := Over(&kv.Memory{}, Options{Mark: Mark{"m", []byte("m")}, Limit: 100_000, Portion: 1000, Step: func(at Step) {
 		if at == SetAside {
 			close(held)
 			<-goOn
@@ -102,7 +102,8 @@ func filled(n int, buckets ...string) *layer {
 	return l
 }
 
-// How far a checkpoint is, is told by how long the records of each bucket took before, and goes on while one transaction runs.
+// How far a checkpoint is, is told by how long the records of each bucket took before, and goes on
+// while one transaction runs.
 func TestHowFarACheckpointIs(t *testing.T) {
 	l := filled(100, "near", "far")
 	want := func(what string, s *stage, now time.Time, share float64) {
@@ -132,7 +133,8 @@ func TestHowFarACheckpointIs(t *testing.T) {
 	want("nothing to be done", effortFor(&layer{}, nil).end("far", 1, 0), time.Now(), 1)
 }
 
-// Neither a disk that hangs nor what a transaction takes by itself counts as what a record takes, and what is not met again is known still.
+// Neither a disk that hangs nor what a transaction takes by itself counts as what a record takes,
+// and what is not met again is known still.
 func TestOneCheckpointIsNoRuleForAll(t *testing.T) {
 	e := effortFor(filled(fewRecords, "few", "hung", "quick"), efforts{"few": 7, "gone": 8})
 	e.end("few", fewRecords-1, time.Minute)
@@ -145,19 +147,20 @@ func TestOneCheckpointIsNoRuleForAll(t *testing.T) {
 
 // observed is a base where somebody looks when a transaction has done what it does.
 type observed struct {
-	memory.Store
+	kv.Memory
 	look func()
 }
 
 func (o *observed) Update(fn func(kv.Writer) error) error {
-	return o.Store.Update(func(w kv.Writer) error {
+	return o.Memory.Update(func(w kv.Writer) error {
 		err := fn(w)
 		o.look()
 		return err
 	})
 }
 
-// Each transaction of a checkpoint tells how far that is, and the next checkpoint is reckoned by this one.
+// Each transaction of a checkpoint tells how far that is, and the next checkpoint is reckoned by
+// this one.
 func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 	base := &observed{look: func() {}}
 	var s *Table

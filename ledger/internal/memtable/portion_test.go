@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
-// FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens, though somebody has made the checksum fit.
+// FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens,
+// though somebody has made the checksum fit.
 func FuzzPortion(f *testing.F) {
 	f.Add(beginPortion(nil, []byte("mark"), "bucket"))
 	f.Add(appendText(appendText(beginPortion(nil, []byte("mark"), "bucket"), "key"), "value"))
@@ -62,11 +62,12 @@ func TestAPortionIsNoOther(t *testing.T) {
 	}
 }
 
-// What setAside never writes is refused, before it takes long: buckets and keys that do not rise, and very many buckets.
+// What setAside never writes is refused, before it takes long: buckets and keys that do not rise,
+// and very many buckets.
 func TestWhatIsAsideIsInOrder(t *testing.T) {
 	mark := Mark{"meta", []byte("m")}
 	over := func(buckets ...[]string) error {
-		base := new(memory.Store)
+		base := new(kv.Memory)
 		err := base.Update(func(w kv.Writer) error {
 			for i, names := range buckets {
 				b := beginPortion(nil, []byte("now"), names[0])
