@@ -100,7 +100,7 @@ func (p Pair) Truthful(alpha float64, distance int) (float64, error) {
 			break
 		}
 	}
-	return at.yes, steps.err()
+	return at.yes, steps.fault
 }
 
 // BinaryHomogeneous returns the optimal mechanism with two outputs that gives the true answer with
@@ -145,7 +145,7 @@ func BinaryBalanced(g *Graph, p *Preferences, b Bounds) (*Table, error) {
 	return homogeneous(g, p, steps, [2]chance{truth, truth})
 }
 
-func binarySteps(p *Preferences, b Bounds) (stepper, error) {
+func binarySteps(p *Preferences, b Bounds) (*stepper, error) {
 	if p.Outputs() != 2 {
 		return nil, invalid("preferences over %d outputs for a mechanism of 2", p.Outputs())
 	}
@@ -155,7 +155,7 @@ func binarySteps(p *Preferences, b Bounds) (stepper, error) {
 	return b.stepper()
 }
 
-func homogeneous(g *Graph, p *Preferences, steps stepper, boundary [2]chance) (*Table, error) {
+func homogeneous(g *Graph, p *Preferences, steps *stepper, boundary [2]chance) (*Table, error) {
 	distances, err := Distances(g, p)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func homogeneous(g *Graph, p *Preferences, steps stepper, boundary [2]chance) (*
 		}
 		t.set(v, color, byDistance[color][distance])
 	}
-	if err := steps.err(); err != nil {
+	if err := steps.fault; err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -197,7 +197,7 @@ func (t *Table) chance(v, output int) chance {
 
 // checkAcross tests the chances of the two true answers across the first boundary edge. All others
 // are like it, in one direction or the other.
-func checkAcross(g *Graph, p *Preferences, steps stepper, distances []int32, boundary [2]chance) error {
+func checkAcross(g *Graph, p *Preferences, steps *stepper, distances []int32, boundary [2]chance) error {
 	for v, distance := range distances {
 		if distance != 0 {
 			continue
@@ -215,12 +215,12 @@ func checkAcross(g *Graph, p *Preferences, steps stepper, distances []int32, bou
 type edge struct{ from, to, output int }
 
 // checkEdge tests the chances of an output at both ends of an edge.
-func checkEdge(steps stepper, e edge, from, to chance) error {
+func checkEdge(steps *stepper, e edge, from, to chance) error {
 	for range 2 {
 		if !within(steps, from, steps.next(from), to) {
 			return conflict(steps, e, 1, from, to)
 		}
 		e.from, e.to, from, to = e.to, e.from, to, from
 	}
-	return steps.err()
+	return steps.fault
 }
