@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -349,7 +348,7 @@ func TestOutputIntervalCoversAsOftenAsItSays(t *testing.T) {
 		levelOf[i] = i % 3
 	}
 	for _, o := range optionsOf(0.95)[:2] {
-		coverage := slices.Repeat([]stattest.Coverage{{Short: 0.25}}, 4)
+		coverage := slices.Repeat([]intervalCoverage{{Short: 0.25}}, 4)
 		for range surveys {
 			random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
 			counts := make([]OutputCounts, len(levels))
