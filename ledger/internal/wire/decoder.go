@@ -34,7 +34,7 @@ func (d *Decoder) Take(n uint64) []byte {
 		d.Fail("record ends early")
 		return nil
 	}
-	taken := d.Rest[:n]
+	taken := d.Rest[:n:n]
 	d.Rest = d.Rest[n:]
 	return taken
 }
@@ -174,6 +174,15 @@ func (d *Decoder) Output() int {
 // Text reads what [Encoder.Text] writes.
 func (d *Decoder) Text() string { return d.Texts.of(d.Take(d.Uvarint())) }
 
+// Blobs reads n texts as bytes, which share the memory of Rest.
+func (d *Decoder) Blobs(n uint64) [][]byte {
+	all := make([][]byte, d.Fits(n, 1))
+	for i := range all {
+		all[i] = d.Take(d.Uvarint())
+	}
+	return all
+}
+
 // Array fills a field of fixed length. At a fault it leaves the rest of the field as it was.
 func (d *Decoder) Array(into []byte) { copy(into, d.Take(uint64(len(into)))) }
 
@@ -185,8 +194,8 @@ func (d *Decoder) Done() error {
 	return d.Err
 }
 
-// Texts puts many short texts one behind the other: memory for all of them is asked for at once, and in use as long as one
-// of them is. A nil one gives each its own.
+// Texts puts many short texts into one piece of memory, which is in use as long as one of them is. A
+// nil one gives each text memory of its own.
 type Texts struct{ strings.Builder }
 
 // of returns a text.
