@@ -84,19 +84,11 @@ func (d *Decoder) longUvarint() uint64 {
 	return v
 }
 
-// Uvarints reads numbers that stand one behind the other, as many as there is room for: faster than one by one.
+// Uvarints reads one number after the other, as many as into has.
 func (d *Decoder) Uvarints(into []uint64) {
-	rest := d.Rest
 	for i := range into {
-		if len(rest) > 0 && rest[0] < 0x80 {
-			into[i], rest = uint64(rest[0]), rest[1:]
-			continue
-		}
-		d.Rest = rest
-		into[i] = d.longUvarint()
-		rest = d.Rest
+		into[i] = d.Uvarint()
 	}
-	d.Rest = rest
 }
 
 // Uvarint32 reads a number that is kept in 32 bits.
@@ -131,9 +123,7 @@ func (d *Decoder) Numbers() []uint64 {
 		return nil
 	}
 	v := make([]uint64, n)
-	for i := range v {
-		v[i] = d.Uvarint()
-	}
+	d.Uvarints(v)
 	return v
 }
 
