@@ -19,7 +19,6 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -107,7 +106,7 @@ func writeSecret(path, secret string) error {
 	if path == "-" {
 		return output.UsageError("", "--signer: the signing key goes to a file of its own, not to standard output")
 	}
-	err := atomicfile.Write(path, []byte(secret+"\n"), atomicfile.Options{New: true})
+	err := ledgerfile.Write(path, []byte(secret+"\n"), ledgerfile.Options{New: true})
 	if errors.Is(err, fs.ErrExist) {
 		return exists(path,
 			"nothing was changed; it may be the key of another ledger: keep it, and give --signer another FILE")

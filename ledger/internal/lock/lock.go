@@ -1,4 +1,4 @@
-// Package lock has a mutex that is waited for no longer than a context lasts, and locks of files.
+// Package lock has a mutex that is waited for no longer than a context lasts.
 package lock
 
 import "context"

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -40,7 +39,7 @@ func (j *Journal) Remove() error {
 		err = bury(j.parent, j.base, j.dir)
 	}
 	if err != nil { // the directory may have another name by now
-		err = descriptor.Classify(atomicfile.Renamed(err, j.path, filepath.Base(j.path)+asGone))
+		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+asGone))
 		err = fmt.Errorf("destroying the journal %s: %w", j.path, err)
 	}
 	return errors.Join(err, j.release())
@@ -70,7 +69,7 @@ func sweep(parent folder, base string) error {
 			err = errors.Join(raze(parent, name, dir), dir.close())
 		}
 		if err != nil {
-			return fmt.Errorf("destroying what is left of %s: %w", name, descriptor.Classify(err))
+			return fmt.Errorf("destroying what is left of %s: %w", name, classify(err))
 		}
 	}
 	return nil
@@ -187,10 +186,10 @@ func shred(dir folder, text string) error {
 		err = dir.remove(text)
 	}
 	if err != nil && ending != asSegment {
-		err = atomicfile.Renamed(err, name(number, asSegment), text)
+		err = ledgerfile.Renamed(err, name(number, asSegment), text)
 	}
 	if err != nil {
-		return fmt.Errorf("destroying a segment: %w", descriptor.Classify(err))
+		return fmt.Errorf("destroying a segment: %w", classify(err))
 	}
 	return nil
 }

@@ -8,8 +8,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/lock"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -60,7 +59,7 @@ func (operatingSystem) stat(path string) (stamp, error) { return stampPath(path)
 
 func (operatingSystem) lstat(path string, how withTime) (stamp, error) { return lstampPath(path, how) }
 
-func (operatingSystem) resolve(path string) (string, error) { return atomicfile.Resolve(path) }
+func (operatingSystem) resolve(path string) (string, error) { return ledgerfile.Resolve(path) }
 
 func (operatingSystem) openFolder(path string) (folder, error) {
 	root, err := os.OpenRoot(path)
@@ -135,8 +134,10 @@ func (d *directory) sync() error {
 
 func (d *directory) stat() (stamp, error) { return stampFile(d.self, false) }
 
-func (d *directory) lock(exclusive bool) error { return lock.File(d.self, exclusive, journal.ErrInUse) }
-func (d *directory) close() error              { return errors.Join(d.self.Close(), d.root.Close()) }
+func (d *directory) lock(exclusive bool) error {
+	return ledgerfile.Lock(d.self, exclusive, 0, journal.ErrInUse)
+}
+func (d *directory) close() error { return errors.Join(d.self.Close(), d.root.Close()) }
 
 // osFile is a file of the operating system.
 type osFile struct{ *os.File }

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/lock"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -62,7 +61,7 @@ func OpenDirectory(path string) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
 	}
-	err = lock.File(held, true, journal.ErrInUse)
+	err = ledgerfile.Lock(held, true, 0, journal.ErrInUse)
 	if err == nil {
 		_, err = held.WriteAt([]byte(lockText), 0)
 	}
@@ -80,7 +79,7 @@ func makeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return atomicfile.TrySyncDir(filepath.Dir(path))
+	return ledgerfile.TrySyncDir(filepath.Dir(path))
 }
 
 // Name is the path of the directory.
@@ -203,13 +202,13 @@ func (s *shelf) put(of Segment, k Key) error {
 	}
 	switch had, err := s.get(of); {
 	case err == nil && had == k:
-		return atomicfile.TrySyncDir(s.path) // an earlier call may have come only so far
+		return ledgerfile.TrySyncDir(s.path) // an earlier call may have come only so far
 	case err == nil:
 		return fmt.Errorf("%w: %v", ErrConflict, of)
 	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
 		return err
 	}
-	return atomicfile.Write(s.file(of), keyFile(s.journal, of, k), atomicfile.Options{Suffix: asNew})
+	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: asNew})
 }
 
 func (s *shelf) get(of Segment) (k Key, err error) {
@@ -232,7 +231,7 @@ func (s *shelf) keep(below Segment, live []Segment) error {
 	}
 	next := kept{below, slices.Clone(live)}
 	content := sealed(s.journal, keptMagic, encoded(putKept, next))
-	if err := atomicfile.Write(filepath.Join(s.path, keptName), content, atomicfile.Options{Suffix: asNew}); err != nil {
+	if err := ledgerfile.Write(filepath.Join(s.path, keptName), content, ledgerfile.Options{Suffix: asNew}); err != nil {
 		return err
 	}
 	s.kept = next
@@ -259,7 +258,7 @@ func (s *shelf) sweep() error {
 	if len(doomed) == 0 {
 		return nil
 	}
-	return atomicfile.TrySyncDir(s.path)
+	return ledgerfile.TrySyncDir(s.path)
 }
 
 // list returns the segments of which there are keys, and the files that are being made.

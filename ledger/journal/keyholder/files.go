@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -176,7 +176,7 @@ func openMark(path, name string) (m *markFile, err error) {
 		return nil, err
 	}
 	if made {
-		err = atomicfile.TrySyncDir(filepath.Dir(path))
+		err = ledgerfile.TrySyncDir(filepath.Dir(path))
 	}
 	if err == nil {
 		m.opened, err = m.file.Stat()

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
@@ -165,10 +164,10 @@ func (s *Files) CheckPlace(by, path string, as ledgerfile.Kind) error {
 	if path == "-" || path == "" {
 		return nil
 	}
-	resolved, err := atomicfile.Resolve(path)
+	resolved, err := ledgerfile.Resolve(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Directories on the way may be created: what is resolved is the first that exists.
-		if resolved, err = atomicfile.Absolute(path); err == nil {
+		if resolved, err = ledgerfile.Absolute(path); err == nil {
 			resolved, err = resolveAbove(filepath.Clean(resolved))
 		}
 	}
@@ -184,7 +183,7 @@ func resolveAbove(path string) (string, error) {
 	if above == path {
 		return path, nil
 	}
-	resolved, err := atomicfile.Resolve(above)
+	resolved, err := ledgerfile.Resolve(above)
 	if errors.Is(err, fs.ErrNotExist) {
 		resolved, err = resolveAbove(above)
 	}
@@ -264,7 +263,7 @@ func samePlace(a, b string) bool {
 
 // target resolves a path, as far as it leads.
 func target(path string) string {
-	if resolved, err := atomicfile.Resolve(path); err == nil {
+	if resolved, err := ledgerfile.Resolve(path); err == nil {
 		return resolved
 	}
 	if whole, err := filepath.Abs(path); err == nil {

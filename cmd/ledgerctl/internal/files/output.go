@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
@@ -16,7 +15,7 @@ import (
 // nil one is none.
 type Output struct {
 	Path string           // its name; - for standard output
-	file *atomicfile.File // nil for standard output
+	file *ledgerfile.File // nil for standard output
 	out  io.Writer
 }
 
@@ -48,7 +47,7 @@ func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode)
 		return nil, err
 	}
 	check := func(resolved string) error { return s.checkResolved(flag, resolved, as) }
-	file, err := atomicfile.Create(path, atomicfile.Options{Mode: mode, Check: check})
+	file, err := ledgerfile.Create(path, ledgerfile.Options{Mode: mode, Check: check})
 	var classed *output.Error
 	switch {
 	case errors.As(err, &classed):

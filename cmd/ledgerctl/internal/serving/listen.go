@@ -13,11 +13,12 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
@@ -141,7 +142,7 @@ func unix(path string) (_ net.Listener, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	made := filepath.Join(dir, "s")
-	defer func() { err = atomicfile.Renamed(err, path, made) }()
+	defer func() { err = ledgerfile.Renamed(err, path, made) }()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("%w (a Unix socket's path has at most about 100 bytes)", err)
@@ -176,6 +177,25 @@ func abandoned(path string) error {
 		return nil
 	}
 	return inUse("another server listens there", path)
+}
+
+// lockWait is how long a server waits for the lock of its socket's directory. Another server holds it
+// while it looks for a server at its path and takes the path, which takes some milliseconds.
+const lockWait = 10 * time.Second
+
+// lock locks the directory of a socket, so that no other server takes or leaves a path in it
+// concurrently. Nothing is written. Where directories cannot be locked it does nothing.
+func lock(path string) (unlock func(), err error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	err = ledgerfile.Lock(dir, true, lockWait, inUse("another process has locked the directory of the socket, "+
+		"as a server does that starts: try again, or listen in a directory that only this user can read", path))
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return func() { _ = dir.Close() }, nil // which unlocks it
 }
 
 func inUse(hint, path string) error {

@@ -1,4 +1,4 @@
-package conns
+package ledgerhttp
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type bench struct {
 	all    []*fake
 }
 
-func newBench(t *testing.T, l Limits) *bench {
+func newBench(t *testing.T, l Connections) *bench {
 	b := &bench{T: t}
 	b.guard = newGuard(l, func(_ time.Duration, f func()) func() bool {
 		b.timers = append(b.timers, f)
@@ -37,7 +37,7 @@ func newBench(t *testing.T, l Limits) *bench {
 }
 
 // come connects from an address, "" is a Unix socket, and returns nil if it is refused.
-func (b *bench) come(from string) *Conn {
+func (b *bench) come(from string) *boundConn {
 	f := &fake{from: &net.UnixAddr{Name: "socket", Net: "unix"}}
 	if from != "" {
 		f.from = &net.TCPAddr{IP: net.ParseIP(from), Port: 1000 + len(b.all)}
@@ -51,12 +51,12 @@ func (b *bench) come(from string) *Conn {
 }
 
 // prove has a request of a principal admitted, and answered.
-func (b *bench) prove(c *Conn, principal string, priority bool) bool {
+func (b *bench) prove(c *boundConn, name string, role Role) bool {
 	b.Helper()
-	State(c, http.StateActive)
-	kept := Prove(Context(context.Background(), c), principal, priority)
+	noteState(c, http.StateActive)
+	kept := prove(withConnection(context.Background(), c), Holder{Name: name, Role: role})
 	if kept {
-		State(c, http.StateIdle)
+		noteState(c, http.StateIdle)
 	}
 	return kept
 }
@@ -70,7 +70,7 @@ func (b *bench) open() (n int) {
 		}
 	}
 	waiting := 0
-	for kind := range kinds {
+	for kind := range waitingKinds {
 		waiting += b.guard.all.waiting[kind].Len()
 	}
 	if b.guard.all.count != n || waiting > n {
@@ -79,12 +79,12 @@ func (b *bench) open() (n int) {
 	return n
 }
 
-func isClosed(c *Conn) bool { return c.Conn.(*fake).closed > 0 }
+func isClosed(c *boundConn) bool { return c.Conn.(*fake).closed > 0 }
 
 // However many connections are open on which no request was admitted, one more gets in: for it the
 // one is closed that is open for longest.
 func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
-	b := newBench(t, Limits{Most: 100, PerAddress: 1000, Unproven: time.Minute})
+	b := newBench(t, Connections{Most: 100, PerAddress: 1000, Unproven: time.Minute})
 	first := b.come("192.0.2.1")
 	for range 12000 {
 		if b.come("192.0.2.1") == nil {
@@ -95,7 +95,7 @@ func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
 		t.Fatalf("%d are open", n)
 	}
 	boss := b.come("192.0.2.1")
-	if !b.prove(boss, "operator", true) {
+	if !b.prove(boss, "operator", Operator) {
 		t.Fatal("an operator is refused")
 	}
 	for range 200 {
@@ -109,7 +109,7 @@ func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
 // One address has no more than its share, so that it takes none from others; where there are no
 // addresses, or they are not counted, only the sum is bounded.
 func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
-	b := newBench(t, Limits{Most: 100, PerAddress: 10, Unproven: time.Minute})
+	b := newBench(t, Connections{Most: 100, PerAddress: 10, Unproven: time.Minute})
 	other := b.come("198.51.100.7")
 	for range 500 {
 		b.come("192.0.2.1")
@@ -134,7 +134,7 @@ func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
 	if n := b.open(); n != 100 {
 		t.Errorf("with a Unix socket %d are open", n)
 	}
-	b = newBench(t, Limits{Most: 100, Unproven: time.Minute})
+	b = newBench(t, Connections{Most: 100, PerAddress: -1, Unproven: time.Minute})
 	for range 200 {
 		b.come("192.0.2.1")
 	}
@@ -146,15 +146,15 @@ func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
 // Principals have no more connections than are left for others, and one in eight is for operators
 // and newcomers only.
 func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
-	b := newBench(t, Limits{Most: 80, Unproven: time.Minute})
+	b := newBench(t, Connections{Most: 80, PerAddress: -1, Unproven: time.Minute})
 	busy := func(principal string) (n int) {
 		for range 100 {
 			c := b.come("")
 			if c == nil {
 				t.Fatal("a newcomer is refused")
 			}
-			State(c, http.StateActive)
-			if Prove(Context(context.Background(), c), principal, false) {
+			noteState(c, http.StateActive)
+			if prove(withConnection(context.Background(), c), Holder{Name: principal, Role: Desk}) {
 				n++ // and a request goes on for ever
 			}
 		}
@@ -167,7 +167,7 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 	}
 	for range 10 {
 		c := b.come("")
-		if c == nil || !b.prove(c, "operator", true) {
+		if c == nil || !b.prove(c, "operator", Operator) {
 			t.Fatal("an operator is refused")
 		}
 	}
@@ -177,26 +177,26 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 // Of connections between two requests the one is closed for a newcomer that waits for longest, those
 // of operators last; one whose request is in progress never is.
 func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
-	b := newBench(t, Limits{Most: 4, Unproven: time.Minute})
+	b := newBench(t, Connections{Most: 4, PerAddress: -1, Unproven: time.Minute})
 	boss, old, young, active := b.come(""), b.come(""), b.come(""), b.come("")
-	b.prove(boss, "operator", true)
-	b.prove(young, "a", false)
-	b.prove(old, "b", false)
-	b.prove(young, "a", false) // another request: it waits less long now
-	State(active, http.StateActive)
-	Prove(Context(context.Background(), active), "c", false)
-	for i, want := range []*Conn{old, young, boss} {
+	b.prove(boss, "operator", Operator)
+	b.prove(young, "a", Desk)
+	b.prove(old, "b", Desk)
+	b.prove(young, "a", Desk) // another request: it waits less long now
+	noteState(active, http.StateActive)
+	prove(withConnection(context.Background(), active), Holder{Name: "c", Role: Desk})
+	for i, want := range []*boundConn{old, young, boss} {
 		c := b.come("")
 		if c == nil || !isClosed(want) {
 			t.Fatalf("newcomer %d: another one is closed", i)
 		}
-		State(c, http.StateActive)
-		Prove(Context(context.Background(), c), "operator", true)
+		noteState(c, http.StateActive)
+		prove(withConnection(context.Background(), c), Holder{Name: "operator", Role: Operator})
 	}
 	if c := b.come(""); c != nil || isClosed(active) || b.open() != 4 {
 		t.Error("a request in progress was ended for a newcomer")
 	}
-	State(active, http.StateIdle)
+	noteState(active, http.StateIdle)
 	if c := b.come(""); c == nil || !isClosed(active) {
 		t.Error("a newcomer is refused")
 	}
@@ -205,9 +205,9 @@ func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 // A connection on which no request is admitted in time is closed; one that was proven is not, and is
 // not counted after it was closed, whoever closed it, and how often.
 func TestBound_Unproven_IsClosedInTime(t *testing.T) {
-	b := newBench(t, Limits{Most: 4, PerAddress: 4, Unproven: time.Minute})
+	b := newBench(t, Connections{Most: 4, PerAddress: 4, Unproven: time.Minute})
 	late, proven, gone := b.come("192.0.2.1"), b.come("192.0.2.1"), b.come("192.0.2.1")
-	b.prove(proven, "a", false)
+	b.prove(proven, "a", Desk)
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -224,9 +224,9 @@ func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 	if b.open() != 0 || len(b.of) != 0 || b.guard.proven != 0 || len(b.addresses) != 0 {
 		t.Errorf("counted are still %v, %d, %v", b.of, b.guard.proven, b.addresses)
 	}
-	if !Prove(Context(context.Background(), late), "a", false) || b.guard.proven != 0 {
+	if !prove(withConnection(context.Background(), late), Holder{Name: "a", Role: Desk}) || b.guard.proven != 0 {
 		t.Error("a closed connection is counted")
 	}
-	State(late, http.StateIdle)
+	noteState(late, http.StateIdle)
 	b.open()
 }

@@ -1,4 +1,4 @@
-package atomicfile
+package ledgerfile
 
 import (
 	"crypto/rand"
@@ -173,12 +173,7 @@ func (f *File) link() error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// The file system has no hard links: reserve the name, and replace the empty file.
-	reserved, err := f.root.OpenFile(f.base(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(reserved.Close(), f.root.Rename(f.temp, f.base()))
+	return RenameNew(filepath.Join(f.root.Name(), f.temp), f.path) // the file system has no hard links
 }
 
 // syncDir makes the name durable, where directories can be flushed.

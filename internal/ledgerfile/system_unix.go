@@ -1,6 +1,6 @@
 //go:build unix
 
-package atomicfile
+package ledgerfile
 
 import (
 	"fmt"
@@ -32,4 +32,17 @@ func links(info fs.FileInfo) uint64 {
 		return uint64(s.Nlink)
 	}
 	return 1
+}
+
+// statIdentity is [Identity] by device and inode.
+func statIdentity(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	s, known := info.Sys().(*syscall.Stat_t)
+	if !known {
+		return "", nil
+	}
+	return fmt.Sprintf("%d:%d", s.Dev, s.Ino), nil
 }

@@ -1,4 +1,4 @@
-package atomicfile
+package ledgerfile
 
 import (
 	"errors"
@@ -8,13 +8,6 @@ import (
 	"strings"
 	"testing"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func wantText(t *testing.T, path, want string) {
 	t.Helper()

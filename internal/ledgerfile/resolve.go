@@ -1,6 +1,4 @@
-// Package atomicfile replaces and creates files atomically. It follows symbolic links to the file that they name, and
-// keeps the owner and the mode of a file that it replaces.
-package atomicfile
+package ledgerfile
 
 import (
 	"errors"
