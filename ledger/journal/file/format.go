@@ -131,7 +131,8 @@ func parseGroup(b []byte) (g journal.Group, err error) {
 		return g, err
 	}
 	if !g.Fits() {
-		return g, fmt.Errorf("%w: a group of %d records from %v to %v", journal.ErrCorrupt, len(g.Records), g.Before, g.After)
+		return g, fmt.Errorf("%w: a group of %d records from %v to %v", journal.ErrCorrupt, len(g.Records), g.Before,
+			g.After)
 	}
 	return g, nil
 }
