@@ -186,7 +186,8 @@ ORDER BY f.events, f.frame`
 	// and maybe with another one
 	cutSQL = `WITH head AS (
 	UPDATE @.heads SET begin_events = $5, begun = begun + 1,
-		begin_root = coalesce((SELECT root FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND frame = 0), root)
+		begin_root = CASE WHEN events = $5 THEN root
+			ELSE (SELECT f.root FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.frame = 0) END
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5
 		AND ` + sure + ` RETURNING 1), gone AS (
 	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($6) AND EXISTS (SELECT FROM head))
