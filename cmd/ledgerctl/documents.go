@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -73,11 +72,8 @@ func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) e
 		out = newSold(receipt)
 		return err
 	})
-	if errors.Is(err, ledger.ErrUnknown) {
-		return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Hint: salesHint, Err: err}
-	}
 	if err != nil {
-		return err
+		return output.WithHint(err, ledger.ErrUnknown, salesHint)
 	}
 	out.Add("out", "receipt", f.Out)
 	return a.Print(out)

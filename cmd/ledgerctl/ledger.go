@@ -161,7 +161,7 @@ func (a *app) find(ctx context.Context, mode access) (book, error) {
 	}
 	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.sign})
 	if a.sign != nil && errors.Is(err, ledger.ErrInvalid) {
-		return nil, &output.Error{Kind: "usage", Code: output.ExitMisuse, Hint: input.OtherSigner, Err: err}
+		return nil, output.UsageError(input.OtherSigner, "%w", err)
 	}
 	return l, err
 }
@@ -190,10 +190,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	l, err := ledger.Open(a.DB, options)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &output.Error{
-			Kind: "not-found", Code: output.ExitMisuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
-			Err: fmt.Errorf("there is no ledger at %q", a.DB),
-		}
+		return nil, output.NotFound(`run "ledgerctl init" first, or give --db FILE`, "there is no ledger at %q", a.DB)
 	case errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal):
 		return nil, &output.Error{
 			Kind: "corrupt", Code: output.ExitIntegrity, Err: err,

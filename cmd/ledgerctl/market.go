@@ -197,28 +197,21 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 	out.AddNonZero("id", "", d.quote)
 	out.Add("sale", "sale", s.Number)
 	out.Inline(s.Offer)
-	out.Add("", "time", s.Time)
+	out.Add("time", "time", s.Time)
 	out.Section(func(w io.Writer) { tableOffer(w, s.Offer) })
-	out.Add("refused", "", s.Refused)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(s.Refused))
-	out.Add("skipped", "", d.skipped)
+	addRefused(&out, s.Refused, 0, a.key)
 	if d.captured {
+		out.Add("refund", "", s.Refund)
 		out.Add("", "to be refunded", output.Money(s.Refund, s.Currency))
+		out.Add("skipped", "", d.skipped)
+	} else {
+		out.Add("skipped", "skipped, without a value", d.skipped)
 	}
-	out.Add("", "refused, and left out", len(s.Refused))
-	if !d.captured {
-		out.Add("", "skipped, without a value", d.skipped)
-	}
-	out.Add("time", "", s.Time)
 	out.Add("events", "events", span{s.First, s.Last})
 	out.Add("key", "key", a.key)
 	out.AddNonZero("out", "responses and prices", d.Out)
 	out.AddNonZero("forgotten", "", erased)
 	out.AddNonZero("receipt", "receipt", d.Receipt)
-	if d.captured {
-		out.Add("refund", "", s.Refund)
-	}
-	out.Section(func(w io.Writer) { tableRefusals(w, s.Refused) })
 	return out
 }
 
@@ -368,7 +361,7 @@ func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err e
 	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Capture(ctx, r)
-		return sale, reservationFault(err)
+		return sale, output.WithHint(err, ledger.ErrUnknown, reservationsHint)
 	}
 	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
 }
@@ -394,16 +387,9 @@ func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
 		var out output.Fields
 		out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
 		out.Add("key", "key", a.key)
-		return fmt.Sprintf("reservation %d is cancelled", number), out, reservationFault(l.Cancel(ctx, a.key, number))
+		err := output.WithHint(l.Cancel(ctx, a.key, number), ledger.ErrUnknown, reservationsHint)
+		return fmt.Sprintf("reservation %d is cancelled", number), out, err
 	})
-}
-
-// reservationFault adds what may help against the error of a request about a reservation.
-func reservationFault(err error) error {
-	if errors.Is(err, ledger.ErrUnknown) {
-		return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Hint: reservationsHint, Err: err}
-	}
-	return err
 }
 
 type budgetFlags struct {

@@ -9,6 +9,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
+// addRefused adds the refusals of a request that is done for the others, and the table of the first
+// of them below everything else. key is that of the request.
+func addRefused(out *output.Fields, refused []ledger.Refusal, unlisted int, key string) {
+	out.Add("refused", "", refused)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(refused))
+	out.AddNonZero("unlisted", "", unlisted)
+	out.Add("", "refused, and left out", len(refused)+unlisted)
+	out.Below(func(w io.Writer) {
+		tableRefusals(w, refused)
+		tableUnlisted(w, unlisted, key)
+	})
+}
+
 // tableUnlisted says where the refusals are that are too many to be listed, or are of people who
 // were forgotten since.
 func tableUnlisted(w io.Writer, unlisted int, key string) {

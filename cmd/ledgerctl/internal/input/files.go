@@ -360,22 +360,12 @@ const byteOrderMark = "\ufeff"
 // Text returns a reader of a text without the byte order mark that it may begin with. All text
 // files that a command reads are read through it: the mark is no part of a text, and so of no
 // signed note in it.
-func Text(in io.Reader) io.Reader { return &text{in: bufio.NewReader(in)} }
-
-type text struct {
-	in    *bufio.Reader
-	begun bool
-}
-
-// Read implements [io.Reader].
-func (t *text) Read(p []byte) (int, error) {
-	if !t.begun {
-		t.begun = true
-		if mark, _ := t.in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-			_, _ = t.in.Discard(len(mark)) // it is there
-		}
+func Text(in io.Reader) io.Reader {
+	out := bufio.NewReader(in)
+	if mark, _ := out.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = out.Discard(len(mark)) // it is there
 	}
-	return t.in.Read(p)
+	return out
 }
 
 // TextOrFile returns the text of a flag, or of the file that it names after an @, up to a size and

@@ -44,11 +44,8 @@ func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, er
 	path := cmp.Or(f.Path, SignerFile(db))
 	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &output.Error{
-			Kind: "not-found", Code: output.ExitMisuse,
-			Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
-			Err:  fmt.Errorf("there is no signing key at %q", path),
-		}
+		return nil, output.NotFound(`"ledgerctl init" made one together with the ledger; --signer FILE says where it `+
+			"is now", "there is no signing key at %q", path)
 	}
 	if err != nil {
 		return nil, err
@@ -237,8 +234,7 @@ func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 			"%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: secretHint,
-			Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
+		return nil, output.NotFound(secretHint, "%s: there is no key at %q", flag, path)
 	}
 	if err != nil {
 		return nil, err
@@ -304,10 +300,7 @@ func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) erro
 	}
 	signed, err := s.TextOrFile(ctx, "@"+t.File, MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &output.Error{
-			Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl audit checkpoint" makes one`,
-			Err: fmt.Errorf("there is no checkpoint at %q", t.File),
-		}
+		return output.NotFound(`"ledgerctl audit checkpoint" makes one`, "there is no checkpoint at %q", t.File)
 	}
 	options.Checkpoint, options.Verifiers = signed, note.VerifierList(key)
 	return err

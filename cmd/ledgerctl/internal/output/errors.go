@@ -61,6 +61,20 @@ func InputError(hint, format string, args ...any) error {
 	return &Error{Kind: "input", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
+// NotFound is an error of a file that is not there.
+func NotFound(hint, format string, args ...any) error {
+	return &Error{Kind: "not-found", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// WithHint adds to an error what may help, if it is the one that the hint is against.
+func WithHint(err, against error, hint string) error {
+	if !errors.Is(err, against) {
+		return err
+	}
+	class := classify(err)
+	return &Error{Kind: class.Kind, Code: class.Code, Hint: hint, Err: err}
+}
+
 // Cause is why the operating system failed to do something with a file, without the name that it
 // was given.
 func Cause(err error) error {

@@ -52,14 +52,28 @@ func (f *Fields) Inline(value any) { f.Add("", "", value) }
 // Section adds lines to the table.
 func (f *Fields) Section(write func(w io.Writer)) { f.Add("", "", write) }
 
+// Below adds lines below the table.
+func (f *Fields) Below(write func(w io.Writer)) { f.Add("", "", below(write)) }
+
+type below func(w io.Writer)
+
 // Table implements [Result].
 func (f Fields) Table(w io.Writer) {
+	var last []below
 	for _, one := range f {
-		if section, is := one.value.(func(io.Writer)); is {
-			section(w)
-		} else if one.label != "" {
-			fmt.Fprintf(w, "%s\t%v\n", one.label, cell(one.value))
+		switch value := one.value.(type) {
+		case func(io.Writer):
+			value(w)
+		case below:
+			last = append(last, value)
+		default:
+			if one.label != "" {
+				fmt.Fprintf(w, "%s\t%v\n", one.label, cell(value))
+			}
 		}
+	}
+	for _, write := range last {
+		write(w)
 	}
 }
 
@@ -78,8 +92,7 @@ func cell(value any) any {
 func (f Fields) MarshalJSON() ([]byte, error) {
 	var members [][]byte
 	for _, one := range f {
-		_, section := one.value.(func(io.Writer))
-		if section || one.key == "" && one.label != "" {
+		if reflect.ValueOf(one.value).Kind() == reflect.Func || one.key == "" && one.label != "" {
 			continue
 		}
 		var text bytes.Buffer

@@ -272,8 +272,7 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 	tokens, err := ledgerhttp.OpenTokens(path,
 		func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it`,
-			Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return nil, output.NotFound(`"ledgerctl token add" makes it`, "there is no file of tokens at %q", path)
 	}
 	if err != nil {
 		return nil, output.InputError("", "%v", err)
