@@ -305,7 +305,7 @@ func (q answerQuote) charge() string {
 	return q.Charge.String()
 }
 
-// consequence says what becomes of the others if somebody would be refused.
+// consequence says what becomes of the others if an object would be refused.
 func (q answerQuote) consequence() string {
 	if len(q.Refused) == 0 || q.request.Partial || q.Charge.IsZero() {
 		return ""

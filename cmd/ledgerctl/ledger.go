@@ -22,7 +22,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// book is a ledger as commands know it: in a file that they have open, or behind an address.
+// book is a ledger as commands know it: a file that they have open, or one that is served.
 type book interface {
 	About() ledger.About
 	Stats(ctx context.Context) (ledger.Stats, error)
@@ -105,7 +105,7 @@ func (a *app) place(cmd *cobra.Command) {
 	}
 }
 
-// file refuses a command that is about a file where the ledger is behind an address.
+// file refuses a command that is about a file where the ledger is served.
 func (a *app) file(cmd *cobra.Command) error {
 	if a.unclear != nil {
 		return a.unclear
@@ -135,7 +135,7 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 		return errors.Join(err, l.Close())
 	}
 	if mode == writing || a.Remote.Address != "" {
-		// What is done for good must be told even if nobody reads standard output any more.
+		// What is done for good must be reported even if standard output is closed.
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	if a.sign != nil {

@@ -51,11 +51,7 @@ func (a *app) manPages(cmd *cobra.Command, out *manResult) error {
 		return err
 	}
 	defer file.Discard()
-	err = file.Save(func(w io.Writer) error {
-		_, err := io.WriteString(w, manPage(cmd, newVersion(info)))
-		return err
-	})
-	if err != nil {
+	if err := file.SaveBytes([]byte(manPage(cmd, newVersion(info)))); err != nil {
 		return err
 	}
 	out.Pages = append(out.Pages, name)
@@ -98,7 +94,7 @@ func manPage(cmd *cobra.Command, v versionResult) string {
 	return page.String()
 }
 
-// manFlags explains the flags of a command. Those of all commands stand once, on the first page.
+// manFlags explains the flags of a command. Those of all commands are on the first page only.
 func manFlags(page *strings.Builder, cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	flags := cmd.NonInheritedFlags()
@@ -134,7 +130,7 @@ func manSeeAlso(page *strings.Builder, cmd *cobra.Command) {
 	page.WriteString(".SH SEE ALSO\n" + strings.Join(names, ",\n") + "\n")
 }
 
-// manParagraphs sets a help text: lines that are indented stand as they are, others are filled.
+// manParagraphs sets a help text: lines that are indented stay as they are, others are filled.
 func manParagraphs(text string) string {
 	var out strings.Builder
 	exact, gap := false, true

@@ -84,9 +84,9 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 	})
 }
 
-// tableInstead writes what would be possible where somebody is refused.
+// tableInstead writes what would be possible where objects are refused.
 func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
-	if b == nil || len(b.Levels) == 0 { // of a stranger behind an address it may say nothing
+	if b == nil || len(b.Levels) == 0 { // a served ledger may return none
 		return
 	}
 	if b.Largest.IsZero() {
@@ -108,7 +108,7 @@ func tableOffer(w io.Writer, o ledger.Offer) {
 	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon,
 		output.Money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
-	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a buyer behind an address is not told
+	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a server does not tell a buyer
 		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
 		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations,
 			o.Insertions)
@@ -454,7 +454,7 @@ func tableBudget(w io.Writer, b ledger.Budget, currency string) {
 		}
 		return row
 	})
-	if len(b.Refused) == 0 || len(b.Levels) == 0 { // the latter only of a stranger behind an address
+	if len(b.Refused) == 0 || len(b.Levels) == 0 { // a served ledger may return no levels
 		return
 	}
 	const columns = "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY"

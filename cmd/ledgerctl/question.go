@@ -74,7 +74,7 @@ func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error
 	})
 }
 
-// outline tells the levels of a mechanism without its probabilities.
+// outline describes the levels of a mechanism without its probabilities.
 func outline(m *ledger.Mechanism) string {
 	var outputs []string
 	for _, names := range m.Outputs {

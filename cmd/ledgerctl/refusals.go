@@ -31,7 +31,7 @@ func tableUnlisted(w io.Writer, unlisted int, key string) {
 	}
 }
 
-// refusedAll is the error of a request that left everybody out, and so did something for nobody.
+// refusedAll is the error of a request that left all objects out, and so did nothing.
 func refusedAll(question string, done int, refused []ledger.Refusal, unlisted int) error {
 	if done > 0 || len(refused)+unlisted == 0 {
 		return nil
@@ -61,7 +61,7 @@ func tableMore(w io.Writer, more int) {
 // mostRefusals is how many of them a table has.
 const mostRefusals = 20
 
-// fewRefusals are so few that nobody needs their sums.
+// fewRefusals are so few that their sums are of no use.
 const fewRefusals = 3
 
 // tableRefusals writes the first refusals, if there are any. All are listed.

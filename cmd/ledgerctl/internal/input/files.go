@@ -156,7 +156,7 @@ func (s *Files) CheckPlace(by, path string, as ledgerfile.Kind) error {
 		}
 	}
 	if err != nil {
-		return nil // whatever opens it reports it
+		return nil // opening it reports the error
 	}
 	return s.checkResolved(by, resolved, as)
 }
@@ -206,7 +206,7 @@ func (s *Files) checkNamed(by, path string) error {
 	return nil
 }
 
-// same tells whether two names lead to one regular file, or would if it existed.
+// same reports whether two names lead to one regular file, or would if it existed.
 func (s *Files) same(one, other Named) bool {
 	info, err := s.stat(one)
 	otherInfo, otherErr := s.stat(other)
@@ -230,7 +230,7 @@ func (s *Files) stat(f Named) (os.FileInfo, error) {
 	return nil, fs.ErrInvalid
 }
 
-// samePlace tells whether two names of files, one of which does not exist, stand for the same
+// samePlace reports whether two names of files, one of which does not exist, stand for the same
 // place.
 func samePlace(a, b string) bool {
 	a, b = target(a), target(b)
@@ -306,7 +306,7 @@ func openUntil(ctx context.Context, path string) (*os.File, error) {
 		select {
 		case done <- opened{file, err}:
 		case <-ctx.Done():
-			_ = file.Close() // nobody has read it
+			_ = file.Close() // it was not read
 		}
 	}()
 	select {

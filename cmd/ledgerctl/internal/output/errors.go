@@ -89,7 +89,7 @@ func Cause(err error) error {
 	return err
 }
 
-// keyed tells the idempotency key of the request that failed, so that it can be taken up again.
+// keyed has the idempotency key of the request that failed, so that it can be taken up again.
 type keyed struct {
 	key string
 	err error
@@ -183,7 +183,7 @@ func permissionHint(err error) string {
 	return ""
 }
 
-// ofLedger returns the class of an error of a ledger, which may be behind an address. Others are
+// ofLedger returns the class of an error of a ledger, which may be served. Others are
 // unexpected.
 func ofLedger(err error) Error {
 	kind, exit, _ := problem.Classify(err)
@@ -426,7 +426,7 @@ func reservationHint(e *ledger.ReservationError) string {
 }
 
 // clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when
-// somebody has typed it.
+// the command has been typed.
 func clockHint(e *ledger.ClockError) string {
 	return "compare the clock with another; if it is right, give this command --clock-ahead " +
 		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"

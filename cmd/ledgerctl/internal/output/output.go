@@ -168,7 +168,7 @@ func (p *Printer) Print(r Result) error {
 // PrintDone prints the result of a request that is done for good. If that fails, the error says so,
 // and by which key the result is to be had again; "" is none.
 func (p *Printer) PrintDone(done, key string, r Result) error {
-	signal.Ignore(syscall.SIGPIPE) // it must be told even if nobody reads standard output any more
+	signal.Ignore(syscall.SIGPIPE) // it must be reported even if standard output is closed
 	err := Unfinished(done+", but the result is not printed", 0, p.Print(r))
 	if key == "" {
 		return err
@@ -176,7 +176,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 	return WithKey(key, err)
 }
 
-// Fail tells the user what went wrong and returns the exit code.
+// Fail reports what went wrong and returns the exit code.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
@@ -184,7 +184,7 @@ func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	}
 	f, code := Explain(err)
 	if p.JSON || jsonAsked {
-		// Nobody is left to tell that stderr cannot be written to.
+		// An error of stderr cannot be reported.
 		_ = WriteJSON(p.Stderr, map[string]Report{"error": f})
 		return code
 	}
@@ -196,7 +196,7 @@ func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	return code
 }
 
-// Warn prints a warning once, unless told to be quiet.
+// Warn prints a warning once, unless --quiet is given.
 func (p *Printer) Warn(text string) {
 	known := slices.Contains(p.warned, text)
 	p.warned = append(p.warned, text)

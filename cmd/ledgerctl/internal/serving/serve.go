@@ -167,7 +167,7 @@ func (f *serveFlags) address(at net.Listener) string {
 	return "http://" + at.Addr().String()
 }
 
-// grace is how long requests under way may go on when the server is told to end.
+// grace is how long running requests may go on when the server ends.
 const grace = 20 * time.Second
 
 // until serves until ctx ends, and then until what is under way is done. What is not done by then

@@ -179,7 +179,7 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file l
 // maxTokens is more than any file of tokens has, in bytes.
 const maxTokens = 4 << 20
 
-// writeTokens replaces a file of tokens, if whoever reads it will take it.
+// writeTokens replaces a file of tokens, if a reader will accept it.
 func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
