@@ -8,16 +8,15 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/internal/chart"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/lab/internal/chart"
 )
 
 // picture is a file that gets its name when it is complete. A nil one is none.
 type picture struct {
 	path   string
 	format string // "png" or "svg"
-	file   *atomicfile.File
+	file   *ledgerfile.File
 }
 
 // newPicture creates the picture that a flag names, or returns nil if path is empty.
@@ -33,7 +32,7 @@ func newPicture(flag, path string) (*picture, error) {
 		return nil, usageError("", "%s: %q is not a regular file", flag, path)
 	}
 	check := func(resolved string) error { return ledgerfile.CheckOutput(resolved, ledgerfile.Unknown) }
-	file, err := atomicfile.Create(path, atomicfile.Options{Mode: 0o600, Check: check})
+	file, err := ledgerfile.Create(path, ledgerfile.Options{Mode: 0o600, Check: check})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, inputError("", "%s: there is no directory %q", flag, filepath.Dir(path))
 	}

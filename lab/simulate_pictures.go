@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/lab/internal/figures"
 	"github.com/sluicedp/sluice/lab/internal/simulate"
@@ -24,7 +23,7 @@ func newPictures(dir string, ids []string) (pictures, error) {
 		return nil, nil
 	}
 	const hint = "--out needs a directory that you may write to"
-	if resolved, err := atomicfile.Absolute(dir); err == nil {
+	if resolved, err := ledgerfile.Absolute(dir); err == nil {
 		if err := ledgerfile.CheckOutput(filepath.Clean(resolved), ledgerfile.Unknown); err != nil {
 			return nil, inputError(hint, "--out: %w", err)
 		}

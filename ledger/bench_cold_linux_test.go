@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/internal/prover"
+	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -60,10 +60,10 @@ func BenchmarkProve(b *testing.B) {
 		number := uint64(1)
 		event := func(l *Ledger) error {
 			return l.engine.View(b.Context(), func(s *state.State) error {
-				if _, _, err := l.prover.Prove(s, s.Counters.Events, []uint64{number}); err != nil {
+				if _, _, err := l.documents.Prove(s, s.Counters.Events, []uint64{number}); err != nil {
 					return err
 				}
-				_, err := prover.EvidenceOf(s, number)
+				_, err := documents.Entry(s, number)
 				return err
 			})
 		}

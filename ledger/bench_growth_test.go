@@ -20,8 +20,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -203,10 +203,10 @@ func openCold(b *testing.B, path string, all samples) {
 func proveOne(ctx context.Context, l *Ledger) error {
 	return l.engine.View(ctx, func(s *state.State) error {
 		number := 1 + rand.Uint64N(s.Counters.Events)
-		if _, err := prover.EvidenceOf(s, number); err != nil {
+		if _, err := documents.Entry(s, number); err != nil {
 			return err
 		}
-		_, _, err := l.prover.Prove(s, s.Counters.Events, []uint64{number})
+		_, _, err := l.documents.Prove(s, s.Counters.Events, []uint64{number})
 		return err
 	})
 }

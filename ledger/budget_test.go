@@ -140,7 +140,8 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
 		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
 		for _, name := range names {
-			x, r, err := b.ledger.rules.Subject(s, q, name, epsilon)
+			var x rules.Subject
+			r, err := rules.ReadSubject(s, q, name, epsilon, &x)
 			if err == nil && r == nil {
 				if _, r, err = b.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
 					err = b.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -36,15 +36,15 @@ type Publishing struct {
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	var head evidence.Head
 	err := l.engine.View(ctx, func(s *state.State) (err error) {
-		head, err = l.prover.Head(s, s.Counters.Events)
+		head, err = l.documents.Head(s, s.Counters.Events)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	signed, err := l.prover.Sign(head)
+	signed, err := l.documents.Sign(head)
 	if err == nil {
-		l.prover.Gave(head.Events)
+		l.documents.Gave(head.Events)
 	}
 	return signed, err
 }
@@ -55,7 +55,7 @@ func (l *Ledger) Head(ctx context.Context, events uint64) (head evidence.Head, e
 		if events == 0 {
 			events = s.Counters.Events
 		}
-		head, err = l.prover.Head(s, events)
+		head, err = l.documents.Head(s, events)
 		return err
 	})
 	return head, err
@@ -92,6 +92,6 @@ func (l *Ledger) startPublishing(wanted Publishing) (err error) {
 	if wanted.To == nil || l.engine.ReadOnly {
 		return nil
 	}
-	l.publisher, err = prover.StartPublisher(&l.prover, wanted.To, wanted.Events, wanted.Interval)
+	l.publisher, err = documents.StartPublisher(&l.documents, wanted.To, wanted.Events, wanted.Interval)
 	return err
 }

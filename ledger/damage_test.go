@@ -415,7 +415,7 @@ func trustedHead(t testing.TB, s kv.Store) VerifyRequest {
 	t.Helper()
 	l := openMemory(t, s, Options{})
 	signer, verifier, _ := logKey(t, l.About().Origin, 1)
-	l.prover.Signer = signer
+	l.documents.Signer = signer
 	return VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: note.VerifierList(verifier)}
 }
 

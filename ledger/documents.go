@@ -17,7 +17,7 @@ import (
 // Two receipts of a sale say the same, but for the objects forgotten in between. Receipts of two
 // sales name the log at two sizes; [Ledger.Consistency] proves that it is one log.
 func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, err error) {
-	if l.prover.Signer == nil {
+	if l.documents.Signer == nil {
 		return r, ErrNoSigner
 	}
 	var sold state.Sale
@@ -28,7 +28,7 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, 
 	if err != nil {
 		return r, err
 	}
-	return l.prover.Receipt(ctx, sold, sale)
+	return l.documents.Receipt(ctx, sold, sale)
 }
 
 // Statement records that a statement about an object is made, and returns it. It takes an
@@ -37,7 +37,7 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, 
 // was only ever refused is none), [ErrNoSigner] if the ledger was opened without a key, and
 // [ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
-	if l.prover.Signer == nil {
+	if l.documents.Signer == nil {
 		return evidence.Statement{}, ErrNoSigner
 	}
 	if err := event.CheckName("object", object); err != nil {
@@ -48,5 +48,5 @@ func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.St
 	if err := l.requests.Once(ctx, key, object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}
-	return l.prover.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx
+	return l.documents.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx
 }

@@ -156,7 +156,7 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 	l := open(t, path, h.options())
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	closed(t, l)
-	if w := h.asked[0]; w.Name != "" || w.Ledger != l.prover.About.ID || w.At.Events == 0 {
+	if w := h.asked[0]; w.Name != "" || w.Ledger != l.documents.About.ID || w.At.Events == 0 {
 		t.Errorf("a file that names no journal wants %v", w)
 	}
 	older := asItIs(t, path)

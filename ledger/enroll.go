@@ -83,7 +83,7 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 		return EnrollResult{}, err
 	}
 	return EnrollResult{
-		Enrolled: int(done.Counts[enrollment.EnrolledNow]), Already: int(done.Counts[enrollment.EnrolledBefore]),
+		Enrolled: int(done.Counts[enrollment.Done]), Already: int(done.Counts[enrollment.Unchanged]),
 		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
 }

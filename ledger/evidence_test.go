@@ -377,7 +377,7 @@ func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 	must(t, err)
 	c := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}
 	change(&c)
-	signed, err := c.Sign(o.prover.Signer)
+	signed, err := c.Sign(o.documents.Signer)
 	must(t, err)
 	return string(signed)
 }
@@ -437,11 +437,11 @@ func TestAProofSaysWhatItWillRead(t *testing.T) {
 			s.Reader = struct{ kv.Reader }{plain} // which is no Prefetcher
 			numbers := []uint64{1 + size/7, 1 + size/3}
 			numbers = slices.Compact(numbers)
-			head, proof, err := l.prover.Prove(s, size, numbers)
+			head, proof, err := l.documents.Prove(s, size, numbers)
 			must(t, err)
 			f := &foreseen{Reader: plain, announced: map[string]bool{}}
 			s.Reader = f
-			again, same, err := l.prover.Prove(s, size, numbers)
+			again, same, err := l.documents.Prove(s, size, numbers)
 			if must(t, err); head != again || !slices.Equal(proof, same) {
 				t.Errorf("another proof of %d in %d", numbers, size)
 			}
@@ -469,7 +469,7 @@ func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, ve
 // cosigners, and that is all that can be added.
 func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint string) document) {
 	t.Helper()
-	key, _ := o.keys.Verifier(officeName, o.prover.Signer.KeyHash())
+	key, _ := o.keys.Verifier(officeName, o.documents.Signer.KeyHash())
 	both, witness := cosigned(t, checkpoint, "witness.example", 7)
 	id := fmt.Sprintf("witness.example+%08x", witness.KeyHash())
 	for name, test := range map[string]struct {

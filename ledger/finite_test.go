@@ -24,7 +24,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
-	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // Questions with a mechanism of their own do all that others do, at the ε of their levels. Their law is in
@@ -581,11 +580,11 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 // Estimates.
 
 // finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []finiteestimate.Counts, sizes []LevelCount) {
+func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []estimate.OutputCounts, sizes []LevelCount) {
 	t.Helper()
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		c := finiteestimate.Counts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
+		c := estimate.OutputCounts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
 		n := int64(0)
 		for _, name := range names {
 			chain := objectOf(t, l, name).Chains[0]
@@ -603,7 +602,7 @@ func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only priv
 	return counts, sizes
 }
 
-// Estimates are those of package finite/estimate from the responses, whether they are kept running or counted anew, over one
+// Estimates are those of package estimate from the responses, whether they are kept running or counted anew, over one
 // level or all, and go on being so when somebody withdraws, is forgotten and comes back.
 func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 	names := crowd(40)
@@ -620,10 +619,10 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 				continue
 			}
 			must(t, err)
-			shares, err := finiteestimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
+			shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
 			must(t, err)
 			want := Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
-			p, err := finiteestimate.Disagreement(counts...)
+			p, err := estimate.Disagreement(counts...)
 			must(t, err)
 			combinedAs(&want, len(counts), EstimateRequest{}, p)
 			for i, s := range shares {
@@ -681,7 +680,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		variances, err := finiteestimate.Variance(m, []int64{2200, 1200, 500, 100})
+		variances, err := estimate.OutputVariance(m, []int64{2200, 1200, 500, 100})
 		must(t, err)
 		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon})
 		must(t, err)

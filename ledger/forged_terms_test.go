@@ -51,7 +51,7 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 		return to(name, map[string]uint32{"ann": 1, "bob": 1, "cid": 2}[name], "1.5", "")
 	}
 	told := func(edit func(*event.Settled), changes ...event.Change) []event.Change {
-		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.TermsChanged] = uint64(len(changes)); edit(c) }))
+		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(changes)); edit(c) }))
 	}
 	release := func(name, epsilon string) event.Change {
 		return &event.Released{Object: name, Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
@@ -88,7 +88,7 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 		"consent without end":          {sound: one("bob", 1, "3", strings.Repeat("c", 1024)), forged: one("bob", 1, "3", strings.Repeat("c", 1025)), why: "at most 1024"},
 		"consent that is no text":      {sound: one("bob", 1, "3", "form 17"), forged: one("bob", 1, "3", "form \xff"), why: "UTF-8"},
 		"consent to less that is none": {sound: one("bob", 1, "1", "form 17"), forged: one("bob", 1, "1", "form\x00"), why: "control character"},
-		"two more than there were":     {settled: true, sound: told(nothing, lowered("ann"), lowered("bob")), forged: told(func(c *event.Settled) { c.Counts[enrollment.TermsChanged] = 3 }, lowered("ann"), lowered("bob")), why: "counts [3 0 0]"},
+		"two more than there were":     {settled: true, sound: told(nothing, lowered("ann"), lowered("bob")), forged: told(func(c *event.Settled) { c.Counts[enrollment.Done] = 3 }, lowered("ann"), lowered("bob")), why: "counts [3 0 0]"},
 		"unchanged, not changed":       {settled: true, sound: told(nothing, lowered("bob")), forged: told(func(c *event.Settled) { c.Counts = event.Counts{0, 1, 0} }, lowered("bob")), why: "counts [0 1 0]"},
 		"out of order":                 {settled: true, sound: told(nothing, lowered("ann"), lowered("bob")), forged: told(nothing, lowered("bob"), lowered("ann")), why: "comes behind"},
 		"twice in a request":           {settled: true, sound: told(nothing, lowered("bob")), forged: told(nothing, lowered("bob"), to("bob", 1, "1.25", "")), why: "counts [2 0 0]"},
@@ -259,13 +259,13 @@ func (g ground) withdrawals(t *testing.T) map[string]pairOfLogs {
 		for _, name := range objects {
 			changes = append(changes, &event.Withdrawn{Object: name})
 		}
-		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.WithdrawnNow] = uint64(len(objects)); edit(c) }))
+		return append(changes, g.end(func(c *event.Settled) { c.Counts[enrollment.Done] = uint64(len(objects)); edit(c) }))
 	}
 	nothing := func(*event.Settled) {}
 	alone := func(c *event.Settled) { c.Alone, c.Object, c.Counts = true, "bob", event.Counts{} }
 	return map[string]pairOfLogs{
-		"one more has gone":      {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.WithdrawnNow] = 3 }, "bob", "eve"), why: "counts [3 0 0]"},
-		"one fewer has gone":     {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.WithdrawnNow] = 1 }, "bob", "eve"), why: "counts [1 0 0]"},
+		"one more has gone":      {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.Done] = 3 }, "bob", "eve"), why: "counts [3 0 0]"},
+		"one fewer has gone":     {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.Done] = 1 }, "bob", "eve"), why: "counts [1 0 0]"},
 		"they go out of order":   {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(nothing, "eve", "bob"), why: "comes behind"},
 		"one goes, and is first": {settled: true, sound: gone(alone, "bob"), forged: gone(alone, "bob", "eve"), why: "alone, its events about"},
 		"one goes, for another":  {settled: true, sound: gone(alone, "bob"), forged: gone(func(c *event.Settled) { c.Alone, c.Object, c.Counts = true, "eve", event.Counts{} }, "bob"), why: "alone, its events about"},

@@ -158,9 +158,9 @@ func endsRequest(c event.Change, next event.Kind, after event.Change) bool {
 func settledAccount(c *event.Settled, one event.Change, number uint64) {
 	switch one := one.(type) {
 	case *event.Enrolled:
-		c.Counts[enrollment.EnrolledNow]++
+		c.Counts[enrollment.Done]++
 	case *event.TermsChanged:
-		c.Counts[enrollment.TermsChanged]++
+		c.Counts[enrollment.Done]++
 	case *event.Released:
 		c.Counts[verdictOf(one.Method)]++
 	case *event.Sold:

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
-	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // readHealth tells how a ledger is doing. Of one that has stopped it returns why, and what Host
 // has.
-func readHealth(ctx context.Context, p *prover.Prover, r *openReservations) (out observe.Health, err error) {
+func readHealth(ctx context.Context, p *documents.Maker, r *openReservations) (out observe.Health, err error) {
 	l := p.Engine
 	host := l.Host(ctx)
 	if err := l.Queue.Stopped(); err != nil {

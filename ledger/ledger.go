@@ -15,13 +15,13 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/prover"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -137,15 +137,15 @@ type About struct {
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
 // commits. Close it when done.
 type Ledger struct {
-	engine engine.Engine
-	rules  rules.Rules
-	prover prover.Prover
+	engine    engine.Engine
+	rules     rules.Rules
+	documents documents.Maker
 	// requests executes those that change the ledger.
 	requests request.Executor
 
-	publisher *prover.Publisher // nil if nothing is published
-	objects   sync.Pool         // of *objectReader, for the next reader
-	file      string            // its path, resolved; "" in memory
+	publisher *documents.Publisher // nil if nothing is published
+	objects   sync.Pool            // of *objectReader, for the next reader
+	file      string               // its path, resolved; "" in memory
 	// options are those of a standby, for who takes over.
 	options      Options
 	reservations openReservations // that hold
@@ -261,7 +261,7 @@ func openFile(path string, options Options, apart bool) (l *Ledger, err error) {
 func openClaimed(s kv.Store, j engine.Journals, options Options, path string, apart bool) (*Ledger, error) {
 	l, err := readStore(s, j, options)
 	if err == nil && !l.engine.ReadOnly && !apart {
-		l.engine.Claim, err = engine.ClaimLedger(l.prover.About.ID, path, &l.engine.Log)
+		l.engine.Claim, err = engine.ClaimLedger(l.documents.About.ID, path, &l.engine.Log)
 	}
 	if err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 	}
 	l.requests.Engine, l.requests.Rules, l.requests.MostTold = &l.engine, &l.rules, rules.MostTold
 	l.requests.Sampler = mechanism.NewSampler()
-	l.prover.Engine, l.prover.Signer, l.prover.Known = &l.engine, options.Signer, options.Verifiers
+	l.documents.Engine, l.documents.Signer, l.documents.Known = &l.engine, options.Signer, options.Verifiers
 	if err := options.check(); err != nil {
 		return nil, err
 	}
@@ -306,7 +306,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 		return nil, err
 	}
 	err = l.engine.View(context.Background(), func(s *state.State) (err error) {
-		if l.prover.About, err = readHead(s); err != nil {
+		if l.documents.About, err = readHead(s); err != nil {
 			return err
 		}
 		journal, err := s.Payload(state.BucketMeta, []byte(state.KeyJournal))
@@ -316,8 +316,8 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 		return err
 	})
 	if err == nil {
-		l.engine.Of(l.prover.About.ID)
-		err = l.prover.CheckSigner()
+		l.engine.Of(l.documents.About.ID)
+		err = l.documents.CheckSigner()
 	}
 	return l, err
 }
@@ -367,7 +367,7 @@ func (l *Ledger) begin(options Options) error {
 func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 	var fresh []event.Change
 	if l.rules.Bound = check != nil || truth != nil; truth != nil {
-		set, err := l.rules.UseTruthKey(l.prover.About.ID, truth, check)
+		set, err := l.rules.UseTruthKey(l.documents.About.ID, truth, check)
 		if err != nil {
 			return err
 		}
@@ -401,7 +401,7 @@ func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	if err != nil {
 		return err
 	}
-	return l.prover.CheckExtends(s, trusted)
+	return l.documents.CheckExtends(s, trusted)
 }
 
 // readHead reads what stands at the head of every ledger.
@@ -426,5 +426,5 @@ func (l *Ledger) Close() error {
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.prover.About.ID).String(), Created: l.prover.About.At, Currency: l.prover.About.Currency, LogKey: l.prover.About.LogKey, Origin: l.prover.About.Origin(), MissingJournal: l.engine.Missing}
+	return About{ID: uuid.UUID(l.documents.About.ID).String(), Created: l.documents.About.At, Currency: l.documents.About.Currency, LogKey: l.documents.About.LogKey, Origin: l.documents.About.Origin(), MissingJournal: l.engine.Missing}
 }

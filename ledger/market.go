@@ -241,7 +241,7 @@ func (l *Ledger) BuyersPage(ctx context.Context, after uint64, limit int) (found
 			if err != nil {
 				return err
 			}
-			found = append(found, BuyerState{b.Name, b.Sold, int64(b.Paid), l.prover.About.Currency, s.Counters.Events})
+			found = append(found, BuyerState{b.Name, b.Sold, int64(b.Paid), l.documents.About.Currency, s.Counters.Events})
 		}
 		return nil
 	})

@@ -197,7 +197,7 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 						return []event.Change{end}, nil
 					}
 					if what == "object" {
-						end.Counts[enrollment.EnrolledNow] = 1
+						end.Counts[enrollment.Done] = 1
 					}
 					change := made(name)
 					identifyChange(end, change, nil)

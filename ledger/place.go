@@ -7,7 +7,6 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/file"
 )
@@ -44,11 +43,11 @@ func (f besideFile) Sweep() error { return file.Sweep(f.dir()) }
 
 // Place implements [engine.Journals].
 func (f besideFile) Place(journal bool) (string, error) {
-	file, err := bolt.Identity(string(f))
+	file, err := ledgerfile.Identity(string(f))
 	if err != nil || file == "" || !journal {
 		return file, err
 	}
-	dir, err := bolt.Identity(f.dir())
+	dir, err := ledgerfile.Identity(f.dir())
 	return file + " " + dir, err
 }
 

@@ -118,7 +118,7 @@ func (l *Ledger) orderError(err error) error {
 // offer puts a deal in words, without its names.
 func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 	return Offer{
-		Epsilon: d.Epsilon, Price: int64(d.Price), Currency: l.prover.About.Currency, Objects: d.Objects,
+		Epsilon: d.Epsilon, Price: int64(d.Price), Currency: l.documents.About.Currency, Objects: d.Objects,
 		Draws: n.Draws, Resales: n.Resales, Degradations: n.Degradations, Insertions: n.Insertions, Upgrades: n.Upgrades,
 	}
 }

@@ -225,7 +225,7 @@ func (r *objectReader) begin(key, value []byte) error {
 	r.object, r.known = o, true
 	r.out = ObjectState{
 		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
-		Currency: r.ledger.prover.About.Currency, Event: r.state.Counters.Events,
+		Currency: r.ledger.documents.About.Currency, Event: r.state.Counters.Events,
 	}
 	if o.Chains > 0 {
 		r.out.Chains = make([]ChainState, 0, min(o.Chains, scanSize))
@@ -343,7 +343,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 	err := l.engine.View(ctx, func(s *state.State) error {
 		c := s.Counters
 		out = Stats{Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events}
-		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.prover.About.Currency
+		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.documents.About.Currency
 		return nil
 	})
 	if err != nil {
@@ -360,7 +360,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 // that has stopped, or stops now since another host has taken over, it returns why ([ErrStopped]),
 // and Host.
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
-	return readHealth(ctx, &l.prover, &l.reservations)
+	return readHealth(ctx, &l.documents, &l.reservations)
 }
 
 func (l *Ledger) takeObject() *objectReader {

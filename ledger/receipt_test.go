@@ -165,7 +165,7 @@ func TestReceiptsThatThereAreNot(t *testing.T) {
 	cancel()
 	_, err = o.Receipt(ctx, 1)
 	wantErr(t, err, context.Canceled)
-	reader := openMemory(t, o.store, Options{ReadOnly: true, Signer: o.prover.Signer})
+	reader := openMemory(t, o.store, Options{ReadOnly: true, Signer: o.documents.Signer})
 	r, err := reader.Receipt(t.Context(), 1)
 	must(t, err)
 	wantSound(t, "of a ledger that is only read", r, o.keys)

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -64,31 +65,6 @@ type ReconcileResult struct {
 	Withdrawn int      `json:"withdrawn"` // of those gone; 0 unless that was asked for
 }
 
-// Reconciled is what became of the rows about a question.
-type Reconciled struct {
-	Question string   `json:"question"` // by its name
-	Same     int      `json:"same"`     // rows that say what is so
-	New      NameList `json:"new"`      // enrolled
-	Changed  NameList `json:"changed"`  // put under the terms of their rows
-	// Left have withdrawn, or were forgotten. No row brings anybody back: [Ledger.Enroll] does.
-	Left NameList `json:"left"`
-	// Dropped take part, and have rows of other questions, but not of this one. They stay:
-	// [Ledger.Withdraw] ends the part in all questions, [Ledger.ChangeTerms] can end it in one, by
-	// a policy that allows nothing.
-	Dropped NameList `json:"dropped"`
-	// Refused have rows whose terms may allow more than they have agreed to ([NeedsConsent]): the
-	// first [MaxPanel] of all questions. They stay on their terms.
-	Refused  []Refusal `json:"refused"`
-	Unlisted int       `json:"unlisted"` // how many more were refused
-}
-
-// NameList counts objects, and names the first of them, in the order of their names: of each kind
-// at most [MaxPanel] in one result.
-type NameList struct {
-	Count int      `json:"count"` // of all
-	First []string `json:"first"` // in the order of their names
-}
-
 // GoneError says that too many would be withdrawn because a table has no row of them: it may be the
 // wrong table, or half of one. Nothing was done.
 type GoneError struct {
@@ -98,7 +74,9 @@ type GoneError struct {
 }
 
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("%d of %d objects have no row in the table, %d were expected: so many are withdrawn only if the request says how many (Gone)", e.Gone, e.Of, e.Expected)
+	const text = "%d of %d objects have no row in the table, %d were expected: " +
+		"so many are withdrawn only if the request says how many (Gone)"
+	return fmt.Sprintf(text, e.Gone, e.Of, e.Expected)
 }
 
 // Reconcile brings the ledger in line with a table of the host's, such as at every start: it enrols
@@ -124,18 +102,16 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 	if r.Members == nil || r.Gone < 0 {
 		return ReconcileResult{}, errs.Invalid("no table is given, or %d are expected to be gone", r.Gone)
 	}
-	x := enrollment.Reconciliation{Executor: &l.requests, Withdraw: r.Withdraw, Progress: r.Progress}
-	err := l.engine.View(ctx, func(s *state.State) error {
-		x.AsOf = s.Counters.Events
-		if r.AsOf > x.AsOf {
-			return errs.Invalid("a table as of event %d, of a log with %d", r.AsOf, x.AsOf)
+	asOf, err := engine.Read(ctx, &l.engine, func(s *state.State) (uint64, error) {
+		if r.AsOf > s.Counters.Events {
+			return 0, errs.Invalid("a table as of event %d, of a log with %d", r.AsOf, s.Counters.Events)
 		}
-		x.AsOf = cmp.Or(r.AsOf, x.AsOf)
-		return nil
+		return cmp.Or(r.AsOf, s.Counters.Events), nil
 	})
 	if err != nil {
 		return ReconcileResult{}, err
 	}
+	x := enrollment.Reconciliation{Executor: &l.requests, AsOf: asOf, Withdraw: r.Withdraw, Progress: r.Progress}
 	if x.Table, err = l.readTable(ctx, r.Members); err != nil {
 		return ReconcileResult{}, err
 	}
@@ -166,13 +142,14 @@ func (l *Ledger) Reconcile(ctx context.Context, r ReconcileRequest) (ReconcileRe
 
 // readTable reads the host's table, and checks each row.
 func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (*enrollment.Table, error) {
-	table, err := enrollment.NewTable(&l.engine, l.requests.Question)
+	table, err := enrollment.NewTable(&l.requests)
 	if err != nil {
 		return nil, err
 	}
 	for m, failed := range rows {
 		if err = failed; err == nil {
-			err = table.Add(ctx, m.Object, m.Question, enrollment.Terms{Policy: &m.Policy, Cap: m.Cap, Consent: m.Consent})
+			terms := enrollment.Terms{Policy: &m.Policy, Cap: m.Cap, Consent: m.Consent}
+			err = table.Add(ctx, m.Object, m.Question, terms)
 		}
 		if err != nil {
 			break
@@ -187,22 +164,19 @@ func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[Member, error]) (
 	return table, nil
 }
 
-// reconciled puts a report in words.
+// reconciled returns a report with the names of the questions.
 func (l *Ledger) reconciled(ctx context.Context, r *enrollment.Report) (ReconcileResult, error) {
-	out := ReconcileResult{Questions: []Reconciled{}, Gone: NameList(r.Gone), Withdrawn: r.Withdrawn}
-	err := l.engine.View(ctx, func(s *state.State) error {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (ReconcileResult, error) {
+		out := ReconcileResult{Questions: []Reconciled{}, Gone: r.Gone, Withdrawn: r.Withdrawn}
 		for _, number := range slices.Sorted(maps.Keys(r.Questions)) {
 			q, err := s.Question(number)
 			if err != nil {
-				return err
+				return out, err
 			}
-			one := r.Questions[number]
-			out.Questions = append(out.Questions, Reconciled{
-				Question: q.Name, Same: one.Same, New: NameList(one.New), Changed: NameList(one.Changed), Left: NameList(one.Left), Dropped: NameList(one.Dropped),
-				Refused: one.Refused.Listed, Unlisted: one.Refused.Unlisted,
-			})
+			one := *r.Questions[number]
+			one.Question = q.Name
+			out.Questions = append(out.Questions, one)
 		}
-		return nil
+		return out, nil
 	})
-	return out, err
 }

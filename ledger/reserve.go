@@ -114,7 +114,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 		return out, err
 	}
 	out = Reservation{
-		Number: number, Ordinal: r.Ordinal, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.prover.About.Currency, Objects: c.Objects,
+		Number: number, Ordinal: r.Ordinal, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.documents.About.Currency, Objects: c.Objects,
 		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
 	}
 	out.Buyer, out.Question, err = s.NamesOf(r)

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
-	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // sharesOf returns the shares of the question's values, and the p-value of the test whether levels
@@ -17,34 +16,21 @@ import (
 func sharesOf(
 	q *event.Question, o estimate.Options, levels []estimate.UnaryCounts,
 ) (shares []estimate.Frequency, p float64, err error) {
-	var failed error
-	switch q.Encoding {
-	case vocabulary.Unary:
-		shares, err = estimate.UnaryFrequencies(o, levels...)
-		p, failed = estimate.UnaryDisagreement(levels...)
-	case vocabulary.Finite:
-		counts := outputs(q.Mechanism, levels)
-		shares, err = finiteestimate.Frequencies(o, counts...)
-		p, failed = finiteestimate.Disagreement(counts...)
-	default:
-		counts := make([]estimate.Counts, len(levels))
-		for i, l := range levels {
+	counts := make([]estimate.Responses, len(levels))
+	for i, l := range levels {
+		switch q.Encoding {
+		case vocabulary.Unary:
+			counts[i] = l
+		case vocabulary.Finite:
+			level, _ := q.Mechanism.Family.Level(l.Epsilon)
+			counts[i] = estimate.OutputCounts{Mechanism: level, ByOutput: l.ByValue}
+		default:
 			counts[i] = estimate.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
 		}
-		shares, err = estimate.Frequencies(o, counts...)
-		p, failed = estimate.Disagreement(counts...)
 	}
+	shares, err = estimate.Frequencies(o, counts...)
+	p, failed := estimate.Disagreement(counts...)
 	return shares, p, cmp.Or(err, failed)
-}
-
-// outputs returns counts of responses with the mechanisms that drew them.
-func outputs(m *vocabulary.Mechanism, levels []estimate.UnaryCounts) []finiteestimate.Counts {
-	counts := make([]finiteestimate.Counts, len(levels))
-	for i, l := range levels {
-		level, _ := m.Family.Level(l.Epsilon)
-		counts[i] = finiteestimate.Counts{Mechanism: level, ByOutput: l.ByValue}
-	}
-	return counts
 }
 
 // countedOutputs returns how many counts there are of the responses at an ε.

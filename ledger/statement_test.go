@@ -272,7 +272,7 @@ func TestStatementsThatThereAreNot(t *testing.T) {
 	unchanged(t, o.store, func() {
 		_, err := openMemory(t, o.store, Options{}).Statement(t.Context(), "k", "ann")
 		wantErr(t, err, ErrNoSigner)
-		_, err = openMemory(t, o.store, Options{ReadOnly: true, Signer: o.prover.Signer}).Statement(t.Context(), "k", "ann")
+		_, err = openMemory(t, o.store, Options{ReadOnly: true, Signer: o.documents.Signer}).Statement(t.Context(), "k", "ann")
 		wantErr(t, err, ErrReadOnly)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -380,7 +380,7 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 			numbers = append(numbers, f.Event)
 		}
 		must(t, o.engine.View(t.Context(), func(s *state.State) (err error) {
-			_, other.Proof, err = o.prover.Prove(s, st.Event, numbers)
+			_, other.Proof, err = o.documents.Prove(s, st.Event, numbers)
 			return err
 		}))
 		c := other.Verify(o.keys)
@@ -622,9 +622,9 @@ func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func(
 	for i, f := range st.Events {
 		numbers[i], st.Events[i] = f.Event, facts[f.Event]
 	}
-	head, proof, err := o.prover.Prove(s, st.Event, numbers)
+	head, proof, err := o.documents.Prove(s, st.Event, numbers)
 	must(t, err)
-	signed, err := o.prover.Sign(head)
+	signed, err := o.documents.Sign(head)
 	must(t, err)
 	st.Proof, st.Checkpoint = proof, string(signed)
 	return st

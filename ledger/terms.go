@@ -88,7 +88,7 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 		return ChangeTermsResult{}, err
 	}
 	return ChangeTermsResult{
-		Changed: int(done.Counts[enrollment.TermsChanged]), Unchanged: int(done.Counts[enrollment.TermsUnchanged]),
+		Changed: int(done.Counts[enrollment.Done]), Unchanged: int(done.Counts[enrollment.Unchanged]),
 		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
 }

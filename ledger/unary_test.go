@@ -432,9 +432,9 @@ func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...st
 				continue
 			}
 			want := Estimate{Question: q.Name, Event: stats(t, l).Events}
-			shares, failure := estimate.UnaryFrequencies(estimate.Options{Confidence: 0.95}, counts...)
+			shares, failure := estimate.Frequencies(estimate.Options{Confidence: 0.95}, counts...)
 			must(t, failure)
-			p, failure := estimate.UnaryDisagreement(counts...)
+			p, failure := estimate.Disagreement(counts...)
 			must(t, failure)
 			combinedAs(&want, len(counts), r, p)
 			for v, s := range shares {

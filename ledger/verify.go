@@ -141,7 +141,7 @@ func (l *Ledger) auditCopy() error {
 // auditing is the ledger as an audit sees it.
 type auditing struct{ *Ledger }
 
-func (l auditing) Origin() string { return l.prover.About.Origin() }
+func (l auditing) Origin() string { return l.documents.About.Origin() }
 
 func (l auditing) Now() time.Time { return l.engine.Clock() }
 

@@ -84,7 +84,7 @@ func TestARichLedgerVerifies(t *testing.T) {
 	for size := uint64(1); size <= head.Events; size++ {
 		at, err := l.Head(t.Context(), size)
 		must(t, err)
-		signed, err := l.prover.Sign(at)
+		signed, err := l.documents.Sign(at)
 		must(t, err)
 		r.Checkpoints = append(r.Checkpoints, signed)
 	}

@@ -32,6 +32,10 @@ type (
 	Budget = vocabulary.Budget
 	// RefusalSum is how many objects are refused for a reason.
 	RefusalSum = vocabulary.RefusalSum
+	// Reconciled is what became of the rows about a question.
+	Reconciled = vocabulary.Reconciled
+	// NameList counts objects, and names the first of them.
+	NameList = vocabulary.NameList
 	// KeyConflictError names the idempotency key that was used before, for another request. It is
 	// an [ErrKeyConflict].
 	KeyConflictError = vocabulary.KeyConflictError

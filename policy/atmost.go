@@ -142,7 +142,7 @@ func inTime(n *node) timeline {
 	if n.byOrders == nil {
 		return timeline{node: n}
 	}
-	return timeline{n, n.instants()}
+	return timeline{n, instants([]*node{n})}
 }
 
 // atMost tells whether r is certain to unlock no more than another: its whole is not larger, and

@@ -1,9 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math/big"
 	"math/bits"
 	"sort"
 
@@ -122,21 +122,19 @@ func checkMultiples(p, q *Terms, stride, count int64) error {
 	// below at both ends is not below in between. A price also bends where it leaves its floor.
 	// That q does cannot matter: q is lower there than on the straight line between its neighbours.
 	lowest, highest := stride, count*stride
-	if err := checkPrice(p, q, big.NewRat(highest, 1)); err != nil {
+	left := p.leavesFloor()
+	if err := cmp.Or(
+		checkPrice(p, q, highest), checkPrice(p, q, lowest),
+		checkPrice(p, q, min(max(left, lowest), highest)), checkPrice(p, q, min(max(left+1, lowest), highest)),
+	); err != nil {
 		return err
-	}
-	if err := checkPrice(p, q, big.NewRat(lowest, 1)); err != nil {
-		return err
-	}
-	if at := p.leavesFloor(); at != nil && at.Cmp(big.NewRat(lowest, 1)) > 0 && at.Cmp(big.NewRat(highest, 1)) < 0 {
-		if err := checkPrice(p, q, at); err != nil {
-			return err
-		}
 	}
 	for _, bends := range []curve{p.curve, q.curve} {
 		for _, bend := range bends {
-			if at := bend.Epsilon.Nano(); lowest < at && at < highest && p.exactly(at).less(q.exactly(at)) {
-				return checkPrice(p, q, big.NewRat(at, 1))
+			if at := bend.Epsilon.Nano(); lowest < at && at < highest {
+				if err := checkPrice(p, q, at); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -145,84 +143,35 @@ func checkMultiples(p, q *Terms, stride, count int64) error {
 
 // checkPrice returns an error if p is cheaper than q at a level in nano-nats, before prices are
 // rounded.
-func checkPrice(p, q *Terms, at *big.Rat) error {
-	price, before := p.unrounded(at), q.unrounded(at)
-	if price.Cmp(before) >= 0 {
+func checkPrice(p, q *Terms, at int64) error {
+	price, before := p.exactly(at), q.exactly(at)
+	if !price.less(before) {
 		return nil
 	}
-	nano, _ := at.Float64()
-	return fmt.Errorf("about ε=%.9g costs %s, and did cost %s", nano/1e9, price.FloatString(2), before.FloatString(2))
+	return fmt.Errorf("about ε=%.9g costs %.2f, and did cost %.2f", float64(at)/1e9, price.float64(), before.float64())
 }
 
-// fraction is (hi·2⁶⁴+lo)/below, below 2⁸¹, with a denominator of at most 10¹².
-type fraction struct{ hi, lo, below uint64 }
-
-func (f fraction) less(g fraction) bool {
-	times := func(f fraction, n uint64) (hi, lo uint64) {
-		carry, lo := bits.Mul64(f.lo, n)
-		return f.hi*n + carry, lo // below 2⁶⁴: the product is below 2¹²¹
-	}
-	hi, lo := times(f, g.below)
-	otherHi, otherLo := times(g, f.below)
-	return hi < otherHi || hi == otherHi && lo < otherLo
-}
-
-// exactly is unrounded for a whole number of nano-nats.
+// exactly returns the price at a level in nano-nats before it is rounded up.
 func (t *Terms) exactly(at int64) fraction {
-	before, next := t.around(func(p Price) bool { return at <= p.Epsilon.Nano() })
-	if before == next {
-		return fraction{0, uint64(max(t.floor, next.Amount)), 1}
-	}
-	width := uint64(next.Epsilon.Nano() - before.Epsilon.Nano())
-	hi, lo := bits.Mul64(uint64(next.Amount-before.Amount), uint64(at-before.Epsilon.Nano()))
-	baseHi, baseLo := bits.Mul64(uint64(before.Amount), width)
-	lo, carry := bits.Add64(lo, baseLo, 0)
-	price, floor := fraction{hi + baseHi + carry, lo, width}, fraction{0, uint64(t.floor), 1}
+	price, floor := t.curve.at(at), wholeAmount(t.floor)
 	if price.less(floor) {
 		return floor
 	}
 	return price
 }
 
-// around returns the points of the curve around a level, of which isUpTo says whether it is at most
-// at a point. Beyond the last point it returns that twice.
-func (t *Terms) around(isUpTo func(Price) bool) (before, next Price) {
-	i := sort.Search(len(t.curve), func(i int) bool { return isUpTo(t.curve[i]) })
-	if i > 0 {
-		before = t.curve[i-1]
-	}
+// leavesFloor returns the highest level in nano-nats at which the price is still the floor, or 0 if
+// the next point of the curve is no higher than the floor.
+func (t *Terms) leavesFloor() int64 {
+	i := sort.Search(len(t.curve), func(i int) bool { return t.floor < t.curve[i].Amount })
 	if i == len(t.curve) {
-		return before, before
+		return 0
 	}
-	return before, t.curve[i]
-}
-
-// leavesFloor returns the level in nano-nats from which on the price is above the floor, or nil if
-// that is a point of the curve, or none.
-func (t *Terms) leavesFloor() *big.Rat {
-	before, next := t.around(func(p Price) bool { return t.floor < p.Amount })
-	if before.Amount < t.floor && t.floor < next.Amount {
-		return onLine(next.Epsilon.Nano(), before.Epsilon.Nano(), next.Amount, before.Amount, big.NewRat(t.floor, 1))
+	before, next := t.curve.before(i), t.curve[i]
+	if t.floor <= before.Amount {
+		return 0
 	}
-	return nil
-}
-
-// unrounded returns the price at a level above 0 in nano-nats before it is rounded up.
-func (t *Terms) unrounded(at *big.Rat) *big.Rat {
-	before, next := t.around(func(p Price) bool { return at.Cmp(big.NewRat(p.Epsilon.Nano(), 1)) <= 0 })
-	price := new(big.Rat).SetInt64(next.Amount)
-	if before != next {
-		price = onLine(next.Amount, before.Amount, next.Epsilon.Nano(), before.Epsilon.Nano(), at)
-	}
-	if floor := big.NewRat(t.floor, 1); price.Cmp(floor) < 0 {
-		return floor
-	}
-	return price
-}
-
-// onLine returns y at an x on the straight line through (x0, y0) and (x1, y1), for x0 < x1.
-func onLine(y1, y0, x1, x0 int64, x *big.Rat) *big.Rat {
-	y := new(big.Rat).Sub(x, big.NewRat(x0, 1))
-	y.Mul(y, big.NewRat(y1-y0, x1-x0))
-	return y.Add(y, big.NewRat(y0, 1))
+	hi, lo := bits.Mul64(uint64(t.floor-before.Amount), uint64(next.Epsilon.Nano()-before.Epsilon.Nano()))
+	beyond, _ := bits.Div64(hi, lo, uint64(next.Amount-before.Amount))
+	return before.Epsilon.Nano() + int64(beyond)
 }

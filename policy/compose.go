@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -19,7 +18,7 @@ func Sum(of ...Policy) (Policy, error) { return compose("sum", of) }
 
 func compose(name string, of []Policy) (Policy, error) {
 	r := combined{name: name}
-	for _, p := range of[:min(len(of), maxOf+1)] {
+	for _, p := range of {
 		r.of = append(r.of, p.node)
 	}
 	return build(r)
@@ -31,18 +30,18 @@ type combined struct {
 	of   []*node // nil for the zero policy
 }
 
-func readMin(f *fields) rule { return combined{"min", f.policies("of")} }
-func readSum(f *fields) rule { return combined{"sum", f.policies("of")} }
-
 func (r combined) kind() string { return r.name }
 
-func (r combined) write(w *writer) {
-	w.list("of", len(r.of), func(i int) { w.raw(r.of[i].text) })
+func (r combined) code(c *coder) rule {
+	read := func(raw []byte) (*node, error) { return readPolicy(raw, c.depth+1) }
+	write := func(to []byte, part *node) []byte { return append(to, part.text...) }
+	code(c, "of", &r.of, readEach(read), appendEach(write))
+	return r
 }
 
 func (r combined) shape() (whole shape, err error) {
 	if len(r.of) < 1 || len(r.of) > maxOf {
-		return shape{}, fmt.Errorf("it must have 1 to %d parts", maxOf)
+		return shape{}, fmt.Errorf("1 to %d parts are allowed, not %d parts", maxOf, len(r.of))
 	}
 	for i, part := range r.of {
 		if part == nil {
@@ -90,22 +89,11 @@ func (r combined) terms(known, more *Terms) (*Terms, error) {
 
 // line meets the lines of the parts at every instant at which one of them rises.
 func (r combined) line() []step {
-	count := 0
-	for _, part := range r.of {
-		count += len(part.line())
-	}
-	instants := make([]instant, 0, count)
-	for _, part := range r.of {
-		for _, s := range part.line() {
-			instants = append(instants, s.at)
-		}
-	}
-	slices.Sort(instants)
-	instants = slices.Compact(instants)
-	line := make([]step, 0, len(instants))
-	for _, at := range instants {
-		line = appendStep(line,
-			step{at, r.join(func(part *node) privacy.Epsilon { return ceilingAt(part.line(), at) })})
+	all := instants(r.of)
+	line := make([]step, 0, len(all))
+	for _, at := range all {
+		ceiling := r.join(func(part *node) privacy.Epsilon { return ceilingAt(part.line(), at) })
+		line = appendStep(line, step{at, ceiling})
 	}
 	return line
 }

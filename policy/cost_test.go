@@ -100,7 +100,9 @@ func TestLogarithms_In128Bits_AreThoseOfLongIntegers(t *testing.T) {
 			continue
 		}
 		h := 1 + g.Int64N(1<<(1+g.IntN(62)))
-		ceil, ok := quickFraction(uint64(h), uint64(a), uint64(b))
+		var log runningLog
+		log.add(uint64(a), uint64(b))
+		ceil, ok := log.times(uint64(h))
 		if !ok {
 			continue
 		}

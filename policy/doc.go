@@ -35,7 +35,8 @@
 // What RAPPOR's repeated noisy sampling would have given away by then, pan2024 Eq. (65)
 // ([NoisySampling]):
 //
-//	{"kind":"noisy-sampling","eps_alpha":"1","eps_beta":"0.5","start":"2027-01-01T00:00:00Z","period":"24h0m0s","rounds":10}
+//	{"kind":"noisy-sampling","eps_alpha":"1","eps_beta":"0.5","start":"2027-01-01T00:00:00Z",
+//	 "period":"24h0m0s","rounds":10}
 //
 // An equal part of total with each of the first buyers that the chain serves, however often they
 // order ([Unlock]):
@@ -50,7 +51,8 @@
 // A chain for sale up to max ([Sell]). All fields after price are optional:
 //
 //	{"kind":"market","max":"1","price":[["0.5",100],["1",180]],"stride":"0.1","floor":10,
-//	 "buyers":["acme","zeta"],"barred":["initech"],"from":"2027-01-01T00:00:00Z","until":"2028-01-01T00:00:00Z","holders":3}
+//	 "buyers":["acme","zeta"],"barred":["initech"],
+//	 "from":"2027-01-01T00:00:00Z","until":"2028-01-01T00:00:00Z","holders":3}
 //
 // In place of "stride" there may be "levels", the only ones for sale: "levels":["0.2","0.5","1"].
 // One of the two is needed with "holders", the number of buyers that may hold the same level:

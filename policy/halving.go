@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"math/bits"
 	"sort"
@@ -15,7 +14,8 @@ import (
 // Halving returns the policy that allows nothing before start, `from` at start, and then comes
 // halfway closer to the limit with every half-life:
 //
-//	limit − (limit−from)·2^(−(t−start)/halfLife), rounded down to a multiple of stride, but never below from.
+//	limit − (limit−from)·2^(−(t−start)/halfLife), rounded down to a multiple of stride,
+//	but never below from.
 //
 // It never gets to the limit; [Policy.Limit] is the largest multiple of stride below it that is
 // reached before 2262, and from if there is none above from. Needed: from below limit, start from
@@ -34,19 +34,15 @@ type halving struct {
 	stride   privacy.Epsilon
 }
 
-func readHalving(f *fields) rule {
-	return halving{f.epsilon("from"), f.epsilon("limit"), f.instant("start"), f.duration("half_life"),
-		f.epsilon("stride")}
-}
-
 func (halving) kind() string { return "halving" }
 
-func (r halving) write(w *writer) {
-	w.epsilon("from", r.from)
-	w.epsilon("limit", r.to)
-	w.instant("start", r.start)
-	w.duration("half_life", r.halfLife)
-	w.epsilon("stride", r.stride)
+func (r halving) code(c *coder) rule {
+	c.epsilon("from", &r.from)
+	c.epsilon("limit", &r.to)
+	c.instant("start", &r.start)
+	c.duration("half_life", &r.halfLife)
+	c.epsilon("stride", &r.stride)
+	return r
 }
 
 func (r halving) shape() (shape, error) {
@@ -109,85 +105,17 @@ func (r halving) reaches(level int64) (instant, bool) {
 // largest int64. It computes with integers only, so that it is the same on every platform.
 func timesLog2(h, a, b int64) (int64, bool) {
 	exponent := bits.Len64(uint64(a/b)) - 1 // ⌊log₂(a/b)⌋
-	if a != b<<exponent {
-		if fraction, ok := quickFraction(uint64(h), uint64(a), uint64(b)<<exponent); ok {
-			hi, lo := bits.Mul64(uint64(h), uint64(exponent))
-			sum := lo + fraction // both are below 2⁶³, if hi is 0 and lo is in range
-			return int64(sum), hi == 0 && lo <= math.MaxInt64 && sum <= math.MaxInt64
-		}
-	}
 	ceil := new(big.Int).Mul(big.NewInt(h), big.NewInt(int64(exponent)))
 	if b <<= exponent; a != b {
-		ceil.Add(ceil, timesFraction(h, a, b, uint(bits.Len64(uint64(h)))+32))
+		var log runningLog
+		log.add(uint64(a), uint64(b))
+		if fraction, ok := log.times(uint64(h)); ok {
+			ceil.Add(ceil, new(big.Int).SetUint64(fraction))
+		} else {
+			ceil.Add(ceil, timesFraction(h, a, b, uint(bits.Len64(uint64(h)))+32))
+		}
 	}
 	return ceil.Int64(), ceil.IsInt64()
-}
-
-// quickFraction is timesFraction for h < 2⁶³ in 128 bits, or false if they do not settle the
-// result, which they do but for one in some ten thousand. A line has up to 1,024 logarithms, and
-// big integers take a hundred times as long.
-//
-// As in log2Fraction, squares show the digits. The number is hi·2⁶⁴+lo in units of 2⁻¹²⁷, between 1
-// and 2, and at most `wide` too small. Rounding down makes it too small by at most 2⁻¹²⁷ of itself;
-// each squaring doubles what it was and rounds down once more. So after i squarings it is too small
-// by less than 2^(i+2) units of 2⁻¹²⁷ of itself.
-func quickFraction(h, a, b uint64) (ceil uint64, ok bool) {
-	n := uint(bits.Len64(h)) + 16 // at most 79
-	high, rest := bits.Div64(a-b, 0, b)
-	low, _ := bits.Div64(rest, 0, b)
-	hi, lo := 1<<63|high>>1, high<<63|low>>1
-	var digitsHi, digits uint64
-	for i := range n {
-		p3, p2, p1 := square(hi, lo)
-		digitsHi, digits = digitsHi<<1|digits>>63, digits<<1
-		if p3>>63 == 1 { // in units of 2⁻¹²⁶: from 2 on
-			hi, lo = p3, p2
-			digits |= 1
-			continue
-		}
-		hi, lo = p3<<1|p2>>63, p2<<1|p1>>63
-		wideHi, wide := uint64(1)<<(max(i+4, 64)-64), uint64(0)
-		if i+4 < 64 {
-			wideHi, wide = 0, 1<<(i+4)
-		}
-		_, carry := bits.Add64(lo, wide, 0)
-		if _, carry = bits.Add64(hi, wideHi, carry); carry == 1 {
-			return 0, false // it may be 2 or more
-		}
-	}
-	return ceilQuick(h, digitsHi, digits, n)
-}
-
-// square returns the first 192 bits of the square of hi·2⁶⁴+lo.
-func square(hi, lo uint64) (p3, p2, p1 uint64) {
-	crossHi, crossLo := bits.Mul64(hi, lo)
-	p3, p2 = bits.Mul64(hi, hi)
-	p1, _ = bits.Mul64(lo, lo)
-	for range 2 {
-		var carry uint64
-		p1, carry = bits.Add64(p1, crossLo, 0)
-		p2, carry = bits.Add64(p2, crossHi, carry)
-		p3 += carry
-	}
-	return p3, p2, p1
-}
-
-// ceilQuick is ceilProduct for digits of n ≤ 79 bits.
-func ceilQuick(h, digitsHi, digits uint64, n uint) (uint64, bool) {
-	floor := func(add uint64) (uint64, bool) { // ⌊(h·digits + add)/2ⁿ⌋
-		p1, p0 := bits.Mul64(h, digits)
-		p2, q1 := bits.Mul64(h, digitsHi)
-		p0, carry := bits.Add64(p0, add, 0)
-		p1, carry = bits.Add64(p1, q1, carry)
-		p2 += carry
-		if n >= 64 {
-			return p1>>(n-64) | p2<<(128-n), true // Go shifts by 64 to 0
-		}
-		return p0>>n | p1<<(64-n), p2 == 0
-	}
-	lo, fits := floor(0)
-	hi, alsoFits := floor(h - 1)
-	return lo + 1, lo == hi && fits && alsoFits
 }
 
 // timesFraction returns ⌈h·log₂(a/b)⌉ for b < a < 2b. It begins with n binary digits of the

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,18 +16,11 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// kindReader reads the fields of one kind.
-type kindReader struct {
-	kind string
-	read func(*fields) rule
-}
-
-// kinds lists every kind of policy.
-func kinds() []kindReader {
-	return []kindReader{
-		{"fixed", readFixed}, {"linear", readLinear}, {"steps", readSteps}, {"halving", readHalving},
-		{"noisy-sampling", readNoisy}, {"unlock", readUnlock},
-		{"min", readMin}, {"sum", readSum}, {"market", readMarket},
+// kinds lists every kind of policy, each with no parameters yet.
+func kinds() []rule {
+	return []rule{
+		fixed{}, linear{}, steps{}, halving{}, noisy{}, unlock{},
+		combined{name: "min"}, combined{name: "sum"}, market{},
 	}
 }
 
@@ -34,7 +28,7 @@ func kinds() []kindReader {
 func Kinds() []string {
 	var all []string
 	for _, k := range kinds() {
-		all = append(all, k.kind)
+		all = append(all, k.kind())
 	}
 	return all
 }
@@ -80,29 +74,48 @@ func readPolicy(text []byte, depth int) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{left: left, depth: depth}
-	kind := f.text("kind")
-	if f.err != nil {
-		return nil, f.err
+	c := &coder{isReading: true, left: left, depth: depth}
+	kind := ""
+	if c.text("kind", &kind); c.err != nil {
+		return nil, c.err
 	}
 	known := kinds()
-	i := slices.IndexFunc(known, func(k kindReader) bool { return k.kind == kind })
+	i := slices.IndexFunc(known, func(r rule) bool { return r.kind() == kind })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown kind %.40q (there are: %s)", kind, names(known))
+		return nil, fmt.Errorf("unknown kind %.40q (there are: %s)", kind, strings.Join(Kinds(), ", "))
 	}
-	n, err := f.plan(known[i].read)
-	if err != nil {
-		return nil, fmt.Errorf("of kind %q: %w", kind, err)
+	r := known[i].code(c)
+	if c.err == nil && len(c.left) > 0 {
+		c.err = fmt.Errorf("unknown field %.40q", c.left[0].name)
+	}
+	n := &node{}
+	if c.err == nil {
+		n, c.err = plan(r)
+	}
+	if c.err != nil {
+		return nil, fmt.Errorf("of kind %q: %w", kind, c.err)
 	}
 	return n, nil
 }
 
-func names(known []kindReader) string {
-	list := make([]string, len(known))
-	for i, k := range known {
-		list[i] = k.kind
-	}
-	return strings.Join(list, ", ")
+// canonical returns the canonical JSON of a rule: no space, the fields in a fixed order, and
+// numbers and times in their shortest form.
+func canonical(r rule) string {
+	c := &coder{buf: []byte("{")}
+	kind := r.kind()
+	c.text("kind", &kind)
+	r.code(c)
+	return string(append(c.buf, '}'))
+}
+
+// coder reads the fields of a policy from JSON, or writes them: a kind lists its fields once.
+type coder struct {
+	isReading bool
+	buf       []byte  // what was written
+	left      []field // what was not read yet
+	depth     int     // of the policy that is read
+	// err is the first error of reading, which goes on with zero values: kinds handle no errors.
+	err error
 }
 
 // field is a field of a policy: its name and its JSON.
@@ -111,166 +124,116 @@ type field struct {
 	value []byte
 }
 
-// fields are those of one policy that have not been read yet. The first error is kept; reading goes
-// on with zero values, so that the readers of kinds are free of error handling.
-type fields struct {
-	left  []field
-	depth int
-	err   error
-}
-
-// plan reads the fields into a rule and plans it. No field may be left over.
-func (f *fields) plan(read func(*fields) rule) (*node, error) {
-	r := read(f)
-	if f.err != nil {
-		return nil, f.err
+// code reads or writes a field.
+func code[T any](c *coder, name string, value *T, read func([]byte) (T, error), write func([]byte, T) []byte) {
+	if !c.isReading {
+		if len(c.buf) > 1 {
+			c.buf = append(c.buf, ',')
+		}
+		c.buf = write(append(appendText(c.buf, name), ':'), *value)
+		return
 	}
-	if len(f.left) > 0 {
-		return nil, fmt.Errorf("unknown field %.40q", f.left[0].name)
+	raw := c.take(name)
+	if c.err != nil {
+		return
 	}
-	return plan(r)
-}
-
-// fail keeps the first error, with the field that it is about.
-func (f *fields) fail(name string, err error) {
-	if f.err == nil && err != nil {
-		f.err = fmt.Errorf("field %q: %w", name, err)
+	var err error
+	if *value, err = read(raw); err != nil {
+		c.err = fmt.Errorf("field %q: %w", name, err)
 	}
 }
 
-// refuse fails if an optional field has the value that stands for its absence: whoever wrote it
-// may have meant something else.
-func (f *fields) refuse(name string, zero bool) {
-	if zero {
-		f.fail(name, errors.New("is 0; leave it out instead"))
-	}
-}
-
-func (f *fields) has(name string) bool {
-	return f.find(name) >= 0
-}
-
-// find returns the place of a field, or -1.
-func (f *fields) find(name string) int {
-	return slices.IndexFunc(f.left, func(one field) bool { return one.name == name })
-}
-
-// take removes a field and returns its value, nil after a failure.
-func (f *fields) take(name string) []byte {
-	i := f.find(name)
+// take removes a field that must be there, and returns its value.
+func (c *coder) take(name string) []byte {
+	i := c.find(name)
 	if i < 0 {
-		if f.err == nil {
-			f.err = fmt.Errorf("field %q is missing", name)
-		}
+		c.err = cmp.Or(c.err, fmt.Errorf("field %q is missing", name))
 		return nil
 	}
-	value := f.left[i].value
-	f.left = slices.Delete(f.left, i, i+1)
+	value := c.left[i].value
+	c.left = slices.Delete(c.left, i, i+1)
 	return value
 }
 
-// scalar reads a required field.
-func scalar[T any](f *fields, name string, read func([]byte) (T, error)) (value T) {
-	if raw := f.take(name); f.err == nil {
-		var err error
-		value, err = read(raw)
-		f.fail(name, err)
-	}
-	return value
+// find returns the place of a field that was not read yet, or -1.
+func (c *coder) find(name string) int {
+	return slices.IndexFunc(c.left, func(one field) bool { return one.name == name })
 }
 
-func (f *fields) text(name string) string             { return scalar(f, name, readText) }
-func (f *fields) epsilon(name string) privacy.Epsilon { return scalar(f, name, readEpsilon) }
-func (f *fields) instant(name string) instant         { return scalar(f, name, readInstant) }
-func (f *fields) duration(name string) time.Duration  { return scalar(f, name, readDuration) }
-func (f *fields) integer(name string) int64           { return scalar(f, name, readInteger) }
-func (f *fields) list(name string) [][]byte           { return scalar(f, name, readList) }
-
-// names reads an optional list of texts and returns it sorted.
-func (f *fields) names(name string) []string {
-	if !f.has(name) {
-		return nil
+// has reports whether an optional field is there to be read, or is set and thus to be written.
+func (c *coder) has(name string, isSet bool) bool {
+	if c.isReading {
+		return c.find(name) >= 0
 	}
-	list := f.list(name)
-	if f.err == nil && len(list) == 0 {
-		f.fail(name, errors.New("is empty, which could mean everybody or nobody; leave it out instead"))
-	}
-	var texts []string
-	for _, raw := range list {
-		text, err := readText(raw)
-		f.fail(name, err)
-		texts = append(texts, text)
-	}
-	slices.Sort(texts)
-	return texts
+	return isSet
 }
 
-// epsilons reads an optional list of ε.
-func (f *fields) epsilons(name string) (all []privacy.Epsilon) {
-	if !f.has(name) {
-		return nil
+// optional is code for a field that is absent where isSet returns false for its value. A text with
+// such a value is refused, because its author may have meant something else.
+func optional[T any](
+	c *coder, name string, value *T, isSet func(T) bool,
+	read func([]byte) (T, error), write func([]byte, T) []byte,
+) {
+	if !c.has(name, isSet(*value)) {
+		return
 	}
-	list := f.list(name)
-	if f.err == nil && len(list) == 0 {
-		f.fail(name, errors.New("is empty; leave it out instead"))
+	code(c, name, value, read, write)
+	if c.err == nil && !isSet(*value) {
+		c.err = fmt.Errorf("field %q: is 0 or empty, which could mean all or nothing; leave it out instead", name)
 	}
-	for _, raw := range list {
-		e, err := readEpsilon(raw)
-		f.fail(name, err)
-		all = append(all, e)
-	}
-	return all
 }
 
-// policies reads a list of policies.
-func (f *fields) policies(name string) []*node {
-	list := f.list(name)
-	if len(list) > maxOf {
-		f.fail(name, fmt.Errorf("has %d parts; at most %d are allowed", len(list), maxOf))
-		return nil
-	}
-	var parts []*node
-	for i, raw := range list {
-		n, err := readPolicy(raw, f.depth+1)
-		if err != nil {
-			f.fail(name, fmt.Errorf("part %d: %w", i+1, err))
-			return nil
+func (c *coder) text(name string, v *string)             { code(c, name, v, readText, appendText) }
+func (c *coder) epsilon(name string, v *privacy.Epsilon) { code(c, name, v, readEpsilon, appendString) }
+func (c *coder) instant(name string, v *instant)         { code(c, name, v, readInstant, appendString) }
+func (c *coder) duration(name string, v *time.Duration)  { code(c, name, v, readDuration, appendString) }
+func (c *coder) integer(name string, v *int64)           { code(c, name, v, readInteger, appendInteger) }
+
+// readEach returns what reads a list by its elements.
+func readEach[T any](read func([]byte) (T, error)) func(raw []byte) ([]T, error) {
+	return func(raw []byte) (all []T, err error) {
+		list, err := readList(raw)
+		for i, one := range list {
+			element, err := read(one)
+			if err != nil {
+				return nil, fmt.Errorf("part %d: %w", i+1, err)
+			}
+			all = append(all, element)
 		}
-		parts = append(parts, n)
+		return all, err
 	}
-	return parts
 }
 
-// pair is a list of two elements.
-type pair struct {
-	f      *fields
-	name   string
-	values [][]byte
-}
-
-func (p pair) epsilon(i int) privacy.Epsilon { return element(p, i, readEpsilon) }
-func (p pair) instant(i int) instant         { return element(p, i, readInstant) }
-func (p pair) integer(i int) int64           { return element(p, i, readInteger) }
-
-func element[T any](p pair, i int, read func([]byte) (T, error)) T {
-	value, err := read(p.values[i])
-	p.f.fail(p.name, err)
-	return value
-}
-
-// pairs reads a list of pairs.
-func (f *fields) pairs(name string) []pair {
-	var pairs []pair
-	for i, raw := range f.list(name) {
-		values, err := readList(raw)
-		if err != nil || len(values) != 2 {
-			f.fail(name, fmt.Errorf("element %d is not a list of two", i+1))
-			return nil
+// appendEach returns what writes a list by its elements.
+func appendEach[T any](write func([]byte, T) []byte) func([]byte, []T) []byte {
+	return func(to []byte, all []T) []byte {
+		to = append(to, '[')
+		for i, one := range all {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = write(to, one)
 		}
-		pairs = append(pairs, pair{f, name, values})
+		return append(to, ']')
 	}
-	return pairs
 }
+
+// readPair reads a list of two.
+func readPair[A, B any](
+	raw []byte, readFirst func([]byte) (A, error), readSecond func([]byte) (B, error),
+) (first A, second B, err error) {
+	two, err := readList(raw)
+	if err != nil || len(two) != 2 {
+		return first, second, errors.New("not a list of two")
+	}
+	if first, err = readFirst(two[0]); err == nil {
+		second, err = readSecond(two[1])
+	}
+	return first, second, err
+}
+
+// isAny reports whether a list has an element.
+func isAny[T any](list []T) bool { return len(list) > 0 }
 
 func readText(raw []byte) (text string, err error) {
 	switch {
@@ -434,3 +397,21 @@ const white = " \t\n\r"
 
 func trim(text []byte) []byte    { return bytes.TrimLeft(text, white) }
 func trimEnd(text []byte) []byte { return bytes.TrimRight(text, white) }
+
+// appendText appends text as a JSON string. It escapes what [json.Marshal] does, so that a policy
+// inside another program's JSON keeps its canonical bytes.
+func appendText(to []byte, text string) []byte {
+	if strings.ContainsFunc(text, needsEscape) {
+		quoted, _ := json.Marshal(text) // no string is refused
+		return append(to, quoted...)
+	}
+	return append(append(append(to, '"'), text...), '"')
+}
+
+// needsEscape reports whether [json.Marshal] may write a rune in another way than as it is.
+func needsEscape(r rune) bool {
+	return r < ' ' || r > '~' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
+}
+
+func appendString[T fmt.Stringer](to []byte, value T) []byte { return appendText(to, value.String()) }
+func appendInteger(to []byte, n int64) []byte                { return strconv.AppendInt(to, n, 10) }

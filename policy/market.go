@@ -58,61 +58,34 @@ func Sell(m Market) (Policy, error) {
 // market is the kind of that name.
 type market struct{ *Terms }
 
-func readMarket(f *fields) rule {
-	t := &Terms{max: f.epsilon("max"), opens: unbounded, closes: unbounded}
-	var points []Price
-	for _, pair := range f.pairs("price") {
-		points = append(points, Price{pair.epsilon(0), pair.integer(1)})
-	}
-	t.curve = newCurve(points)
-	if f.has("stride") {
-		t.stride = f.epsilon("stride")
-		f.refuse("stride", t.stride.IsZero())
-	}
-	t.levels = f.epsilons("levels")
-	if f.has("floor") {
-		t.floor = f.integer("floor")
-	}
-	t.buyers, t.barred = f.names("buyers"), f.names("barred")
-	if f.has("from") {
-		t.opens = f.instant("from")
-	}
-	if f.has("until") {
-		t.closes = f.instant("until")
-	}
-	if f.has("holders") {
-		t.holders = f.integer("holders")
-		f.refuse("holders", t.holders == 0)
-	}
-	return market{t}
-}
-
 func (market) kind() string { return "market" }
 
-func (r market) write(w *writer) {
-	w.epsilon("max", r.max)
-	w.list("price", len(r.curve), func(i int) { w.raw(r.curve[i].json()) })
-	if !r.stride.IsZero() {
-		w.epsilon("stride", r.stride)
+func (r market) code(c *coder) rule {
+	if c.isReading {
+		r.Terms = &Terms{opens: unbounded, closes: unbounded}
 	}
-	if len(r.levels) > 0 {
-		w.list("levels", len(r.levels), func(i int) { w.raw(quote(r.levels[i].String())) })
+	c.epsilon("max", &r.max)
+	code(c, "price", (*[]Price)(&r.curve), readEach(readPrice), appendEach(writePrice))
+	optional(c, "stride", &r.stride, isPositive, readEpsilon, appendString)
+	optional(c, "levels", &r.levels, isAny, readEach(readEpsilon), appendEach(appendString[privacy.Epsilon]))
+	if c.has("floor", r.floor != 0) {
+		c.integer("floor", &r.floor)
 	}
-	if r.floor != 0 {
-		w.integer("floor", r.floor)
+	optional(c, "buyers", &r.buyers, isAny, readEach(readText), appendEach(appendText))
+	optional(c, "barred", &r.barred, isAny, readEach(readText), appendEach(appendText))
+	optional(c, "from", &r.opens, isBounded, readInstant, appendString)
+	optional(c, "until", &r.closes, isBounded, readInstant, appendString)
+	optional(c, "holders", &r.holders, func(n int64) bool { return n != 0 }, readInteger, appendInteger)
+	if c.isReading {
+		r.curve = newCurve(r.curve)
+		slices.Sort(r.buyers)
+		slices.Sort(r.barred)
 	}
-	w.names("buyers", r.buyers)
-	w.names("barred", r.barred)
-	if r.opens != unbounded {
-		w.instant("from", r.opens)
-	}
-	if r.closes != unbounded {
-		w.instant("until", r.closes)
-	}
-	if r.holders != 0 {
-		w.integer("holders", r.holders)
-	}
+	return r
 }
+
+func isPositive(e privacy.Epsilon) bool { return !e.IsZero() }
+func isBounded(at instant) bool         { return at != unbounded }
 
 func (r market) shape() (shape, error) {
 	for _, check := range []func() error{r.checkPrices, r.checkLevels, r.checkHolders, r.checkBuyers, r.checkWindow} {
@@ -319,7 +292,7 @@ func (t *Terms) Price(level privacy.Epsilon) int64 {
 	if level.IsZero() {
 		return 0
 	}
-	return max(t.floor, t.curve.at(level))
+	return max(t.floor, t.curve.at(level.Nano()).roundedUp())
 }
 
 // Upgrade returns what a buyer who holds one level, and has paid for the object so far, pays for

@@ -30,19 +30,15 @@ type noisy struct {
 	rounds      int64
 }
 
-func readNoisy(f *fields) rule {
-	return noisy{f.epsilon("eps_alpha"), f.epsilon("eps_beta"), f.instant("start"), f.duration("period"),
-		f.integer("rounds")}
-}
-
 func (noisy) kind() string { return "noisy-sampling" }
 
-func (r noisy) write(w *writer) {
-	w.epsilon("eps_alpha", r.alpha)
-	w.epsilon("eps_beta", r.beta)
-	w.instant("start", r.start)
-	w.duration("period", r.period)
-	w.integer("rounds", r.rounds)
+func (r noisy) code(c *coder) rule {
+	c.epsilon("eps_alpha", &r.alpha)
+	c.epsilon("eps_beta", &r.beta)
+	c.instant("start", &r.start)
+	c.duration("period", &r.period)
+	c.integer("rounds", &r.rounds)
+	return r
 }
 
 func (r noisy) shape() (shape, error) {

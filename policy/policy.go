@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,10 +73,10 @@ func (p Policy) Limit() privacy.Epsilon {
 // beginning has the zero time. It returns nil if no part of the policy depends on time. Whether the
 // chain is for sale makes no difference. The slice is the caller's.
 func (p Policy) Releases(until time.Time, orders uint64) []Step {
-	if p.node == nil || !p.node.timed {
+	line := p.calendar(orders)
+	if line == nil {
 		return nil
 	}
-	line := p.node.lineAfter(orders)
 	passed := line[:passedBy(line, instantOf(until))]
 	levels := make([]Step, len(passed))
 	for i, s := range passed {
@@ -88,16 +89,10 @@ func (p Policy) Releases(until time.Time, orders uint64) []Step {
 // buyers: the zero time if it is so from the beginning. ever is false if it never is, whatever time
 // passes.
 func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time, ever bool) {
-	if epsilon.IsZero() {
+	if !p.Ceiling(time.Time{}, orders).Less(epsilon) {
 		return time.Time{}, true
 	}
-	if p.node == nil {
-		return time.Time{}, false
-	}
-	if !p.node.timed {
-		return time.Time{}, !p.node.ceiling(startOfTime, orders).Less(epsilon)
-	}
-	line := p.node.lineAfter(orders)
+	line := p.calendar(orders)
 	n, _ := slices.BinarySearchFunc(line, epsilon, func(s step, e privacy.Epsilon) int { return s.ceiling.Compare(e) })
 	if n == len(line) {
 		return time.Time{}, false
@@ -108,15 +103,21 @@ func (p Policy) Reaches(epsilon privacy.Epsilon, orders uint64) (since time.Time
 // Rises returns the first instant behind another at which the ceiling is higher, after orders of
 // that many buyers, and whether there is one.
 func (p Policy) Rises(behind time.Time, orders uint64) (at time.Time, ever bool) {
-	if p.node == nil || !p.node.timed {
-		return time.Time{}, false
-	}
-	line := p.node.lineAfter(orders)
+	line := p.calendar(orders)
 	n := passedBy(line, instantOf(behind))
 	if n == len(line) {
 		return time.Time{}, false
 	}
 	return line[n].at.time(), true
+}
+
+// calendar returns the ceiling after orders of that many buyers as a function of time. It returns
+// nil if no part of the policy depends on time.
+func (p Policy) calendar(orders uint64) []step {
+	if p.node == nil || !p.node.timed {
+		return nil
+	}
+	return p.node.lineAfter(orders)
 }
 
 // Terms returns the terms on which the chain is for sale, or nil if it is not.
@@ -137,10 +138,7 @@ func (p Policy) String() string {
 
 // MarshalJSON implements [encoding/json.Marshaler] with the canonical form; the zero value is null.
 func (p Policy) MarshalJSON() ([]byte, error) {
-	if p.node == nil {
-		return []byte("null"), nil
-	}
-	return []byte(p.node.text), nil
+	return []byte(cmp.Or(p.String(), "null")), nil
 }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler] by [Parse]; null changes nothing.
@@ -165,10 +163,13 @@ func Fixed(ceiling privacy.Epsilon) Policy {
 // fixed is the kind of that name.
 type fixed struct{ max privacy.Epsilon }
 
-func readFixed(f *fields) rule { return fixed{f.epsilon("ceiling")} }
+func (fixed) kind() string { return "fixed" }
 
-func (fixed) kind() string            { return "fixed" }
-func (r fixed) write(w *writer)       { w.epsilon("ceiling", r.max) }
+func (r fixed) code(c *coder) rule {
+	c.epsilon("ceiling", &r.max)
+	return r
+}
+
 func (r fixed) shape() (shape, error) { return shape{steps: 1, limit: r.max}, nil }
 func (r fixed) line() []step          { return always(r.max) }
 

@@ -122,7 +122,7 @@ func TestCanonicalForm(t *testing.T) {
 			t.Errorf("%s marshals as %s, %v", text, out, err)
 		}
 		for _, k := range kinds() {
-			seen[k.kind] = seen[k.kind] || strings.HasPrefix(text, fmt.Sprintf(`{"kind":%q,`, k.kind))
+			seen[k.kind()] = seen[k.kind()] || strings.HasPrefix(text, fmt.Sprintf(`{"kind":%q,`, k.kind()))
 		}
 	}
 	for kind, ok := range seen {

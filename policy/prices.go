@@ -1,11 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
-	"strconv"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -21,8 +21,14 @@ type Price struct {
 	Amount  int64           // cents, say
 }
 
-func (p Price) json() string {
-	return "[" + quote(p.Epsilon.String()) + "," + strconv.FormatInt(p.Amount, 10) + "]"
+func readPrice(raw []byte) (p Price, err error) {
+	p.Epsilon, p.Amount, err = readPair(raw, readEpsilon, readInteger)
+	return p, err
+}
+
+func writePrice(to []byte, p Price) []byte {
+	to = appendString(append(to, '['), p.Epsilon)
+	return append(appendInteger(append(to, ','), p.Amount), ']')
 }
 
 // ArbitrageError says that a price curve can be beaten: a level costs less than one below it. Since
@@ -33,9 +39,8 @@ type ArbitrageError struct {
 }
 
 func (e *ArbitrageError) Error() string {
-	return fmt.Sprintf("the price falls from %d at ε = %v to %d at ε = %v: whoever wants the former would buy "+
-		"the latter",
-		e.Lower.Amount, e.Lower.Epsilon, e.Higher.Amount, e.Higher.Epsilon)
+	const what = "the price falls from %d at ε = %v to %d at ε = %v: whoever wants the former would buy the latter"
+	return fmt.Sprintf(what, e.Lower.Amount, e.Lower.Epsilon, e.Higher.Amount, e.Higher.Epsilon)
 }
 
 func (e *ArbitrageError) Unwrap() error { return ErrInvalid }
@@ -86,28 +91,58 @@ func (c curve) check() error {
 	return nil
 }
 
-// at returns the amount at a level: on the straight line between the points around it, rounded up
-// to a whole unit, exactly.
-func (c curve) at(level privacy.Epsilon) int64 {
-	i, found := slices.BinarySearchFunc(c, level,
-		func(p Price, level privacy.Epsilon) int { return p.Epsilon.Compare(level) })
+// at returns the price at a level in nano-nats before it is rounded up: on the straight line
+// between the points around the level, or the last amount beyond the last point.
+func (c curve) at(level int64) fraction {
+	i, found := slices.BinarySearchFunc(c, level, func(p Price, level int64) int {
+		return cmp.Compare(p.Epsilon.Nano(), level)
+	})
 	switch {
 	case found:
-		return c[i].Amount
+		return wholeAmount(c[i].Amount)
 	case i == len(c):
-		return c[i-1].Amount
-	case i == 0:
-		return between(Price{}, c[0], level)
+		return wholeAmount(c[i-1].Amount)
 	}
-	return between(c[i-1], c[i], level)
+	before, next := c.before(i), c[i]
+	width := uint64(next.Epsilon.Nano() - before.Epsilon.Nano())
+	hi, lo := bits.Mul64(uint64(next.Amount-before.Amount), uint64(level-before.Epsilon.Nano()))
+	baseHi, baseLo := bits.Mul64(uint64(before.Amount), width)
+	lo, carry := bits.Add64(lo, baseLo, 0)
+	return fraction{hi + baseHi + carry, lo, width}
 }
 
-// between rounds p.Amount + (q.Amount−p.Amount)(level−p.ε)/(q.ε−p.ε) up, for p.ε < level < q.ε.
-func between(p, q Price, level privacy.Epsilon) int64 {
-	hi, lo := bits.Mul64(uint64(q.Amount-p.Amount), uint64(level.Nano()-p.Epsilon.Nano()))
-	more, rest := bits.Div64(hi, lo, uint64(q.Epsilon.Nano()-p.Epsilon.Nano()))
-	if rest > 0 {
-		more++
+// before returns the point before the one at a place.
+func (c curve) before(i int) Price {
+	if i == 0 {
+		return Price{}
 	}
-	return p.Amount + int64(more)
+	return c[i-1]
+}
+
+// fraction is (hi·2⁶⁴+lo)/below, below 2⁸¹, with a denominator of at most 10¹².
+type fraction struct{ hi, lo, below uint64 }
+
+func wholeAmount(amount int64) fraction { return fraction{0, uint64(amount), 1} }
+
+func (f fraction) less(g fraction) bool {
+	times := func(f fraction, n uint64) (hi, lo uint64) {
+		carry, lo := bits.Mul64(f.lo, n)
+		return f.hi*n + carry, lo // below 2⁶⁴: the product is below 2¹²¹
+	}
+	hi, lo := times(f, g.below)
+	otherHi, otherLo := times(g, f.below)
+	return hi < otherHi || hi == otherHi && lo < otherLo
+}
+
+// roundedUp returns the smallest integer that is not below the fraction, which is an amount.
+func (f fraction) roundedUp() int64 {
+	whole, rest := bits.Div64(f.hi, f.lo, f.below)
+	if rest > 0 {
+		whole++
+	}
+	return int64(whole)
+}
+
+func (f fraction) float64() float64 {
+	return (float64(f.hi)*(1<<64) + float64(f.lo)) / float64(f.below)
 }

@@ -141,7 +141,7 @@ func TestCheckPricesFindsArbitrage(t *testing.T) {
 		// with it for nothing, and keeps the difference.
 		low, high := arbitrage.Lower, arbitrage.Higher
 		beaten := &Terms{max: points[len(points)-1].Epsilon, curve: newCurve(points)}
-		direct := beaten.curve.at(low.Epsilon)
+		direct := beaten.curve.at(low.Epsilon.Nano()).roundedUp()
 		bundle := beaten.Upgrade(privacy.Epsilon{}, high.Epsilon, 0) + beaten.Upgrade(high.Epsilon, low.Epsilon, beaten.Price(high.Epsilon))
 		if !low.Epsilon.Less(high.Epsilon) || direct != low.Amount || bundle != high.Amount || bundle >= direct {
 			t.Fatalf("%v: the bundle of %v costs %d, the level itself %d", points, err, bundle, direct)

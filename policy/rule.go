@@ -12,8 +12,9 @@ import (
 type rule interface {
 	// kind is its name in JSON.
 	kind() string
-	// write appends its other fields to the canonical JSON, in their order.
-	write(w *writer)
+	// code reads its other fields, or writes them, in the order of the canonical JSON. It returns
+	// the rule with what was read.
+	code(c *coder) rule
 	// shape checks the parameters and returns what the rule would cost. Its time is proportional to
 	// the text of the rule, for any parameters: hostile ones are checked here.
 	shape() (shape, error)
@@ -113,7 +114,7 @@ func (n *node) lineAfter(orders uint64) []step {
 	if n.byOrders == nil {
 		return n.line()
 	}
-	return n.appendLine(nil, n.instants(), orders)
+	return n.appendLine(nil, instants([]*node{n}), orders)
 }
 
 // appendLine appends the ceiling after some orders to an empty line, for a node that orders change.
@@ -124,21 +125,25 @@ func (n *node) appendLine(line []step, instants []instant, orders uint64) []step
 	return line
 }
 
-// instants returns when the ceiling may rise, in order.
-func (n *node) instants() []instant {
-	all := n.appendInstants(make([]instant, 0, n.steps))
+// instants returns when the ceilings of some nodes may rise, in order.
+func instants(of []*node) []instant {
+	var all []instant
+	for _, n := range of {
+		all = n.appendInstants(all)
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// appendInstants appends when the ceilings of the parts may rise.
+// appendInstants appends when the ceiling may rise.
 func (n *node) appendInstants(all []instant) []instant {
-	if parts, ok := n.rule.(combined); ok {
-		for _, part := range parts.of {
+	if r, ok := n.rule.(combined); ok && n.ordered {
+		for _, part := range r.of {
 			all = part.appendInstants(all)
 		}
 		return all
 	}
+	all = slices.Grow(all, n.steps)
 	for _, s := range n.line() {
 		all = append(all, s.at)
 	}

@@ -33,6 +33,9 @@ func instantOf(t time.Time) instant {
 	}
 }
 
+// String returns the instant in RFC 3339, in UTC, with as many decimals as it needs.
+func (x instant) String() string { return x.time().Format(time.RFC3339Nano) }
+
 func (x instant) time() time.Time {
 	if x == startOfTime {
 		return time.Time{}
@@ -123,18 +126,15 @@ type linear struct {
 	stride     privacy.Epsilon
 }
 
-func readLinear(f *fields) rule {
-	return linear{f.epsilon("from"), f.epsilon("to"), f.instant("start"), f.instant("end"), f.epsilon("stride")}
-}
-
 func (linear) kind() string { return "linear" }
 
-func (r linear) write(w *writer) {
-	w.epsilon("from", r.from)
-	w.epsilon("to", r.to)
-	w.instant("start", r.start)
-	w.instant("end", r.end)
-	w.epsilon("stride", r.stride)
+func (r linear) code(c *coder) rule {
+	c.epsilon("from", &r.from)
+	c.epsilon("to", &r.to)
+	c.instant("start", &r.start)
+	c.instant("end", &r.end)
+	c.epsilon("stride", &r.stride)
+	return r
 }
 
 func (r linear) shape() (shape, error) {
@@ -199,20 +199,21 @@ func Steps(of ...Step) (Policy, error) {
 // steps is the kind of that name.
 type steps []step
 
-func readSteps(f *fields) rule {
-	var r steps
-	for _, pair := range f.pairs("steps") {
-		r = append(r, step{pair.instant(0), pair.epsilon(1)})
-	}
+func (steps) kind() string { return "steps" }
+
+func (r steps) code(c *coder) rule {
+	code(c, "steps", (*[]step)(&r), readEach(readStep), appendEach(writeStep))
 	return r
 }
 
-func (steps) kind() string { return "steps" }
+func readStep(raw []byte) (s step, err error) {
+	s.at, s.ceiling, err = readPair(raw, readInstant, readEpsilon)
+	return s, err
+}
 
-func (r steps) write(w *writer) {
-	w.list("steps", len(r), func(i int) {
-		w.raw("[" + quote(r[i].at.String()) + "," + quote(r[i].ceiling.String()) + "]")
-	})
+func writeStep(to []byte, s step) []byte {
+	to = appendString(append(to, '['), s.at)
+	return append(appendString(append(to, ','), s.ceiling), ']')
 }
 
 func (r steps) shape() (shape, error) {

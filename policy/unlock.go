@@ -22,13 +22,12 @@ type unlock struct {
 	orders int64
 }
 
-func readUnlock(f *fields) rule { return unlock{f.epsilon("total"), f.integer("orders")} }
-
 func (unlock) kind() string { return "unlock" }
 
-func (r unlock) write(w *writer) {
-	w.epsilon("total", r.total)
-	w.integer("orders", r.orders)
+func (r unlock) code(c *coder) rule {
+	c.epsilon("total", &r.total)
+	c.integer("orders", &r.orders)
+	return r
 }
 
 func (r unlock) shape() (shape, error) {

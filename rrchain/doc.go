@@ -43,7 +43,8 @@
 //
 //	chain, err := rrchain.NewUnaryChain(500)
 //	first, err := chain.Raise(sampler, one, truth)   // 500 bits
-//	shares, err := estimate.UnaryFrequencies(estimate.Options{Confidence: 0.95}, estimate.UnaryCounts{…}) // package rrchain/estimate
+//	// from package rrchain/estimate:
+//	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95}, estimate.UnaryCounts{…})
 //
 // A [BitChain] answers with a row of true bits, such as a Bloom filter, all raised together
 // (pan2024 §5.1). Its ε is that of one bit: two truths that differ in d bits can be told apart with

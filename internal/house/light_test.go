@@ -53,7 +53,7 @@ func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
 	if !ours["ledger/internal/event"] || !others["encoding/json"] {
 		t.Fatalf("the imports were not found: %v, %v", ours, others)
 	}
-	heavy := []string{"ledger", "ledger/internal/kv", "ledger/internal/state", "ledger/internal/fold", "rrchain/estimate", "rrchain/finite/estimate"}
+	heavy := []string{"ledger", "ledger/internal/kv", "ledger/internal/state", "ledger/internal/fold", "rrchain/estimate"}
 	for name := range ours {
 		for _, one := range heavy {
 			if name == one || one != "ledger" && strings.HasPrefix(name, one+"/") {

@@ -1,5 +1,7 @@
-// Package ledgerfile knows which files belong to a ledger, where they are, and how each is recognized, so that no output
-// replaces one of them, or takes its place.
+// Package ledgerfile has what a ledger and its commands need of files. [Write] and [Create] replace a
+// file atomically, follow symbolic links, and keep its owner and mode. [Lock] locks a file, and
+// [Identity] tells it from its copies. [Recognize] and [CheckOutput] know which files belong to a
+// ledger, so that no output replaces one of them, or takes its place.
 package ledgerfile
 
 import (
@@ -9,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/sluicedp/sluice/internal/atomicfile"
 )
 
 // Kind is what a file is to a ledger.
@@ -70,7 +70,7 @@ func Real(path string) string {
 	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return path
 	}
-	if resolved, err := atomicfile.Resolve(path); err == nil {
+	if resolved, err := Resolve(path); err == nil {
 		return resolved
 	}
 	return path
@@ -107,7 +107,7 @@ func (e *OccupiedError) Error() string {
 }
 
 // CheckOutput returns an [*OccupiedError] if an output at path would replace or occupy a file that belongs to a ledger. path
-// is resolved ([atomicfile.Resolve]); it and each directory on the way may be created. as is what the output is: a file of
+// is resolved ([Resolve]); it and each directory on the way may be created. as is what the output is: a file of
 // tokens may replace one, and a key, socket or other companion may have its place beside own, a ledger that need not exist yet.
 func CheckOutput(path string, as Kind, own ...string) error {
 	for at := path; ; at = filepath.Dir(at) {
@@ -161,7 +161,7 @@ func (c companion) existsBeside(main string, own []string) bool {
 // contains reports whether a path is that of one of the files.
 func contains(own []string, path string) bool {
 	for _, db := range own {
-		if resolved, err := atomicfile.Resolve(db); err == nil && resolved == path {
+		if resolved, err := Resolve(db); err == nil && resolved == path {
 			return true
 		}
 	}
@@ -180,7 +180,7 @@ func NewLedger(path, own string) (string, error) {
 			return "", &OccupiedError{Path: path, Kind: Ledger, Of: own}
 		}
 	}
-	resolved, err := atomicfile.Resolve(path)
+	resolved, err := Resolve(path)
 	if err != nil {
 		return "", err
 	}

@@ -14,4 +14,3 @@ var errNoUnix = errors.New("servers for tests run on Unix only")
 
 func unprivileged() (*account, error)          { return nil, errNoUnix }
 func attributes(*account) *syscall.SysProcAttr { return nil }
-func signal(pid int, by syscall.Signal) error  { return errNoUnix }

@@ -34,5 +34,3 @@ func unprivileged() (*account, error) {
 func attributes(as *account) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: as, Setpgid: true}
 }
-
-func signal(pid int, by syscall.Signal) error { return syscall.Kill(pid, by) }

@@ -13,9 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -66,7 +64,7 @@ func StartIn(t testing.TB, wrap []string, settings ...string) *Server {
 	t.Helper()
 	s := prepare(t, settings)
 	s.wrap = wrap
-	made.Do(func() { made.data = s.initialize(t) })
+	made.Do(func() { made.data = initialize(t) })
 	if made.data == "" {
 		t.Fatal("no database could be made")
 	}
@@ -85,10 +83,10 @@ var made struct {
 }
 
 // initialize makes an empty database, which is removed when this process is gone.
-func (s *Server) initialize(t testing.TB) (data string) {
+func initialize(t testing.TB) (data string) {
 	t.Helper()
-	empty := prepare(lasting{t}, nil)
-	c := exec.Command("sh", "-c", `read _; rm -rf "$1"`, "sh", empty.Dir)
+	s := prepare(lasting{t}, nil)
+	c := exec.Command("sh", "-c", `read _; rm -rf "$1"`, "sh", s.Dir)
 	c.SysProcAttr = attributes(nil)
 	var err error
 	if made.open, err = c.StdinPipe(); err == nil {
@@ -97,11 +95,11 @@ func (s *Server) initialize(t testing.TB) (data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty.run(t, "initdb", "-D", empty.Data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync",
+	s.run(t, "initdb", "-D", s.Data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync",
 		"--wal-segsize=1")
-	empty.write(t, "pg_hba.conf",
+	s.write(t, "pg_hba.conf",
 		"local all all trust\nlocal replication all trust\nhost all all all trust\nhost replication all all trust\n")
-	return empty.Data
+	return s.Data
 }
 
 // prepare makes a directory for a server.
@@ -120,7 +118,7 @@ func prepare(t testing.TB, settings []string) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		s.Kill()
+		s.Crash()
 		if t.Failed() && s.log.Len() > 0 {
 			t.Logf("the log of %s ends so:\n%s", s.Dir, s.log.Bytes()[max(0, s.log.Len()-4000):])
 		}
@@ -138,37 +136,31 @@ func prepare(t testing.TB, settings []string) *Server {
 	return s
 }
 
-// programs returns where the programs of PostgreSQL are: in the path, or where Debian has them.
+// programs returns the directory of PostgreSQL's programs: that of the path or, on Debian, that of
+// the newest version.
 func programs() (dir string, err error) {
-	var dirs []string
-	if path, err := exec.LookPath("postgres"); err == nil {
-		dirs = append(dirs, filepath.Dir(path))
-	}
-	places, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
 		return "", err
 	}
-	version := func(place string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(place))) // 0 sorts last
+	version := func(dir string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // 0 sorts last
 		return n
 	}
-	slices.SortFunc(places, func(a, b string) int { return version(b) - version(a) })
-	for _, dir := range append(dirs, places...) {
-		if whole(dir) {
+	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
+	if path, err := exec.LookPath("postgres"); err == nil {
+		dirs = slices.Insert(dirs, 0, filepath.Dir(path))
+	}
+	for _, dir := range dirs {
+		lacks := func(name string) bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err != nil
+		}
+		if !slices.ContainsFunc([]string{"postgres", "initdb", "pg_basebackup", "pg_ctl"}, lacks) {
 			return dir, nil
 		}
 	}
 	return "", errors.New("PostgreSQL is not installed (Debian: apt-get install postgresql-15)")
-}
-
-// whole tells whether a directory has all programs that are needed.
-func whole(dir string) bool {
-	for _, name := range []string{"postgres", "initdb", "pg_basebackup"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // command is a program of PostgreSQL.
@@ -247,13 +239,8 @@ func (s *Server) demoted() []string {
 func (s *Server) Await(t testing.TB) {
 	t.Helper()
 	Until(t, "the server answers", func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		c, err := pgx.Connect(ctx, s.Address("postgres"))
-		if err != nil {
-			return err
-		}
-		return c.Close(ctx)
+		_, err := s.Try("postgres", "SELECT 1")
+		return err
 	})
 }
 
@@ -320,51 +307,16 @@ func (s *Server) Database(t testing.TB, name string) (address string) {
 	return s.Address(name)
 }
 
-// Pid returns the process of the server.
-func (s *Server) Pid(t testing.TB) int {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.Data, "postmaster.pid"))
-	line, _, _ := strings.Cut(string(text), "\n")
-	pid, parsed := strconv.Atoi(line)
-	if err = errors.Join(err, parsed); err != nil {
-		t.Fatal(err)
-	}
-	return pid
-}
-
 // Stop ends the server in order: commits are flushed, and sent to the standbys.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	s.end(t, syscall.SIGINT)
+	s.run(t, "pg_ctl", "stop", "-D", s.Data, "-m", "fast", "-t", strconv.Itoa(int(patience.Seconds())))
+	s.Crash()
 }
 
-// Crash ends the server at once, as a power cut would, but for what the system has in its memory.
-func (s *Server) Crash(t testing.TB) {
-	t.Helper()
-	s.end(t, syscall.SIGQUIT)
-}
-
-func (s *Server) end(t testing.TB, by syscall.Signal) {
-	t.Helper()
-	if err := signal(s.Pid(t), by); err != nil {
-		t.Fatal(err)
-	}
-	Until(t, "the server has ended", func() error {
-		if _, err := os.Stat(filepath.Join(s.Data, "postmaster.pid")); err == nil && by != syscall.SIGQUIT {
-			return errors.New("it is there")
-		}
-		c, err := pgx.Connect(context.Background(), s.Address("postgres"))
-		if err == nil {
-			_ = c.Close(context.Background())
-			return errors.New("it answers")
-		}
-		return nil
-	})
-	s.reap()
-}
-
-// reap ends what is left of the processes.
-func (s *Server) reap() {
+// Crash ends the server at once, if it is running, as a power cut would, but for what the system has
+// in its memory.
+func (s *Server) Crash() {
 	if s.running != nil {
 		_, _ = io.WriteString(s.stdin, "keep\n")
 		_ = s.stdin.Close()
@@ -372,9 +324,6 @@ func (s *Server) reap() {
 		s.running = nil
 	}
 }
-
-// Kill ends the server, if it is running.
-func (s *Server) Kill() { s.reap() }
 
 // Ended waits until the server has ended by itself.
 func (s *Server) Ended(t testing.TB) {
@@ -385,15 +334,13 @@ func (s *Server) Ended(t testing.TB) {
 		}
 		return nil
 	})
-	s.reap()
+	s.Crash()
 }
 
 // Standby makes a standby that follows the server, under a name, and starts it.
 func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server {
 	t.Helper()
-	b := prepare(t, settings)
-	b.run(t, "pg_basebackup", "-D", b.Data, "-d", s.Address("postgres"), "--checkpoint=fast", "--no-sync", "-X",
-		"stream")
+	b := s.Backup(t, settings...)
 	b.Follow(t, s, name)
 	b.Begin(t)
 	return b
@@ -410,11 +357,16 @@ func (s *Server) Follow(t testing.TB, primary *Server, name string) {
 // Promote makes a primary of a standby.
 func (s *Server) Promote(t testing.TB) {
 	t.Helper()
-	s.Exec(t, "postgres", "SELECT pg_promote()")
-	Until(t, "the standby is promoted", func() error {
-		rows, err := s.Try("postgres", "SELECT pg_is_in_recovery()")
-		if err == nil && rows[0] == "t" {
-			err = errors.New("it is a standby still")
+	s.Exec(t, "postgres", "SELECT pg_promote()") // returns when it is one
+}
+
+// answers waits until a query returns a text.
+func (s *Server) answers(t testing.TB, want, query string) {
+	t.Helper()
+	Until(t, query+" returns "+want, func() error {
+		rows, err := s.Try("postgres", query)
+		if err == nil && !slices.Equal(rows, []string{want}) {
+			err = fmt.Errorf("it returns %q", rows)
 		}
 		return err
 	})
@@ -425,28 +377,15 @@ func (s *Server) Waits(t testing.TB, standbys string) {
 	t.Helper()
 	s.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '"+standbys+"'")
 	s.Exec(t, "postgres", "SELECT pg_reload_conf()")
-	Until(t, "the server knows", func() error {
-		rows, err := s.Try("postgres", "SELECT current_setting('synchronous_standby_names')")
-		if err == nil && rows[0] != standbys {
-			err = errors.New("it does not")
-		}
-		return err
-	})
+	s.answers(t, standbys, "SELECT current_setting('synchronous_standby_names')")
 }
 
-// Streaming waits until a standby has all that the server has committed.
+// Streaming waits until standbys have all that the server has committed.
 func (s *Server) Streaming(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		Until(t, name+" has caught up", func() error {
-			rows, err := s.Try("postgres",
-				"SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication WHERE application_name = "+
-					"'"+name+"' AND state = 'streaming'")
-			if err == nil && (len(rows) == 0 || rows[0] != "t") {
-				err = errors.New("it has not")
-			}
-			return err
-		})
+		s.answers(t, "t", "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication "+
+			"WHERE application_name = '"+name+"' AND state = 'streaming'")
 	}
 }
 

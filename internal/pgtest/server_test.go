@@ -25,7 +25,7 @@ func TestServers(t *testing.T) {
 	backup := s.Backup(t)
 	s.Exec(t, "postgres", "INSERT INTO found VALUES (3)")
 	s.Streaming(t, "b")
-	s.Crash(t)
+	s.Crash()
 	b.Promote(t)
 	if found := b.Exec(t, "postgres", "SELECT n FROM found ORDER BY n"); strings.Join(found, " ") != "1 3" {
 		t.Errorf("the standby has %v", found)

@@ -47,7 +47,7 @@ func (s stack) place() string {
 	place := s[0] + " < " + by
 	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of them must.
-	case "atomicfile.SyncDir < bolt.syncName", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
+	case "ledgerfile.SyncDir < ledgerfile.TrySyncDir", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place
@@ -59,7 +59,7 @@ func spared() map[string]string {
 		"bbolt.(*DB).init < bbolt.Open":                        "bolt.open flushes the whole file behind it",
 		"bolt.open < bolt.(*Store).filled":                     "it is for files that were there before",
 		"bolt.open < bolt.openExisting":                        "a ledger commits before anything depends on what was there",
-		"atomicfile.SyncDir < bolt.(*Store).replace":           "it is to find out whether that works",
+		"ledgerfile.SyncDir < bolt.(*Store).replace":           "it is to find out whether that works",
 		"bolt.(*Store).copyPages < bolt.(*Store).copyPages-fm": "a ledger opens its copy before it gets its name, which flushes it",
 		"bolt.(*Store).filled < bolt.(*Store).copyRecords":     "the same",
 		"bolt.EraseUnused < ledger.(*Ledger).closeCopy":        "it destroys what was deleted in a copy: nothing that was told depends on it",

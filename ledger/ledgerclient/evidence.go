@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -100,10 +99,10 @@ func (c *Client) copyTo(
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".sluice-fetched-")
 	if err != nil {
-		return done, fmt.Errorf("copy: %w", atomicfile.Renamed(err, path))
+		return done, fmt.Errorf("copy: %w", ledgerfile.Renamed(err, path))
 	}
 	at := filepath.Join(dir, "copy.db")
-	defer func() { err = atomicfile.Renamed(errors.Join(err, os.RemoveAll(dir)), path, at, dir) }()
+	defer func() { err = ledgerfile.Renamed(errors.Join(err, os.RemoveAll(dir)), path, at, dir) }()
 	if err := c.fetch(ctx, at, query); err != nil {
 		return done, err
 	}
@@ -154,10 +153,10 @@ func (c *Client) Verify(ctx context.Context, r ledger.VerifyRequest) (found ledg
 	const what = "the fetched ledger" // its file has a temporary name, and is gone when the error is read
 	dir, err := os.MkdirTemp("", "sluice-verify-")
 	if err != nil {
-		return found, fmt.Errorf("verify: %w", atomicfile.Renamed(err, what+" in "+os.TempDir()))
+		return found, fmt.Errorf("verify: %w", ledgerfile.Renamed(err, what+" in "+os.TempDir()))
 	}
 	at := filepath.Join(dir, "fetched.db")
-	defer func() { err = atomicfile.Renamed(errors.Join(err, os.RemoveAll(dir)), what, at, dir) }()
+	defer func() { err = ledgerfile.Renamed(errors.Join(err, os.RemoveAll(dir)), what, at, dir) }()
 	if err := c.fetch(ctx, at, nil); err != nil {
 		return found, err
 	}

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -113,11 +113,11 @@ func backup(c *call) (sent *copied, err error) {
 	what := "the copy to send, in " + cmp.Or(c.handler.options.Scratch, os.TempDir())
 	dir, err := os.MkdirTemp(c.handler.options.Scratch, "sluice-backup-")
 	if err != nil {
-		return nil, descriptor.Classify(atomicfile.Renamed(err, what))
+		return nil, ledgerfile.ClassifyOpen(ledgerfile.Renamed(err, what), errs.ErrTooManyFiles)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is open is sent all the same
 	at, write := filepath.Join(dir, "copy.db"), c.ledger().Backup
-	defer func() { err = descriptor.Classify(atomicfile.Renamed(err, what, at)) }()
+	defer func() { err = ledgerfile.ClassifyOpen(ledgerfile.Renamed(err, what, at), errs.ErrTooManyFiles) }()
 	if c.flag("compact") {
 		write = c.ledger().CompactTo
 	}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func ReadCSV(nodes, edges io.Reader, options CSVOptions) (*CSVGraph, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	c := &CSVGraph{Colors: options.Colors, vertex: make(map[string]int)}
+	c := &CSVGraph{Colors: slices.Clone(options.Colors), vertex: make(map[string]int)}
 	if err := c.readNodes(nodes, options); err != nil {
 		return nil, err
 	}
@@ -84,105 +85,57 @@ func (c *CSVGraph) Vertex(id string) (v int, ok bool) {
 }
 
 func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
-	id := options.IDColumn
-	if id == "" {
-		id = "id"
-	}
-	f, err := openCSV(r, "nodes", nil, id, options.ColorColumn)
+	f, err := openCSV(r, "nodes", nil, cmp.Or(options.IDColumn, "id"), options.ColorColumn)
 	if err != nil {
 		return err
 	}
-	palette := newPalette(options.Colors)
-	colors, err := c.addVertices(f, palette)
-	if err != nil {
-		return err
+	numbers := make(map[string]int) // of the colours
+	for number, name := range c.Colors {
+		numbers[name] = number
 	}
-	if !palette.fixed {
-		palette.sort(colors)
+	var colors []int
+	for f.next() {
+		id, name := strings.Clone(f.field(0)), f.field(1) // a field holds on to all of its row
+		if id == "" {
+			return f.fault("", "a vertex without an id")
+		}
+		if _, twice := c.vertex[id]; twice {
+			return f.fault(id, "the id is given twice")
+		}
+		c.vertex[id] = len(c.IDs)
+		c.IDs = append(c.IDs, id)
+		number, known := numbers[name]
+		switch {
+		case known:
+		case name == "":
+			return f.fault(id, "no colour")
+		case options.Colors != nil:
+			return f.fault(id, "the colour is not one of %q", c.Colors)
+		case len(c.Colors) == MaxOutputs:
+			return f.fault(id, "its colour is one too many; %d are possible", MaxOutputs)
+		default:
+			name, number = strings.Clone(name), len(c.Colors)
+			numbers[name] = number
+			c.Colors = append(c.Colors, name)
+		}
+		colors = append(colors, number)
 	}
-	c.Colors = palette.names
+	if f.err != nil {
+		return f.err
+	}
 	if len(c.Colors) < 2 {
 		return &InputError{File: "nodes", Reason: fmt.Sprintf("column %q of the nodes has fewer than 2 colours",
 			options.ColorColumn)}
 	}
+	if options.Colors == nil {
+		found := c.Colors
+		c.Colors = slices.Sorted(slices.Values(found))
+		for v, number := range colors {
+			colors[v], _ = slices.BinarySearch(c.Colors, found[number])
+		}
+	}
 	c.Preferences, err = ColorsOf(len(c.Colors), colors)
 	return err
-}
-
-// addVertices reads all nodes and returns their colours.
-func (c *CSVGraph) addVertices(f *csvFile, palette *palette) (colors []int, err error) {
-	for f.next() {
-		if err := c.addVertex(f); err != nil {
-			return nil, err
-		}
-		color, reason := palette.number(f.field(1))
-		if reason != "" {
-			return nil, f.fault(f.field(0), "%s", reason)
-		}
-		colors = append(colors, color)
-	}
-	return colors, f.err
-}
-
-func (c *CSVGraph) addVertex(f *csvFile) error {
-	id := f.field(0)
-	if id == "" {
-		return f.fault("", "a vertex without an id")
-	}
-	if _, twice := c.vertex[id]; twice {
-		return f.fault(id, "the id is given twice")
-	}
-	id = strings.Clone(id) // the field holds on to all of its row
-	c.vertex[id] = len(c.IDs)
-	c.IDs = append(c.IDs, id)
-	return nil
-}
-
-// palette numbers colours.
-type palette struct {
-	names  []string
-	places map[string]int
-	fixed  bool
-}
-
-func newPalette(names []string) *palette {
-	p := &palette{names: slices.Clone(names), places: make(map[string]int), fixed: names != nil}
-	for i, name := range names {
-		p.places[name] = i
-	}
-	return p
-}
-
-// number returns the number of a colour, or what is wrong with it.
-func (p *palette) number(name string) (number int, reason string) {
-	number, known := p.places[name]
-	switch {
-	case known:
-		return number, ""
-	case name == "":
-		return 0, "no colour"
-	case p.fixed:
-		return 0, fmt.Sprintf("the colour is not one of %q", p.names)
-	case len(p.names) == MaxOutputs:
-		return 0, fmt.Sprintf("its colour is one too many; %d are possible", MaxOutputs)
-	}
-	name = strings.Clone(name)
-	p.places[name] = len(p.names)
-	p.names = append(p.names, name)
-	return len(p.names) - 1, ""
-}
-
-// sort puts the names in order and renumbers colors.
-func (p *palette) sort(colors []int) {
-	sorted := slices.Sorted(slices.Values(p.names))
-	renumbered := make([]int, len(sorted))
-	for number, name := range sorted {
-		renumbered[p.places[name]] = number
-	}
-	for v, color := range colors {
-		colors[v] = renumbered[color]
-	}
-	p.names = sorted
 }
 
 func (c *CSVGraph) readEdges(r io.Reader) error {
@@ -191,14 +144,20 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 		return err
 	}
 	var pairs []uint64
-	var lines lineNumbers
+	var lines []int
 	for f.next() {
-		source, target, err := c.ends(f)
-		if err != nil {
-			return err
+		var ends [2]int
+		for i, end := range [2]string{"source", "target"} {
+			vertex, known := c.vertex[f.field(i)]
+			if !known {
+				return f.fault(f.field(i), "its %s is not among the nodes", end)
+			}
+			ends[i] = vertex
 		}
-		pairs = append(pairs, uint64(source)<<32|uint64(target))
-		lines.add(f.line)
+		if ends[0] == ends[1] {
+			return f.fault(f.field(0), "an edge from a vertex to itself")
+		}
+		pairs, lines = append(pairs, uint64(ends[0])<<32|uint64(ends[1])), append(lines, f.line)
 	}
 	if f.err != nil {
 		return f.err
@@ -206,26 +165,10 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	c.Graph = graphOf(len(c.IDs), pairs)
 	if v, w, twice := c.Graph.parallel(); twice {
 		number := secondOf(pairs, v, w)
-		return &InputError{File: "edges", Line: lines.of(number), Edge: number, Vertex: c.IDs[v],
+		return &InputError{File: "edges", Line: lines[number-1], Edge: number, Vertex: c.IDs[v],
 			Reason: "the edge is given twice"}
 	}
 	return nil
-}
-
-// ends returns the vertices of the edge in a row.
-func (c *CSVGraph) ends(f *csvFile) (source, target int, err error) {
-	var v [2]int
-	for i := range v {
-		number, known := c.vertex[f.field(i)]
-		if !known {
-			return 0, 0, f.fault(f.field(i), "its %s is not among the nodes", [2]string{"source", "target"}[i])
-		}
-		v[i] = number
-	}
-	if v[0] == v[1] {
-		return 0, 0, f.fault(f.field(0), "an edge from a vertex to itself")
-	}
-	return v[0], v[1], nil
 }
 
 // ReadGiven reads what is given at some vertices, for [Extend], from a CSV file as [ReadCSV] reads
@@ -244,38 +187,27 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
 	var given []Given
 	seen := make(map[int]bool)
 	for f.next() {
-		h, err := c.givenIn(f)
-		if err != nil {
-			return nil, err
-		}
-		if seen[h.Vertex] {
+		v, known := c.vertex[f.field(0)]
+		output := slices.Index(c.Colors, f.field(1))
+		probability, err := strconv.ParseFloat(f.field(2), 64)
+		hexadecimal := strings.ContainsAny(f.field(2), "xX")
+		switch {
+		case !known:
+			return nil, f.fault(f.field(0), "the id is not among the nodes")
+		case output < 0:
+			return nil, f.fault(f.field(0), "the colour is none of the nodes")
+		case err != nil || hexadecimal || !(probability >= 0 && probability <= 1):
+			return nil, f.fault(f.field(0), "the probability is not a number in [0,1]")
+		case seen[v]:
 			return nil, f.fault(f.field(0), "the id is given twice")
 		}
-		seen[h.Vertex] = true
-		given = append(given, h)
+		seen[v] = true
+		given = append(given, Given{v, output, probability})
 	}
 	if f.err != nil {
 		return nil, f.err
 	}
 	return given, nil
-}
-
-// givenIn returns what a row gives.
-func (c *CSVGraph) givenIn(f *csvFile) (Given, error) {
-	v, known := c.vertex[f.field(0)]
-	if !known {
-		return Given{}, f.fault(f.field(0), "the id is not among the nodes")
-	}
-	output := slices.Index(c.Colors, f.field(1))
-	if output < 0 {
-		return Given{}, f.fault(f.field(0), "the colour is none of the nodes")
-	}
-	probability, err := strconv.ParseFloat(f.field(2), 64)
-	hexadecimal := strings.ContainsAny(f.field(2), "xX")
-	if err != nil || hexadecimal || !(probability >= 0 && probability <= 1) {
-		return Given{}, f.fault(f.field(0), "the probability is not a number in [0,1]")
-	}
-	return Given{v, output, probability}, nil
 }
 
 // csvFile reads some columns of a CSV file.
@@ -322,10 +254,8 @@ func openCSV(r io.Reader, name string, known map[string]int, columns ...string) 
 // cell of a file. The file is not used after that.
 func (f *csvFile) titles(known map[string]int) string {
 	const most, longest = 20, 40
-	header, line := slices.Clone(f.row), f.line // the memory of the row is reused
-	mayBeData := f.mayBeData(header, known)
-	f.line = line
-	if mayBeData {
+	header := slices.Clone(f.row) // the memory of the row is reused
+	if f.mayBeData(header, known) {
 		return ""
 	}
 	var titles []string
@@ -350,11 +280,13 @@ func (f *csvFile) mayBeData(header []string, known map[string]int) bool {
 		}
 	}
 	const rows = 1000
-	for n := 0; n < rows && f.next(); n++ {
-		for _, cell := range f.row {
-			if slices.Contains(header, cell) {
-				return true
-			}
+	for n := 0; n < rows; n++ {
+		row, err := f.reader.Read()
+		if err != nil {
+			break
+		}
+		if slices.ContainsFunc(row, func(cell string) bool { return slices.Contains(header, cell) }) {
+			return true
 		}
 	}
 	return false
@@ -383,32 +315,4 @@ func (f *csvFile) field(column int) string { return f.row[f.columns[column]] }
 
 func (f *csvFile) fault(vertex, format string, args ...any) error {
 	return &InputError{File: f.name, Line: f.line, Vertex: vertex, Reason: fmt.Sprintf(format, args...)}
-}
-
-// lineNumbers holds the line of each row. It takes space only where a row does not start on the
-// line after the row before.
-type lineNumbers struct {
-	rows   int
-	jumps  []lineJump
-	latest int
-}
-
-type lineJump struct{ row, line int }
-
-func (l *lineNumbers) add(line int) {
-	l.rows++
-	if line != l.latest+1 {
-		l.jumps = append(l.jumps, lineJump{l.rows, line})
-	}
-	l.latest = line
-}
-
-// of returns the line of a row, which is numbered from 1.
-func (l *lineNumbers) of(row int) int {
-	after, _ := slices.BinarySearchFunc(l.jumps, row+1, func(j lineJump, row int) int { return j.row - row })
-	if after == 0 {
-		return 0
-	}
-	jump := l.jumps[after-1]
-	return jump.line + row - jump.row
 }

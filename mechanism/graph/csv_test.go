@@ -221,23 +221,6 @@ func TestKarate(t *testing.T) {
 	}
 }
 
-// TestLineNumbers compares with a list.
-func TestLineNumbers(t *testing.T) {
-	lines := []int{2, 3, 4, 9, 10, 30, 31, 32, 40}
-	var l lineNumbers
-	for _, line := range lines {
-		l.add(line)
-	}
-	for i, want := range lines {
-		if got := l.of(i + 1); got != want {
-			t.Errorf("row %d: line %d, want %d", i+1, got, want)
-		}
-	}
-	if len(l.jumps) != 4 {
-		t.Errorf("%d jumps kept", len(l.jumps))
-	}
-}
-
 // TestReadCSVLarge is the benchmark in small.
 func TestReadCSVLarge(t *testing.T) {
 	nodes, edges := ringCSV(20_000, 5)

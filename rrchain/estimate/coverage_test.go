@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
 // Coverage is exact here: the law of a count is that of the sum of two binomial numbers, of the objects that have the
@@ -17,21 +16,22 @@ const leastCoverage = 0.93
 
 // group is some objects at one level.
 type group struct {
-	stratum
+	counted
 	objects, holders int
 }
 
 // newGroup returns objects at ε, so many of which have value 0.
 func newGroup(t testing.TB, unary bool, m int, epsilon string, objects, holders int) group {
 	t.Helper()
-	stratify := newStratum
+	counts := Counts{eps(t, epsilon), make([]int64, m)}
+	of, err := counts.stratum()
 	if unary {
-		stratify = func(c Counts) (stratum, error) { return unaryStratum(c, float64(objects)) }
+		of, err = newUnary(counts)
 	}
-	s, err := stratify(Counts{eps(t, epsilon), make([]int64, m)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := of.(counted)
 	s.n = float64(objects)
 	return group{s, objects, holders}
 }
@@ -39,7 +39,7 @@ func newGroup(t testing.TB, unary bool, m int, epsilon string, objects, holders 
 // counting returns the stratum after so many of its responses were value 0.
 func (g group) counting(count int) stratum {
 	g.counts = []int64{int64(count)}
-	return g.stratum
+	return g.counted
 }
 
 // law returns the probabilities of the counts of value 0.
@@ -76,18 +76,18 @@ func binomial(n int, p float64) []float64 {
 }
 
 // intervals returns the interval for each count of a single level.
-func (g group) intervals(o strata.Options) []strata.Estimate {
-	all := make([]strata.Estimate, g.objects+1)
+func (g group) intervals(o Options) []Frequency {
+	all := make([]Frequency, g.objects+1)
 	for count := range all {
-		all[count] = strata.Combine([]stratum{g.counting(count)}, 1, o)[0]
+		all[count] = combine([]stratum{g.counting(count)}, o)[0]
 	}
 	return all
 }
 
-func holds(e strata.Estimate, share float64) bool { return e.Low <= share && share <= e.High }
+func holds(e Frequency, share float64) bool { return e.Low <= share && share <= e.High }
 
 // covered returns the probability that the interval holds the share.
-func covered(law []float64, intervals []strata.Estimate, share float64) float64 {
+func covered(law []float64, intervals []Frequency, share float64) float64 {
 	sum := 0.0
 	for count, p := range law {
 		if holds(intervals[count], share) {
@@ -110,7 +110,6 @@ func someOf(n, most int) (some []int) {
 // TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent enumerates all counts, for randomized response and for
 // unary encoding: in a fixed population with every number of objects that have the value, and in samples of a larger one.
 func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T) {
-	z := math.Sqrt2 * math.Erfinv(0.95)
 	sizes := []int{1, 2, 5, 12, 30, 100, 1000}
 	if !pace.Deep() {
 		sizes = sizes[:len(sizes)-1]
@@ -120,7 +119,7 @@ func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T
 			for _, epsilon := range []string{"0.25", "0.5", "1", "1.5", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"} {
 				for _, n := range sizes {
 					g := newGroup(t, unary, m, epsilon, n, 0)
-					panel, sample := g.intervals(strata.Options{Z: z}), g.intervals(strata.Options{Z: z, Population: true})
+					panel, sample := g.intervals(Options{Confidence: 0.95}), g.intervals(Options{Confidence: 0.95, Population: true})
 					for _, g.holders = range someOf(n, pace.Tries(100, 1000, 1000)) {
 						name := fmt.Sprintf("unary=%v m=%d ε=%s n=%d, %d have the value", unary, m, epsilon, n, g.holders)
 						share := float64(g.holders) / float64(n)
@@ -145,7 +144,6 @@ func wantCovered(t *testing.T, name string, got float64) {
 
 // TestScoreInterval_SeveralLevels_ExactCoverage is the same for two levels, whose objects may have the value in any numbers.
 func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
-	z := math.Sqrt2 * math.Erfinv(0.95)
 	sizes := [][2]int{{30, 30}, {5, 60}, {60, 5}}
 	if pace.Deep() {
 		sizes = append(sizes, [2]int{100, 100}, [2]int{300, 30}, [2]int{30, 300})
@@ -154,12 +152,12 @@ func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
 		for _, epsilons := range [][2]string{{"0.25", "12"}, {"0.5", "3"}, {"1", "1.5"}, {"1", "6"}, {"2", "4"}, {"3", "8"}, {"5", "12"}, {"8", "10"}} {
 			for _, n := range sizes {
 				low, high := newGroup(t, false, m, epsilons[0], n[0], 0), newGroup(t, false, m, epsilons[1], n[1], 0)
-				for _, o := range []strata.Options{{Z: z}} {
-					var intervals [][]strata.Estimate
+				for _, o := range []Options{{Confidence: 0.95}} {
+					var intervals [][]Frequency
 					for count := range n[0] + 1 {
-						var row []strata.Estimate
+						var row []Frequency
 						for other := range n[1] + 1 {
-							row = append(row, strata.Combine([]stratum{low.counting(count), high.counting(other)}, 1, o)[0])
+							row = append(row, combine([]stratum{low.counting(count), high.counting(other)}, o)[0])
 						}
 						intervals = append(intervals, row)
 					}

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
-	"github.com/sluicedp/sluice/rrchain/internal/strata"
 )
 
 // TestDisagreement_SameShares_ExactErrorRate enumerates the counts of two levels of a sample with two values: how often the
@@ -26,7 +25,7 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 			for i, p := range first {
 				for j, q := range second {
 					low.counts, high.counts = []int64{int64(i), int64(c.n[0] - i)}, []int64{int64(j), int64(c.n[1] - j)}
-					value := strata.Disagreement([]stratum{low.stratum, high.stratum}, 2)
+					value := disagreement([]stratum{low.counted, high.counted})
 					if value < 0.05 {
 						often += p * q
 					}
@@ -98,7 +97,7 @@ func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []priv
 	}
 	p, err := Disagreement(direct...)
 	if unary {
-		p, err = UnaryDisagreement(bits...)
+		p, err = Disagreement(bits...)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +146,7 @@ func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
 			t.Errorf("%s: p = %v, %v", name, p, err)
 		}
 	}
-	if p, err := UnaryDisagreement(UnaryCounts{one, 900, []int64{0, 0}}, UnaryCounts{two, 900, []int64{0, 0}}); math.IsNaN(p) || err != nil {
+	if p, err := Disagreement(UnaryCounts{one, 900, []int64{0, 0}}, UnaryCounts{two, 900, []int64{0, 0}}); math.IsNaN(p) || err != nil {
 		t.Errorf("no bit at all: p = %v, %v", p, err)
 	}
 }
@@ -177,10 +176,10 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	if p, err := Disagreement(Counts{eps(t, "3"), many}, Counts{eps(t, "5"), many}); err != nil || !(p > 0.5) {
 		t.Errorf("%d values that are all alike: p = %v, %v", len(many), p, err)
 	}
-	if _, err := Disagreement(); err == nil {
+	if _, err := Disagreement[Counts](); err == nil {
 		t.Error("no responses: no error")
 	}
-	if _, err := UnaryDisagreement(UnaryCounts{eps(t, "1"), 1, []int64{2, 0}}); err == nil {
+	if _, err := Disagreement(UnaryCounts{eps(t, "1"), 1, []int64{2, 0}}); err == nil {
 		t.Error("more bits than responses: no error")
 	}
 }

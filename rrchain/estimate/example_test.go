@@ -30,8 +30,8 @@ func ExampleFrequencies() {
 
 // 1,000 objects answered in unary encoding. The bit of its true value is set in half of the responses,
 // each other bit in 27 % of them.
-func ExampleUnaryFrequencies() {
-	shares, err := estimate.UnaryFrequencies(estimate.Options{Confidence: 0.95},
+func ExampleUnaryCounts() {
+	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95},
 		estimate.UnaryCounts{Epsilon: epsilon("1"), Objects: 1000, ByValue: []int64{412, 335, 281, 274, 266, 262}},
 	)
 	check(err)

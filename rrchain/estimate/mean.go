@@ -1,7 +1,6 @@
 package estimate
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/sluicedp/sluice/rrchain"
@@ -19,28 +18,25 @@ import (
 // there must be 2 values, and the interval must not be wider than float64 numbers.
 func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	if !(r.Low() < r.High()) {
-		return Frequency{}, fmt.Errorf("%w: a range without numbers", rrchain.ErrInvalid)
+		return Frequency{}, invalid("a range without numbers")
 	}
-	options, err := o.internal()
+	if err := o.check(); err != nil {
+		return Frequency{}, err
+	}
+	parts, err := strata(levels)
 	if err != nil {
 		return Frequency{}, err
 	}
-	all, err := newPopulation(levels, newStratum)
-	if err != nil {
-		return Frequency{}, err
-	}
-	if all.values != 2 {
-		return Frequency{}, fmt.Errorf("%w: a number is rounded to one of 2 ends, not of %d",
-			rrchain.ErrInvalid, all.values)
+	if ends := parts[0].values(); ends != 2 {
+		return Frequency{}, invalid("a number is rounded to one of 2 ends, not of %d", ends)
 	}
 	// The end of an object is a random one with the mean's place in the range as its probability.
-	options.Population = true
-	upper, width := all.shares(options)[1], r.High()-r.Low()
+	o.Population = true
+	upper, width := combine(parts, o)[1], r.High()-r.Low()
 	mean := Frequency{r.Low() + width*upper.Estimate, width * upper.StdErr, r.Low() + width*upper.Low,
 		r.Low() + width*upper.High}
 	if math.IsInf(mean.StdErr, 0) || math.IsInf(mean.Low, 0) || math.IsInf(mean.High, 0) {
-		return Frequency{}, fmt.Errorf("%w: from %v to %v is too wide for this ε",
-			rrchain.ErrInvalid, r.Low(), r.High())
+		return Frequency{}, invalid("from %v to %v is too wide for this ε", r.Low(), r.High())
 	}
 	return mean, nil
 }

@@ -343,7 +343,7 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		{"ε=0", 0.9, []UnaryCounts{{privacy.Epsilon{}, 4, []int64{1, 2}}}, "ε=0"},
 		{"ε=0 in the second level", 0.9, []UnaryCounts{good, {privacy.Epsilon{}, 0, []int64{0, 0}}}, "ε=0"},
 	} {
-		got, err := UnaryFrequencies(Options{Confidence: c.confidence}, c.levels...)
+		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
 		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
@@ -468,7 +468,7 @@ func estimateUnary(t *testing.T, confidence float64, levels ...UnaryCounts) []Fr
 
 func estimateUnaryBy(t *testing.T, o Options, levels ...UnaryCounts) []Frequency {
 	t.Helper()
-	got, err := UnaryFrequencies(o, levels...)
+	got, err := Frequencies(o, levels...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@
 //
 // A [Family] is a list of mechanisms each of which is a degradation of the next; a [Sampler] draws
 // chains from it, raising a response with the truth, and degrading or inserting one for free
-// without it. Package finite/estimate turns the responses into the shares of the inputs.
+// without it. Package estimate turns the responses into the shares of the inputs.
 //
 //	design, err := finite.SubsetSelection(6, 2)
 //	family, err := design.Family(half, one, two)

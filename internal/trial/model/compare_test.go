@@ -9,7 +9,6 @@ import (
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/rrchain/estimate"
-	finiteestimate "github.com/sluicedp/sluice/rrchain/finite/estimate"
 )
 
 // The state of the ledger against that of the paper.
@@ -379,16 +378,16 @@ func sharesOf(t testing.TB, q ledger.Question, counts []estimate.UnaryCounts) (s
 	var err, failed error
 	switch {
 	case q.Encoding == ledger.Unary:
-		shares, err = estimate.UnaryFrequencies(o, counts...)
-		p, failed = estimate.UnaryDisagreement(counts...)
+		shares, err = estimate.Frequencies(o, counts...)
+		p, failed = estimate.Disagreement(counts...)
 	case q.Mechanism != nil:
-		outputs := make([]finiteestimate.Counts, len(counts))
+		outputs := make([]estimate.OutputCounts, len(counts))
 		for i, c := range counts {
 			level, _ := q.Mechanism.Family.Level(c.Epsilon)
-			outputs[i] = finiteestimate.Counts{Mechanism: level, ByOutput: c.ByValue}
+			outputs[i] = estimate.OutputCounts{Mechanism: level, ByOutput: c.ByValue}
 		}
-		shares, err = finiteestimate.Frequencies(o, outputs...)
-		p, failed = finiteestimate.Disagreement(outputs...)
+		shares, err = estimate.Frequencies(o, outputs...)
+		p, failed = estimate.Disagreement(outputs...)
 	default:
 		direct := make([]estimate.Counts, len(counts))
 		for i, c := range counts {

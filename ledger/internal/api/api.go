@@ -99,8 +99,8 @@ type Reconcile struct {
 // Release is a [ledger.ReleaseRequest].
 type Release struct {
 	ledger.ReleaseRequest
-	// Truths: true values by object, for those who need a draw; without them the request is answered
-	// by truth-needed if it needs one
+	// Truths: true values by object, for those who need a draw; without them the request is
+	// answered by truth-needed if it needs one
 	Truths Truths `json:"truths,omitempty"`
 }
 

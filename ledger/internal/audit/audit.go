@@ -55,7 +55,8 @@ type Request struct {
 	Missing     string                   // the name of the journal without which the ledger is open, or ""
 }
 
-// Finding is one difference between the log and what is stored. Package ledger describes its fields, under the name of finding.
+// Finding is one difference between the log and what is stored. Package ledger describes its
+// fields, under the name of finding.
 type Finding struct {
 	Kind     string // what it is about, such as "object"
 	Event    uint64 // by number, 0 for none
@@ -74,7 +75,14 @@ type Result struct {
 
 // Run folds the log of a ledger anew and compares what comes out with what is stored.
 func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err error) {
-	a := &auditor{ended: func() error { return errs.Context(ctx) }, ledger: l, request: r, pace: at, seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
+	a := &auditor{
+		ended:   func() error { return errs.Context(ctx) },
+		ledger:  l,
+		request: r,
+		pace:    at,
+		seen:    map[faultID]bool{},
+		events:  pipeline{newBatch(), newBatch()},
+	}
 	if err := a.trust(); err != nil {
 		return done, err
 	}
@@ -104,20 +112,30 @@ type Pace struct {
 	Rest     func() // called after as many events or records as are in a batch
 }
 
-// Usual keeps snapshots to fractions of a second. With more memory a large log is not verified much faster. Whoever waits for a processor gets
-// it in between: else commits would be late by some ten milliseconds, again and again.
+// Usual keeps snapshots to fractions of a second. With more memory a large log is not verified much
+// faster. Whoever waits for a processor gets it in between: else commits would be late by some ten
+// milliseconds, again and again.
 func Usual() Pace {
-	return Pace{Memory: 64 << 20, Events: 1 << 16, Bytes: 16 << 20, Records: 1 << 17, Batch: 64, Problems: 10_000, Rest: runtime.Gosched}
+	return Pace{
+		Memory:   64 << 20,
+		Events:   1 << 16,
+		Bytes:    16 << 20,
+		Records:  1 << 17,
+		Batch:    64,
+		Problems: 10_000,
+		Rest:     runtime.Gosched,
+	}
 }
 
-// folded returns the empty state that the log is folded into. Its memtable is spilled to a temporary file.
+// folded returns the empty state that the log is folded into. Its memtable is spilled to a
+// temporary file.
 func (p Pace) folded() (*memtable.Table, error) {
 	return memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: int64(p.Memory) / 2, Newest: true})
 }
 
-// auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and then, once
-// it has caught up with the snapshot, compares more of what is stored with the fold. So every record is
-// compared with the fold of exactly the events that it was stored with.
+// auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and
+// then, once it has caught up with the snapshot, compares more of what is stored with the fold. So
+// every record is compared with the fold of exactly the events that it was stored with.
 type auditor struct {
 	ended   func() error // the error of the context, once that has ended
 	ledger  Ledger
@@ -172,7 +190,7 @@ func (a *auditor) trust() error {
 			return err
 		}
 		if c.Origin != origin {
-			a.reportRollback(evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: origin}})
+			a.reportRollback(c, evidence.Head{Origin: origin})
 			continue
 		}
 		a.trusted = append(a.trusted, c)
@@ -185,10 +203,19 @@ func (a *auditor) trust() error {
 func (a *auditor) begin() error {
 	a.source = &foldStore{state: a.folded}
 	format := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
-	if err := a.folded.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyFormat), format) }); err != nil {
+	err := a.folded.Update(func(w kv.Writer) error {
+		return w.Put(state.BucketMeta, []byte(state.KeyFormat), format)
+	})
+	if err != nil {
 		return err
 	}
-	a.fold = &state.State{Reader: a.source, Writer: a.source, Plain: true, Levels: state.LevelPage{Page: make([]state.Level, 256)}, Known: &state.Cache{All: true}}
+	a.fold = &state.State{
+		Reader: a.source,
+		Writer: a.source,
+		Plain:  true,
+		Levels: state.LevelPage{Page: make([]state.Level, 256)},
+		Known:  &state.Cache{All: true},
+	}
 	a.checkTrusted()
 	return nil
 }
@@ -230,6 +257,11 @@ func (a *auditor) report(p Finding) {
 	a.found = append(a.found, p)
 }
 
+// reportEvent reports what is wrong with the log at an event.
+func (a *auditor) reportEvent(number uint64, format string, args ...any) {
+	a.report(Finding{Kind: problemEvent, Event: number, Text: fmt.Sprintf(format, args...)})
+}
+
 func (a *auditor) full() bool { return len(a.found) >= a.pace.Problems }
 
 // fault reports a part of the file that cannot be read, once.
@@ -252,7 +284,9 @@ func (a *auditor) fault(f kv.Fault) {
 	a.report(p)
 }
 
-func (a *auditor) reportRollback(e evidence.RollbackError) {
+// reportRollback reports that the log does not extend a checkpoint.
+func (a *auditor) reportRollback(c, found evidence.Head) {
+	e := evidence.RollbackError{Checkpoint: c, Ledger: found}
 	a.report(Finding{Kind: problemCheckpoint, Event: e.Checkpoint.Events, Text: e.Error()})
 }
 
@@ -262,11 +296,12 @@ func (a *auditor) checkTrusted() {
 		c := a.trusted[0]
 		a.trusted = a.trusted[1:]
 		root, known := a.tree.root()
-		switch failure := (evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: c.Origin, Events: c.Events, Root: root}}); {
+		switch {
 		case c.Events < a.tree.size || !known:
-			a.report(Finding{Kind: problemCheckpoint, Event: c.Events, Text: fmt.Sprintf("the checkpoint of %d events cannot be compared: events are missing", c.Events)})
+			text := fmt.Sprintf("the checkpoint of %d events cannot be compared: events are missing", c.Events)
+			a.report(Finding{Kind: problemCheckpoint, Event: c.Events, Text: text})
 		case root != c.Root:
-			a.reportRollback(failure)
+			a.reportRollback(c, evidence.Head{Origin: c.Origin, Events: c.Events, Root: root})
 		}
 	}
 }
@@ -277,7 +312,7 @@ func (a *auditor) finish() {
 	a.checkEnd()
 	a.checkClock()
 	for _, c := range a.trusted {
-		a.reportRollback(evidence.RollbackError{Checkpoint: c, Ledger: evidence.Head{Origin: c.Origin, Events: a.tree.size}})
+		a.reportRollback(c, evidence.Head{Origin: c.Origin, Events: a.tree.size})
 	}
 	a.checkJournal()
 	root, known := a.tree.root()
@@ -301,32 +336,39 @@ func (a *auditor) note(ev *event.Event) {
 // checkClock reports the events that lie in the future.
 func (a *auditor) checkClock() {
 	if a.early > 0 {
-		a.report(Finding{Kind: ProblemClock, Event: a.earliest.Number, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
-			a.early, a.earliest.Number, a.earliest.Time.Format(time.RFC3339Nano), a.horizon.Add(-mostAhead).UTC().Format(time.RFC3339Nano))})
+		first, now := a.earliest.Time, a.horizon.Add(-mostAhead).UTC()
+		text := fmt.Sprintf("%d events lie in the future, from event %d of %s on; the clock says %s",
+			a.early, a.earliest.Number, first.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
+		a.report(Finding{Kind: ProblemClock, Event: a.earliest.Number, Text: text})
 	}
 }
 
-// checkJournal reports that the log may go on in a journal that is missing: an audit of the file alone is not one of the ledger.
+// checkJournal reports that the log may go on in a journal that is missing: an audit of the file
+// alone is not one of the ledger.
 func (a *auditor) checkJournal() {
 	if name := a.request.Missing; name != "" {
-		a.report(Finding{Kind: problemJournal, Event: a.tree.size, Text: fmt.Sprintf(
-			"the journal %s is missing: this is the log up to event %d, where the file was last brought up to date; what only the journal has is not verified, and unknown in number", name, a.tree.size)})
+		text := fmt.Sprintf("the journal %s is missing: this is the log up to event %d, where the file was last "+
+			"brought up to date; what only the journal has is not verified, and unknown in number", name, a.tree.size)
+		a.report(Finding{Kind: problemJournal, Event: a.tree.size, Text: text})
 	}
 }
 
-// checkEnd reports a log that ends in the midst of what belongs together, or has erased events that no forgotten
-// event accounts for.
+// checkEnd reports a log that ends in the midst of what belongs together, or has erased events that
+// no forgotten event accounts for.
 func (a *auditor) checkEnd() {
 	n := a.fold.Counters
 	if n.Events > 0 && !endsTransaction(a.latest) {
-		a.report(Finding{Kind: problemEvent, Event: n.Events, Text: fmt.Sprintf("the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)})
+		a.reportEvent(n.Events,
+			"the log ends with an event of the kind %s; that of a whole request ends with its settled event", a.latest)
 	}
 	if n.Erased != (state.Erasure{}) {
-		a.report(Finding{Kind: problemEvent, Event: n.Events, Text: fmt.Sprintf("%d events are erased, which sold for %d and cost %d nano-nats, and nobody was forgotten for them", n.Erased.Events, n.Erased.Earned, n.Erased.Spent)})
+		a.reportEvent(n.Events,
+			"%d events are erased, which sold for %d and cost %d nano-nats, and nobody was forgotten for them",
+			n.Erased.Events, n.Erased.Earned, n.Erased.Spent)
 		n.Erased = state.Erasure{}
 	}
 	if err := n.CheckWhole(); err != nil {
-		a.report(Finding{Kind: problemEvent, Event: n.Events, Text: "the log ends in the midst of what belongs together: " + reason(err)})
+		a.reportEvent(n.Events, "the log ends in the midst of what belongs together: %s", reason(err))
 	}
 }
 

@@ -17,11 +17,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// auditedBuckets are the buckets of the state, in the order in which they are compared. The sums come last:
-// they say how many of everything there should be.
+// auditedBuckets are the buckets of the state, in the order in which they are compared. The sums
+// come last: they say how many of everything there should be.
 func auditedBuckets() []string {
 	return []string{
-		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers, state.BucketChains, state.BucketAnswers, state.BucketSales, state.BucketOrders, state.BucketRequests, state.BucketTallies, state.BucketMeta,
+		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers,
+		state.BucketChains, state.BucketAnswers, state.BucketSales, state.BucketOrders, state.BucketRequests,
+		state.BucketTallies, state.BucketMeta,
 	}
 }
 
@@ -97,8 +99,8 @@ func lastEvent(record any) (last uint64) {
 // isObjectKey tells the key of an object from those behind it.
 func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
 
-// compareSome compares what is stored with the fold, up to a bound, from where it stopped before. The fold is
-// that of all events in this snapshot.
+// compareSome compares what is stored with the fold, up to a bound, from where it stopped before.
+// The fold is that of all events in this snapshot.
 func (a *auditor) compareSome(r kv.Reader) error {
 	left := a.pace.Records
 	buckets := auditedBuckets()
@@ -116,8 +118,8 @@ func (a *auditor) compareSome(r kv.Reader) error {
 	return nil
 }
 
-// compareBucket merges the stored records of a bucket with those of the fold. It returns from where to go on,
-// or nil at the end.
+// compareBucket merges the stored records of a bucket with those of the fold. It returns from where
+// to go on, or nil at the end.
 func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
 	folded := kv.NewWalk(from, func(from []byte, visit func(key, value []byte) bool) error {
 		return a.source.Scan(bucket, from, visit)
@@ -197,7 +199,8 @@ func (a *auditor) countExhausted(bucket string, r keyValue) {
 	}
 }
 
-// compareRecord reports how a stored record differs from that of the fold, which has no checksum. One of them may be nil.
+// compareRecord reports how a stored record differs from that of the fold, which has no checksum.
+// One of them may be nil.
 func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	p := a.about(bucket, key)
 	what := p.Text
@@ -250,7 +253,8 @@ func (a *auditor) isErased(number uint64) bool {
 	return err == nil && n.Erased != nil
 }
 
-// about returns a problem with a record by its key: kind, object and question, and as its text what it is.
+// about returns a problem with a record by its key: kind, object and question, and as its text what
+// it is.
 func (a *auditor) about(bucket string, key []byte) Finding {
 	p := Finding{Kind: bucketKind(bucket)}
 	d := &wire.Decoder{Rest: key}
@@ -282,7 +286,8 @@ func (a *auditor) about(bucket string, key []byte) Finding {
 		p.Question = a.questionName(k.Question)
 		p.Text = fmt.Sprintf("tally at ε=%s", k.Epsilon)
 		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != vocabulary.Unary {
-			p.Text = fmt.Sprintf("tally of %s at ε=%s", a.valueName(k.Question, k.Epsilon, event.Value{Index: int(k.Value)}), k.Epsilon)
+			value := a.valueName(k.Question, k.Epsilon, event.Value{Index: int(k.Value)})
+			p.Text = fmt.Sprintf("tally of %s at ε=%s", value, k.Epsilon)
 		}
 	case state.BucketSales:
 		if number := d.U64(); d.Done() == nil {

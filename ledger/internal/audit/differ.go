@@ -12,11 +12,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// part is a part of a record in words: what it is called, where there are several of its name, and what it is.
+// part is a part of a record in words: what it is called, where there are several of its name, and
+// what it is.
 type part struct{ name, at, verb, is string }
 
-// description is a record as its parts, in the words of its type: a field is called what its tag says, or "the" and its name. What the tag
-// leaves out ("-") follows from the rest.
+// description is a record as its parts, in the words of its type: a field is called what its tag
+// says, or "the" and its name. What the tag leaves out ("-") follows from the rest.
 type description struct {
 	parts   []part
 	at      string          // where in the record
@@ -123,7 +124,8 @@ func differences(stored, derived []part) (texts []string) {
 		e, both := told[id]
 		switch {
 		case !both && s.at != missing:
-			texts, missing = append(texts, fmt.Sprintf("there is something%s, by the events there is nothing", s.at)), s.at
+			texts = append(texts, fmt.Sprintf("there is something%s, by the events there is nothing", s.at))
+			missing = s.at
 		case both && s.is != e.is:
 			texts = append(texts, fmt.Sprintf("%s%s %s %s, the events say %s", s.name, s.at, s.verb, s.is, e.is))
 		}
@@ -131,7 +133,8 @@ func differences(stored, derived []part) (texts []string) {
 	}
 	for _, e := range derived {
 		if _, left := told[[2]string{e.name, e.at}]; left && e.at != missing {
-			texts, missing = append(texts, fmt.Sprintf("there is nothing%s, by the events there is something", e.at)), e.at
+			texts = append(texts, fmt.Sprintf("there is nothing%s, by the events there is something", e.at))
+			missing = e.at
 		}
 	}
 	return texts

@@ -23,9 +23,9 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// foldStore is what the audit folds the log into. Events are looked up in the snapshot that they are read
-// from. What one event writes is kept back until it is known to be possible.
-// Records have no checksums in it.
+// foldStore is what the audit folds the log into. Events are looked up in the snapshot that they
+// are read from. What one event writes is kept back until it is known to be possible. Records have
+// no checksums in it.
 type foldStore struct {
 	state   *memtable.Table
 	writer  kv.Writer // of the update of the state that is running, or nil
@@ -35,7 +35,8 @@ type foldStore struct {
 	failure error  // of the state; the audit cannot go on
 }
 
-// keptWrite is a record to be put, or to be deleted: where its key and its value stand in the buffer.
+// keptWrite is a record to be put, or to be deleted: where its key and its value stand in the
+// buffer.
 type keptWrite struct {
 	bucket          string
 	key, value, end int
@@ -51,11 +52,16 @@ func (f *foldStore) update(fn func() error) error {
 	})
 }
 
-// stored returns a record of the state. Outside of an update it is a copy.
-func (f *foldStore) stored(bucket string, key []byte) (value []byte, err error) {
+// stored returns a record of the state.
+func (f *foldStore) stored(bucket string, key []byte) ([]byte, error) {
 	if f.writer != nil {
 		return f.writer.Get(bucket, key)
 	}
+	return f.copied(bucket, key)
+}
+
+// copied returns a copy of a record, outside of an update.
+func (f *foldStore) copied(bucket string, key []byte) (value []byte, err error) {
 	err = f.state.View(func(r kv.Reader) error {
 		found, err := r.Get(bucket, key)
 		value = bytes.Clone(found)
@@ -145,8 +151,8 @@ func (f *foldStore) note(err error) error {
 	return err
 }
 
-// eventBatch is a number of events. Its bytes are copies: reading the file itself may fail in ways that only
-// the goroutine that has the snapshot can handle.
+// eventBatch is a number of events. Its bytes are copies: reading the file itself may fail in ways
+// that only the goroutine that has the snapshot can handle.
 type eventBatch struct {
 	buf     []byte
 	records []rawEvent
@@ -158,7 +164,8 @@ type eventBatch struct {
 // rawEvent is the place of a record in the bytes of a batch.
 type rawEvent struct{ key, value, end int }
 
-// readEvent is an event as it was read. It is used again, with the memory of the hashes of its entry.
+// readEvent is an event as it was read. It is used again, with the memory of the hashes of its
+// entry.
 type readEvent struct {
 	number  uint64
 	entry   event.Entry
@@ -185,7 +192,8 @@ func (b *eventBatch) full(events int) bool {
 	return len(b.records) >= events || len(b.buf) >= batchBytes
 }
 
-// decode checks, decodes and hashes the events, in a goroutine of its own. All their checksums begin with the same head.
+// decode checks, decodes and hashes the events, in a goroutine of its own. All their checksums
+// begin with the same head.
 func (b *eventBatch) decode() {
 	n, head := len(b.records), wire.ChecksumHead(state.BucketEvents, len(state.EventKey(0)))
 	b.events = slices.Grow(b.events[:0], n)[:n]
@@ -199,8 +207,8 @@ func (b *eventBatch) decode() {
 	b.decoded <- struct{}{}
 }
 
-// read reads as much of an event as can be read. One whose checksum alone is wrong is read all the same:
-// whether it is what it was, the tree tells.
+// read reads as much of an event as can be read. One whose checksum alone is wrong is read all the
+// same: whether it is what it was, the tree tells.
 func (e *readEvent) read(number uint64, payload []byte, sealed bool, r *event.Reader) {
 	e.number, e.hashes, e.damaged = number, nil, !sealed
 	if e.invalid = e.entry.Read(e.number, payload, r); e.invalid == nil {
@@ -329,9 +337,11 @@ func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (
 	return record, true
 }
 
-// foldSome folds the events that follow, up to a bound, and tells whether there are no more in this snapshot.
+// foldSome folds the events that follow, up to a bound, and tells whether there are no more in this
+// snapshot.
 func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err error) {
-	if c, _, err := state.Lookup(&state.State{Reader: r}, state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters); err == nil {
+	stored, counters := &state.State{Reader: r}, []byte(state.KeyCounters)
+	if c, _, err := state.Lookup(stored, state.BucketMeta, counters, state.DecodeCounters); err == nil {
 		a.total = c.Events
 	}
 	p := &a.events
@@ -362,7 +372,8 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 	}
 	if scan != nil {
 		next := a.fold.Counters.Events + 1
-		a.fault(kv.Fault{Bucket: state.BucketEvents, From: state.EventKey(next), Text: fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))})
+		text := fmt.Sprintf("the events from %d on cannot be read: %s", next, reason(scan))
+		a.fault(kv.Fault{Bucket: state.BucketEvents, From: state.EventKey(next), Text: text})
 		caughtUp = true
 	}
 	if caughtUp {
@@ -397,7 +408,7 @@ func (a *auditor) add(e *readEvent) error {
 	case e.number == 0:
 		return nil
 	case e.invalid != nil:
-		a.report(Finding{Kind: problemEvent, Event: e.number, Text: reason(e.invalid)})
+		a.reportEvent(e.number, "%s", reason(e.invalid))
 		a.fold.Counters.Events, a.fold.Counters.Underway = e.number, state.Underway{Loose: true}
 		return nil
 	case e.damaged:
@@ -416,7 +427,7 @@ func (a *auditor) checkNumber(e *readEvent) {
 	next := a.fold.Counters.Events + 1
 	switch {
 	case e.number == 0:
-		a.report(Finding{Kind: problemEvent, Text: "there is an event 0; the first one is 1"})
+		a.reportEvent(0, "there is an event 0; the first one is 1")
 		return
 	case e.number == next:
 		return
@@ -431,26 +442,29 @@ func (a *auditor) checkNumber(e *readEvent) {
 func (a *auditor) reportMissing(from, to uint64) {
 	switch {
 	case from == to:
-		a.report(Finding{Kind: problemEvent, Event: from, Text: fmt.Sprintf("event %d is missing", from)})
+		a.reportEvent(from, "event %d is missing", from)
 	case from < to:
-		a.report(Finding{Kind: problemEvent, Event: from, Text: fmt.Sprintf("the events %d to %d are missing", from, to)})
+		a.reportEvent(from, "the events %d to %d are missing", from, to)
 	}
 }
 
-// checkTree checks the hashes that came with an event, each against those below it as they are stored: so a
-// wrong one is reported where it is.
+// checkTree checks the hashes that came with an event, each against those below it as they are
+// stored: so a wrong one is reported where it is.
 func (a *auditor) checkTree(e *readEvent) {
 	if e.number == 0 || e.number > merkle.MaxSize {
 		return
 	}
 	if e.invalid == nil && e.leaf != e.hashes[0] {
-		a.report(Finding{Kind: problemTree, Event: e.number, Object: event.ObjectOf(e.entry.Event), Text: fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)})
+		text := fmt.Sprintf("the leaf is %s, that of the event is %s", e.hashes[0], e.leaf)
+		a.report(Finding{Kind: problemTree, Event: e.number, Object: event.ObjectOf(e.entry.Event), Text: text})
 	}
 	if e.hashes == nil {
 		a.tree.skip(e.number)
 	} else {
 		for _, w := range a.tree.add(e.hashes) {
-			a.report(Finding{Kind: problemTree, Event: e.number, Text: fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s", uint64(1)<<w.level, w.got, w.want)})
+			text := fmt.Sprintf("the hash of the %d events up to here is %s, those below it give %s",
+				uint64(1)<<w.level, w.got, w.want)
+			a.report(Finding{Kind: problemTree, Event: e.number, Text: text})
 		}
 	}
 	a.checkTrusted()
@@ -460,28 +474,34 @@ func (a *auditor) checkTree(e *readEvent) {
 func (a *auditor) checkLinks(n *event.Entry) {
 	l := a.fold.Linked
 	if n.Previous != l.Previous {
-		a.report(a.eventProblem(n.Event, fmt.Sprintf("the event before it about the same object is %d, by the events it is %d", n.Previous, l.Previous)))
+		text := fmt.Sprintf("the event before it about the same object is %d, by the events it is %d",
+			n.Previous, l.Previous)
+		a.report(a.eventProblem(n.Event, text))
 	}
 	// What was folded may have been whole then, and be erased since. So look at it now.
 	for _, left := range []struct {
 		number uint64
 		text   string
 	}{
-		{l.Erase, "not all events about it"}, {l.EraseRequests, "not all events about it"}, {l.EraseNamed, "not all requests that may name it"},
+		{l.Erase, "not all events about it"},
+		{l.EraseRequests, "not all events about it"},
+		{l.EraseNamed, "not all requests that may name it"},
 	} {
 		if left.number == 0 {
 			continue
 		}
 		if before, err := a.fold.Entry(left.number); err == nil && before.Erased == nil {
-			p := a.eventProblem(n.Event, fmt.Sprintf("the object is forgotten, but %s are erased: the last of them is event %d", left.text, left.number))
+			text := fmt.Sprintf("the object is forgotten, but %s are erased: the last of them is event %d",
+				left.text, left.number)
+			p := a.eventProblem(n.Event, text)
 			p.Event = left.number
 			a.report(p)
 		}
 	}
 }
 
-// applyEvent applies an event, and reports why if it cannot be. Then it goes on as if what is wrong were right,
-// as far as that keeps the events after it from being reported for the same reason.
+// applyEvent applies an event, and reports why if it cannot be. Then it goes on as if what is wrong
+// were right, as far as that keeps the events after it from being reported for the same reason.
 func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	a.prepareLoose(ev.Change)
 	fault, err := a.try(ev)
@@ -550,7 +570,8 @@ func (a *auditor) pass(ev event.Event) error {
 	s.Counters.Sales = max(s.Counters.Sales, d.Sale)
 	a.openLoose(d.Sale)
 	r := state.Sale{
-		Status: status, Buyer: d.Buyer, Ordinal: ordinal, Question: d.Question, Epsilon: d.Epsilon, Objects: d.Objects, Price: d.Price, Refused: d.Refused, Event: ev.Number,
+		Status: status, Buyer: d.Buyer, Ordinal: ordinal, Question: d.Question, Epsilon: d.Epsilon,
+		Objects: d.Objects, Price: d.Price, Refused: d.Refused, Event: ev.Number,
 	}
 	if c, ok := ev.Change.(*event.Reserved); ok {
 		r.Expires, r.Granted = c.Expires, ev.Number
@@ -561,8 +582,8 @@ func (a *auditor) pass(ev event.Event) error {
 	return a.source.keep()
 }
 
-// orderPassed returns the place, among the orders of its buyer, of a sale that is left out: its own if it was reserved before. The
-// orders of a buyer that no event names are not counted.
+// orderPassed returns the place, among the orders of its buyer, of a sale that is left out: its own
+// if it was reserved before. The orders of a buyer that no event names are not counted.
 func (a *auditor) orderPassed(d event.Deal) uint64 {
 	if d.Sale <= a.fold.Counters.Sales {
 		if before, err := a.fold.Sale(d.Sale); err == nil {
@@ -576,8 +597,8 @@ func (a *auditor) orderPassed(d event.Deal) uint64 {
 	return ordinal
 }
 
-// linkPassed makes an event that is left out the last one about its object all the same: the events after it
-// say so.
+// linkPassed makes an event that is left out the last one about its object all the same: the events
+// after it say so.
 func (a *auditor) linkPassed(ev event.Event) error {
 	name := event.ObjectOf(ev)
 	_, known, err := a.fold.Object(name)
@@ -595,7 +616,8 @@ func (a *auditor) linkPassed(ev event.Event) error {
 func (a *auditor) openLoose(number uint64) {
 	const plenty = math.MaxInt64
 	a.loose = true
-	a.fold.Counters.Open = state.Opened{Sale: number, Objects: plenty, Price: plenty, Tally: event.SaleTally{Draws: plenty, Resales: plenty, Degradations: plenty, Insertions: plenty, Upgrades: plenty}}
+	tally := event.SaleTally{Draws: plenty, Resales: plenty, Degradations: plenty, Insertions: plenty, Upgrades: plenty}
+	a.fold.Counters.Open = state.Opened{Sale: number, Objects: plenty, Price: plenty, Tally: tally}
 }
 
 func (a *auditor) closeLoose() {
@@ -669,8 +691,8 @@ func (a *auditor) loosenTruth(question uint32, name string) {
 	}
 }
 
-// adopt takes over from the stored state what an event refers to and no event defines: so that the rest of what
-// rests on it is audited. It tells whether there was anything.
+// adopt takes over from the stored state what an event refers to and no event defines: so that the
+// rest of what rests on it is audited. It tells whether there was anything.
 func (a *auditor) adopt(ev event.Event) bool {
 	question, under, buyer := event.QuestionOf(ev), uint32(0), uint32(0)
 	var found []bool
@@ -763,14 +785,16 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 // adoptOrder takes over the place of a sale among the orders of its buyer.
 func (a *auditor) adoptOrder(number uint64, r state.Sale) {
 	b, err := a.fold.Buyer(r.Buyer)
-	if stored, found := adopted(a, state.BucketOrders, state.OrderKey(r.Buyer, r.Ordinal), state.DecodeNumber64); err == nil && found && stored == number {
+	stored, found := adopted(a, state.BucketOrders, state.OrderKey(r.Buyer, r.Ordinal), state.DecodeNumber64)
+	if err == nil && found && stored == number {
 		b.Orders = max(b.Orders, r.Ordinal)
 		_ = a.fold.PutBuyer(r.Buyer, b)
 	}
 }
 
 func (a *auditor) adoptTruthKey(ev event.Event) bool {
-	_, found := adopted(a, state.BucketMeta, []byte(state.KeyTruthKey), func(payload []byte) ([]byte, error) { return payload, nil })
+	asItIs := func(payload []byte) ([]byte, error) { return payload, nil }
+	_, found := adopted(a, state.BucketMeta, []byte(state.KeyTruthKey), asItIs)
 	if found {
 		a.fold.Keyed = state.TruthKeyUnknown
 		a.reportAdopted(ev, "the truth key")
@@ -785,7 +809,8 @@ func (a *auditor) reportAdopted(ev event.Event, what string) {
 
 // eventProblem is what is wrong with an event.
 func (a *auditor) eventProblem(ev event.Event, text string) Finding {
-	p := Finding{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOf(ev), Text: fmt.Sprintf("%s: %s", ev.Change.Kind(), text)}
+	text = fmt.Sprintf("%s: %s", ev.Change.Kind(), text)
+	p := Finding{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOf(ev), Text: text}
 	if number := event.QuestionOf(ev); number != 0 {
 		p.Question = a.questionName(number)
 	}

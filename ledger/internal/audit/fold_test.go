@@ -83,8 +83,8 @@ func released(t *testing.T, at string) *event.Released {
 	return &event.Released{Object: "ann", Question: 1, Epsilon: epsilon(t, at), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 }
 
-// An event that cannot be applied leaves no trace in the fold, not in the tallies either, which are counted before the
-// budget is checked.
+// An event that cannot be applied leaves no trace in the fold, not in the tallies either, which are
+// counted before the budget is checked.
 func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 	for _, at := range []string{"0.75", "2"} {
 		a := &auditor{ended: t.Context().Err, ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
@@ -125,7 +125,8 @@ func TestAnEventThatCannotBeAppliedLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// An event that cannot be decoded still has its place in the tree: its hashes stand at the end of the record.
+// An event that cannot be decoded still has its place in the tree: its hashes stand at the end of
+// the record.
 func TestHashesOfADamagedEvent(t *testing.T) {
 	n := event.Entry{Event: event.Event{Number: 4, Time: time.Unix(1, 0).UTC(), Change: released(t, "0.5")}, Hashes: make([]tlog.Hash, merkle.Completes(3))}
 	for i := range n.Hashes {

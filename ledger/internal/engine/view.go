@@ -41,6 +41,20 @@ func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	return err
 }
 
+// Read returns what fn reads in a snapshot. With an error it returns the zero value: the file may
+// have been overwritten while it was read.
+func Read[T any](ctx context.Context, l *Engine, fn func(*state.State) (T, error)) (T, error) {
+	var read, none T
+	err := l.View(ctx, func(s *state.State) (err error) {
+		read, err = fn(s)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return read, nil
+}
+
 // views are what readers leave for those after them. The zero value is ready.
 type views struct {
 	idle     sync.Pool // of *viewing

@@ -1,16 +1,13 @@
 package enrollment
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -35,44 +32,34 @@ type Difference struct {
 	Question uint32             // 0 for [Gone]
 	Terms    Terms              // of the row, where it has any
 	Refusal  vocabulary.Refusal // of [Refused]
-	// Later: of somebody [New] to the question whom the ledger knows, the cap is to be changed
-	// behind the enrolment.
+	// Later: the object is [New] to the question and known to the ledger, and its cap is to be
+	// changed after the enrolment.
 	Later bool
 }
 
 // Comparison compares a table with the ledger, object by object, in short snapshots.
 type Comparison struct {
-	*request.Executor                        // of the ledger
-	Table             *Table                 // of the host
-	AsOf              uint64                 // who was enrolled by a later event may be missing in the table
-	Found             func(Difference) error // is called for each object and question, in order
-	// Between is called between snapshots.
-	Between func() error
-	Present int // objects that take part in something
-
-	rows   *cursor
-	own    []row    // of the object that is looked at
-	asked  []uint32 // the questions that it is listed in
-	newer  []uint32 // those in which its terms are newer than the table
-	seen   int      // records and rows in the snapshot
-	before privacy.Epsilon
+	*request.Executor                  // of the ledger
+	Table             *Table           // of the host
+	AsOf              uint64           // objects that were enrolled by a later event may be missing in the table
+	Found             func(Difference) // is called for each object and question, in order of the objects
+	Between           func() error     // is called between snapshots
+	Present           int              // objects that take part in something
 }
 
-// perSnapshot is how many records and rows are looked at in one snapshot, about.
+// perSnapshot is how many objects and rows are compared in one snapshot, about.
 const perSnapshot = 4096
 
-// Run compares.
-func (x *Comparison) Run(ctx context.Context) (err error) {
-	if x.rows, err = x.Table.open(); err != nil {
+// Run compares. Rows and the objects of the ledger, both in the order of names, are read side by
+// side.
+func (x *Comparison) Run(ctx context.Context) error {
+	rows, err := x.Table.open()
+	if err != nil {
 		return err
 	}
-	for from, more := []byte(nil), true; more; {
-		if err := errs.Context(ctx); err != nil {
-			return err
-		}
-		x.seen = 0
+	for after, more := "", true; more; {
 		err := x.Engine.View(ctx, func(s *state.State) (err error) {
-			from, more, err = x.some(s, from)
+			after, more, err = x.some(s, rows, after)
 			return err
 		})
 		if err == nil {
@@ -85,287 +72,200 @@ func (x *Comparison) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// listed is an object as its records stand one behind the other.
-type listed struct {
-	name string
-	state.Object
-	found bool
-}
-
-// some looks at the objects from a key on, and returns the key to go on with, if there is more.
-func (x *Comparison) some(s *state.State, from []byte) (next []byte, more bool, err error) {
-	var now listed
-	var fault error
-	full := false
-	var sums wire.Sums
-	err = s.Scan(state.BucketObjects, from, func(key, value []byte) bool {
-		name, member, found := bytes.Cut(key, []byte{0})
-		if len(member) == 4 && found {
-			x.asked = append(x.asked, binary.BigEndian.Uint32(member))
-			x.seen++
-			return true
-		}
-		if fault = x.finish(s, &now); fault != nil {
-			return false
-		}
-		// Rows of strangers who come before it may be many.
-		if full, fault = x.strangers(s, string(name)); fault != nil || full {
-			next = bytes.Clone(key)
-			return false
-		}
-		payload, err := sums.Unseal(state.BucketObjects, key, value)
-		if err == nil {
-			now.Object, err = state.DecodeObject(payload)
-		}
-		now.name, now.found, fault = string(name), true, err
-		x.seen++
-		return fault == nil
-	})
-	if err == nil {
-		err = fault
+// some compares some objects: those of the ledger after a name, and those of the next rows. It
+// returns the last one of the ledger, and whether there are more of either.
+func (x *Comparison) some(s *state.State, rows *cursor, after string) (last string, more bool, err error) {
+	names, end, err := (&request.Panel{All: true}).After(s, after, perSnapshot)
+	if err != nil {
+		return "", false, err
 	}
-	if err != nil || full {
-		return next, full, err
-	}
-	if err := x.finish(s, &now); err != nil {
-		return nil, false, err
-	}
-	full, err = x.strangers(s, "")
-	return []byte{0xff}, full, err // no name begins with this byte
-}
-
-// strangers looks at the rows of those whom the ledger does not know, up to an object, or all of
-// them if that is "". It tells whether the snapshot has lasted long enough.
-func (x *Comparison) strangers(s *state.State, object string) (full bool, err error) {
-	for x.rows.more && (object == "" || x.rows.next.object < object) {
-		if x.seen >= perSnapshot {
-			return true, nil
-		}
-		name := x.rows.next.object
-		if x.own, err = x.rows.rowsOf(name, x.own[:0]); err != nil {
-			return false, err
-		}
-		x.seen += len(x.own)
-		if err := x.person(s, name, listed{}); err != nil {
-			return false, err
-		}
-	}
-	return x.seen >= perSnapshot, nil
-}
-
-// finish looks at an object whose records were read, with its rows.
-func (x *Comparison) finish(s *state.State, now *listed) (err error) {
-	if !now.found {
-		return nil
-	}
-	if x.own, err = x.rows.rowsOf(now.name, x.own[:0]); err != nil {
-		return err
-	}
-	x.seen += len(x.own)
-	err = x.person(s, now.name, *now)
-	x.asked, now.found = x.asked[:0], false
-	return err
-}
-
-// person compares the questions of an object with its rows. Both are in order.
-func (x *Comparison) person(s *state.State, name string, o listed) error {
-	if err := checkCaps(name, x.own); err != nil {
-		return err
-	}
-	if err := x.keepNewer(s, o); err != nil {
-		return err
-	}
-	if err := x.shareConsent(s, name, o); err != nil {
-		return err
-	}
-	x.before = o.Cap
-	part, dropped := partNone, []uint32(nil)
-	rows := x.own
-	for _, question := range x.asked {
-		c, found, err := s.Chain(question, name)
-		if err != nil || !found {
-			return errs.Corrupt(err, "object %q has lost its chain in question %d", name, question)
-		}
-		in := !o.Withdrew(c)
-		if in && part != partNew {
-			if part = partOld; c.Enrolled > x.AsOf {
-				part = partNew
-			}
-		}
-		for len(rows) > 0 && rows[0].question < question {
-			if err := x.compareNew(s, name, o, rows[0]); err != nil {
-				return err
-			}
-			rows = rows[1:]
-		}
-		has := len(rows) > 0 && rows[0].question == question
+	numbers := &policyNumbers{state: s}
+	for read := 0; read < perSnapshot; {
+		o := object{Comparison: x, state: s, numbers: numbers}
 		switch {
-		case has:
-			err = x.compare(s, name, in, c, rows[0])
-			rows = rows[1:]
-		case in:
-			dropped = append(dropped, question)
+		case len(names) > 0 && (!rows.more || names[0] <= rows.next.object):
+			o.name, after, names = names[0], names[0], names[1:]
+		case rows.more && (len(names) > 0 || end):
+			o.name = rows.next.object
+		default:
+			return after, !end, nil
+		}
+		if o.rows, err = rows.rowsOf(o.name); err == nil {
+			err = o.compare()
 		}
 		if err != nil {
-			return err
+			return "", false, err
 		}
+		read += 1 + len(o.rows)
 	}
-	for _, row := range rows {
-		if err := x.compareNew(s, name, o, row); err != nil {
-			return err
-		}
-	}
-	return x.missing(name, part, dropped)
+	return after, true, nil
 }
 
-// keepNewer finds out in what an object was put under other terms after the table began to be read.
-// They stay, and the cap with them.
-func (x *Comparison) keepNewer(s *state.State, o listed) (err error) {
-	x.newer = nil
-	if !o.found || o.Latest <= x.AsOf {
-		return nil
-	}
-	if x.newer, err = s.TermsChangedSince(o.Object, x.AsOf); len(x.newer) > 0 {
-		for i := range x.own {
-			x.own[i].limit = privacy.Epsilon{}
-		}
-	}
-	return err
+// object is an object that is compared.
+type object struct {
+	*Comparison
+	state       *state.State
+	numbers     *policyNumbers
+	name        string
+	rows        []row // by the numbers of the questions
+	known       bool  // to the ledger
+	memberships []membership
+	newer       []uint32        // the questions in which its terms are newer than the table
+	cap         privacy.Epsilon // as the rows that were compared leave it
 }
 
-// shareConsent leaves a higher cap to the rows that have the consent of the object, if there are
-// any: it is over all questions.
-func (x *Comparison) shareConsent(s *state.State, name string, o listed) error {
-	agreed := false
-	for _, row := range x.own {
-		if row.consent == "" || !o.Cap.Less(row.limit) || !o.found {
-			continue
-		}
-		c, found, err := s.Chain(row.question, name)
-		if err != nil {
+// compare compares the memberships of the object with its rows.
+func (o *object) compare() error {
+	record, known, err := o.state.Object(o.name)
+	if err != nil {
+		return err
+	}
+	if o.known, o.cap = known, record.Cap; known {
+		if o.memberships, err = membershipsOf(o.state, o.name, record); err != nil {
 			return err
 		}
-		agreed = agreed || !found || !o.Withdrew(c)
 	}
-	for i := range x.own {
-		if agreed && x.own[i].consent == "" {
-			x.own[i].limit = privacy.Epsilon{}
+	if err := o.settleCaps(record); err != nil {
+		return err
+	}
+	for _, row := range o.rows {
+		if err := o.compareRow(row, record.Withdrawn != 0); err != nil {
+			return err
 		}
 	}
+	o.findMissing()
 	return nil
 }
 
-// missing tells what an object takes part in and has no rows of.
-func (x *Comparison) missing(name string, in part, dropped []uint32) error {
-	if in != partNone {
-		x.Present++
-	}
-	if len(x.own) == 0 {
-		if in != partOld {
-			return nil
-		}
-		return x.Found(Difference{Kind: Gone, Object: name})
-	}
-	for _, question := range dropped {
-		if err := x.Found(Difference{Kind: Dropped, Object: name, Question: question}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkCaps refuses rows of an object that give it several caps.
-func checkCaps(name string, rows []row) error {
+// settleCaps leaves caps out of rows that do not change it, and refuses rows with several.
+func (o *object) settleCaps(record state.Object) (err error) {
 	limit := privacy.Epsilon{}
-	for _, row := range rows {
+	for _, row := range o.rows {
 		if !row.limit.IsZero() && !limit.IsZero() && row.limit != limit {
-			return errs.Invalid("object %q has the cap %s in one row of the table, and %s in another: a cap is over all questions", name, limit, row.limit)
+			const text = "object %q has the cap %s in one row of the table, and %s in another: a cap is over all questions"
+			return errs.Invalid(text, o.name, limit, row.limit)
 		}
 		if limit.IsZero() {
 			limit = row.limit
 		}
 	}
+	if !o.known {
+		return nil
+	}
+	// Terms that were changed after the table began to be read stay, and the cap with them.
+	if record.Latest > o.AsOf {
+		if o.newer, err = o.state.TermsChangedSince(record, o.AsOf); err != nil {
+			return err
+		}
+	}
+	// The consent in one row is enough for a higher cap: the other rows leave it as it is.
+	agreed := slices.ContainsFunc(o.rows, func(r row) bool {
+		m := o.membership(r.question)
+		return r.consent != "" && record.Cap.Less(r.limit) && (m == nil || m.in)
+	})
+	for i := range o.rows {
+		if len(o.newer) > 0 || agreed && o.rows[i].consent == "" {
+			o.rows[i].limit = privacy.Epsilon{}
+		}
+	}
 	return nil
 }
 
-// compare compares a chain with the row about it.
-func (x *Comparison) compare(s *state.State, name string, in bool, c state.Chain, row row) error {
-	d := Difference{Object: name, Question: row.question}
-	if !in {
+// membership returns the membership in a question, or nil.
+func (o *object) membership(question uint32) *membership {
+	for i := range o.memberships {
+		if o.memberships[i].question == question {
+			return &o.memberships[i]
+		}
+	}
+	return nil
+}
+
+// compareRow compares a row with what the ledger has. It brings no object back that has withdrawn
+// from the question, or from all.
+func (o *object) compareRow(row row, withdrew bool) (err error) {
+	d := Difference{Object: o.name, Question: row.question}
+	m := o.membership(row.question)
+	switch {
+	case m == nil && withdrew && participationOf(o.memberships, 0) == inNone, m != nil && !m.in:
 		d.Kind = Left
-		return x.Found(d)
+	case m == nil:
+		d.Kind = New
+		if err = o.checkNew(row); err == nil {
+			err = o.compareTerms(&d, row, nil)
+		}
+	case !slices.Contains(o.newer, row.question):
+		err = o.compareTerms(&d, row, m)
 	}
-	if slices.Contains(x.newer, row.question) || row.text == "" && row.number == c.Policy && (row.limit.IsZero() || row.limit == x.before) {
-		return x.Found(d)
+	if err == nil {
+		o.Found(d)
 	}
-	var err error
-	if d.Terms, err = row.terms(s); err != nil {
-		return err
-	}
-	d.Terms.Was = x.before
-	m, err := d.Terms.moveFrom(&policyNumbers{state: s}, c, x.before)
+	return err
+}
+
+// checkNew checks whether an object can be enrolled as its row says.
+func (o *object) checkNew(row row) error {
+	q, err := o.state.Question(row.question)
 	if err != nil {
 		return err
 	}
-	if m.is {
+	if _, err := o.Rules.Noise.Of(q); err != nil {
+		return err
+	}
+	if !o.known && row.limit.IsZero() {
+		return fmt.Errorf("object %q: %w", o.name, errs.ErrNoCap)
+	}
+	return nil
+}
+
+// compareTerms compares the terms of a row with those of the ledger. Of an object that is new to
+// the question only the cap can differ.
+func (o *object) compareTerms(d *Difference, row row, m *membership) (err error) {
+	if d.Terms, err = o.Table.terms(row); err != nil || !o.known {
+		return err
+	}
+	wanted, under := d.Terms, uint32(0)
+	if m == nil {
+		wanted.Policy = nil
+	} else {
+		under = m.policy
+	}
+	change, err := wanted.moveFrom(o.numbers, under, o.cap)
+	if err != nil {
+		return err
+	}
+	more := change.more(o.state, wanted)
+	switch {
+	case more != nil:
+		d.Kind, d.Refusal = Refused, change.now.Refuse(o.name, change.to, more)
+		return nil
+	case !change.is:
+		d.Terms.Cap = privacy.Epsilon{} // another row may change the cap, after this enrolment
+		return nil
+	case m == nil:
+		d.Later = true
+	default:
 		d.Kind = Changed
-		if more := m.more(s, d.Terms); more != nil {
-			d.Kind, d.Refusal = Refused, m.now.Refuse(name, m.to, more)
-		} else {
-			x.before = m.to.Cap
-		}
 	}
-	return x.Found(d)
+	d.Terms.Was, o.cap = o.cap, change.to.Cap
+	return nil
 }
 
-// compareNew looks at the row of an object that was never enrolled in its question. It brings
-// nobody back who has withdrawn from all others.
-func (x *Comparison) compareNew(s *state.State, name string, o listed, row row) error {
-	d := Difference{Kind: New, Object: name, Question: row.question}
-	if left, err := hasLeft(s, name, o.Object); err != nil {
-		return err
-	} else if left {
-		d.Kind = Left
-		return x.Found(d)
+// findMissing finds out what the object takes part in without a row.
+func (o *object) findMissing() {
+	in := participationOf(o.memberships, o.AsOf)
+	if in != inNone {
+		o.Present++
 	}
-	q, err := s.Question(row.question)
-	if err != nil {
-		return err
-	}
-	if _, err := x.Rules.Noise.Of(q); err != nil {
-		return err
-	}
-	if d.Terms, err = row.terms(s); err != nil {
-		return err
-	}
-	if !o.found {
-		if row.limit.IsZero() {
-			return fmt.Errorf("object %q: %w", name, errs.ErrNoCap)
+	if len(o.rows) == 0 {
+		if in == inOld {
+			o.Found(Difference{Kind: Gone, Object: o.name})
 		}
-		return x.Found(d)
+		return
 	}
-	if row.limit.IsZero() || row.limit == x.before {
-		d.Terms.Cap = privacy.Epsilon{} // as it is: another row may change it, and that behind this enrolment
-		return x.Found(d)
+	for _, m := range o.memberships {
+		if m.in && !slices.ContainsFunc(o.rows, func(r row) bool { return r.question == m.question }) {
+			o.Found(Difference{Kind: Dropped, Object: o.name, Question: m.question})
+		}
 	}
-	capOnly := Terms{Cap: row.limit, Consent: row.consent}
-	m, err := capOnly.moveFrom(&policyNumbers{state: s}, state.Chain{}, x.before)
-	if err != nil {
-		return err
-	}
-	if more := m.more(s, capOnly); more != nil {
-		d.Kind, d.Refusal = Refused, m.now.Refuse(name, m.to, more)
-		return x.Found(d)
-	}
-	d.Terms.Was = x.before
-	d.Later, x.before = true, m.to.Cap
-	return x.Found(d)
-}
-
-// hasLeft tells whether an object has withdrawn, or was forgotten, and takes part in nothing since.
-func hasLeft(s *state.State, name string, o state.Object) (bool, error) {
-	if o.Withdrawn == 0 {
-		return false, nil
-	}
-	return s.IsOut(name, o)
 }

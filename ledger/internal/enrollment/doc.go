@@ -1,4 +1,5 @@
-// Package enrollment carries out the requests that say who takes part in what, and on which terms:
-// an [Enrolment], a [TermsChange], a [Withdrawal] of many; and it finds out in what the ledger
-// differs from a table of the host's ([Table], [Comparison]). It rests on batch.
+// Package enrollment executes the requests that say which objects take part in what, and on which
+// terms: an [Enrolment], a [TermsChange], a [Withdrawal] of many. It also compares a table of the
+// host with the ledger ([Table], [Comparison]), and brings the ledger in line with it
+// ([Reconciliation]).
 package enrollment

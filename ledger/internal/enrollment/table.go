@@ -7,53 +7,49 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Table is a table of the host's, put in order: of objects by their names, and of each by the
-// numbers of the questions. It is in memory up to a bound, and beyond that in temporary files.
+// Table is a table of the host, in order: by the names of the objects, and for each by the numbers
+// of the questions. It is in memory up to a bound, and beyond that in temporary files.
 type Table struct {
-	engine    *engine.Engine
-	question  func(context.Context, string) (*event.Question, error) // by its name
-	rows      *memtable.Table
-	questions map[string]uint32 // few questions and policies are in many rows
-	policies  map[string]row
+	requests *request.Executor // of the ledger
+	rows     *memtable.Table
+	policies map[string]*policy.Policy // of some rows, by their texts: few policies are in many rows
 }
 
 const (
 	tableMemory = 32 << 20 // about how many bytes of a table are in memory
 	tableBucket = "rows"   // where they are
-	mostKnown   = 1024     // how many policies are remembered
+	mostKnown   = 1024     // how many policies are kept
 )
 
-// NewTable returns an empty one, for a ledger with an engine. Questions are found by a function.
-func NewTable(e *engine.Engine, question func(context.Context, string) (*event.Question, error)) (*Table, error) {
+// NewTable returns an empty table to be compared with a ledger.
+func NewTable(requests *request.Executor) (*Table, error) {
 	rows, err := memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: tableMemory / 2, Newest: true})
 	if err != nil {
 		return nil, err
 	}
-	return &Table{engine: e, question: question, rows: rows, questions: map[string]uint32{}, policies: map[string]row{}}, nil
+	return &Table{requests: requests, rows: rows, policies: map[string]*policy.Policy{}}, nil
 }
 
-// Close removes it, with its files.
+// Close removes the table with its files.
 func (t *Table) Close() error { return t.rows.Close() }
 
-// row is an object in a question, with its terms. A policy that the ledger has is told by its
-// number, another one by its text.
+// row is an object in a question, with its terms.
 type row struct {
 	object   string
 	question uint32
-	number   uint32 // of the policy, 0 for none; unless there is a text
-	text     string
+	policy   string // its text; "" for none
 	limit    privacy.Epsilon
 	consent  string
 }
@@ -61,20 +57,31 @@ type row struct {
 // Add adds a row, with a policy. The same object twice in a question is [errs.ErrInvalid], and so
 // is what cannot be.
 func (t *Table) Add(ctx context.Context, object, question string, terms Terms) error {
-	if err := check(object, terms); err != nil {
+	if err := event.CheckName("object", object); err != nil {
 		return err
 	}
-	r, err := t.under(ctx, *terms.Policy)
+	if terms.Consent != "" {
+		if err := event.CheckText("consent", terms.Consent); err != nil {
+			return fmt.Errorf("object %q: %w", object, err)
+		}
+	}
+	text := ""
+	if !terms.Policy.IsZero() {
+		text = terms.Policy.String()
+	}
+	if t.policies[text] == nil {
+		if err := event.CheckPolicy(*terms.Policy); err != nil {
+			return err
+		}
+		t.keep(text, terms.Policy)
+	}
+	q, err := t.requests.Question(ctx, question)
 	if err != nil {
 		return err
 	}
-	if r.question, err = t.numberOf(ctx, question); err != nil {
-		return err
-	}
-	key := state.MemberKey(object, r.question)
+	key := state.MemberKey(object, q.Number)
 	e := &wire.Encoder{}
-	e.U32(r.number)
-	e.Text(r.text)
+	e.Text(text)
 	e.Epsilon(terms.Cap)
 	e.Text(terms.Consent)
 	return t.rows.Update(func(w kv.Writer) error {
@@ -89,56 +96,29 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 	})
 }
 
-func check(object string, terms Terms) error {
-	if err := event.CheckName("object", object); err != nil {
-		return err
-	}
-	if terms.Consent != "" {
-		if err := event.CheckText("consent", terms.Consent); err != nil {
-			return fmt.Errorf("object %q: %w", object, err)
-		}
-	}
-	return nil
-}
-
-// numberOf returns the number of a question.
-func (t *Table) numberOf(ctx context.Context, name string) (uint32, error) {
-	if number, known := t.questions[name]; known {
-		return number, nil
-	}
-	q, err := t.question(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	t.questions[name] = q.Number
-	return q.Number, nil
-}
-
-// under returns what a row says of a policy: its number or, if the ledger has it not yet, its text.
-func (t *Table) under(ctx context.Context, p policy.Policy) (r row, err error) {
-	if p.IsZero() {
-		return r, nil
-	}
-	r, known := t.policies[p.String()]
-	if known {
-		return r, nil
-	}
-	err = t.engine.View(ctx, func(s *state.State) (err error) {
-		r.number, known, err = s.PolicyNumber(p)
-		return err
-	})
-	if err == nil && !known {
-		r.text = p.String()
-		err = event.CheckPolicy(p)
-	}
-	if err != nil {
-		return r, err
-	}
+// keep keeps a policy for later rows.
+func (t *Table) keep(text string, p *policy.Policy) {
 	if len(t.policies) >= mostKnown {
 		clear(t.policies)
 	}
-	t.policies[p.String()] = r
-	return r, nil
+	t.policies[text] = p
+}
+
+// terms returns the terms of a row.
+func (t *Table) terms(r row) (Terms, error) {
+	under := t.policies[r.policy]
+	if under == nil {
+		p := policy.Policy{}
+		if r.policy != "" {
+			var err error
+			if p, err = policy.Parse([]byte(r.policy)); err != nil {
+				return Terms{}, err
+			}
+		}
+		under = &p
+		t.keep(r.policy, under)
+	}
+	return Terms{Policy: under, Cap: r.limit, Consent: r.consent}, nil
 }
 
 // cursor reads a table from its beginning.
@@ -167,30 +147,15 @@ func (c *cursor) step() error {
 		return errors.New("a row of the table has a key that none has")
 	}
 	d := &wire.Decoder{Rest: value}
-	c.next = row{name, binary.BigEndian.Uint32([]byte(question)), d.U32(), d.Text(), d.Epsilon(), d.Text()}
+	c.next = row{name, binary.BigEndian.Uint32([]byte(question)), d.Text(), d.Epsilon(), d.Text()}
 	return d.Done()
 }
 
-// rowsOf appends the rows of an object, if the next are such.
-func (c *cursor) rowsOf(object string, into []row) ([]row, error) {
-	for c.more && c.next.object == object {
-		into = append(into, c.next)
-		if err := c.step(); err != nil {
-			return into, err
-		}
+// rowsOf returns the rows of an object, if the next are such.
+func (c *cursor) rowsOf(object string) (rows []row, err error) {
+	for c.more && c.next.object == object && err == nil {
+		rows = append(rows, c.next)
+		err = c.step()
 	}
-	return into, nil
-}
-
-// terms returns those of a row.
-func (r *row) terms(s *state.State) (Terms, error) {
-	p := policy.Policy{}
-	var err error
-	switch {
-	case r.text != "":
-		p, err = policy.Parse([]byte(r.text))
-	case r.number != 0:
-		p, err = s.Policy(r.number)
-	}
-	return Terms{Policy: &p, Cap: r.limit, Consent: r.consent}, err
+	return rows, err
 }

@@ -1,95 +1,120 @@
 package enrollment
 
 import (
-	"context"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TermsChange puts objects under other terms.
-type TermsChange struct {
-	Request
-	List
-	// AsOf, if it is not 0, is an event: who was put under other terms by a later one is left so.
-	AsOf uint64
+// Terms are what an object takes part on.
+type Terms struct {
+	Policy  *policy.Policy  // nil leaves it as it is; the zero value is none
+	Cap     privacy.Epsilon // 0 leaves it as it is
+	Consent string          // the host's word that the object agreed; "" for none
+	// Was, if it is not 0, is the cap that a comparison has found. If it is another since then, it
+	// stays so.
+	Was privacy.Epsilon
 }
 
-// The tallies of a change of terms.
-const (
-	TermsChanged = iota
-	TermsUnchanged
-)
-
-// Run carries it out.
-func (x *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
-	return x.run(ctx, x.Names, x.plan)
+// List is a list of objects, each with its terms.
+type List struct {
+	Names []string // in order
+	Each  []Terms  // by the places of the names; one alone is for all
 }
 
-// plan says what to do with each object.
-func (x *TermsChange) plan(s *state.State, names []string) (request.Part, error) {
-	p := request.Part{Question: x.Question.Number}
-	numbers := policyNumbers{state: s}
-	for _, name := range names {
-		c, refusal, err := x.changeOf(s, &numbers, name)
-		switch {
-		case err != nil:
-			return p, err
-		case refusal != nil:
-			p.Refused = append(p.Refused, *refusal)
-		case c == nil:
-			p.Counts[TermsUnchanged]++
-		default:
-			p.Counts[TermsChanged]++
-			p.Changes = append(p.Changes, c)
+// ListOf returns a list of objects with the terms that a function gives each.
+func ListOf(objects []string, of func(string) (policy.Policy, privacy.Epsilon)) List {
+	known, each := map[string]*policy.Policy{}, make([]Terms, len(objects))
+	for i, name := range objects {
+		p, limit := of(name)
+		if known[p.String()] == nil {
+			known[p.String()] = &p
+		}
+		each[i] = Terms{Policy: known[p.String()], Cap: limit}
+	}
+	return List{Names: objects, Each: each}
+}
+
+// Policies returns the policies of a list by [ListOf], each once, in the order in which they come.
+func (l *List) Policies() (all []*policy.Policy) {
+	seen := map[*policy.Policy]bool{}
+	for _, one := range l.Each {
+		if !seen[one.Policy] {
+			seen[one.Policy], all = true, append(all, one.Policy)
 		}
 	}
-	p.Changes = append(numbers.defined, p.Changes...)
-	return p, nil
+	return all
 }
 
-// changeOf returns the change of an object's terms, or nil if they are as they should be, or why
-// they are not changed.
-func (x *TermsChange) changeOf(s *state.State, numbers *policyNumbers, name string) (event.Change, *vocabulary.Refusal, error) {
-	c, enrolled, err := s.Chain(x.Question.Number, name)
-	if err != nil {
-		return nil, nil, err
+// AddTo writes the policies and caps of all objects, by which a request is recognized. Each policy
+// is written once.
+func (l *List) AddTo(e *wire.Encoder) {
+	places := map[*policy.Policy]uint64{}
+	for i, p := range l.Policies() {
+		places[p] = uint64(i)
+		e.Text(p.String())
 	}
-	if !enrolled {
-		return nil, &vocabulary.Refusal{Object: name, Reason: vocabulary.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}, nil
+	for _, one := range l.Each {
+		e.Uvarint(places[one.Policy])
+		e.Epsilon(one.Cap)
 	}
-	o, known, err := s.Object(name)
-	if err != nil || !known {
-		return nil, nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
+}
+
+// of returns the terms of an object.
+func (l *List) of(object string) Terms {
+	if len(l.Each) == 1 {
+		return l.Each[0]
 	}
-	if x.AsOf != 0 && o.Latest > x.AsOf {
-		if changed, err := s.TermsChangedSince(o, x.AsOf); err != nil || slices.Contains(changed, x.Question.Number) {
-			return nil, nil, err
-		}
+	at, _ := slices.BinarySearch(l.Names, object)
+	return l.Each[at]
+}
+
+// add adds an object after the others.
+func (l *List) add(object string, t Terms) {
+	l.Names, l.Each = append(l.Names, object), append(l.Each, t)
+}
+
+// policyNumbers finds the numbers of policies, and gives those that are new to the ledger the next
+// ones. None at all has the number 0.
+type policyNumbers struct {
+	state   *state.State
+	given   map[string]uint32 // by their texts
+	defined []event.Change    // that give them
+}
+
+// find returns the number of a policy, if it has one.
+func (n *policyNumbers) find(p policy.Policy) (number uint32, defined bool, err error) {
+	if p.IsZero() {
+		return 0, true, nil
 	}
-	want := x.of(name)
-	if !want.Was.IsZero() && o.Cap != want.Was {
-		want.Cap = o.Cap
+	if number, defined = n.given[p.String()]; defined {
+		return number, true, nil
 	}
-	m, err := want.moveFrom(numbers, c, o.Cap)
-	if err != nil || !m.is {
-		return nil, nil, err
+	number, defined, err = n.state.PolicyNumber(p)
+	if defined {
+		n.note(p, number)
 	}
-	if more := m.more(s, want); more != nil {
-		r := m.now.Refuse(name, m.to, more)
-		return nil, &r, nil
+	return number, defined, err
+}
+
+// define gives a policy the next number.
+func (n *policyNumbers) define(p policy.Policy) uint32 {
+	number := n.state.Counters.Policies + uint32(len(n.defined)) + 1
+	n.defined = append(n.defined, &event.PolicyDefined{Number: number, JSON: p.String()})
+	n.note(p, number)
+	return number
+}
+
+func (n *policyNumbers) note(p policy.Policy, number uint32) {
+	if n.given == nil {
+		n.given = map[string]uint32{}
 	}
-	number := m.number
-	if !m.defined {
-		number = numbers.define(*want.Policy)
-	}
-	return &event.TermsChanged{Object: name, Question: x.Question.Number, Policy: number, Cap: m.to.Cap, Consent: want.Consent}, nil, nil
+	n.given[p.String()] = number
 }
 
 // move is what takes a chain, and its object, from the terms that it is under to others.
@@ -100,22 +125,22 @@ type move struct {
 	defined bool
 }
 
-// moveFrom returns what takes a chain, whose object has a cap, to these terms.
-func (t Terms) moveFrom(numbers *policyNumbers, c state.Chain, limit privacy.Epsilon) (m move, err error) {
+// moveFrom returns what takes a chain under a policy, whose object has a cap, to these terms.
+func (t Terms) moveFrom(numbers *policyNumbers, under uint32, limit privacy.Epsilon) (m move, err error) {
 	m.now.Cap, m.to.Cap = limit, limit
 	if !t.Cap.IsZero() {
 		m.to.Cap = t.Cap
 	}
-	m.number, m.defined = c.Policy, true
+	m.number, m.defined = under, true
 	if t.Policy != nil {
 		if m.number, m.defined, err = numbers.find(*t.Policy); err != nil {
 			return m, err
 		}
 	}
-	if m.is = !m.defined || m.number != c.Policy || m.to.Cap != limit; !m.is {
+	if m.is = !m.defined || m.number != under || m.to.Cap != limit; !m.is {
 		return m, nil
 	}
-	if m.now.Policy, err = numbers.state.Policy(c.Policy); err != nil {
+	if m.now.Policy, err = numbers.state.Policy(under); err != nil {
 		return m, err
 	}
 	if m.to.Policy = m.now.Policy; t.Policy != nil {
@@ -127,7 +152,7 @@ func (t Terms) moveFrom(numbers *policyNumbers, c state.Chain, limit privacy.Eps
 // more says what may be more, if it is not agreed to. Ceilings are those of the clock: if it has
 // gone back, what policies had allowed until then counts for nothing.
 func (m *move) more(s *state.State, wanted Terms) error {
-	if wanted.Consent != "" {
+	if !m.is || wanted.Consent != "" {
 		return nil
 	}
 	return m.now.More(s.Known, m.to, rules.Earlier(s.Clock, s.Now))

@@ -7,78 +7,75 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
-// Withdrawal ends the part of many objects in all questions. Who was enrolled by an event behind
-// AsOf stays, and so does who takes part in nothing.
+// Withdrawal ends the part of many objects in all questions. Objects that were enrolled by an event
+// after AsOf stay, and so do those that take part in nothing.
 type Withdrawal struct {
 	Request
 	Names []string // in order
 	AsOf  uint64   // an event
 }
 
-// The tallies of a withdrawal.
-const (
-	WithdrawnNow = iota
-	WithdrawnBefore
-)
-
-// Run carries it out.
+// Run executes the withdrawal.
 func (x *Withdrawal) Run(ctx context.Context) (request.Outcome, error) {
-	return x.run(ctx, x.Names, x.plan)
+	return x.run(ctx, x.Names, x.decide)
 }
 
-// plan says what to do with each object.
-func (x *Withdrawal) plan(s *state.State, names []string) (p request.Part, err error) {
-	for _, name := range names {
-		o, known, err := s.Object(name)
-		if err != nil {
-			return p, err
-		}
-		part := partNone
-		if known {
-			if part, err = partOf(s, name, o, x.AsOf); err != nil {
-				return p, err
-			}
-		}
-		if part != partOld {
-			p.Counts[WithdrawnBefore]++
-			continue
-		}
-		p.Counts[WithdrawnNow]++
-		p.Changes = append(p.Changes, &event.Withdrawn{Object: name})
+func (x *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (event.Change, *vocabulary.Refusal, error) {
+	o, known, err := s.Object(name)
+	if err != nil || !known {
+		return nil, nil, err
 	}
-	return p, nil
+	all, err := membershipsOf(s, name, o)
+	if err != nil || participationOf(all, x.AsOf) != inOld {
+		return nil, nil, err
+	}
+	return &event.Withdrawn{Object: name}, nil, nil
 }
 
-// part is what an object takes part in.
-type part int
+// membership is the part of an object in a question that it was ever enrolled in.
+type membership struct {
+	question uint32
+	policy   uint32 // of its chain
+	enrolled uint64 // the event that enrolled it last
+	in       bool   // it has not withdrawn
+}
+
+// membershipsOf returns the memberships of an object, by the numbers of the questions.
+func membershipsOf(s *state.State, name string, o state.Object) (all []membership, err error) {
+	numbers, err := s.QuestionsOf(name)
+	for _, number := range numbers {
+		c, found, err := s.Chain(number, name)
+		if err != nil || !found {
+			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
+		}
+		all = append(all, membership{question: number, policy: c.Policy, enrolled: c.Enrolled, in: !o.Withdrew(c)})
+	}
+	return all, err
+}
+
+// participation says what an object takes part in.
+type participation int
 
 const (
-	partNone part = iota // nothing
-	partOld              // something, all of it since an event or longer
-	partNew              // something since later
+	inNone participation = iota // nothing
+	inOld                       // something, all of it since an event or longer
+	inNew                       // something since later
 )
 
-// partOf says what an object takes part in.
-func partOf(s *state.State, name string, o state.Object, asOf uint64) (part, error) {
-	numbers, err := s.QuestionsOf(name)
-	if err != nil {
-		return partNone, err
-	}
-	found := partNone
-	for _, number := range numbers {
-		c, is, err := s.Chain(number, name)
-		if err != nil || !is {
-			return partNone, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
-		}
+// participationOf says what an object takes part in, as seen from an event.
+func participationOf(all []membership, asOf uint64) participation {
+	found := inNone
+	for _, m := range all {
 		switch {
-		case o.Withdrew(c):
-		case c.Enrolled > asOf:
-			return partNew, nil
+		case !m.in:
+		case m.enrolled > asOf:
+			return inNew
 		default:
-			found = partOld
+			found = inOld
 		}
 	}
-	return found, nil
+	return found
 }

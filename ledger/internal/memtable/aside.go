@@ -13,27 +13,31 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A base pays in memory, and others in time, for all that one transaction changes. So a checkpoint of much is first written
-// aside: in portions, one behind the other, to a bucket of their own, and with the last of them the mark. From then on the base has
-// all of it, durably: what is aside lies over the rest, as the frozen layer does. Then each portion is put into its place, in a small
-// transaction of its own, the last of which removes all that is aside. Who opens the base in between finds portions with its mark, and
-// begins to place them anew, which comes to the same. Portions with another mark are of a checkpoint that did not come so far.
+// A base pays in memory, and others in time, for all that one transaction changes. So a checkpoint
+// of much is first written aside: in portions, one behind the other, to a bucket of their own, and
+// with the last of them the mark. From then on the base has all of it, durably: what is aside lies
+// over the rest, as the frozen layer does. Then each portion is put into its place, in a small
+// transaction of its own, the last of which removes all that is aside. Who opens the base in
+// between finds portions with its mark, and begins to place them anew, which comes to the same.
+// Portions with another mark are of a checkpoint that did not come so far.
 
 // Aside is the bucket of what is written aside. Nobody else may use it.
 const Aside = "aside"
 
 const (
-	// A portion is by default a share of the room, between these bounds. Each transaction has two flushes and writes the list of free pages, so
-	// smaller ones take longer in all.
+	// A portion is by default a share of the room, between these bounds. Each transaction has two
+	// flushes and writes the list of free pages, so smaller ones take longer in all.
 	portionShare    = 16
 	smallestPortion = 4 << 10
 	largestPortion  = 1 << 20
-	// leastRecord is how many bytes a record counts as, at least. At random, each changes a page of its own, however short it is, of which bbolt
-	// keeps some ten kilobytes until it is committed: the largest portion changes some 2,000 pages.
+	// leastRecord is how many bytes a record counts as, at least. At random, each changes a page of
+	// its own, however short it is, of which bbolt keeps some ten kilobytes until it is committed:
+	// the largest portion changes some 2,000 pages.
 	leastRecord = 512
 	// asideTogether is how many portions one transaction writes aside.
 	asideTogether = 4
-	// mostBuckets is how many there may be aside. A ledger has a dozen; a forged file should not keep anybody busy.
+	// mostBuckets is how many there may be aside. A ledger has a dozen; a forged file should not
+	// keep anybody busy.
 	mostBuckets = 64
 )
 
@@ -45,14 +49,15 @@ type portion struct {
 	records []byte // each with its key and its value, which is empty if it was deleted
 }
 
-// Where a portion is stored, the first byte says whether it is the last. Mark, bucket and records follow, and a checksum of all that and of the
-// number of the portion, which is its key.
+// Where a portion is stored, the first byte says whether it is the last. Mark, bucket and records
+// follow, and a checksum of all that and of the number of the portion, which is its key.
 const (
 	notLast = 0
 	isLast  = 1
 )
 
-// beginPortion returns the beginning of a portion that is to be stored, in memory that may be used again.
+// beginPortion returns the beginning of a portion that is to be stored, in memory that may be used
+// again.
 func beginPortion(b, mark []byte, bucket string) []byte {
 	return appendText(appendText(append(b[:0], notLast), mark), bucket)
 }
@@ -188,7 +193,8 @@ func (w *asideWriter) end(last bool) {
 	w.full[i] = endPortion(w.full[i], numbered(w.number), last)
 }
 
-// flush writes the portions. What an earlier try has left goes before the first, and with the last comes the mark.
+// flush writes the portions. What an earlier try has left goes before the first, and with the last
+// comes the mark.
 func (w *asideWriter) flush(last bool) error {
 	w.end(last)
 	first, begun := w.number-uint64(len(w.full))+1, time.Now()
@@ -265,7 +271,8 @@ func (t *Table) placeAll(c *layers, e *effort) error {
 	return nil
 }
 
-// takePortion returns a portion of a checkpoint. It copies it to memory, which it returns: what is put into its place may move what is aside.
+// takePortion returns a portion of a checkpoint. It copies it to memory, which it returns: what is
+// put into its place may move what is aside.
 func takePortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []byte, err error) {
 	number := numbered(uint64(n))
 	stored, err := w.Get(Aside, number)
@@ -308,8 +315,8 @@ type asideReader struct {
 	last   []byte // key that was read last, of this bucket
 }
 
-// readAside returns what lies aside over a base with a mark, or nil if that is nothing, and how many portions it is in. It refuses what
-// setAside does not write.
+// readAside returns what lies aside over a base with a mark, or nil if that is nothing, and how
+// many portions it is in. It refuses what setAside does not write.
 func (t *Table) readAside(r kv.Reader, mark []byte) (over *layer, count int, err error) {
 	a := &asideReader{table: t, mark: mark}
 	scanned := r.Scan(Aside, nil, func(key, stored []byte) bool {
@@ -336,7 +343,8 @@ func (a *asideReader) read(number, stored []byte) error {
 		a.over = &layer{}
 	}
 	if a.count++; a.others || a.ended || binary.BigEndian.Uint64(number) != uint64(a.count) {
-		return fmt.Errorf("%w: parts of a checkpoint that was written aside are missing, or in the wrong place", kv.ErrCorrupt)
+		return fmt.Errorf("%w: parts of a checkpoint that was written aside are missing, or in the wrong place",
+			kv.ErrCorrupt)
 	}
 	a.ended = p.last
 	return a.add(p)

@@ -71,7 +71,8 @@ func much(n int, value string) (pairs []string) {
 	return pairs
 }
 
-// changes are some that an update makes over much(40, …): new records, new values, and records that go.
+// changes are some that an update makes over much(40, …): new records, new values, and records that
+// go.
 func changes() (pairs []string) {
 	for i := range 80 {
 		value := fmt.Sprint("second ", i)
@@ -85,7 +86,8 @@ func changes() (pairs []string) {
 	return pairs
 }
 
-// film makes a checkpoint of few records, and films one of many. It returns what there is before and behind that.
+// film makes a checkpoint of few records, and films one of many. It returns what there is before
+// and behind that.
 func film(t *testing.T) (f *filmed, before, behind []string) {
 	t.Helper()
 	return filmOf(t, 2)
@@ -106,8 +108,8 @@ func filmOf(t *testing.T, number uint64) (f *filmed, before, behind []string) {
 	return f, before, behind
 }
 
-// Wherever a process dies in a checkpoint, the next one sees what is in the base before it, or behind it, whole, and takes it up from
-// there; and so if that dies, too.
+// Wherever a process dies in a checkpoint, the next one sees what is in the base before it, or
+// behind it, whole, and takes it up from there; and so if that dies, too.
 func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 	f, before, behind := film(t)
 	if len(f.images) < 20 {
@@ -128,7 +130,8 @@ func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 	}
 }
 
-// takeUp goes on with an image: by reading only, with a copy, and by a checkpoint that dies anywhere.
+// takeUp goes on with an image: by reading only, with a copy, and by a checkpoint that dies
+// anywhere.
 func takeUp(t *testing.T, image *memory.Store, n uint64, found []string, deep int) {
 	t.Helper()
 	still := tableOver(t, image.Copy(), memtable.Options{Mark: mark, ReadOnly: true})
@@ -186,7 +189,8 @@ func copyAll(to, from kv.Store) error {
 	})
 }
 
-// No transaction of a large checkpoint changes more than a portion, and none but that which completes what is aside changes the mark.
+// No transaction of a large checkpoint changes more than a portion, and none but that which
+// completes what is aside changes the mark.
 func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 	b := &base{}
 	const records = 3 // of 512 bytes, for as many do short ones count
@@ -213,7 +217,8 @@ func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 	wantSettled(t, b, func() []string { found, _ := content(t, s); return found }())
 }
 
-// What a checkpoint has left that died before it was whole is not taken for a part of the next one, although that has the same mark.
+// What a checkpoint has left that died before it was whole is not taken for a part of the next one,
+// although that has the same mark.
 func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 	f, before, _ := film(t)
 	for i, image := range f.images {
@@ -281,7 +286,8 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 		}
 		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], append(values[0][:at:at], "."...)) })
 	}
-	// Damage that comes while the table is open is found, too, and nothing is lost: it is read from memory.
+	// Damage that comes while the table is open is found, too, and nothing is lost: it is read from
+	// memory.
 	base := image.Copy()
 	s := tableOver(t, base, memtable.Options{Mark: mark})
 	found, _ := content(t, s)
@@ -341,7 +347,8 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 	}
 }
 
-// A copy is of no moment within a checkpoint: nothing is aside in it. Who makes one holds up checkpoints only until its snapshot is taken.
+// A copy is of no moment within a checkpoint: nothing is aside in it. Who makes one holds up
+// checkpoints only until its snapshot is taken.
 func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 	dir := pace.Scratch(t)
 	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), memtable.Options{Mark: mark, Limit: 5000, Portion: 500})
@@ -400,7 +407,8 @@ func (c lateCopier) CopyTo(ctx context.Context, path string, how kv.Copying, pro
 
 func (c lateCopier) Compact(context.Context, kv.Progress) error { return errors.ErrUnsupported }
 
-// longCompacting is a base that has its snapshot, and goes on compacting until it may end. Another one waits for that.
+// longCompacting is a base that has its snapshot, and goes on compacting until it may end. Another
+// one waits for that.
 type longCompacting struct {
 	kv.Store
 	alone      *sync.Mutex
@@ -441,7 +449,8 @@ func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
 	}
 }
 
-// Whoever only reads folds as much as there is over what lies aside, however little memory there may be: nobody makes room.
+// Whoever only reads folds as much as there is over what lies aside, however little memory there
+// may be: nobody makes room.
 func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
 	f, _, behind := film(t)
 	image := f.images[len(f.images)-2]

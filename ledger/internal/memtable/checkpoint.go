@@ -14,15 +14,18 @@ import (
 
 var errReadOnly = errors.New("the base was opened for reading only")
 
-// Checkpoint writes everything that was published before the call to the base, if it is not there yet, in the
-// order of buckets and keys: in one transaction, or in many small ones if it is much. Others read and update meanwhile. First it waits for a
-// checkpoint that runs. It must not be called within an update, which it would wait for.
+// Checkpoint writes everything that was published before the call to the base, if it is not there
+// yet, in the order of buckets and keys: in one transaction, or in many small ones if it is much.
+// Others read and update meanwhile. First it waits for a checkpoint that runs. It must not be
+// called within an update, which it would wait for.
 //
-// After an error nothing is lost: what could not be written is read from memory, and is written by a later checkpoint. But if the
-// error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read or written any more.
+// After an error nothing is lost: what could not be written is read from memory, and is written by
+// a later checkpoint. But if the error wraps [kv.ErrUncertain] or [kv.ErrReplaced], nothing is read
+// or written any more.
 func (t *Table) Checkpoint() error { return t.CheckpointWithin(context.Background()) }
 
-// CheckpointWithin is [Table.Checkpoint], waited for no longer than a context lasts: a checkpoint that has begun by then goes on.
+// CheckpointWithin is [Table.Checkpoint], waited for no longer than a context lasts: a checkpoint
+// that has begun by then goes on.
 func (t *Table) CheckpointWithin(ctx context.Context) error {
 	if err := t.lockCheckpoint(ctx); err != nil {
 		return err
@@ -34,8 +37,8 @@ func (t *Table) CheckpointWithin(ctx context.Context) error {
 	return err
 }
 
-// checkpointWithin makes a checkpoint with checkpointing held, and tells whether it still is: when ctx ends before, the checkpoint goes on, and lets
-// go of it.
+// checkpointWithin makes a checkpoint with checkpointing held, and tells whether it still is: when
+// ctx ends before, the checkpoint goes on, and lets go of it.
 func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
 	if ctx.Done() == nil {
 		return true, t.checkpoint()
@@ -63,8 +66,8 @@ func (t *Table) endCheckpoint() {
 	t.tell()
 }
 
-// tell tells Written what was written to the base, unless that was told, or somebody else has. The next checkpoint does not wait for that: it bounds
-// what is in memory.
+// tell tells Written what was written to the base, unless that was told, or somebody else has. The
+// next checkpoint does not wait for that: it bounds what is in memory.
 func (t *Table) tell() {
 	t.telling.Lock()
 	defer t.telling.Unlock()
@@ -73,7 +76,8 @@ func (t *Table) tell() {
 	}
 }
 
-// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile, as long as a context lasts.
+// lockCheckpoint waits for a checkpoint that runs, which does not pause meanwhile, as long as a
+// context lasts.
 func (t *Table) lockCheckpoint(ctx context.Context) error {
 	t.hurry.Add(1)
 	defer t.hurry.Add(-1)
@@ -127,7 +131,8 @@ func (t *Table) setLayers(c *layers) {
 	t.current.Store(c)
 }
 
-// write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is frozen meanwhile; whoever lets go of that tells.
+// write writes the frozen layer to the base and forgets it. checkpointing is held, so no other is
+// frozen meanwhile; whoever lets go of that tells.
 func (t *Table) write() error {
 	t.at(Frozen)
 	if err := t.store(); err != nil {
@@ -196,7 +201,8 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 	})
 }
 
-// writeTo writes the newest versions in the order of buckets and keys. Now and then it lets others run.
+// writeTo writes the newest versions in the order of buckets and keys. Now and then it lets others
+// run.
 func (l *layer) writeTo(w kv.Writer) error {
 	n := 0
 	for _, b := range l.buckets {

@@ -148,7 +148,8 @@ func number(mark []byte) uint64 {
 	return binary.BigEndian.Uint64(mark)
 }
 
-// A checkpoint is one transaction of the base, in order, with deletions; it forgets what it has written, and tells at which mark.
+// A checkpoint is one transaction of the base, in order, with deletions; it forgets what it has
+// written, and tells at which mark.
 func TestACheckpointWritesTheBase(t *testing.T) {
 	b := &base{}
 	var told []string
@@ -183,7 +184,8 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 	}
 }
 
-// At each step of a checkpoint others read and update, and what they see is whole; so is what a view sees that began before.
+// At each step of a checkpoint others read and update, and what they see is whole; so is what a
+// view sees that began before.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -257,7 +259,8 @@ func (b *slowBase) View(fn func(kv.Reader) error) error {
 	return b.Store.View(fn)
 }
 
-// When the limit is passed a checkpoint begins by itself; when much more is in memory before it ends, updates wait.
+// When the limit is passed a checkpoint begins by itself; when much more is in memory before it
+// ends, updates wait.
 func TestALimitOfMemory(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
@@ -301,8 +304,9 @@ func TestALimitOfMemory(t *testing.T) {
 	}
 }
 
-// What follows on a checkpoint may take long, such as trimming a journal whose keys another host is to destroy, which does not answer. The next ones are
-// made even so, and it hears of the last of them.
+// What follows on a checkpoint may take long, such as trimming a journal whose keys another host is
+// to destroy, which does not answer. The next ones are made even so, and it hears of the last of
+// them.
 func TestWrittenMayTakeLong(t *testing.T) {
 	goOn, written, dropped := make(chan struct{}), make(chan struct{}, 3), make(chan struct{}, 3)
 	var told []uint64
@@ -369,7 +373,8 @@ func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 	wantRelieved(t, s, limit, update)
 }
 
-// wantRelieved waits until no more is in memory than there may be, with an update now and then, as a host makes them.
+// wantRelieved waits until no more is in memory than there may be, with an update now and then, as
+// a host makes them.
 func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
 	t.Helper()
 	for began := time.Now(); s.Bytes() > 3*limit; time.Sleep(time.Millisecond) {
@@ -380,8 +385,8 @@ func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
 	}
 }
 
-// Updates that fail, such as those of hosts who try again and again while the journal takes nothing, leave no more in memory than others, and cost the
-// base nothing.
+// Updates that fail, such as those of hosts who try again and again while the journal takes
+// nothing, leave no more in memory than others, and cost the base nothing.
 func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
@@ -408,7 +413,8 @@ func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	}
 }
 
-// A checkpoint that fails before it has written loses nothing. Work goes on as long as there is room.
+// A checkpoint that fails before it has written loses nothing. Work goes on as long as there is
+// room.
 func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
@@ -471,7 +477,8 @@ func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	want(t, s, "a=1")
 }
 
-// After a commit of which nobody knows whether it holds, or where the file is not the one, nothing is read or written any more.
+// After a commit of which nobody knows whether it holds, or where the file is not the one, nothing
+// is read or written any more.
 func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 	for name, c := range map[string]struct {
 		instead func(func() error) error
@@ -676,7 +683,8 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 	}
 }
 
-// What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so nothing goes on.
+// What the base refuses after fn has returned nil may be kept elsewhere, and is not here: so
+// nothing goes on.
 func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, memtable.Options{Mark: mark})

@@ -10,8 +10,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// conform tests a store: every implementation of [kv.Store] must pass. open opens the same data each time it is called within one subtest, and new,
-// empty data in each subtest; a store that forgets everything on Close passes forgetful.
+// conform tests a store: every implementation of [kv.Store] must pass. open opens the same data
+// each time it is called within one subtest, and new, empty data in each subtest; a store that
+// forgets everything on Close passes forgetful.
 func conform(t *testing.T, forgetful bool, newData func(t *testing.T) (open func() kv.Store)) {
 	for name, test := range map[string]func(*testing.T, kv.Store){
 		"empty": testEmpty, "put and get": testPutGet, "order": testOrder, "snapshot": testSnapshot,

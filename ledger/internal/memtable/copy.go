@@ -9,18 +9,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// CopyTo implements [kv.Copier], where the base does, after a checkpoint if it has not everything yet. The copy is of
-// the base: what is published meanwhile may be in it or not.
-func (t *Table) CopyTo(ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error) error {
+// CopyTo implements [kv.Copier], where the base does, after a checkpoint if it has not everything
+// yet. The copy is of the base: what is published meanwhile may be in it or not.
+func (t *Table) CopyTo(
+	ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error,
+) error {
 	base, can := t.base.(kv.Copier)
 	if !can {
 		return fmt.Errorf("copy to %s: %w", path, errors.ErrUnsupported)
 	}
-	return t.copy(ctx, progress, func(progress kv.Progress) error { return base.CopyTo(ctx, path, how, progress, check) })
+	return t.copy(ctx, progress, func(progress kv.Progress) error {
+		return base.CopyTo(ctx, path, how, progress, check)
+	})
 }
 
-// Compact implements [kv.Copier], where the base does, after a checkpoint if it has not everything yet. Updates do not wait,
-// unless too much is in memory: it is the next checkpoint that does.
+// Compact implements [kv.Copier], where the base does, after a checkpoint if it has not everything
+// yet. Updates do not wait, unless too much is in memory: it is the next checkpoint that does.
 func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 	base, can := t.base.(kv.Copier)
 	if !can {
@@ -33,8 +37,9 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 	return t.copy(ctx, progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
 }
 
-// copy runs what copies the base, when that has everything and nothing aside. Another checkpoint may begin when progress is told the first time: the
-// copy is of a snapshot, which is taken by then.
+// copy runs what copies the base, when that has everything and nothing aside. Another checkpoint
+// may begin when progress is told the first time: the copy is of a snapshot, which is taken by
+// then.
 func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Progress) error) error {
 	if err := t.lockCheckpoint(ctx); err != nil {
 		return err
@@ -60,7 +65,8 @@ func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Prog
 	})
 }
 
-// WriteTo writes what is published and not in its place in the base, which is open for reading only, to a copy of it.
+// WriteTo writes what is published and not in its place in the base, which is open for reading
+// only, to a copy of it.
 func (t *Table) WriteTo(copied kv.Writer) error {
 	c := t.current.Load()
 	if err := clearAside(copied); err != nil {
@@ -74,7 +80,8 @@ func (t *Table) WriteTo(copied kv.Writer) error {
 	return c.active.writeTo(copied)
 }
 
-// Inspect implements [kv.Inspector]: it shows what View does. Over a base that is no Inspector it is View.
+// Inspect implements [kv.Inspector]: it shows what View does. Over a base that is no Inspector it
+// is View.
 func (t *Table) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	base, can := t.base.(kv.Inspector)
 	if !can {

@@ -9,12 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// layer holds what was written since some moment: of each record the newest version, and older ones as long as a reader may
-// need them. One goroutine at a time writes to it; any number read.
+// layer holds what was written since some moment: of each record the newest version, and older ones
+// as long as a reader may need them. One goroutine at a time writes to it; any number read.
 //
-// It is as large as the table may be, and the collector of garbage would look at every pointer in it, again and again: that took a fifth of the
-// processor's time. So records are numbers, and keys and values lie in few large pieces of memory. These are used again for the next layer: to ask
-// the system for so much takes as long as to fill it.
+// It is as large as the table may be, and the collector of garbage would look at every pointer in
+// it, again and again: that took a fifth of the processor's time. So records are numbers, and keys
+// and values lie in few large pieces of memory. These are used again for the next layer: to ask the
+// system for so much takes as long as to fill it.
 type layer struct {
 	users   int  // who may look at it; guarded by the mu of the table
 	written bool // to the base, so that nobody else will; likewise
@@ -32,8 +33,9 @@ type layer struct {
 	unused  []uint32   // of these
 }
 
-// bucket is one of a layer. A record never leaves it. Those of large requests, and events, come in the order of their keys, and stay so;
-// the others are brought into order only when somebody scans the bucket.
+// bucket is one of a layer. A record never leaves it. Those of large requests, and events, come in
+// the order of their keys, and stay so; the others are brought into order only when somebody scans
+// the bucket.
 type bucket struct {
 	name   string
 	rising []id          // whose keys were above all others when they came
@@ -43,7 +45,7 @@ type bucket struct {
 	most   int           // how many others there have been before
 
 	sorting sync.Mutex
-	runs    [][]id // of the others, in the order of keys, each more than twice as long as the one behind it; guarded by sorting
+	runs    [][]id // of the others, in the order of keys, each more than twice as long as the next; guarded by sorting
 }
 
 // id is the number of a record in its layer.
@@ -137,7 +139,8 @@ func (l *layer) find(b *bucket, key []byte, hash uint64) found {
 	return found{id: b.rising[at], is: true}
 }
 
-// reach is how far behind the last record found the next one is looked for: who asks for many asks for them in order.
+// reach is how far behind the last record found the next one is looked for: who asks for many asks
+// for them in order.
 const reach = 3
 
 // behind looks there.
@@ -152,7 +155,8 @@ func (l *layer) behind(b *bucket, key []byte) (i id, found bool) {
 	return 0, false
 }
 
-// hashed looks among the others of a bucket. It returns where in the map the record is, or may be put.
+// hashed looks among the others of a bucket. It returns where in the map the record is, or may be
+// put.
 func (l *layer) hashed(b *bucket, key []byte, hash uint64) (i id, at uint64, found bool) {
 	for ; ; hash++ {
 		if i, found = b.others[hash]; !found || bytes.Equal(l.key(i), key) {
@@ -190,17 +194,23 @@ func (l *layer) lengths() map[string]int {
 	return n
 }
 
-// get returns the version of a record that an update sees, with nil for one that was deleted. It is not known if the layer
-// has none.
+// get returns the version of a record that an update sees, with nil for one that was deleted. It is
+// not known if the layer has none. The caller holds mu, unless nobody else can write to the layer
+// meanwhile.
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
 	if b := l.bucket(bucket); b != nil {
 		if f := l.find(b, key, hash); f.is {
 			return l.seen(f.id, at)
 		}
 	}
 	return nil, false
+}
+
+// getLocked is get beside the goroutine that writes to the layer.
+func (l *layer) getLocked(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.get(bucket, key, hash, at)
 }
 
 func (l *layer) seen(i id, at uint64) (value []byte, known bool) {
@@ -218,8 +228,8 @@ func (l *layer) seen(i id, at uint64) (value []byte, known bool) {
 // before returns the version before another, if there is one.
 func (l *layer) before(v *version) *version { return &l.older[v.older-1] }
 
-// put writes a version by the update with this number, the next to be published. It tells which record it is, and whether that update writes it for
-// the first time.
+// put writes a version by the update with this number, the next to be published. It tells which
+// record it is, and whether that update writes it for the first time.
 func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, touched bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,7 +255,9 @@ func (l *layer) add(name string, key []byte, hash uint64) id {
 	b := l.bucket(name)
 	if b == nil {
 		b = &bucket{name: name, others: map[uint64]id{}}
-		at, _ := slices.BinarySearchFunc(l.buckets, name, func(b *bucket, name string) int { return strings.Compare(b.name, name) })
+		at, _ := slices.BinarySearchFunc(l.buckets, name, func(b *bucket, name string) int {
+			return strings.Compare(b.name, name)
+		})
 		l.buckets = slices.Insert(l.buckets, at, b)
 	}
 	f := l.find(b, key, hash)
@@ -274,8 +286,9 @@ func (l *layer) newRecord(key []byte) id {
 	return id(l.count - 1)
 }
 
-// keep makes the newest version of a record an older one, and drops those behind it that nobody reads. The one that was
-// published last stays even so: the next reader may come before the next version is published.
+// keep makes the newest version of a record an older one, and drops those behind it that nobody
+// reads. The one that was published last stays even so: the next reader may come before the next
+// version is published.
 func (l *layer) keep(r *record) {
 	var n uint32
 	if last := len(l.unused) - 1; last >= 0 {

@@ -57,7 +57,8 @@ func TestKeysWithTheSameHashAreToldApart(t *testing.T) {
 	}
 }
 
-// What a caller does with its memory afterwards changes no record, and what a reader holds is never written to.
+// What a caller does with its memory afterwards changes no record, and what a reader holds is never
+// written to.
 func TestWhatIsPutIsCopied(t *testing.T) {
 	l := &layer{}
 	key, value := []byte("key"), []byte("first")
@@ -86,7 +87,8 @@ func TestWhatIsPutIsCopied(t *testing.T) {
 	}
 }
 
-// Of a record that is written again and again no more is kept than what somebody reads; and what is counted for it is what is there.
+// Of a record that is written again and again no more is kept than what somebody reads; and what is
+// counted for it is what is there.
 func TestMemoryOfALayerIsCounted(t *testing.T) {
 	l := &layer{}
 	value := make([]byte, 1000)

@@ -45,7 +45,8 @@ type held struct {
 	like *memory.Store
 }
 
-// A table shows what a store in memory does, and to each reader what it began with, wherever updates and checkpoints are.
+// A table shows what a store in memory does, and to each reader what it began with, wherever
+// updates and checkpoints are.
 func TestATableIsAsTheModel(t *testing.T) {
 	for seed := range uint64(pace.Tries(24, 60, 600) / (1 + 3*pace.Race)) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -284,8 +285,8 @@ func (m *model) step() {
 	}
 }
 
-// While a scan goes on, others write and scan; it passes what was there when its transaction began. In an update it may write
-// to another bucket.
+// While a scan goes on, others write and scan; it passes what was there when its transaction began.
+// In an update it may write to another bucket.
 func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 	const records = 200
 	s := tableOver(t, new(memory.Store), memtable.Options{Mark: mark})
@@ -339,7 +340,8 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// Readers, an update after the other and checkpoints without end: each reader finds what one update left, all of it and nothing else.
+// Readers, an update after the other and checkpoints without end: each reader finds what one update
+// left, all of it and nothing else.
 func TestReadersSeeWholeUpdates(t *testing.T) {
 	for name, base := range map[string]kv.Store{"memory": new(memory.Store), "bolt": openBolt(t, filepath.Join(pace.Scratch(t), "base"))} {
 		t.Run(name, func(t *testing.T) {

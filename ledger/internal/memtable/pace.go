@@ -9,35 +9,41 @@ import (
 // paceStep is how long an update, or a checkpoint, waits until it looks again whether it may go on.
 const paceStep = time.Millisecond
 
-// keepPace has an update wait while a checkpoint falls behind: else all would have to wait for its end when there is no more room. writing is held.
+// keepPace has an update wait while a checkpoint falls behind: else all would have to wait for its
+// end when there is no more room. writing is held.
 func (t *Table) keepPace() {
 	for t.outrun() {
 		time.Sleep(paceStep)
 	}
 }
 
-// outrun tells whether the room that is left fills faster than the checkpoint that runs goes on. Where there is none left, all wait anyway.
+// outrun tells whether the room that is left fills faster than the checkpoint that runs goes on.
+// Where there is none left, all wait anyway.
 func (t *Table) outrun() bool {
 	c, s := t.current.Load(), t.stage.Load()
-	return c.frozen != nil && s != nil && outruns(c.active.size(), t.room(c.frozen), t.options.Limit, s.at(time.Now())) && t.stopped() == nil
+	return c.frozen != nil && s != nil && t.stopped() == nil &&
+		outruns(c.active.size(), t.room(c.frozen), t.options.Limit, s.at(time.Now()))
 }
 
-// room is how many bytes may be in the active layer over a frozen one: twice the limit in all, but never less than the limit.
+// room is how many bytes may be in the active layer over a frozen one: twice the limit in all, but
+// never less than the limit.
 func (t *Table) room(frozen *layer) int64 {
 	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
 }
 
-// outruns is [Table.outrun] for a layer of a size with so much room, over one that is being written, of which a share is done. All of the room but
-// a quarter of the limit is given to updates bit by bit, as the checkpoint goes on, so that each waits for little. Twice the limit is three fifths full
-// at least when anybody waits.
+// outruns is [Table.outrun] for a layer of a size with so much room, over one that is being
+// written, of which a share is done. All of the room but a quarter of the limit is given to updates
+// bit by bit, as the checkpoint goes on, so that each waits for little. Twice the limit is three
+// fifths full at least when anybody waits.
 func outruns(size, room, limit int64, done float64) bool {
 	const kept = 0.75 // of the limit, when the checkpoint begins
 	rest := kept * float64(limit) * (1 - done)
 	return size < room && float64(size) > float64(room)-rest
 }
 
-// AwaitRoom waits while the room that is left is for others: whoever makes one large update after another calls it before each. It gets room as the
-// checkpoint goes on, and those who come in between find some more, so that they do not wait behind it.
+// AwaitRoom waits while the room that is left is for others: whoever makes one large update after
+// another calls it before each. It gets room as the checkpoint goes on, and those who come in
+// between find some more, so that they do not wait behind it.
 func (t *Table) AwaitRoom(ctx context.Context) error {
 	t.hurry.Add(1) // else each would wait for the other
 	defer t.hurry.Add(-1)
@@ -51,7 +57,8 @@ func (t *Table) AwaitRoom(ctx context.Context) error {
 	return nil
 }
 
-// isCrowded tells whether more of the active layer is filled than of the checkpoint that runs is done.
+// isCrowded tells whether more of the active layer is filled than of the checkpoint that runs is
+// done.
 func (t *Table) isCrowded() bool {
 	s := t.stage.Load()
 	return s != nil && t.filled() > s.at(time.Now()) && t.stopped() == nil
@@ -62,8 +69,8 @@ func (t *Table) filled() float64 {
 	return float64(t.current.Load().active.size()) / float64(t.options.Limit)
 }
 
-// takeTime has a checkpoint that nobody waits for pause after a transaction, as long as it is ahead of the updates: then others feel
-// little of it.
+// takeTime has a checkpoint that nobody waits for pause after a transaction, as long as it is ahead
+// of the updates: then others feel little of it.
 func (t *Table) takeTime() {
 	for waited := time.Duration(0); waited < longestPause && t.hurry.Load() == 0 && t.ahead(); waited += paceStep {
 		time.Sleep(paceStep)
@@ -85,7 +92,8 @@ type stage struct {
 	expected time.Duration // that it takes; 0 if none runs
 }
 
-// at returns how far the checkpoint is. While a transaction runs that is a guess, so that who waits need not wait for its end.
+// at returns how far the checkpoint is. While a transaction runs that is a guess, so that who waits
+// need not wait for its end.
 func (s *stage) at(now time.Time) float64 {
 	if s.expected <= 0 {
 		return s.from
@@ -94,16 +102,19 @@ func (s *stage) at(now time.Time) float64 {
 }
 
 const (
-	// unknownEffort is how long a record of a bucket is expected to take of which few were put into their places yet.
+	// unknownEffort is how long a record of a bucket is expected to take of which few were put into
+	// their places yet.
 	unknownEffort = 2 * time.Microsecond
-	// mostEffort is how long it is expected to take at most. It may have taken longer, for a disk may hang.
+	// mostEffort is how long it is expected to take at most. It may have taken longer, for a disk
+	// may hang.
 	mostEffort = 200 * time.Microsecond
 	// fewRecords are so few that what a transaction takes by itself is most of what they took.
 	fewRecords = 64
 )
 
-// efforts are how long a record takes, by the bucket into which it is put: those of one lie close together, and each of another changes a page
-// of its own. That of [Aside] is what it takes to write a record aside.
+// efforts are how long a record takes, by the bucket into which it is put: those of one lie close
+// together, and each of another changes a page of its own. That of [Aside] is what it takes to
+// write a record aside.
 type efforts map[string]time.Duration
 
 // effort is how long a checkpoint takes, reckoned by those before it.

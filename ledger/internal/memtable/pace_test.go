@@ -14,7 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
-// Updates that fill the room faster than a checkpoint empties what is below are slowed down, before they would have to stop.
+// Updates that fill the room faster than a checkpoint empties what is below are slowed down, before
+// they would have to stop.
 func TestUpdatesKeepPaceWithACheckpoint(t *testing.T) {
 	const limit = 1000
 	for _, one := range []struct {
@@ -102,7 +103,8 @@ func filled(n int, buckets ...string) *layer {
 	return l
 }
 
-// How far a checkpoint is, is told by how long the records of each bucket took before, and goes on while one transaction runs.
+// How far a checkpoint is, is told by how long the records of each bucket took before, and goes on
+// while one transaction runs.
 func TestHowFarACheckpointIs(t *testing.T) {
 	l := filled(100, "near", "far")
 	want := func(what string, s *stage, now time.Time, share float64) {
@@ -132,7 +134,8 @@ func TestHowFarACheckpointIs(t *testing.T) {
 	want("nothing to be done", effortFor(&layer{}, nil).end("far", 1, 0), time.Now(), 1)
 }
 
-// Neither a disk that hangs nor what a transaction takes by itself counts as what a record takes, and what is not met again is known still.
+// Neither a disk that hangs nor what a transaction takes by itself counts as what a record takes,
+// and what is not met again is known still.
 func TestOneCheckpointIsNoRuleForAll(t *testing.T) {
 	e := effortFor(filled(fewRecords, "few", "hung", "quick"), efforts{"few": 7, "gone": 8})
 	e.end("few", fewRecords-1, time.Minute)
@@ -157,7 +160,8 @@ func (o *observed) Update(fn func(kv.Writer) error) error {
 	})
 }
 
-// Each transaction of a checkpoint tells how far that is, and the next checkpoint is reckoned by this one.
+// Each transaction of a checkpoint tells how far that is, and the next checkpoint is reckoned by
+// this one.
 func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 	base := &observed{look: func() {}}
 	var s *Table

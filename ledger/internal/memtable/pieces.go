@@ -2,8 +2,9 @@ package memtable
 
 import "bytes"
 
-// pieces are memory for keys and values. What is copied there stays as long as the layer. A record that is written again and again has its
-// later values in memory of their own, which is given back when nobody reads them.
+// pieces are memory for keys and values. What is copied there stays as long as the layer. A record
+// that is written again and again has its later values in memory of their own, which is given back
+// when nobody reads them.
 type pieces struct {
 	all     [][]byte // pieces that are filled one behind the other
 	filling int      // the one that is being filled; those behind it are empty

@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
-// FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens, though somebody has made the checksum fit.
+// FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens,
+// though somebody has made the checksum fit.
 func FuzzPortion(f *testing.F) {
 	f.Add(beginPortion(nil, []byte("mark"), "bucket"))
 	f.Add(appendText(appendText(beginPortion(nil, []byte("mark"), "bucket"), "key"), "value"))
@@ -62,7 +63,8 @@ func TestAPortionIsNoOther(t *testing.T) {
 	}
 }
 
-// What setAside never writes is refused, before it takes long: buckets and keys that do not rise, and very many buckets.
+// What setAside never writes is refused, before it takes long: buckets and keys that do not rise,
+// and very many buckets.
 func TestWhatIsAsideIsInOrder(t *testing.T) {
 	mark := Mark{"meta", []byte("m")}
 	over := func(buckets ...[]string) error {

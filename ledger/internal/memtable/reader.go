@@ -71,9 +71,14 @@ func (r *reader) end() error {
 // Get implements [kv.Reader].
 func (r *reader) Get(bucket string, key []byte) ([]byte, error) {
 	hash := r.table.hash(key)
-	if value, known := r.layers.active.get(bucket, key, hash, r.at); known {
+	if value, known := r.layers.active.getLocked(bucket, key, hash, r.at); known {
 		return value, nil
 	}
+	return r.getBelow(bucket, key, hash)
+}
+
+// getBelow looks into what lies below the active layer, where no update writes.
+func (r *reader) getBelow(bucket string, key []byte, hash uint64) ([]byte, error) {
 	if frozen := r.layers.frozen; frozen != nil {
 		if value, known := frozen.get(bucket, key, hash, r.at); known {
 			return value, nil
@@ -127,19 +132,43 @@ func (r *reader) Prefetch(bucket string, keys [][]byte) {
 // Checker is a [kv.Writer] that can look at what it lies over.
 type Checker interface {
 	kv.Writer
-	// Check returns an error wrapping [kv.ErrReplaced] if the base is not where it was ([kv.Guard]), and one wrapping
-	// [kv.ErrOverwritten] if it is not what the update began with. What it has read may then be of anything, and should be kept
-	// nowhere. The update looks at the latter again when fn is done.
+	// Check returns an error wrapping [kv.ErrReplaced] if the base is not where it was
+	// ([kv.Guard]), and one wrapping [kv.ErrOverwritten] if it is not what the update began with.
+	// What it has read may then be of anything, and should be kept nowhere. The update looks at the
+	// latter again when fn is done.
 	Check() error
 }
 
-// writer is a [kv.Writer] that writes into the active layer, where nobody else sees it until it is published.
+// writer is a [kv.Writer] that writes into the active layer, where nobody else sees it until it is
+// published.
 type writer struct {
 	*reader
 	touched []id
 }
 
+// forget lets go of what an update read, and of the list of what it wrote, unless that is small
+// enough for the next.
+func (w *writer) forget() {
+	w.reader.forget()
+	if w.touched = w.touched[:0]; cap(w.touched) > mostTouched {
+		w.touched = nil
+	}
+}
+
+// mostTouched is the length of a list of records that an update may leave to the next.
+const mostTouched = 4096
+
 var errEmpty = errors.New("empty key or value")
+
+// Get implements [kv.Reader]. Nobody but this update writes to the active layer, so that it needs
+// no lock.
+func (w *writer) Get(bucket string, key []byte) ([]byte, error) {
+	hash := w.table.hash(key)
+	if value, known := w.layers.active.get(bucket, key, hash, w.at); known {
+		return value, nil
+	}
+	return w.getBelow(bucket, key, hash)
+}
 
 // Put implements [kv.Writer].
 func (w *writer) Put(bucket string, key, value []byte) error {
@@ -175,8 +204,8 @@ func (w *writer) undo() {
 	}
 }
 
-// Check implements [Checker]. It begins no view of the base: bbolt might wait with that for a checkpoint, and the checkpoint for the
-// view that the update holds.
+// Check implements [Checker]. It begins no view of the base: bbolt might wait with that for a
+// checkpoint, and the checkpoint for the view that the update holds.
 func (w *writer) Check() error {
 	if base, can := w.table.base.(kv.Guard); can {
 		if err := base.Check(); err != nil {

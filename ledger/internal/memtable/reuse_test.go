@@ -80,7 +80,8 @@ func TestALayerIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A layer keeps the memory that it has needed, and no more: after much comes little, and then what much has needed is given back.
+// A layer keeps the memory that it has needed, and no more: after much comes little, and then what
+// much has needed is given back.
 func TestALayerKeepsWhatItNeeded(t *testing.T) {
 	l := &layer{}
 	fill := func(records int) {

@@ -87,7 +87,8 @@ func (r *run) pass(at uint64) (value []byte, known bool) {
 	return value, known
 }
 
-// below visits records below a key, or all for nil, until visit returns false, which it then returns.
+// below visits records below a key, or all for nil, until visit returns false, which it then
+// returns.
 func (c *cursor) below(key []byte, visit func(key, value []byte) bool) bool {
 	for ; c.key != nil && (key == nil || bytes.Compare(c.key, key) < 0); c.next() {
 		if c.value != nil && !visit(c.key, c.value) {
@@ -123,8 +124,8 @@ func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	return b.runs, rising
 }
 
-// stack returns runs and one more, in order, after merging as many as must be for each to be more than twice as long as the one behind
-// it. Others may read the former ones.
+// stack returns runs and one more, in order, after merging as many as must be for each to be more
+// than twice as long as the one behind it. Others may read the former ones.
 func (l *layer) stack(runs [][]id, more []id) [][]id {
 	last := l.keyed(more)
 	slices.SortFunc(last, keyed.compare)

@@ -19,7 +19,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
-// A table that keeps only the newest versions, over a temporary file, is a map: however little of it is in memory.
+// A table that keeps only the newest versions, over a temporary file, is a map: however little of
+// it is in memory.
 func TestSpilledTable_IsAMap(t *testing.T) {
 	for _, c := range []struct {
 		limit                         int64
@@ -76,8 +77,8 @@ func TestSpilledTable_IsAMap(t *testing.T) {
 	}
 }
 
-// However much is spilled, memory is bounded: updates wait for the file. A layer that was frozen late may have more than the
-// limit, and the next one has room for as much as the limit at least.
+// However much is spilled, memory is bounded: updates wait for the file. A layer that was frozen
+// late may have more than the limit, and the next one has room for as much as the limit at least.
 func TestSpilledTable_FarMoreThanTheLimit_MemoryIsBounded(t *testing.T) {
 	const limit, n = 1 << 20, 80_000 // of 9 MB
 	table, err := Over(bolt.NewTemporary(t.TempDir()), Options{Limit: limit, Newest: true})
@@ -131,8 +132,8 @@ func TestWalk_ScanFails_ReturnsTheError(t *testing.T) {
 	}
 }
 
-// Without a place for the spill file, updates fail once memory is full, and nothing is lost. Where there is one again,
-// they go on.
+// Without a place for the spill file, updates fail once memory is full, and nothing is lost. Where
+// there is one again, they go on.
 func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	table, err := Over(bolt.NewTemporary(dir), Options{Limit: 1 << 10, Newest: true, Pause: time.Nanosecond})

@@ -1,11 +1,13 @@
-// Package memtable keeps in memory what was committed since a store was last written, so that the store can be written seldom,
-// and much at a time.
+// Package memtable keeps in memory what was committed since a store was last written, so that the
+// store can be written seldom, and much at a time.
 //
-// Above the base lie layers: an active one, which updates write to, and during a checkpoint a frozen one, which is
-// being written to the base. Each update has a number, and each version of a record that of the update that wrote it. Who reads has
-// the number of the last update published, the layers of that moment, and a snapshot of the base that goes with
-// them: it looks into the active layer first, then into the frozen one, then into the base. Since the base comes to hold just what the
-// frozen layer does, the snapshot may be of any moment of the checkpoint, as long as the layers have not changed.
+// Above the base lie layers: an active one, which updates write to, and during a checkpoint a
+// frozen one, which is being written to the base. Each update has a number, and each version of a
+// record that of the update that wrote it. Who reads has the number of the last update published,
+// the layers of that moment, and a snapshot of the base that goes with them: it looks into the
+// active layer first, then into the frozen one, then into the base. Since the base comes to hold
+// just what the frozen layer does, the snapshot may be of any moment of the checkpoint, as long as
+// the layers have not changed.
 package memtable
 
 import (
@@ -22,8 +24,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/lock"
 )
 
-// Mark is the record by which snapshots of the base are told apart: whoever changes anything changes it, too, to what it
-// never was before.
+// Mark is the record by which snapshots of the base are told apart: whoever changes anything
+// changes it, too, to what it never was before.
 type Mark struct {
 	Bucket string // by name
 	Key    []byte // in it
@@ -31,28 +33,34 @@ type Mark struct {
 
 // Options are those of a table. Hooks may be nil.
 type Options struct {
-	// Mark is what the base is recognized by. Without a bucket nobody looks whether somebody else has written to it.
+	// Mark is what the base is recognized by. Without a bucket nobody looks whether somebody else
+	// has written to it.
 	Mark Mark
-	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background; 0 is 64 MiB. Before there are
-	// twice as many, updates wait for it.
+	// Limit is how many bytes may be in memory, about, until a checkpoint begins in the background;
+	// 0 is 64 MiB. Before there are twice as many, updates wait for it.
 	Limit int64
-	// Portion is how many bytes of records, about, a checkpoint puts into their places in one transaction; 0 is a sixteenth of Limit, but 4 KiB at
-	// least and 1 MiB at most.
+	// Portion is how many bytes of records, about, a checkpoint puts into their places in one
+	// transaction; 0 is a sixteenth of Limit, but 4 KiB at least and 1 MiB at most.
 	Portion int
-	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0 is a second.
+	// Pause is how long after a checkpoint that failed the next one may begin in the background; 0
+	// is a second.
 	Pause time.Duration
 	// ReadOnly says that the base cannot be written to. Updates stay in memory, however many.
 	ReadOnly bool
-	// Newest says that of each record only the newest version is kept. Then no reader may be active during an update, a
-	// value that was read is valid until the record is written again, and an update that fails may leave some writes.
+	// Newest says that of each record only the newest version is kept. Then no reader may be active
+	// during an update, a value that was read is valid until the record is written again, and an
+	// update that fails may leave some writes.
 	Newest bool
-	// Begun is called when a checkpoint begins, with the value of the mark that the base will have after it: that of the last
-	// update published, and none is under way. It must soon return, and must not use the table.
+	// Begun is called when a checkpoint begins, with the value of the mark that the base will have
+	// after it: that of the last update published, and none is under way. It must soon return, and
+	// must not use the table.
 	Begun func(mark []byte)
-	// Written is called when that is durable in the base, and before Checkpoint returns. It may take long: other checkpoints are made meanwhile, and
-	// then it is called once, for the last of them. It may read and update, but neither make a checkpoint nor close the table.
+	// Written is called when that is durable in the base, and before Checkpoint returns. It may
+	// take long: other checkpoints are made meanwhile, and then it is called once, for the last of
+	// them. It may read and update, but neither make a checkpoint nor close the table.
 	Written func(mark []byte)
-	// Failed is told the error of each checkpoint that failed, before another begins. It may do what Written may.
+	// Failed is told the error of each checkpoint that failed, before another begins. It may do
+	// what Written may.
 	Failed func(error)
 	// Step is called by a checkpoint where tests may hold it. It must not panic.
 	Step func(Step)
@@ -70,8 +78,9 @@ const (
 	Dropped                  // the frozen layer is gone
 )
 
-// Table is a [kv.Store] over another one, the base, which nobody else may write to. An update is durable when a
-// checkpoint has written it to the base; until then it is for whoever makes it to keep it elsewhere.
+// Table is a [kv.Store] over another one, the base, which nobody else may write to. An update is
+// durable when a checkpoint has written it to the base; until then it is for whoever makes it to
+// keep it elsewhere.
 //
 // What is put is copied. Values are returned by reference: nobody may modify them.
 type Table struct {
@@ -85,6 +94,7 @@ type Table struct {
 	telling       sync.Mutex             // held while Written runs, and by Close; locked after checkpointing
 	untold        atomic.Pointer[[]byte] // the mark of what was written to the base last; nil if Written was told
 	writing       sync.Mutex             // held by each update, and when the active layer is frozen; locked after both
+	writer        *writer                // of the update that runs; guarded by writing
 	current       atomic.Pointer[layers] // changed only with mu held
 	stage         atomic.Pointer[stage]  // of the checkpoint that runs; nil if none has begun to write
 	efforts       efforts                // of the checkpoints before; guarded by checkpointing
@@ -113,7 +123,8 @@ type layers struct {
 
 var errClosed = errors.New("the table is closed")
 
-// Over returns a table over a store. It reads the store's mark, and what a checkpoint has written aside that did not end.
+// Over returns a table over a store. It reads the store's mark, and what a checkpoint has written
+// aside that did not end.
 func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Limit == 0 {
 		o.Limit = 64 << 20
@@ -124,8 +135,17 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Pause == 0 {
 		o.Pause = time.Second
 	}
-	t, c := &Table{base: base, look: base.View, options: o, seed: maphash.MakeSeed(), compacting: lock.New(), checkpointing: lock.New()}, &layers{active: &layer{newest: o.Newest}}
+	t := &Table{
+		base:          base,
+		look:          base.View,
+		options:       o,
+		seed:          maphash.MakeSeed(),
+		compacting:    lock.New(),
+		checkpointing: lock.New(),
+	}
+	c := &layers{active: &layer{newest: o.Newest}}
 	t.ended.L = &t.mu
+	t.writer = &writer{reader: newReader(t)}
 	t.efforts = efforts{Aside: unknownEffort / 4} // it is in the order in which it is written
 	err := base.View(func(r kv.Reader) error {
 		mark, err := t.markOf(r)
@@ -146,7 +166,8 @@ func Over(base kv.Store, o Options) (*Table, error) {
 	return t, nil
 }
 
-// Backlog returns the mark of the base, about how many bytes are in memory only, and how many there may be: from three fifths on, updates may wait.
+// Backlog returns the mark of the base, about how many bytes are in memory only, and how many there
+// may be: from three fifths on, updates may wait.
 func (t *Table) Backlog() (mark []byte, memory, room int64) {
 	c := t.current.Load()
 	if memory = c.active.size(); c.frozen != nil {
@@ -162,8 +183,9 @@ func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 	return r.Get(t.options.Mark.Bucket, t.options.Mark.Key)
 }
 
-// View implements [kv.Store]. It shows no update that is not published. If the base is not what this table knows, the error wraps
-// [kv.ErrOverwritten], whatever fn has met, and nothing is read or written any more.
+// View implements [kv.Store]. It shows no update that is not published. If the base is not what
+// this table knows, the error wraps [kv.ErrOverwritten], whatever fn has met, and nothing is read
+// or written any more.
 func (t *Table) View(fn func(kv.Reader) error) error {
 	r, _ := t.readers.Get().(*reader)
 	if r == nil {
@@ -186,7 +208,8 @@ func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	}
 }
 
-// try has a reader read, or try again if a checkpoint began or ended before there was a snapshot of the base.
+// try has a reader read, or try again if a checkpoint began or ended before there was a snapshot of
+// the base.
 func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err error) {
 	r.again = false
 	if r.layers, r.at, err = t.enter(); err != nil {
@@ -204,7 +227,8 @@ func (t *Table) try(base func(func(kv.Reader) error) error, r *reader) (err erro
 	return err
 }
 
-// enter returns the newest layers, and the number of the last update published, for a reader who leaves the active layer when done.
+// enter returns the newest layers, and the number of the last update published, for a reader who
+// leaves the active layer when done.
 func (t *Table) enter() (c *layers, at uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -265,23 +289,26 @@ func (t *Table) emptyLayer() *layer {
 	return l
 }
 
-// Update implements [kv.Store], but for durability. Others see what fn wrote when fn has returned nil, all at once; it may keep it
-// elsewhere as the last thing it does. The [kv.Writer] that it gets is also a [Checker].
+// Update implements [kv.Store], but for durability. Others see what fn wrote when fn has returned
+// nil, all at once; it may keep it elsewhere as the last thing it does. The [kv.Writer] that it
+// gets is also a [Checker].
 //
-// fn must not begin another transaction of the table. Update returns the error of the last checkpoint without running fn when there is no
-// room in memory because of that. If it returns an error although fn has returned nil, nothing is read or written any more.
+// fn must not begin another transaction of the table. Update returns the error of the last
+// checkpoint without running fn when there is no room in memory because of that. If it returns an
+// error although fn has returned nil, nothing is read or written any more.
 func (t *Table) Update(fn func(kv.Writer) error) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	if err := t.makeRoom(); err != nil {
 		return err
 	}
-	w := &writer{reader: newReader(t)}
+	w := t.writer
 	published := false
 	defer func() {
 		if !published {
 			w.undo()
 		}
+		w.forget()
 		t.relieve() // also of what that leaves: the memory of pieces is not given back before all of a layer is
 	}()
 	kept := false
@@ -341,8 +368,8 @@ func (t *Table) recognize(c *layers, r kv.Reader) (mark []byte, err error) {
 	return nil, t.stop(fmt.Errorf("%w: it is not where this process left it", kv.ErrOverwritten))
 }
 
-// Size implements [kv.Store] with the bytes of the base, and those in memory that it does not have yet. What a checkpoint writes meanwhile may
-// count twice.
+// Size implements [kv.Store] with the bytes of the base, and those in memory that it does not have
+// yet. What a checkpoint writes meanwhile may count twice.
 func (t *Table) Size() (int64, error) {
 	memory := t.Bytes() // first, so that it does not count nowhere
 	size, err := t.base.Size()
@@ -361,11 +388,12 @@ func (t *Table) Bytes() int64 {
 	return size
 }
 
-// Retire has nothing read or written any more: every call returns why. The base stays as it is, and open, for whoever goes on with it.
+// Retire has nothing read or written any more: every call returns why. The base stays as it is, and
+// open, for whoever goes on with it.
 func (t *Table) Retire(why error) { _ = t.stop(why) }
 
-// Close waits for the update and the checkpoint that run, and for Written, and closes the base. It makes no checkpoint: what is only in memory is
-// forgotten.
+// Close waits for the update and the checkpoint that run, and for Written, and closes the base. It
+// makes no checkpoint: what is only in memory is forgotten.
 func (t *Table) Close() error {
 	_ = t.lockCheckpoint(context.Background()) // which does not end
 	defer t.checkpointing.Leave()

@@ -61,32 +61,31 @@ func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *vocab
 	return nil
 }
 
-// lookAt counts who can answer without those who cannot, and who will be able to by time alone.
+// lookAt counts the objects that can answer without those that cannot, and those that will be able
+// to by time alone.
 func (x *panelQuery) lookAt(s *state.State, untold []string, at *vocabulary.BudgetLevel) error {
-	x.note = func(s *state.State, r *vocabulary.Refusal) error {
-		from, ever, err := x.from(s, r.Object)
+	if err := x.assess(s, x.at); err != nil {
+		return err
+	}
+	for _, name := range x.names {
+		if _, able := slices.BinarySearch(x.able.Names, name); able {
+			continue
+		}
+		from, ever, err := x.from(s, name)
+		if err != nil {
+			return err
+		}
 		if ever {
 			at.Later++
 			at.From = rules.Latest(at.From, from)
 		}
-		return err
 	}
-	err := x.assess(s, x.at)
-	x.note = nil
-	if err != nil {
-		return err
-	}
-	if x.refused.Count()+len(untold) > 0 {
+	if x.lacking = untold; x.refused.Count()+len(untold) > 0 {
 		if err := x.leaveOut(s, x.at); err != nil {
 			return err
 		}
 	}
 	at.Can = uint64(len(x.able.Names))
-	for _, name := range untold {
-		if _, able := slices.BinarySearch(x.able.Names, name); able {
-			at.Can--
-		}
-	}
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (x *drawing) answer(s *state.State, name string, counts *event.Counts) (*vo
 		case !asked:
 			return nil, errOvertaken
 		case truth == rules.NoTruth:
-			return x.Rules.LacksTruth(s, &o, x.asking(), rules.Offered(x.question))
+			return x.refuseUntold(s, &o)
 		}
 		if err := x.checkTruth(x.question, &o.Chain, name, truth); err != nil {
 			return nil, err
@@ -83,8 +83,15 @@ func (x *drawing) again(counts event.Counts) event.Wanted {
 	return event.Wanted{Question: x.question.Number, Epsilon: x.epsilon}
 }
 
-// refuseUntold refuses objects without a true value, or for what else they would be refused by now.
-func (x *drawing) refuseUntold(ctx context.Context, names []string) (refused []vocabulary.Refusal, err error) {
+// refuseUntold refuses an object without a true value.
+func (x *drawing) refuseUntold(s *state.State, o *rules.Subject) (*vocabulary.Refusal, error) {
+	refusal := rules.LacksTruth(o.Name, x.epsilon)
+	return refusal, x.Rules.OrLess(s, o, x.asking(), rules.Offered(x.question), refusal)
+}
+
+// refuseAllUntold refuses objects without a true value, or for what else they would be refused by
+// now.
+func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused []vocabulary.Refusal, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -93,7 +100,7 @@ func (x *drawing) refuseUntold(ctx context.Context, names []string) (refused []v
 			var o rules.Subject
 			refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
 			if err == nil && refusal == nil {
-				refusal, err = x.Rules.LacksTruth(s, &o, x.asking(), rules.Offered(x.question))
+				refusal, err = x.refuseUntold(s, &o)
 			}
 			if err != nil {
 				return err

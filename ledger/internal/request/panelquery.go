@@ -114,14 +114,10 @@ type panelQuery struct {
 	base    state.AnswerLevel // what is raised, if anything
 	anew    error             // why nothing is raised, or nil
 	cost    privacy.Epsilon   // to each object
-	able    rules.Needy       // the objects that can be charged
-	refused RefusalList       // the objects that cannot
-	// note, if set, gets each refusal too.
-	note    func(s *state.State, r *vocabulary.Refusal) error
-	members []string    // the objects that can be charged and have a true value
-	values  []int32     // their true values
-	missing RefusalList // the objects that can be charged and have none
-	why     RefusalList // what the request was refused for
+	lacking []string          // in order, the objects that the host was asked for and has no true value of
+	able    rules.Needy       // the objects that can be charged, without those that lack a true value
+	refused RefusalList       // the others
+	why     RefusalList       // what the request was refused for
 }
 
 // set checks the request, and gets it ready.
@@ -168,8 +164,12 @@ func (x *panelQuery) about() event.PanelSum {
 // recall looks up what was answered before.
 func (x *panelQuery) recall(s *state.State) (err error) {
 	x.leaves = false
-	if x.known, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole)); err == nil && x.request.Partial {
-		x.others, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole.Partly()))
+	answers := func(panel event.PanelSum) (state.Answers, error) {
+		all, _, err := s.Answers(state.AnswerKey(x.question.Number, x.request.Query, panel))
+		return all, err
+	}
+	if x.known, err = answers(x.whole); err == nil && x.request.Partial {
+		x.others, err = answers(x.whole.Partly())
 	}
 	return err
 }
@@ -186,7 +186,7 @@ func (x *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, fr
 
 // look assesses the panel, unless the answer is recorded.
 func (x *panelQuery) look(s *state.State) error {
-	x.able, x.members, x.values = rules.Needy{}, nil, nil
+	x.able, x.lacking = rules.Needy{}, nil
 	if err := x.convene(s); err != nil {
 		return err
 	}
@@ -199,14 +199,11 @@ func (x *panelQuery) look(s *state.State) error {
 	if err := x.assess(s, x.at); err != nil {
 		return err
 	}
-	if err := x.refuseSome(&x.refused); err != nil {
+	if err := x.refuseSome(); err != nil {
 		return err
 	}
 	return x.refuseLoss(s, x.able.Names, x.at)
 }
-
-// forget overwrites the true values.
-func (x *panelQuery) forget() { clear(x.values) }
 
 // raisable returns the answer that a new one can be raised from: the highest of all, about people
 // none of whom began an epoch since it was first drawn. Of those the truth may be another one now;
@@ -272,11 +269,13 @@ func (x *panelQuery) leaveOut(s *state.State, at time.Time) error {
 	return x.part(s, at)
 }
 
-// part parts the panel into those who can be charged the cost and those who cannot.
+// part parts the panel into the objects that can be charged the cost and those that cannot, or lack
+// a true value.
 func (x *panelQuery) part(s *state.State, at time.Time) error {
 	x.able, x.refused = rules.Needy{}, NewRefusals(x.request.Partial)
 	for _, name := range x.names {
-		o, refusal, err := x.Rules.Subject(s, x.question, name, x.epsilon)
+		var o rules.Subject
+		refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
 		if err == nil && refusal == nil {
 			refusal, err = x.check(s, &o, at)
 		}
@@ -285,33 +284,36 @@ func (x *panelQuery) part(s *state.State, at time.Time) error {
 		}
 		if refusal != nil {
 			x.refused.Add(*refusal)
-			if x.note != nil {
-				err = x.note(s, refusal)
-			}
-			if err != nil {
-				return err
-			}
-			continue
+		} else {
+			x.able.Add(name, o.Chain.Bond())
 		}
-		x.able.Add(name, o.Chain.Bond())
 	}
 	return nil
 }
 
-// check returns why an object cannot be charged the cost, or nil.
+// check returns why an object cannot be charged the cost, or drawn for, or nil.
 func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*vocabulary.Refusal, error) {
 	if refusal := x.Rules.LacksTruthKey(o.Name, x.epsilon); refusal != nil {
 		rules.OrLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
 	}
-	ask := rules.Charge{Asking: rules.Asking{Question: x.question, Epsilon: x.epsilon, At: at}, Cost: x.cost, Reaches: o.Chain.Current()}
-	refusal, err := x.Rules.CheckBudget(s, o, ask)
-	if err != nil || refusal == nil {
+	ask := rules.Asking{Question: x.question, Epsilon: x.epsilon, At: at}
+	charge := rules.Charge{Asking: ask, Cost: x.cost, Reaches: o.Chain.Current()}
+	refusal, err := x.Rules.CheckBudget(s, o, charge)
+	if err != nil {
 		return nil, err
 	}
-	r, err := x.Rules.Headroom(s, o, ask)
-	rules.OrLess(refusal, x.largest(r.Most()))
-	return refusal, err
+	if refusal != nil {
+		r, err := x.Rules.Headroom(s, o, charge)
+		rules.OrLess(refusal, x.largest(r.Most()))
+		return refusal, err
+	}
+	if _, lacks := slices.BinarySearch(x.lacking, o.Name); !lacks {
+		return nil, nil
+	}
+	refusal = rules.LacksTruth(o.Name, x.epsilon)
+	rules.OrLess(refusal, x.known.Top().Epsilon)
+	return refusal, nil
 }
 
 // largest returns the largest ε at which the request would not leave out somebody who can be
@@ -325,59 +327,37 @@ func (x *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
 	return free
 }
 
-// lacksTruth refuses an object that there is no truth of.
-func (x *panelQuery) lacksTruth(name string) vocabulary.Refusal {
-	r := vocabulary.Refusal{Object: name, Reason: vocabulary.NoTruth, Asked: x.epsilon, Remedy: vocabulary.RemedyTruth}
-	rules.OrLess(&r, x.known.Top().Epsilon)
-	return r
-}
-
 // refuseSome returns the error of a request that must be whole and is not, or that has no object
 // left.
-func (x *panelQuery) refuseSome(refused *RefusalList) error {
-	if n := refused.Count(); n == 0 || x.request.Partial && n < len(x.names) {
+func (x *panelQuery) refuseSome() error {
+	if n := x.refused.Count(); n == 0 || x.request.Partial && n < len(x.names) {
 		return nil
 	}
-	x.why = *refused
-	return x.refuse(*refused)
+	x.why = x.refused
+	return x.refuse(x.refused)
 }
 
-// ask asks for the true values of the objects that can be charged.
+// ask asks for the true values of the objects that can be charged. Without those that have none,
+// the others are charged more if the answer would have been raised, and not all may allow that.
 func (x *panelQuery) ask(ctx context.Context) error {
 	if len(x.able.Names) == 0 {
 		return nil // the answer is recorded
 	}
-	x.values, x.missing = make([]int32, 0, len(x.able.Names)), NewRefusals(x.request.Partial)
 	err := x.askFor(ctx, x.able, func(names []string, values []int32) {
+		x.truths.Add(names, values)
 		for i, value := range values {
 			if value == rules.NoTruth {
-				x.missing.Add(x.lacksTruth(names[i]))
-				continue
+				x.lacking = append(x.lacking, names[i])
 			}
-			x.members, x.values = append(x.members, names[i]), append(x.values, value)
 		}
-		clear(values)
 	})
+	if err == nil && len(x.lacking) > 0 {
+		err = x.Engine.View(ctx, func(s *state.State) error { return x.assess(s, x.at) })
+	}
 	if err != nil {
 		return err
 	}
-	return x.refuseSome(x.leftOut())
-}
-
-// leftOut returns everybody who does not belong to the panel that answers, in order. Of a request
-// that must be whole either somebody cannot be charged, or has no truth.
-func (x *panelQuery) leftOut() *RefusalList {
-	switch {
-	case x.missing.Count() == 0:
-		return &x.refused
-	case x.refused.Count() == 0:
-		return &x.missing
-	}
-	all := NewRefusals(x.request.Partial)
-	all.Add(x.refused.Listed...)
-	all.Add(x.missing.Listed...)
-	all.Sort()
-	return &all
+	return x.refuseSome()
 }
 
 // decide returns the events of the answer and of its charges.
@@ -452,15 +432,10 @@ func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
 		return nil, err
 	}
 	// Without those asked, the answer was recorded when this attempt began, and is erased since.
-	if len(asked) == 0 || !slices.Equal(asked, x.able.Names) || base != x.base || len(x.members)+x.missing.Count() != len(x.able.Names) {
-		return nil, errOvertaken // somebody was charged since, or nobody's truth was asked for
+	if len(asked) == 0 || !slices.Equal(asked, x.able.Names) || base != x.base {
+		return nil, errOvertaken // an object was charged since
 	}
-	if x.missing.Count() > 0 && !x.leaves {
-		if err := x.leaveUntold(s, at); err != nil {
-			return nil, err
-		}
-	}
-	if err := x.refuseLoss(s, x.members, at); err != nil {
+	if err := x.refuseLoss(s, x.able.Names, at); err != nil {
 		return nil, err
 	}
 	changes, counts, err := x.count(s)
@@ -476,51 +451,30 @@ func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
 		return nil, err
 	}
 	x.end.Counts[event.Drawn], x.end.Answer = 1, x.end.First+uint64(len(changes))
-	changes = append(changes, x.record(made, how, uint64(len(x.members)), x.base.Event))
-	return Settling(changes, x.question.Number, x.leftOut().Listed, x.end), nil
+	changes = append(changes, x.record(made, how, uint64(len(x.able.Names)), x.base.Event))
+	return Settling(changes, x.question.Number, x.refused.Listed, x.end), nil
 }
 
-// leaveUntold leaves out those who have no truth, of a panel that was whole but for them. The
-// others are charged more if it would have been raised, and not all of them may be able to.
-func (x *panelQuery) leaveUntold(s *state.State, at time.Time) error {
-	if err := x.leaveOut(s, at); err != nil {
-		return err
-	}
-	able := func(name string) bool { _, found := slices.BinarySearch(x.able.Names, name); return found }
-	members, truths := x.members, x.values
-	x.members, x.values = nil, nil
-	for i, name := range members {
-		if able(name) {
-			x.members, x.values = append(x.members, name), append(x.values, truths[i])
-		}
-	}
-	clear(truths)
-	missing := x.missing.Listed
-	x.missing = NewRefusals(x.request.Partial)
-	for _, r := range missing {
-		if able(r.Object) {
-			x.missing.Add(r)
-		}
-	}
-	return x.refuseSome(x.leftOut())
-}
-
-// count returns the charges of the members, behind the changes that bind chains to their truths,
-// and counts the true values, after checking these against those that the chains are bound to.
+// count returns the charges of the objects, after the changes that bind chains to true values, and
+// counts the true values, after checking these against those that the chains are bound to.
 func (x *panelQuery) count(s *state.State) (changes []event.Change, counts []int64, err error) {
-	charges := make([]event.Change, len(x.members))
+	charges := make([]event.Change, len(x.able.Names))
 	counts = make([]int64, len(x.question.Values))
-	for i, name := range x.members {
+	for i, name := range x.able.Names {
 		c, _, err := s.Chain(x.question.Number, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := x.checkTruth(x.question, &c, name, x.values[i]); err != nil {
+		truth, asked := x.truths.Of(name)
+		if !asked {
+			return nil, nil, errOvertaken
+		}
+		if err := x.checkTruth(x.question, &c, name, truth); err != nil {
 			return nil, nil, err
 		}
-		changes = append(changes, x.Rules.Bind(x.question, c.Bond(), name, x.values[i])...)
+		changes = append(changes, x.Rules.Bind(x.question, c.Bond(), name, truth)...)
 		charges[i] = &event.Charged{Object: name, Question: x.question.Number, Epsilon: x.cost}
-		counts[x.values[i]]++
+		counts[truth]++
 	}
 	return append(changes, charges...), counts, nil
 }

@@ -215,7 +215,7 @@ func (x *raise) askPart(ctx context.Context, p prechecked) (missing []vocabulary
 	if err != nil {
 		return nil, err
 	}
-	return x.draw.refuseUntold(ctx, untold)
+	return x.draw.refuseAllUntold(ctx, untold)
 }
 
 // Decide draws for one part, and records each response before it reads the next object.

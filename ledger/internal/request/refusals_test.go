@@ -2,7 +2,6 @@ package request
 
 import (
 	"maps"
-	"slices"
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -59,15 +58,5 @@ func TestRefusalList_Lowest_CountsThoseNotListed(t *testing.T) {
 	}
 	if got := new(RefusalList).Lowest(privacy.MustEpsilon("3")); got != privacy.MustEpsilon("3") {
 		t.Errorf("the lowest of nobody is %v", got)
-	}
-}
-
-func TestRefusalList_Sort_SortsTheUntold(t *testing.T) {
-	r := NewRefusals(true)
-	for _, name := range []string{"c", "a", "b"} {
-		r.Add(vocabulary.Refusal{Object: name, Reason: vocabulary.NoTruth})
-	}
-	if r.Sort(); r.Listed[0].Object != "a" || !slices.Equal(r.Untold, []string{"a", "b", "c"}) {
-		t.Errorf("%+v, %q", r.Listed, r.Untold)
 	}
 }

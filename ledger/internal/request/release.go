@@ -100,7 +100,7 @@ func (x *release) ask(ctx context.Context) error {
 	if values[0] != rules.NoTruth {
 		return nil
 	}
-	refused, err := x.refuseUntold(ctx, who.Names)
+	refused, err := x.refuseAllUntold(ctx, who.Names)
 	if err != nil {
 		return err
 	}

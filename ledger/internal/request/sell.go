@@ -126,7 +126,7 @@ func (x *selling) look(s *state.State) error {
 			return err
 		}
 	}
-	x.needy = rules.Needy{}
+	x.needy, x.told = rules.Needy{}, false
 	if err := x.convene(s, x.at, x.addNeedy); err != nil {
 		return err
 	}
@@ -144,53 +144,26 @@ func (x *selling) addNeedy(o rules.Subject, one *line) {
 	}
 }
 
-// ask asks for the true values that draws will need.
+// ask asks for the true values that draws will need, and refuses objects that have none.
 func (x *selling) ask(ctx context.Context) error {
 	if x.reserving {
 		return nil
 	}
-	if err := x.askFor(ctx, x.needy, x.truths.Add); err != nil {
+	lacking := false
+	err := x.askFor(ctx, x.needy, func(names []string, values []int32) {
+		x.truths.Add(names, values)
+		lacking = lacking || slices.Contains(values, rules.NoTruth)
+	})
+	if x.told = true; err == nil && lacking {
+		err = x.Engine.View(ctx, func(s *state.State) error {
+			return x.convene(s, x.at, func(rules.Subject, *line) {})
+		})
+	}
+	if err != nil {
 		return err
 	}
 	x.needy = rules.Needy{}
-	if err := x.Engine.View(ctx, x.dropUntold); err != nil {
-		return err
-	}
 	return x.accept(x.limits)
-}
-
-// dropUntold refuses the lines that need a true value that the host does not have.
-func (x *selling) dropUntold(s *state.State) error {
-	lines, kept := x.lines, x.lines[:0]
-	for _, one := range lines {
-		name := x.names[one.at]
-		truth, asked := x.truths.Of(name)
-		if one.verdict == event.Drawn && !asked {
-			return errOvertaken
-		}
-		if one.verdict == event.Drawn && truth == rules.NoTruth {
-			refusal, err := x.refuseUntold(s, name)
-			if err != nil {
-				return err
-			}
-			x.refused.Add(*refusal)
-			continue
-		}
-		kept = append(kept, one)
-	}
-	if x.lines = kept; len(kept) < len(lines) {
-		x.recount()
-	}
-	return nil
-}
-
-// refuseUntold refuses an object without a true value, or for what else it would be refused by now.
-func (x *selling) refuseUntold(s *state.State, name string) (*vocabulary.Refusal, error) {
-	o, refusal, err := x.Rules.Subject(s, x.question, name, x.epsilon)
-	if err != nil || refusal != nil {
-		return refusal, err
-	}
-	return x.Rules.LacksTruth(s, &o, x.asking(&o, x.at), x.Offer(s, &o))
 }
 
 // commit reports progress from the transaction, unless the order is reserved.
@@ -228,9 +201,6 @@ func (x *selling) decide(s *state.State) ([]event.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.dropUntold(s); err != nil {
-		return nil, err
-	}
 	if err := x.accept(x.limits); err != nil {
 		return nil, err
 	}
@@ -261,16 +231,13 @@ func (x *selling) reassess(s *state.State, at time.Time) (halted, err error) {
 	return halted, err
 }
 
-// respond fills in the response of a line, unless it needs a true value that is missing.
+// respond fills in the response of a line.
 func (x *selling) respond(s *state.State, o rules.Subject, one *line) error {
 	if err := x.ended(); err != nil {
 		return err // nothing has happened yet
 	}
-	truth, asked := x.truths.Of(o.Name)
+	truth, _ := x.truths.Of(o.Name)
 	if one.verdict == event.Drawn {
-		if !asked || truth == rules.NoTruth {
-			return nil
-		}
 		if err := x.checkTruth(x.question, &o.Chain, o.Name, truth); err != nil {
 			return err
 		}
@@ -338,7 +305,8 @@ func (x *selling) recordSold(s *state.State) error {
 		for len(left) > 0 && int(left[0].at) < from+len(names) {
 			one := left[0]
 			left = left[1:]
-			page = append(page, event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)})
+			sold := event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)}
+			page = append(page, sold)
 			changes = append(changes, &page[len(page)-1])
 		}
 		_, _, err := fold.Record(s, changes)

@@ -241,7 +241,8 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if err != nil {
 			return p, nil, err
 		}
-		o, refusal, err := x.Rules.Subject(s, q, name, privacy.Epsilon{})
+		var o rules.Subject
+		refusal, err := rules.ReadSubject(s, q, name, privacy.Epsilon{}, &o)
 		if err != nil {
 			return p, nil, err
 		}
@@ -270,11 +271,11 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	o.Chain, o.Object = c.after, p.object
 	ask := rules.Asking{Question: c.question, Epsilon: one.level, At: at, Level: p.level, Pending: c.pending()}
 	v, refusal, err := x.Rules.Assess(s, &o, ask)
-	switch {
-	case err == nil && refusal != nil:
+	if err == nil && refusal == nil && v == event.Drawn {
+		refusal, err = x.checkTold(c, ask.Epsilon)
+	}
+	if err == nil && refusal != nil {
 		err = x.Rules.OrLess(s, &o, ask, rules.Offered(c.question), refusal)
-	case err == nil && v == event.Drawn:
-		refusal, err = x.refuseUntold(s, c, &o, ask)
 	}
 	if c.refusal = refusal; err != nil || refusal != nil || v == event.Reused {
 		return err
@@ -291,18 +292,15 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	return nil
 }
 
-// refuseUntold refuses a draw for which there is no true value. If the host was not asked, it will
-// be.
-func (x *sweep) refuseUntold(
-	s *state.State, c *planned, o *rules.Subject, ask rules.Asking,
-) (*vocabulary.Refusal, error) {
+// checkTold refuses a draw for which there is no true value. If the host was not asked, it will be.
+func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
 	truth, known := x.truths[c.question.Number][c.Name]
 	switch {
 	case !known:
 		c.unasked = true
 		return nil, nil
 	case truth == rules.NoTruth:
-		return x.Rules.LacksTruth(s, o, ask, rules.Offered(c.question))
+		return rules.LacksTruth(c.Name, epsilon), nil
 	}
 	return nil, x.checkTruth(c.question, &c.Chain, c.Name, truth)
 }
@@ -394,7 +392,9 @@ func (x *sweep) follow(s *state.State, todo plan, p *Part) error {
 		for _, binding := range first {
 			c.Chain.Bound = &binding.(*event.TruthBound).Tag
 		}
-		p.Changes = append(append(p.Changes, first...), &event.Released{Object: c.Name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
+		p.Changes = append(append(p.Changes, first...), &event.Released{
+			Object: c.Name, Question: c.question.Number, Epsilon: step.epsilon, Response: r,
+		})
 	}
 	return nil
 }

@@ -82,6 +82,7 @@ type trade struct {
 	// reserved.
 	promised  []uint32
 	reserving bool // it becomes a reservation
+	told      bool // the host was asked for true values: objects without one are refused
 	partial   bool // refused objects are left out; else a single one refuses the order
 	counting  bool // only sums are wanted
 	quoting   bool // the ID of the quote is wanted, so:
@@ -274,26 +275,6 @@ func (t *trade) count(name string, one *line) {
 	}
 }
 
-// recount counts the lines again, after some of them were refused.
-func (t *trade) recount() {
-	t.refused.Sort()
-	if t.sum = (sums{}); t.quoting {
-		t.offer = t.newOffer()
-	}
-	left := t.refused.Listed
-	refuseBefore := func(name string) {
-		for ; t.quoting && len(left) > 0 && (name == "" || left[0].Object < name); left = left[1:] {
-			t.offer.refuses(left[0].Object)
-		}
-	}
-	for i := range t.lines {
-		name := t.names[t.lines[i].at]
-		refuseBefore(name)
-		t.count(name, &t.lines[i])
-	}
-	refuseBefore("")
-}
-
 // roomFor makes room for more items of a list that may get many.
 func roomFor[T any](list []T, more int) []T {
 	if cap(list)-len(list) < more {
@@ -307,7 +288,7 @@ func roomFor[T any](list []T, more int) []T {
 func (t *trade) assess(
 	s *state.State, place int, name string, at time.Time,
 ) (one line, x rules.Subject, refusal *vocabulary.Refusal, err error) {
-	if x, refusal, err = t.Rules.Subject(s, t.question, name, t.epsilon); err != nil || refusal != nil {
+	if refusal, err = rules.ReadSubject(s, t.question, name, t.epsilon, &x); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
 	held := x.Chain.HeldBy(t.Buyer)
@@ -319,6 +300,9 @@ func (t *trade) assess(
 	if err == nil && refusal == nil {
 		one.verdict, refusal, err = t.Rules.Assess(s, &x, ask)
 	}
+	if err == nil && refusal == nil && t.told && one.verdict == event.Drawn {
+		refusal, err = t.checkTold(&x)
+	}
 	if err == nil && refusal != nil && !t.Listed { // else it is not explained
 		err = t.Rules.OrLess(s, &x, ask, t.Offer(s, &x), refusal)
 	}
@@ -329,6 +313,18 @@ func (t *trade) assess(
 	one.upgrade = !held.IsZero() && held.Less(t.epsilon)
 	one.price, err = t.due(s, place, &x)
 	return one, x, nil, err
+}
+
+// checkTold refuses an object that needs a true value and has none.
+func (t *trade) checkTold(x *rules.Subject) (*vocabulary.Refusal, error) {
+	truth, asked := t.truths.Of(x.Name)
+	switch {
+	case !asked:
+		return nil, errOvertaken
+	case truth == rules.NoTruth:
+		return rules.LacksTruth(x.Name, t.epsilon), nil
+	}
+	return nil, nil
 }
 
 // due is the price of an object: by its terms, or by those that were in force when it was reserved.

@@ -56,12 +56,6 @@ type Span struct {
 	capacity capacity // of the chain, for who asks
 }
 
-// Allows reports whether the chain can hand out a level that is recorded, given how many entries it
-// has.
-func (p *Span) Allows(q *event.Question, c *state.Chain, epsilon privacy.Epsilon) bool {
-	return p.capacity.fits(q, c, epsilon)
-}
-
 // Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked
 // for does not matter.
 func (l *Rules) Span(s *state.State, x *Subject, ask Asking) (span Span, err error) {
@@ -177,11 +171,4 @@ func (l *Rules) largestDrawn(
 		return none, err
 	}
 	return level, nil
-}
-
-// LacksTruth refuses an object that the host has no true value of, or another than its chain began
-// with: whoever is refused is not told which.
-func (l *Rules) LacksTruth(s *state.State, x *Subject, ask Asking, on Offering) (*vocabulary.Refusal, error) {
-	r := refuse(x.Name, ask.Epsilon, vocabulary.NoTruth, vocabulary.RemedyTruth)
-	return r, l.OrLess(s, x, ask, on, r)
 }

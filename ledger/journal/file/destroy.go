@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -54,7 +53,7 @@ func destroying(path string, err error) error {
 		return nil
 	}
 	gone := filepath.Base(path) + asGone
-	return fmt.Errorf("destroying the journal %s: %w", path, descriptor.Classify(atomicfile.Renamed(err, path, gone)))
+	return fmt.Errorf("destroying the journal %s: %w", path, classify(ledgerfile.Renamed(err, path, gone)))
 }
 
 func destroyAt(disk system, path string) error {
@@ -93,7 +92,7 @@ func sweep(parent folder, base string) error {
 			err = errors.Join(raze(parent, name, dir), dir.close())
 		}
 		if err != nil {
-			return fmt.Errorf("destroying what is left of %s: %w", name, descriptor.Classify(err))
+			return fmt.Errorf("destroying what is left of %s: %w", name, classify(err))
 		}
 	}
 	return nil
@@ -210,10 +209,10 @@ func shred(dir folder, text string) error {
 		err = dir.remove(text)
 	}
 	if err != nil && ending != asSegment {
-		err = atomicfile.Renamed(err, name(number, asSegment), text)
+		err = ledgerfile.Renamed(err, name(number, asSegment), text)
 	}
 	if err != nil {
-		return fmt.Errorf("destroying a segment: %w", descriptor.Classify(err))
+		return fmt.Errorf("destroying a segment: %w", classify(err))
 	}
 	return nil
 }

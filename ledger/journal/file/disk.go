@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -153,8 +154,10 @@ func (d *directory) sync() error {
 
 func (d *directory) stat() (stamp, error) { return stampFile(d.self, false) }
 
-func (d *directory) lock(exclusive bool) error { return flock(d.self, exclusive) }
-func (d *directory) close() error              { return errors.Join(d.self.Close(), d.root.Close()) }
+func (d *directory) lock(exclusive bool) error {
+	return ledgerfile.Lock(d.self, exclusive, 0, journal.ErrInUse)
+}
+func (d *directory) close() error { return errors.Join(d.self.Close(), d.root.Close()) }
 
 // osFile is a file of the operating system.
 type osFile struct{ *os.File }

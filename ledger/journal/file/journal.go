@@ -14,8 +14,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -82,8 +81,8 @@ func create(disk system, most sizes, dir string, ledger [16]byte, at journal.Pos
 		return nil, err
 	}
 	rand.Read(j.id[:])
-	if err := atomicfile.Renamed(j.make(at), j.path, j.base+asNew); err != nil {
-		return nil, errors.Join(fmt.Errorf("making the journal %s: %w", dir, descriptor.Classify(err)), j.release())
+	if err := ledgerfile.Renamed(j.make(at), j.path, j.base+asNew); err != nil {
+		return nil, errors.Join(fmt.Errorf("making the journal %s: %w", dir, classify(err)), j.release())
 	}
 	return j, nil
 }
@@ -143,7 +142,7 @@ func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err
 		err = j.load()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the journal %s: %w", dir, descriptor.Classify(err)), j.release())
+		return nil, errors.Join(fmt.Errorf("opening the journal %s: %w", dir, classify(err)), j.release())
 	}
 	return j, nil
 }
@@ -159,7 +158,7 @@ func locate(disk system, dir string) (parent folder, base, path string, err erro
 		return nil, "", "", err
 	}
 	parent, err = disk.openFolder(filepath.Dir(at))
-	return parent, filepath.Base(at), path, descriptor.Classify(err)
+	return parent, filepath.Base(at), path, classify(err)
 }
 
 // load reads which segments there are.
@@ -251,7 +250,7 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 		return 0, end, err
 	}
 	if err := j.takeOver(); err != nil {
-		return 0, end, j.stop(fmt.Errorf("claiming the journal %s: %w", j.path, descriptor.Classify(err)))
+		return 0, end, j.stop(fmt.Errorf("claiming the journal %s: %w", j.path, classify(err)))
 	}
 	if err := j.check(); err != nil {
 		return 0, end, err
@@ -356,7 +355,7 @@ func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journ
 	}
 	w, err := writeSegment(j.dir, s, j.most, groups)
 	if err != nil {
-		return descriptor.Classify(atomicfile.Renamed(err, j.pathOf(s.number), name(s.number, asNew)))
+		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, asNew)))
 	}
 	if j.last != nil { // it is not written to again
 		if j.last.left, err = j.last.file.stat(true); err != nil {
@@ -565,3 +564,6 @@ func (j *Journal) release() (err error) {
 	}
 	return err
 }
+
+// classify returns an error of a full table of descriptors as an [errs.ErrTooManyFiles], too.
+func classify(err error) error { return ledgerfile.ClassifyOpen(err, errs.ErrTooManyFiles) }

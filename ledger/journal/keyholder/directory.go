@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -57,20 +57,18 @@ func OpenDirectory(path string) (*Directory, error) {
 	if err := makeFolder(path); err != nil {
 		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err == nil {
-		err = flock(lock)
-	}
-	if err == nil {
-		_, err = lock.WriteAt([]byte(lockText), 0)
-	}
+	held, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		if lock != nil {
-			err = errors.Join(err, lock.Close())
-		}
 		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
 	}
-	return &Directory{path: path, lock: lock, journals: map[string]*shelf{}}, nil
+	err = ledgerfile.Lock(held, true, 0, journal.ErrInUse)
+	if err == nil {
+		_, err = held.WriteAt([]byte(lockText), 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the keys in %s: %w", path, errors.Join(err, held.Close()))
+	}
+	return &Directory{path: path, lock: held, journals: map[string]*shelf{}}, nil
 }
 
 // lockText is in the lock, so that no program takes the file for one of its own.
@@ -81,7 +79,7 @@ func makeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return ledgerfile.TrySyncDir(filepath.Dir(path))
 }
 
 // Name is the path of the directory.
@@ -204,13 +202,13 @@ func (s *shelf) put(of Segment, k Key) error {
 	}
 	switch had, err := s.get(of); {
 	case err == nil && had == k:
-		return syncFolder(s.path) // an earlier call may have come only so far
+		return ledgerfile.TrySyncDir(s.path) // an earlier call may have come only so far
 	case err == nil:
 		return fmt.Errorf("%w: %v", ErrConflict, of)
 	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
 		return err
 	}
-	return atomicfile.Write(s.file(of), keyFile(s.journal, of, k), atomicfile.Options{Suffix: asNew})
+	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: asNew})
 }
 
 func (s *shelf) get(of Segment) (k Key, err error) {
@@ -232,8 +230,8 @@ func (s *shelf) keep(below Segment, live []Segment) error {
 		return nil
 	}
 	next := kept{below, slices.Clone(live)}
-	if err := atomicfile.Write(filepath.Join(s.path, keptName), keptFile(s.journal, next),
-		atomicfile.Options{Suffix: asNew}); err != nil {
+	content := sealed(s.journal, keptMagic, encoded(putKept, next))
+	if err := ledgerfile.Write(filepath.Join(s.path, keptName), content, ledgerfile.Options{Suffix: asNew}); err != nil {
 		return err
 	}
 	s.kept = next
@@ -260,7 +258,7 @@ func (s *shelf) sweep() error {
 	if len(doomed) == 0 {
 		return nil
 	}
-	return syncFolder(s.path)
+	return ledgerfile.TrySyncDir(s.path)
 }
 
 // list returns the segments of which there are keys, and the files that are being made.

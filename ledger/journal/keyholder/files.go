@@ -1,6 +1,7 @@
 package keyholder
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -23,13 +26,15 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealed puts a checksum behind bytes.
-func sealed(name string, b []byte) []byte {
-	return binary.BigEndian.AppendUint32(b, crc32.Update(crc32.Checksum([]byte(name), castagnoli), castagnoli, b))
+// sealed returns the content of a file of a journal: a magic, its fields, and a checksum over the
+// journal's name and both.
+func sealed(journal, magic string, fields []byte) []byte {
+	b := append([]byte(magic), fields...)
+	return binary.BigEndian.AppendUint32(b, crc32.Update(crc32.Checksum([]byte(journal), castagnoli), castagnoli, b))
 }
 
-// opened takes magic and checksum off the bytes of a file.
-func opened(name, magic string, b []byte) ([]byte, error) {
+// unsealed returns a decoder of the fields of a file.
+func unsealed(name, magic string, b []byte) (*wire.Decoder, error) {
 	n := len(b) - 4
 	if n < len(magic) || string(b[:len(magic)-1]) != magic[:len(magic)-1] {
 		return nil, fmt.Errorf("%w: no file that begins with %q", journal.ErrCorrupt, magic)
@@ -37,46 +42,77 @@ func opened(name, magic string, b []byte) ([]byte, error) {
 	if string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w: a file that begins with %q", journal.ErrVersion, b[:len(magic)])
 	}
-	if string(sealed(name, b[:n:n])) != string(b) {
+	fields := b[len(magic):n]
+	if !bytes.Equal(sealed(name, magic, fields), b) {
 		return nil, fmt.Errorf("%w: a file that begins with %q does not have its checksum", journal.ErrCorrupt, magic)
 	}
-	return b[len(magic):n], nil
+	return &wire.Decoder{Rest: fields}, nil
 }
 
-func appendSegment(b []byte, s Segment) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, s.Term), s.Number)
+// The fields of files are those of requests and answers, too.
+
+func putSegment(e *wire.Encoder, s Segment) {
+	e.U64(s.Term)
+	e.U64(s.Number)
 }
 
-func cutSegment(b []byte) (Segment, []byte) {
-	return Segment{Term: binary.BigEndian.Uint64(b), Number: binary.BigEndian.Uint64(b[8:])}, b[16:]
+func takeSegment(d *wire.Decoder) (s Segment) {
+	s.Term = d.U64()
+	s.Number = d.U64()
+	return s
 }
 
+func putMark(e *wire.Encoder, m Mark) {
+	e.U64(m.Term)
+	e.U64(m.Position.Events)
+	e.Raw(m.Position.Root[:])
+}
+
+func takeMark(d *wire.Decoder) (m Mark) {
+	m.Term = d.U64()
+	m.Position.Events = d.U64()
+	d.Array(m.Position.Root[:])
+	return m
+}
+
+func putKept(e *wire.Encoder, k kept) {
+	putSegment(e, k.below)
+	for _, s := range k.live {
+		putSegment(e, s)
+	}
+}
+
+func takeKept(d *wire.Decoder) (k kept) {
+	k.below = takeSegment(d)
+	for len(d.Rest) > 0 {
+		k.live = append(k.live, takeSegment(d))
+	}
+	return k
+}
+
+// encoded returns the bytes of some fields.
+func encoded[T any](put func(*wire.Encoder, T), fields T) []byte {
+	e := &wire.Encoder{}
+	put(e, fields)
+	return e.Buf
+}
+
+// keyFile is the content of the file of a key.
 func keyFile(name string, s Segment, k Key) []byte {
-	return sealed(name, append(appendSegment([]byte(keyMagic), s), k[:]...))
+	return sealed(name, keyMagic, append(encoded(putSegment, s), k[:]...))
 }
 
 func parseKey(text []byte, name string, of Segment) (k Key, err error) {
-	b, err := opened(name, keyMagic, text)
+	d, err := unsealed(name, keyMagic, text)
 	if err != nil {
 		return k, err
 	}
-	if len(b) != 16+len(k) {
-		return k, fmt.Errorf("%w: a key of %d bytes", journal.ErrCorrupt, len(b))
-	}
-	s, b := cutSegment(b)
+	s := takeSegment(d)
+	d.Array(k[:])
 	if s != of {
-		return k, fmt.Errorf("%w: the key of segment %v in the place of that of %v", journal.ErrCorrupt, s, of)
+		d.Fail("the key of segment %v in the place of that of %v", s, of)
 	}
-	copy(k[:], b)
-	return k, nil
-}
-
-func keptFile(name string, k kept) []byte {
-	b := appendSegment([]byte(keptMagic), k.below)
-	for _, s := range k.live {
-		b = appendSegment(b, s)
-	}
-	return sealed(name, b)
+	return k, d.Done()
 }
 
 func readKept(path, name string) (k kept, err error) {
@@ -87,19 +123,11 @@ func readKept(path, name string) (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	b, err := opened(name, keptMagic, text)
+	d, err := unsealed(name, keptMagic, text)
 	if err != nil {
 		return k, err
 	}
-	if len(b) == 0 || len(b)%16 != 0 {
-		return k, fmt.Errorf("%w: %d bytes of what is kept", journal.ErrCorrupt, len(b))
-	}
-	for k.below, b = cutSegment(b); len(b) > 0; {
-		var s Segment
-		s, b = cutSegment(b)
-		k.live = append(k.live, s)
-	}
-	return k, nil
+	return takeKept(d), d.Err
 }
 
 // shred overwrites a file with zeros, flushes and unlinks it.
@@ -119,19 +147,6 @@ func shred(path string) error {
 		return err
 	}
 	return os.Remove(path)
-}
-
-// syncFolder makes the names in a directory durable.
-func syncFolder(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	err = dir.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) {
-		err = nil // a system that does not flush directories
-	}
-	return errors.Join(err, dir.Close())
 }
 
 const (
@@ -161,7 +176,7 @@ func openMark(path, name string) (m *markFile, err error) {
 		return nil, err
 	}
 	if made {
-		err = syncFolder(filepath.Dir(path))
+		err = ledgerfile.TrySyncDir(filepath.Dir(path))
 	}
 	if err == nil {
 		m.opened, err = m.file.Stat()
@@ -203,13 +218,11 @@ func (m *markFile) read() error {
 }
 
 func parseMark(text []byte, name string) (m Mark, err error) {
-	b, err := opened(name, markMagic, text)
+	d, err := unsealed(name, markMagic, text)
 	if err != nil {
 		return m, err
 	}
-	m.Term, m.Position.Events = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
-	copy(m.Position.Root[:], b[16:])
-	return m, nil
+	return takeMark(d), d.Done()
 }
 
 // note writes a mark over the older one of the two.
@@ -217,11 +230,8 @@ func (m *markFile) note(mark Mark) error {
 	if mark.Compare(m.last) <= 0 {
 		return m.check()
 	}
-	b := binary.BigEndian.AppendUint64([]byte(markMagic), mark.Term)
-	b = binary.BigEndian.AppendUint64(b, mark.Position.Events)
-	b = append(b, mark.Position.Root[:]...)
 	slot := (m.slot + 1) % markSlots
-	if _, err := m.file.WriteAt(sealed(m.name, b), slot*markSpace); err != nil {
+	if _, err := m.file.WriteAt(sealed(m.name, markMagic, encoded(putMark, mark)), slot*markSpace); err != nil {
 		return err
 	}
 	if err := m.check(); err != nil {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 const (
@@ -35,37 +35,6 @@ func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 	}
 }
 
-// The bodies of requests and answers, as JSON. A key is its bytes.
-type (
-	keepBody struct {
-		Below Segment   `json:"below"`
-		Live  []Segment `json:"live"`
-	}
-	markBody struct {
-		Term   uint64 `json:"term"`
-		Events uint64 `json:"events"`
-		Root   string `json:"root"` // 64 hexadecimal digits
-	}
-	seenBody struct {
-		Mark markBody `json:"mark"`
-		Term uint64   `json:"term"`
-	}
-)
-
-func bodyOf(m Mark) markBody {
-	return markBody{m.Term, m.Position.Events, hex.EncodeToString(m.Position.Root[:])}
-}
-
-func (b markBody) mark() (m Mark, err error) {
-	root, err := hex.DecodeString(b.Root)
-	if err != nil || len(root) != len(m.Position.Root) {
-		return m, fmt.Errorf("%w: root %.70q", ErrInvalid, b.Root)
-	}
-	m.Term, m.Position.Events = b.Term, b.Events
-	copy(m.Position.Root[:], root)
-	return m, nil
-}
-
 // Handler shows a holder to other hosts. It refuses every request that does not come with a
 // certificate which the server has verified ([Mutual]). Set the timeouts of the [http.Server], as
 // of any.
@@ -74,65 +43,91 @@ func (b markBody) mark() (m Mark, err error) {
 //	PUT       /JOURNAL/kept
 //	PUT       /JOURNAL/mark
 //	GET       /JOURNAL/seen
+//
+// A key is its bytes; other bodies have the fields of the files of a [Directory].
 func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern string, do func(*http.Request) (answer []byte, err error)) {
+	handle := func(pattern string, do func(r *http.Request, journal string, body []byte) (answer []byte, err error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(speaks, version)
-			r.Body = http.MaxBytesReader(w, r.Body, mostBody)
-			answer, err := do(r)
+			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+			var answer []byte
+			if err != nil {
+				err = fmt.Errorf("%w: the body of a request: %v", ErrInvalid, err)
+			} else {
+				answer, err = do(r, r.PathValue("journal"), body)
+			}
 			if err != nil {
 				http.Error(w, err.Error(), statusOf(err))
 				return
 			}
-			_, _ = w.Write(answer) // who does not get it asks again
+			_, _ = w.Write(answer) // a caller that does not get it asks again
 		})
 	}
-	handle("PUT /{journal}/keys/{segment}", func(r *http.Request) ([]byte, error) {
+	handle("PUT /{journal}/keys/{segment}", func(r *http.Request, journal string, body []byte) ([]byte, error) {
 		s, err := ParseSegment(r.PathValue("segment"))
 		if err != nil {
 			return nil, err
 		}
-		k, err := readKey(r.Body)
+		k, err := decoded(body, takeKey)
 		if err != nil {
 			return nil, err
 		}
-		return nil, h.Put(r.Context(), r.PathValue("journal"), s, k)
+		return nil, h.Put(r.Context(), journal, s, k)
 	})
-	handle("GET /{journal}/keys/{segment}", func(r *http.Request) ([]byte, error) {
+	handle("GET /{journal}/keys/{segment}", func(r *http.Request, journal string, _ []byte) ([]byte, error) {
 		s, err := ParseSegment(r.PathValue("segment"))
 		if err != nil {
 			return nil, err
 		}
-		k, err := h.Get(r.Context(), r.PathValue("journal"), s)
+		k, err := h.Get(r.Context(), journal, s)
 		return k[:], err
 	})
-	handle("PUT /{journal}/kept", func(r *http.Request) ([]byte, error) {
-		var b keepBody
-		if err := decode(r.Body, &b); err != nil {
-			return nil, err
-		}
-		return nil, h.Keep(r.Context(), r.PathValue("journal"), b.Below, b.Live)
-	})
-	handle("PUT /{journal}/mark", func(r *http.Request) ([]byte, error) {
-		var b markBody
-		if err := decode(r.Body, &b); err != nil {
-			return nil, err
-		}
-		m, err := b.mark()
+	handle("PUT /{journal}/kept", func(r *http.Request, journal string, body []byte) ([]byte, error) {
+		k, err := decoded(body, takeKept)
 		if err != nil {
 			return nil, err
 		}
-		return nil, h.Mark(r.Context(), r.PathValue("journal"), m)
+		return nil, h.Keep(r.Context(), journal, k.below, k.live)
 	})
-	handle("GET /{journal}/seen", func(r *http.Request) ([]byte, error) {
-		seen, err := h.Seen(r.Context(), r.PathValue("journal"))
+	handle("PUT /{journal}/mark", func(r *http.Request, journal string, body []byte) ([]byte, error) {
+		m, err := decoded(body, takeMark)
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(seenBody{bodyOf(seen.Mark), seen.Term})
+		return nil, h.Mark(r.Context(), journal, m)
+	})
+	handle("GET /{journal}/seen", func(r *http.Request, journal string, _ []byte) ([]byte, error) {
+		seen, err := h.Seen(r.Context(), journal)
+		return encoded(putSeen, seen), err
 	})
 	return verified(mux)
+}
+
+func putSeen(e *wire.Encoder, s Seen) {
+	putMark(e, s.Mark)
+	e.U64(s.Term)
+}
+
+func takeSeen(d *wire.Decoder) (s Seen) {
+	s.Mark = takeMark(d)
+	s.Term = d.U64()
+	return s
+}
+
+func takeKey(d *wire.Decoder) (k Key) {
+	d.Array(k[:])
+	return k
+}
+
+// decoded returns the fields of a body, which has nothing else.
+func decoded[T any](body []byte, take func(*wire.Decoder) T) (fields T, err error) {
+	d := &wire.Decoder{Rest: body}
+	fields = take(d)
+	if err := d.Done(); err != nil {
+		return fields, fmt.Errorf("%w: a body of %d bytes: %v", ErrInvalid, len(body), err)
+	}
+	return fields, nil
 }
 
 // verified lets through only who has shown a certificate that was verified.
@@ -144,29 +139,6 @@ func verified(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// readKey reads a key and nothing else.
-func readKey(r io.Reader) (k Key, err error) {
-	b, err := io.ReadAll(io.LimitReader(r, int64(len(k))+1))
-	if err == nil && len(b) != len(k) {
-		err = fmt.Errorf("%w: a key of %d bytes", ErrInvalid, len(b))
-	}
-	copy(k[:], b)
-	return k, err
-}
-
-// decode reads one JSON value of known fields and nothing else.
-func decode(r io.Reader, into any) error {
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: the body of a request: %v", ErrInvalid, err)
 }
 
 // statuses are the errors that a caller tells apart.
@@ -211,8 +183,7 @@ func Dial(name, base string, c *tls.Config) (*Remote, error) {
 	transport.IdleConnTimeout = time.Minute
 	return &Remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
 		Transport: transport,
-		CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
+		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("a holder does not send elsewhere")
 		},
 	}}, nil
@@ -235,44 +206,32 @@ func (r *Remote) Put(ctx context.Context, journal string, s Segment, k Key) erro
 
 // Get is [Holder.Get].
 func (r *Remote) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
-	b, err := r.call(ctx, http.MethodGet, journal, "keys/"+s.String(), nil)
-	if err == nil {
-		k, err = readKey(bytes.NewReader(b))
+	answer, err := r.call(ctx, http.MethodGet, journal, "keys/"+s.String(), nil)
+	if err != nil {
+		return k, err
 	}
-	return k, err
+	return decoded(answer, takeKey)
 }
 
 // Keep is [Holder.Keep].
 func (r *Remote) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
-	return r.put(ctx, journal, "kept", keepBody{below, live})
+	_, err := r.call(ctx, http.MethodPut, journal, "kept", encoded(putKept, kept{below, live}))
+	return err
 }
 
 // Mark is [Holder.Mark].
 func (r *Remote) Mark(ctx context.Context, journal string, m Mark) error {
-	return r.put(ctx, journal, "mark", bodyOf(m))
+	_, err := r.call(ctx, http.MethodPut, journal, "mark", encoded(putMark, m))
+	return err
 }
 
 // Seen is [Holder.Seen].
 func (r *Remote) Seen(ctx context.Context, journal string) (seen Seen, err error) {
-	b, err := r.call(ctx, http.MethodGet, journal, "seen", nil)
+	answer, err := r.call(ctx, http.MethodGet, journal, "seen", nil)
 	if err != nil {
 		return seen, err
 	}
-	var body seenBody
-	if err := decode(bytes.NewReader(b), &body); err != nil {
-		return seen, err
-	}
-	seen.Term = body.Term
-	seen.Mark, err = body.Mark.mark()
-	return seen, err
-}
-
-func (r *Remote) put(ctx context.Context, journal, what string, body any) error {
-	b, err := json.Marshal(body)
-	if err == nil {
-		_, err = r.call(ctx, http.MethodPut, journal, what, b)
-	}
-	return err
+	return decoded(answer, takeSeen)
 }
 
 // call makes a request, and returns the body of the answer.

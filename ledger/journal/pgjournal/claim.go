@@ -112,7 +112,7 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
-	if slices.ContainsFunc(v.segments, func(s span) bool { return s.id == id }) {
+	if slices.ContainsFunc(v.segments, func(s span) bool { return s.Segment == id }) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errMoved, err)
@@ -130,8 +130,8 @@ func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) (begu
 		return 0, err
 	}
 	for _, s := range v.segments {
-		if _, err := j.key(ctx, s.id); err != nil {
-			return v.begun, j.orMoved(ctx, s.id, err)
+		if _, err := j.key(ctx, s.Segment); err != nil {
+			return v.begun, j.orMoved(ctx, s.Segment, err)
 		}
 	}
 	highest := uint64(0)
@@ -189,20 +189,19 @@ func (j *Journal) missed(ctx context.Context, v view, seen []answer[keyholder.Se
 
 // raise raises the term.
 func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool) error {
-	var term, events *int64
-	var root []byte
-	args := []any{j.ledger, j.id, int64(highest), accept, j.Host, int64(v.end.Events), v.end.Root[:], int64(v.begun)}
+	var term uint64
+	var end journal.Position
+	args := []any{j.ledger, j.id, highest, accept, j.Host, v.end.Events, v.end.Root[:], v.begun}
 	claimed := j.releasing(ctx, j.writer.pid)
-	err := j.writer.ask(ctx, claimSQL, args, &term, &events, &root)
+	err := j.writer.ask(ctx, claimSQL, args, (*number)(&term), (*number)(&end.Events), (*root)(&end.Root))
 	claimed()
-	if err == nil && term == nil {
+	if err == nil && term == 0 {
 		err = errMoved
 	}
 	if err != nil {
 		return err
 	}
-	j.term, j.end = uint64(*term), position(*events, root)
-	j.claimed = j.term
+	j.term, j.claimed, j.end = term, term, end
 	return nil
 }
 
@@ -224,10 +223,7 @@ func (j *Journal) releasing(ctx context.Context, pid int32) (over func()) {
 			case <-time.After(releaseEvery):
 			}
 			// If this fails, the claim waits until the server ends the transaction.
-			_ = j.using(ctx, func(s *session) error {
-				_, err := s.change(ctx, releaseSQL, pid)
-				return err
-			})
+			_, _ = j.change(ctx, releaseSQL, pid)
 		}
 	})
 	return func() {

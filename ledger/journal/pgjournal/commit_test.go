@@ -401,7 +401,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 		}()
 		time.Sleep(time.Duration(20+7*i) * time.Millisecond)
 		if i%2 == 0 {
-			s.Crash(t)
+			s.Crash()
 		} else {
 			s.Stop(t)
 		}

@@ -46,7 +46,7 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 			}
 		}()
 		time.Sleep(time.Duration(50+30*i) * time.Millisecond)
-		s.Crash(t)
+		s.Crash()
 		if err := <-over; !errors.Is(err, journal.ErrUncertain) && !isRejected(err) {
 			t.Errorf("the primary is gone: %v", err)
 		}
@@ -67,7 +67,7 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 		third := one.Standby(t, "three")
 		one.Waits(t, "three")
 		there = append(there, a.add("with one"))
-		one.Crash(t)
+		one.Crash()
 		third.Promote(t)
 		p.To(third)
 		a.j = h.open(t, "a")
@@ -103,7 +103,7 @@ func failedOver(t *testing.T, names ...string) *lagging {
 	for n := range 4 {
 		l.lost = append(l.lost, l.add(fmt.Sprint("lost ", n), "and with it"))
 	}
-	l.was.Crash(t)
+	l.was.Crash()
 	l.is.Begin(t)
 	l.is.Promote(t)
 	l.proxy.To(l.is)

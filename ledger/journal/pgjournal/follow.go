@@ -20,11 +20,7 @@ const (
 // second when nothing comes.
 func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	for pause := askFirst; ; pause = min(2*pause, askMost) {
-		var v view
-		err := j.call(ctx, func(ctx context.Context) (err error) {
-			v, err = j.look(ctx, after)
-			return err
-		})
+		v, err := j.now(ctx, after)
 		switch {
 		case err != nil:
 			return err
@@ -41,26 +37,28 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// Leader tells which host has claimed the journal last, by its name: the one that has the ledger,
-// unless it is gone.
-func (j *Journal) Leader(ctx context.Context) (host string, err error) {
-	var v view
+// now is look as a call of its own.
+func (j *Journal) now(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.call(ctx, func(ctx context.Context) (err error) {
-		v, err = j.look(ctx, journal.Position{})
+		v, err = j.look(ctx, at)
 		return err
 	})
+	return v, err
+}
+
+// Leader returns the name of the host that has claimed the journal last: the one that has the
+// ledger, unless it is gone.
+func (j *Journal) Leader(ctx context.Context) (host string, err error) {
+	v, err := j.now(ctx, journal.Position{})
 	return v.host, err
 }
 
 // Head is [journal.Hosted.Head].
 func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
-	var v view
-	err := j.call(ctx, func(ctx context.Context) (err error) {
-		if v, err = j.look(ctx, journal.Position{}); err != nil {
-			return err
-		}
-		return j.overtaken(v)
-	})
+	v, err := j.now(ctx, journal.Position{})
+	if err == nil {
+		err = j.overtaken(v)
+	}
 	return journal.Head{Host: v.host, Term: v.term, End: v.end}, err
 }
 
@@ -85,11 +83,7 @@ func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 
 func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 	if fits(through) {
-		var n int64
-		err := j.using(ctx, func(s *session) (err error) {
-			n, err = s.change(ctx, foldedSQL, j.ledger, j.id, j.Host, int64(through.Events), through.Root[:])
-			return err
-		})
+		n, err := j.change(ctx, foldedSQL, j.ledger, j.id, j.Host, through.Events, through.Root[:])
 		if err != nil || n == 1 {
 			return err
 		}
@@ -112,8 +106,6 @@ func (j *Journal) Dismiss(ctx context.Context, host string) error {
 }
 
 func (j *Journal) dismiss(ctx context.Context, host string) error {
-	return j.using(ctx, func(s *session) error {
-		_, err := s.change(ctx, dismissSQL, j.ledger, host)
-		return err
-	})
+	_, err := j.change(ctx, dismissSQL, j.ledger, host)
+	return err
 }

@@ -61,7 +61,7 @@ func small(t *testing.T, s *pgtest.Server, dir string, megabytes int) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Cleanup(func() {
-		s.Kill()
+		s.Crash()
 		must(t, syscall.Unmount(dir, syscall.MNT_DETACH))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/sluicedp/sluice/ledger/internal/lock"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -174,6 +175,15 @@ func (j *Journal) using(ctx context.Context, do func(*session) error) error {
 	return err
 }
 
+// change is [session.change] on a session of its own.
+func (j *Journal) change(ctx context.Context, sql string, args ...any) (n int64, err error) {
+	err = j.using(ctx, func(s *session) (err error) {
+		n, err = s.change(ctx, sql, args...)
+		return err
+	})
+	return n, err
+}
+
 // borrow returns a session that nobody else uses.
 func (j *Journal) borrow(ctx context.Context) (*session, error) {
 	for {
@@ -208,87 +218,59 @@ type view struct {
 	bases    []base
 }
 
-// span is where a segment begins.
+// span is where a segment begins, as JSON of a row of the table of segments.
 type span struct {
-	events uint64
-	id     keyholder.Segment
+	Events uint64
+	keyholder.Segment
 }
 
-// base is what a host has said that it has.
+// base is what a host has said that it has, as the JSON of a look.
 type base struct {
-	host    string
-	events  uint64
-	seconds int64 // since it has said so; -1 if it had the journal, and has not followed since
+	Host    string
+	Events  uint64
+	Seconds int64 // since it has said so; -1 if it had the journal, and has not followed since
 }
 
 // left reports whether the host had the journal, and has not followed since: Trim must leave what
 // that base lacks, but the disk that has it may be lost.
-func (b base) left() bool { return b.seconds < 0 }
+func (b base) left() bool { return b.Seconds < 0 }
 
 // look returns what is known of the journal now.
 func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.using(ctx, func(s *session) (err error) {
 		v, err = j.lookBy(ctx, s, at)
 		if err == nil && v.id != j.id {
-			err = fmt.Errorf("%w: the ledger has another journal there now, postgres:%x", journal.ErrForeign, v.id)
+			err = j.replacedBy(v)
 		}
 		return err
 	})
 	return v, err
 }
 
-// row are the columns of a look.
-type row struct {
-	standby                                      bool
-	id                                           *uuid.UUID
-	term, events, begin, erased, conceded, begun *int64
-	root, beginRoot, erasedRoot                  []byte
-	host                                         *string
-	known                                        *bool
-	segmentEvents, segmentTerms, segmentNumbers  []int64
-	baseHosts                                    []string
-	baseEvents, baseSeconds                      []int64
+// replacedBy returns the error of another journal in the place of this one.
+func (j *Journal) replacedBy(v view) error {
+	return fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForeign, v.id)
 }
 
 func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
 	if !fits(at) {
 		at = journal.Position{} // which is not known, either
 	}
-	var r row
-	err = s.ask(ctx, lookSQL, []any{j.ledger, int64(at.Events), at.Root[:]},
-		&r.standby, &r.id, &r.term, &r.events, &r.root, &r.begin, &r.beginRoot, &r.erased, &r.erasedRoot, &r.conceded,
-		&r.begun, &r.host, &r.known,
-		&r.segmentEvents, &r.segmentTerms, &r.segmentNumbers, &r.baseHosts, &r.baseEvents, &r.baseSeconds)
+	var standby bool
+	err = s.ask(ctx, lookSQL, []any{j.ledger, at.Events, at.Root[:]}, &standby, (*zeronull.UUID)(&v.id),
+		(*number)(&v.term), (*number)(&v.end.Events), (*root)(&v.end.Root),
+		(*number)(&v.begin.Events), (*root)(&v.begin.Root), (*number)(&v.erased.Events), (*root)(&v.erased.Root),
+		(*number)(&v.conceded), (*number)(&v.begun), (*zeronull.Text)(&v.host), &v.known, &v.segments, &v.bases)
 	switch {
 	case err != nil:
 		return v, err
-	case r.standby:
+	case standby:
 		return v, fmt.Errorf("%w: it has become a standby", ErrServer)
-	case r.id == nil:
+	case v.id == [16]byte{}:
 		return v, fmt.Errorf("%w: there is no journal of ledger %v in schema %s", fs.ErrNotExist, uuid.UUID(j.ledger),
 			j.Schema)
 	}
-	v = view{
-		id: *r.id, term: uint64(*r.term), conceded: uint64(*r.conceded), begun: uint64(*r.begun), host: *r.host,
-		known: *r.known,
-		end:   position(*r.events, r.root), begin: position(*r.begin, r.beginRoot),
-		erased: position(*r.erased, r.erasedRoot),
-	}
-	for i, events := range r.segmentEvents {
-		v.segments = append(v.segments,
-			span{uint64(events), keyholder.Segment{Term: uint64(r.segmentTerms[i]),
-				Number: uint64(r.segmentNumbers[i])}})
-	}
-	for i, host := range r.baseHosts {
-		v.bases = append(v.bases, base{host, uint64(r.baseEvents[i]), r.baseSeconds[i]})
-	}
 	return v, nil
-}
-
-func position(events int64, root []byte) (p journal.Position) {
-	p.Events = uint64(events)
-	copy(p.Root[:], root)
-	return p
 }
 
 // where says how a position lies to the journal: nil if a group ends there, or the journal begins.
@@ -380,9 +362,8 @@ func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) err
 	for i := range frames {
 		f := &frames[i]
 		args := []any{
-			j.ledger, j.id, int64(g.Term), int64(g.Before.Events), g.Before.Root[:], int64(g.After.Events),
-			g.After.Root[:],
-			f.of, int64(f.segment.Term), int64(f.segment.Number), f.body, int64(j.term),
+			j.ledger, j.id, g.Term, g.Before.Events, g.Before.Root[:], g.After.Events, g.After.Root[:],
+			f.of, f.segment.Term, f.segment.Number, f.body, j.term,
 		}
 		if i == 0 {
 			steps = append(steps, step{appendSQL, append(args, j.Synchronous, !j.segment.stored)})
@@ -456,9 +437,8 @@ func (j *Journal) fencedBy(v view, lost bool) error {
 // endsElsewhere returns the [journal.ErrRestored] of a group that the journal's end does not lead
 // to.
 func endsElsewhere(end journal.Position, g journal.Group) error {
-	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or was written to by "+
-		"somebody else",
-		journal.ErrRestored, end, g.Before)
+	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or another program "+
+		"has written to it", journal.ErrRestored, end, g.Before)
 }
 
 // lacks reports whether the journal does not have what it had at a position. [view.where] was asked

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -139,9 +138,7 @@ func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
 
 // teller sends marks to the other hosts: the newest one, at most once every tellEvery.
 type teller struct {
-	newest  atomic.Pointer[keyholder.Mark]
-	wake    chan struct{} // has an element if a mark may not have been sent yet
-	over    chan struct{}
+	newest  chan keyholder.Mark // has an element if a mark was not sent yet
 	running sync.WaitGroup
 }
 
@@ -150,23 +147,15 @@ const tellEvery = time.Second
 
 // startTelling begins to tell the other hosts.
 func (j *Journal) startTelling() {
-	t := &teller{wake: make(chan struct{}, 1), over: make(chan struct{})}
+	t := &teller{newest: make(chan keyholder.Mark, 1)}
 	j.teller = t
 	t.running.Go(func() {
-		for going := true; going; {
+		for m := range t.newest {
+			j.tellOthers(m)
 			select {
-			case <-t.wake:
-				j.tellOthers(*t.newest.Load())
-				select {
-				case <-time.After(tellEvery):
-				case <-t.over:
-				}
-			case <-t.over:
-				going = false
+			case <-time.After(tellEvery):
+			case <-j.life.Done():
 			}
-		}
-		if len(t.wake) > 0 {
-			j.tellOthers(*t.newest.Load())
 		}
 	})
 }
@@ -178,19 +167,20 @@ func (j *Journal) tellOthers(m keyholder.Mark) {
 	})
 }
 
-// tell has a mark told soon. It does not wait.
+// tell has a mark told soon. It does not wait. Only the holder of writing calls it.
 func (t *teller) tell(m keyholder.Mark) {
-	t.newest.Store(&m)
 	select {
-	case t.wake <- struct{}{}:
-	default: // an older one was not sent yet: this one is sent in its place
+	case <-t.newest: // it was not sent yet: m is sent in its place
+	default:
 	}
+	t.newest <- m
 }
 
-// end waits until what was told last is told to the others, if they can be reached.
+// end waits until what was told last is told to the others, if they can be reached. The handle's
+// life has ended before.
 func (t *teller) end() {
 	if t != nil {
-		close(t.over)
+		close(t.newest)
 		t.running.Wait()
 	}
 }

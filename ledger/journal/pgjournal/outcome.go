@@ -90,15 +90,14 @@ var errTaken = errors.New("the journal is claimed under another term")
 // changes nothing.
 func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, highest uint64) (end journal.Position,
 	err error) {
-	var term, events *int64
-	var root []byte
-	args := []any{j.ledger, j.id, int64(j.term), int64(highest), j.Host, j.Synchronous}
-	if err := s.ask(ctx, raiseSQL, args, &term, &events, &root); err != nil {
+	var term uint64
+	args := []any{j.ledger, j.id, j.term, highest, j.Host, j.Synchronous}
+	if err := s.ask(ctx, raiseSQL, args, (*number)(&term), (*number)(&end.Events), (*root)(&end.Root)); err != nil {
 		return end, err
 	}
-	if term != nil {
-		j.term, j.writer = uint64(*term), s
-		return position(*events, root), nil
+	if term != 0 {
+		j.term, j.writer = term, s
+		return end, nil
 	}
 	v, err := j.lookBy(ctx, s, g.After)
 	switch {

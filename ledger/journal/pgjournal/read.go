@@ -10,8 +10,8 @@ import (
 	"iter"
 	"math"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -119,69 +119,43 @@ func (r *reader) follows(v view, found []frame) error {
 
 // fetch reads frames, and where the journal begins and ends.
 func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, err error) {
-	number := s.next()
-	rows, err := s.conn.Query(ctx, s.in(readSQL), number, r.ledger, int64(r.tail.Events), len(r.frames),
-		int64(readBytes), readFrames)
+	question := s.next()
+	rows, err := s.conn.Query(ctx, s.in(readSQL), question, r.ledger, r.tail.Events, len(r.frames), readBytes, readFrames)
 	if err != nil {
 		return nil, v, err
 	}
-	defer rows.Close()
-	count := int64(0)
-	for ; rows.Next(); count++ {
-		f, end, err := scan(rows, number)
-		if err != nil {
-			return nil, v, err
-		}
-		if v = end; f != nil {
-			found = append(found, *f)
-		}
-	}
-	if err := errors.Join(rows.Err(), s.warned); err != nil {
-		return nil, v, err
-	}
-	if rows.CommandTag().RowsAffected() != count || count == 0 {
-		return nil, v, s.mixed() // some were dropped on the way
-	}
-	switch v.id {
-	case r.id:
-		return found, v, nil
-	case [16]byte{}:
-		return nil, v, fmt.Errorf("%w: the journal is gone: %w", journal.ErrLost, fs.ErrNotExist)
-	}
-	return nil, v, fmt.Errorf("%w: the ledger has another journal there now, postgres:%x", journal.ErrForeign, v.id)
-}
-
-// scan reads a row. There is no frame in it if the journal has none to read.
-func scan(rows pgx.Rows, number int64) (f *frame, v view, err error) {
-	var echo int64
+	var echo, count int64
 	var standby bool
-	var id *uuid.UUID
-	var begin, end, events, term, after, segmentTerm, segmentNumber *int64
-	var part, of *int32
-	var beginRoot, endRoot, root, afterRoot, body []byte
-	err = rows.Scan(&echo, &standby, &id, &begin, &beginRoot, &end, &endRoot, &events, &part, &of, &term, &root, &after,
-		&afterRoot, &segmentTerm,
-		&segmentNumber, &body)
-	switch {
+	var f frame
+	g := &f.group
+	tag, err := pgx.ForEachRow(rows, []any{
+		&echo, &standby, (*zeronull.UUID)(&v.id), (*number)(&v.begin.Events), (*root)(&v.begin.Root),
+		(*number)(&v.end.Events), (*root)(&v.end.Root),
+		(*number)(&g.Before.Events), &f.number, &f.of, (*number)(&g.Term), (*root)(&g.Before.Root),
+		(*number)(&g.After.Events), (*root)(&g.After.Root),
+		(*number)(&f.segment.Term), (*number)(&f.segment.Number), &f.body,
+	}, func() error {
+		if count++; echo != question {
+			return errMixed
+		}
+		if f.of > 0 { // else the journal has none to read
+			found = append(found, f)
+		}
+		return nil
+	})
+	switch err := errors.Join(err, s.warned); {
 	case err != nil:
 		return nil, v, err
-	case echo != number:
-		return nil, v, errMixed
+	case tag.RowsAffected() != count || count == 0:
+		return nil, v, s.mixed() // some were dropped on the way
 	case standby:
 		return nil, v, fmt.Errorf("%w: it has become a standby", ErrServer)
-	case id == nil:
-		return nil, v, nil
+	case v.id == [16]byte{}:
+		return nil, v, fmt.Errorf("%w: the journal is gone: %w", journal.ErrLost, fs.ErrNotExist)
+	case v.id != r.id:
+		return nil, v, r.replacedBy(v)
 	}
-	v = view{id: *id, begin: position(*begin, beginRoot), end: position(*end, endRoot)}
-	if events == nil {
-		return nil, v, nil
-	}
-	return &frame{
-		group: journal.Group{Term: uint64(*term), Before: position(*events, root),
-			After: position(*after, afterRoot)},
-		segment: keyholder.Segment{Term: uint64(*segmentTerm), Number: uint64(*segmentNumber)},
-		number:  int(*part), of: int(*of), body: body,
-	}, v, nil
+	return found, v, nil
 }
 
 // take adds a frame to those that were read, and a group if it is whole then.

@@ -53,7 +53,7 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 			return nil
 		}
 		if err == nil && v.id != j.id {
-			err = fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForeign, v.id)
+			err = j.replacedBy(v)
 		}
 		behind = err == nil && v.end.Events < w.At.Events
 		return err
@@ -88,19 +88,18 @@ func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, a
 // replace puts a head where there is none, or one that is behind a position.
 func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, term uint64, accept bool) error {
 	err := pgx.BeginFunc(ctx, s.conn, func(pgx.Tx) error {
-		n, err := s.change(ctx, dropSQL, j.ledger, j.id, int64(at.Events))
+		n, err := s.change(ctx, dropSQL, j.ledger, j.id, at.Events)
 		if err != nil || n == 0 {
 			return err // it is there, and not behind
 		}
 		if _, err := s.change(ctx, clearSQL, j.ledger); err != nil {
 			return err
 		}
-		conceded := int64(0)
+		conceded := uint64(0)
 		if accept {
-			conceded = int64(term) + 1
+			conceded = term + 1
 		}
-		n, err = s.change(ctx, createSQL, j.ledger, j.id, int64(at.Events), at.Root[:], j.Host, int64(term)+1, 0,
-			[]byte{}, conceded)
+		n, err = s.change(ctx, createSQL, j.ledger, j.id, at.Events, at.Root[:], j.Host, term+1, 0, []byte{}, conceded)
 		if err == nil && n != 1 {
 			err = fmt.Errorf("%w: the journal was not made", ErrServer)
 		}

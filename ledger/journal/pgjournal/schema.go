@@ -102,16 +102,13 @@ const (
 	// what is known of the journal, and whether a group ends at $3 and $4
 	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events,
 		h.begin_root, h.erased_events, h.erased_root, h.conceded,
-	h.begun, h.host, $3 >= h.begin_events AND ((h.events, h.root) = ($3, $4)
+	h.begun, h.host, coalesce($3 >= h.begin_events AND ((h.events, h.root) = ($3, $4)
 		OR (h.begin_events, h.begin_root) = ($3, $4)
-		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0)),
-	ARRAY(SELECT events FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
-	ARRAY(SELECT term FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
-	ARRAY(SELECT number FROM @.segments s WHERE s.ledger = $2 ORDER BY events),
-	ARRAY(SELECT host FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
-	ARRAY(SELECT events FROM @.bases b WHERE b.ledger = $2 ORDER BY host),
-	ARRAY(SELECT CASE WHEN told > 'epoch' THEN extract(epoch FROM now() - told)::bigint ELSE -1 END
-		FROM @.bases b WHERE b.ledger = $2 ORDER BY host)
+		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0)), false),
+	(SELECT json_agg(s ORDER BY events) FROM @.segments s WHERE s.ledger = $2),
+	(SELECT json_agg(json_build_object('Host', host, 'Events', events, 'Seconds',
+		CASE WHEN told > 'epoch' THEN extract(epoch FROM now() - told)::bigint ELSE -1 END) ORDER BY host)
+		FROM @.bases b WHERE b.ledger = $2)
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 
 	// the term is raised, if no segment was begun since $9 were. The base of the host has what was
@@ -164,7 +161,7 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	// frames from one of a group on, as many as have some bytes together, and where the journal
 	// begins and ends
 	readSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.begin_events, h.begin_root, h.events, h.root,
-	f.events, f.frame, f.frames, f.term, f.root, f.after_events, f.after_root, f.segment_term, f.segment_number, f.body
+	f.events, coalesce(f.frame, 0), coalesce(f.frames, 0), f.term, f.root, f.after_events, f.after_root, f.segment_term, f.segment_number, f.body
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2 LEFT JOIN LATERAL (
 	SELECT * FROM (
 		SELECT *, sum(octet_length(body)) OVER (ORDER BY events, frame) - octet_length(body) AS ahead FROM (
@@ -177,12 +174,14 @@ ORDER BY f.events, f.frame`
 	// it
 	lockSQL = `SELECT $1::bigint, (SELECT count(*) FROM (SELECT FROM @.heads WHERE ledger = $2 FOR UPDATE) head)`
 
-	// the journal begins elsewhere, without some segments, and maybe with another one
+	// the journal begins elsewhere, where a group begins or the journal ends, without some segments,
+	// and maybe with another one
 	cutSQL = `WITH head AS (
-	UPDATE @.heads SET begin_events = $5, begin_root = $6, begun = begun + 1
+	UPDATE @.heads SET begin_events = $5, begun = begun + 1,
+		begin_root = coalesce((SELECT root FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND frame = 0), root)
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5
 		AND ` + sure + ` RETURNING 1), gone AS (
-	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($7) AND EXISTS (SELECT FROM head))
+	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($6) AND EXISTS (SELECT FROM head))
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
 	// what is left of a segment is one of its own
@@ -194,9 +193,6 @@ SELECT $1::bigint, (SELECT count(*) FROM head)`
 	resealSQL = with + `
 	UPDATE @.frames f SET segment_term = $7, segment_number = $8, body = $9 FROM @.heads h
 	WHERE h.ledger = $2 AND h.journal = $3 AND h.term = $4 AND f.ledger = $2 AND f.events = $5 AND f.frame = $6` + count
-
-	// the root with which a segment begins
-	rootAtSQL = `SELECT $1::bigint, (SELECT root FROM @.frames WHERE ledger = $2 AND events = $3 AND frame = 0)`
 
 	// rows before the begin of the journal are removed
 	sweepSQL = with + `
@@ -311,8 +307,7 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 		}
 		var id [16]byte
 		_, _ = rand.Read(id[:])
-		made, err := s.change(ctx, createSQL, j.ledger, id, int64(at.Events), at.Root[:], j.Host, 0, int64(at.Events),
-			at.Root[:], 0)
+		made, err := s.change(ctx, createSQL, j.ledger, id, at.Events, at.Root[:], j.Host, 0, at.Events, at.Root[:], 0)
 		if err == nil && made != 1 {
 			err = fmt.Errorf("%w: the ledger has a journal", fs.ErrExist)
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 var (
@@ -198,6 +200,25 @@ func (s *session) ask(ctx context.Context, sql string, args []any, into ...any) 
 func (s *session) mixed() error {
 	s.close()
 	return errMixed
+}
+
+// number scans a number. NULL is 0.
+type number uint64
+
+// ScanInt64 is [pgtype.Int64Scanner].
+func (n *number) ScanInt64(v pgtype.Int8) error {
+	*n = number(v.Int64)
+	return nil
+}
+
+// root scans the root of a position. NULL is the root of no events.
+type root tlog.Hash
+
+// ScanBytes is [pgtype.BytesScanner].
+func (r *root) ScanBytes(b []byte) error {
+	*r = root{}
+	copy(r[:], b)
+	return nil
 }
 
 // change has something changed, and returns how many rows were. It is durable then.

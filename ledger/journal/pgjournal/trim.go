@@ -74,7 +74,7 @@ func (t *trim) run(ctx context.Context) error {
 	}
 	var held error
 	if t.through.Events > v.begin.Events {
-		var goal journal.Position
+		var goal uint64
 		goal, held = t.allowed(v)
 		if err := t.cut(ctx, v, goal); err != nil {
 			return err
@@ -133,33 +133,33 @@ func (t *trim) await(ctx context.Context) error {
 	})
 }
 
-// allowed returns how far Trim may go now, and why not further. Short of what was asked for, it is
-// where a segment begins.
-func (t *trim) allowed(v view) (goal journal.Position, held error) {
+// allowed returns up to which event Trim may go now, and why not further. Short of what was asked
+// for, a segment begins there.
+func (t *trim) allowed(v view) (goal uint64, held error) {
 	others, least := 0, t.through.Events
 	for _, b := range v.bases {
-		if b.host == t.Host {
+		if b.Host == t.Host {
 			continue
 		}
 		if !b.left() {
 			others++
 		}
-		if b.events < t.through.Events {
-			least = min(least, b.events)
+		if b.Events < t.through.Events {
+			least = min(least, b.Events)
 			held = errors.Join(held, b.lags())
 		}
 	}
 	if others < t.Bases {
-		return v.begin, errors.Join(held,
+		return v.begin.Events, errors.Join(held,
 			fmt.Errorf("%d other hosts have a base of their own, of %d that are wanted", others, t.Bases))
 	}
 	if held == nil {
-		return t.through, nil
+		return t.through.Events, nil
 	}
-	goal = v.begin
+	goal = v.begin.Events
 	for _, s := range v.segments {
-		if s.events <= least && s.events > goal.Events {
-			goal = journal.Position{Events: s.events}
+		if s.Events <= least {
+			goal = max(goal, s.Events)
 		}
 	}
 	return goal, held
@@ -169,44 +169,37 @@ func (t *trim) allowed(v view) (goal journal.Position, held error) {
 func (b base) lags() error {
 	if b.left() {
 		return fmt.Errorf("host %s had the journal, and has up to event %d only; it has not followed since: start it "+
-			"with --standby, or dismiss it", b.host, b.events)
+			"with --standby, or dismiss it", b.Host, b.Events)
 	}
-	return fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.host, b.events,
-		time.Duration(b.seconds)*time.Second)
+	return fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.Host, b.Events,
+		time.Duration(b.Seconds)*time.Second)
 }
 
-// cut makes the journal begin at a position, and destroys the rows before it.
-func (t *trim) cut(ctx context.Context, v view, goal journal.Position) error {
-	if goal.Events <= v.begin.Events {
+// cut makes the journal begin at an event, and destroys the rows before it.
+func (t *trim) cut(ctx context.Context, v view, goal uint64) error {
+	if goal <= v.begin.Events {
 		return nil
 	}
 	dead, last := v.before(goal)
 	var again *resealed
 	if last != nil {
 		var err error
-		if again, err = t.reseal(ctx, *last, goal, v.after(*last)); err != nil {
+		if again, err = t.reseal(ctx, v.after(*last)); err != nil {
 			return err
 		}
-	}
-	if goal != t.through {
-		root, err := t.rootAt(ctx, goal.Events)
-		if err != nil {
-			return err
-		}
-		goal = root
 	}
 	return t.using(ctx, func(s *session) error { return t.cutBy(ctx, s, goal, dead, again) })
 }
 
-// before returns where the segments begin that have groups before a position, and the last of them
-// if it has some behind it, too.
-func (v *view) before(goal journal.Position) (dead []int64, last *span) {
+// before returns where the segments begin that have groups before an event, and the last of them if
+// it has some after it, too.
+func (v *view) before(goal uint64) (dead []uint64, last *span) {
 	for i, s := range v.segments {
-		if s.events >= goal.Events {
+		if s.Events >= goal {
 			break
 		}
-		dead = append(dead, int64(s.events))
-		if end := v.after(s); end > goal.Events {
+		dead = append(dead, s.Events)
+		if v.after(s) > goal {
 			last = &v.segments[i]
 		}
 	}
@@ -217,20 +210,9 @@ func (v *view) before(goal journal.Position) (dead []int64, last *span) {
 func (v *view) after(s span) uint64 {
 	i := slices.Index(v.segments, s) + 1
 	if i < len(v.segments) {
-		return v.segments[i].events
+		return v.segments[i].Events
 	}
 	return v.end.Events
-}
-
-// rootAt returns the position at which a segment begins.
-func (t *trim) rootAt(ctx context.Context, events uint64) (at journal.Position, err error) {
-	err = t.using(ctx, func(s *session) error {
-		var root []byte
-		err := s.ask(ctx, rootAtSQL, []any{t.ledger, int64(events)}, &root)
-		at = position(int64(events), root)
-		return err
-	})
-	return at, err
 }
 
 // resealed are the groups behind a position that lies within a segment, under a key of their own.
@@ -239,9 +221,9 @@ type resealed struct {
 	frames []frame
 }
 
-// reseal encrypts what is behind a position, in a segment to which nothing is added any more, under
-// another key: the old one is to be destroyed.
-func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to uint64) (*resealed, error) {
+// reseal encrypts what is after the position that was asked for, up to where its segment ends, under
+// another key: the old one is to be destroyed. Nothing is added to that segment any more.
+func (t *trim) reseal(ctx context.Context, end uint64) (*resealed, error) {
 	if err := t.writing.Take(ctx); err != nil {
 		return nil, err
 	}
@@ -251,7 +233,7 @@ func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to u
 		return nil, err
 	}
 	again := &resealed{id: s.id}
-	for g, err := range t.Read(ctx, from) {
+	for g, err := range t.Read(ctx, t.through) {
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +241,7 @@ func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to u
 		if err != nil {
 			return nil, err
 		}
-		if again.frames = append(again.frames, frames...); g.After.Events >= to {
+		if again.frames = append(again.frames, frames...); g.After.Events >= end {
 			break
 		}
 	}
@@ -267,25 +249,24 @@ func (t *trim) reseal(ctx context.Context, old span, from journal.Position, to u
 }
 
 // cutBy does all of a cut in one transaction.
-func (t *trim) cutBy(ctx context.Context, s *session, goal journal.Position, dead []int64, again *resealed) error {
+func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64, again *resealed) error {
 	var steps []step
 	add := func(sql string, more ...any) {
-		steps = append(steps, step{sql, slices.Concat([]any{t.ledger, t.Journal.id, int64(t.term)}, more)})
+		steps = append(steps, step{sql, slices.Concat([]any{t.ledger, t.Journal.id, t.term}, more)})
 	}
-	add(cutSQL, int64(goal.Events), goal.Root[:], dead)
+	add(cutSQL, goal, dead)
 	if again != nil {
-		add(splitSQL, int64(goal.Events), int64(again.id.Term), int64(again.id.Number))
+		add(splitSQL, goal, again.id.Term, again.id.Number)
 		for _, f := range again.frames {
-			add(resealSQL, int64(f.group.Before.Events), f.number, int64(f.segment.Term), int64(f.segment.Number),
-				f.body)
+			add(resealSQL, f.group.Before.Events, f.number, f.segment.Term, f.segment.Number, f.body)
 		}
 	}
 	// When another host has claimed the journal, the base of this one counts, too, until it is
 	// dismissed.
-	add(leftSQL, int64(t.through.Events), t.through.Root[:])
+	add(leftSQL, t.through.Events, t.through.Root[:])
 	changed, err := s.together(ctx, steps)
 	if err == nil && !changed {
-		err = fmt.Errorf("%w: the journal was not cut at %v", journal.ErrFenced, goal)
+		err = fmt.Errorf("%w: the journal was not cut at event %d", journal.ErrFenced, goal)
 	}
 	return err
 }
@@ -300,13 +281,12 @@ func (t *trim) destroy(ctx context.Context) error {
 	if v.begin.Events <= v.erased.Events {
 		return nil
 	}
-	if err := t.using(ctx,
-		func(s *session) error { return errors.Join(t.sweep(ctx, s), t.checkSegments(ctx, s)) }); err != nil {
+	if err := t.sweep(ctx); err != nil {
 		return err
 	}
 	var live []keyholder.Segment
 	for _, s := range v.segments {
-		live = append(live, s.id)
+		live = append(live, s.Segment)
 	}
 	var all error
 	for _, a := range ask(ctx, keepTime, t.holders(), func(ctx context.Context, h keyholder.Holder) (struct{}, error) {
@@ -319,40 +299,35 @@ func (t *trim) destroy(ctx context.Context) error {
 	if all != nil {
 		return all
 	}
-	if err := t.using(ctx, func(s *session) error {
-		n, err := s.change(ctx, erasedSQL, t.ledger, t.Journal.id, int64(t.term), int64(v.begin.Events),
-			v.begin.Root[:])
-		if err == nil && n != 1 {
-			err = journal.ErrFenced
-		}
-		return err
-	}); err != nil {
+	n, err := t.change(ctx, erasedSQL, t.ledger, t.Journal.id, t.term, v.begin.Events, v.begin.Root[:])
+	if err == nil && n != 1 {
+		err = journal.ErrFenced
+	}
+	if err != nil {
 		return err
 	}
 	t.erased = v.begin
 	return nil
 }
 
-// sweep removes rows, some at a time. It is durable then that the journal begins behind them, and
-// with that what has resealed the rest: no key is destroyed before.
-func (t *trim) sweep(ctx context.Context, s *session) error {
-	for {
-		n, err := s.change(ctx, sweepSQL, t.ledger, sweepRows)
-		if err != nil {
+// sweep removes rows, some at a time. When it returns, it is durable that the journal begins after
+// them, and with that what has resealed the rest: no key is destroyed before. Nor is the key of a
+// group whose segment is not in the table of segments.
+func (t *trim) sweep(ctx context.Context) error {
+	return t.using(ctx, func(s *session) error {
+		for n := int64(sweepRows); n == sweepRows; {
+			var err error
+			if n, err = s.change(ctx, sweepSQL, t.ledger, sweepRows); err != nil {
+				return err
+			}
+		}
+		if err := t.settleBy(ctx, s); err != nil {
 			return err
 		}
-		if n < sweepRows {
-			return t.settleBy(ctx, s)
+		n, err := s.change(ctx, straySQL, t.ledger)
+		if err == nil && n != 0 {
+			err = fmt.Errorf("%w: %d frames are of no segment", journal.ErrCorrupt, n)
 		}
-	}
-}
-
-// checkSegments says whether there is a group whose segment nobody would know of: its key is not to
-// be destroyed.
-func (t *trim) checkSegments(ctx context.Context, s *session) error {
-	n, err := s.change(ctx, straySQL, t.ledger)
-	if err == nil && n != 0 {
-		err = fmt.Errorf("%w: %d frames are of no segment", journal.ErrCorrupt, n)
-	}
-	return err
+		return err
+	})
 }

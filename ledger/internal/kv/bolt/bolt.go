@@ -21,8 +21,8 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -56,7 +56,6 @@ type database struct {
 	file     *os.File // bbolt's; it holds the lock
 	identity fs.FileInfo
 	readOnly bool
-	late     bool           // whether the file is looked at after bbolt has locked it
 	damage   findings       // of a file that is open for reading only; others are refused
 	users    sync.WaitGroup // views and copies; none is added once it is no longer the current one
 	broken   atomic.Bool    // bbolt panicked while it held a lock, so nothing may wait for it any more
@@ -75,7 +74,7 @@ type database struct {
 func Create(path string, fill func(kv.Writer) error) error {
 	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
-		return fmt.Errorf("create %s: %w", path, descriptor.Classify(err))
+		return fmt.Errorf("create %s: %w", path, classify(err))
 	}
 	return nil
 }
@@ -101,7 +100,7 @@ func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
 		if err != nil {
-			return nil, descriptor.Classify(err)
+			return nil, classify(err)
 		}
 		s := &Store{current: d, naming: system()}
 		err = s.locate(path)
@@ -111,13 +110,14 @@ func Open(path string, readOnly bool) (*Store, error) {
 			err = s.check(d)
 		}
 		if err == nil && !readOnly {
-			err = syncName(s.path)
+			// A process may have died between giving the file its name and that.
+			err = ledgerfile.TrySyncDir(filepath.Dir(s.path))
 		}
 		if err == nil {
 			return s, nil
 		}
 		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
-			return nil, fmt.Errorf("open %s: %w", path, descriptor.Classify(err))
+			return nil, fmt.Errorf("open %s: %w", path, classify(err))
 		}
 	}
 	return nil, fmt.Errorf("open %s: %w: it is replaced again and again", path, kv.ErrInUse)
@@ -125,11 +125,11 @@ func Open(path string, readOnly bool) (*Store, error) {
 
 // locate notes where the file is that path leads to now.
 func (s *Store) locate(path string) (err error) {
-	if s.path, err = atomicfile.Resolve(path); errors.Is(err, fs.ErrNotExist) {
+	if s.path, err = ledgerfile.Resolve(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
 	}
 	if err == nil {
-		s.named, err = atomicfile.Absolute(path)
+		s.named, err = ledgerfile.Absolute(path)
 	}
 	return err
 }
@@ -152,16 +152,6 @@ func openExisting(path string, readOnly bool) (*database, error) {
 	return open(path, readOnly, info.Size())
 }
 
-// syncName makes the name of a file durable: a process may have died between giving it to the file
-// and that. Not every directory can be synced.
-func syncName(path string) error {
-	err := atomicfile.SyncDir(filepath.Dir(path))
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
-}
-
 // smallest is the size of an empty database: four pages, which are nowhere below 4 KiB.
 const smallest = 4 * 4096
 
@@ -170,7 +160,7 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	d := &database{readOnly: readOnly}
 	defer func() {
 		if d.broken.Load() && d.file != nil {
-			err = errors.Join(err, unlock(d.file))
+			err = errors.Join(err, ledgerfile.Unlock(d.file))
 		}
 	}()
 	defer d.rescueLocked(&err) // bbolt panics on some damaged files
@@ -191,7 +181,7 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	d.db.AllocSize = Growth
-	if d.late {
+	if !ledgerfile.CanLock {
 		if err := d.look(d.file); err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
 		}
@@ -244,13 +234,11 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 // admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock files, that has to
 // wait until it has.
 func (d *database) admit(file *os.File) (err error) {
-	err = lock(file, !d.readOnly)
-	d.late = errors.Is(err, errors.ErrUnsupported)
-	if err != nil && !d.late {
+	if err := ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse); err != nil {
 		return err
 	}
 	d.identity, err = file.Stat()
-	if err != nil || d.late || d.identity.Size() == 0 {
+	if err != nil || !ledgerfile.CanLock || d.identity.Size() == 0 {
 		return err // bbolt makes a new database of an empty file
 	}
 	return d.look(file)
@@ -422,14 +410,14 @@ func (s *Store) Close() error {
 // rename has an error name the file by its path: the operating system's errors have the name that it was opened by.
 func (d *database) rename(err *error) {
 	if *err != nil && d.temp != "" {
-		*err = atomicfile.Renamed(*err, d.path, d.temp)
+		*err = ledgerfile.Renamed(*err, d.path, d.temp)
 	}
 }
 
 func (d *database) close() (err error) {
 	defer d.rename(&err)
 	if d.broken.Load() {
-		return errors.Join(errBroken(), unlock(d.file))
+		return errors.Join(errBroken(), ledgerfile.Unlock(d.file))
 	}
 	return errors.Join(d.unshare(true), d.db.Close())
 }
@@ -708,3 +696,6 @@ func rescueFault(err *error) {
 		panic(p)
 	}
 }
+
+// classify returns an error of a full table of descriptors as an [errs.ErrTooManyFiles], too.
+func classify(err error) error { return ledgerfile.ClassifyOpen(err, errs.ErrTooManyFiles) }

@@ -8,8 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -50,7 +49,7 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 		return check(temp)
 	})
 	if err != nil {
-		return fmt.Errorf("copy to %s: %w", path, descriptor.Classify(err))
+		return fmt.Errorf("copy to %s: %w", path, classify(err))
 	}
 	return nil
 }
@@ -120,7 +119,7 @@ func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
 		err = errors.Join(err, old.close())
 	}
 	if err != nil {
-		return fmt.Errorf("compact %s: %w", s.path, descriptor.Classify(err))
+		return fmt.Errorf("compact %s: %w", s.path, classify(err))
 	}
 	return nil
 }
@@ -146,7 +145,7 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	}
 	defer dir.Close()
 	// Where this does not work, find out while nothing has to be undone.
-	if err := atomicfile.SyncDir(dir.Name()); err != nil {
+	if err := ledgerfile.SyncDir(dir.Name()); err != nil {
 		return nil, err
 	}
 	next, err := s.rewrite(m)
@@ -197,7 +196,7 @@ func dress(f, as *os.File) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Keep(f, info)
+	return ledgerfile.Keep(f, info)
 }
 
 const (

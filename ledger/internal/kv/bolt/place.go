@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
 // naming is how a new file gets its name.
@@ -17,7 +17,7 @@ type naming struct {
 	syncDir func(dir string) error
 }
 
-func system() naming { return naming{os.Link, renameNew, atomicfile.SyncDir} }
+func system() naming { return naming{os.Link, ledgerfile.RenameNew, ledgerfile.SyncDir} }
 
 // place makes a new file at path. write writes and syncs it under another name.
 func (n naming) place(path, kind string, write func(temp string) error) error {
@@ -44,10 +44,10 @@ func unnamed(path, kind string, use func(temp string) error) error {
 	defer enter(filepath.Dir(path))()
 	temp, err := createTemp(path, kind)
 	if err != nil {
-		return atomicfile.Renamed(err, path)
+		return ledgerfile.Renamed(err, path)
 	}
 	defer os.Remove(temp)
-	return atomicfile.Renamed(use(temp), path, temp)
+	return ledgerfile.Renamed(use(temp), path, temp)
 }
 
 // give moves a file to a path where somebody else may have made one meanwhile: that one stays. Not every file system has

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
@@ -24,7 +24,7 @@ func unlinked() naming {
 // skipWithoutRename skips where no rename spares a file.
 func skipWithoutRename(t *testing.T) {
 	t.Helper()
-	if err := renameNew(filepath.Join(t.TempDir(), "none"), "none"); errors.Is(err, errors.ErrUnsupported) {
+	if err := ledgerfile.RenameNew(filepath.Join(t.TempDir(), "none"), "none"); errors.Is(err, errors.ErrUnsupported) {
 		pace.Impossible(t, "no rename here spares a file that is there")
 	}
 }
@@ -100,11 +100,8 @@ func left(t *testing.T, path, kind string) (temp string) {
 // skipWithoutLocks skips where nobody can tell what is in use.
 func skipWithoutLocks(t *testing.T) {
 	t.Helper()
-	dir, err := os.Open(t.TempDir())
-	must(t, err)
-	defer dir.Close()
-	if err := tryLock(dir, true); err != nil {
-		pace.Impossible(t, err.Error())
+	if !ledgerfile.CanLock {
+		pace.Impossible(t, "this system has no locks of files")
 	}
 }
 
@@ -152,7 +149,7 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	open, err := os.Open(left(t, path, kindCopy))
 	must(t, err)
 	defer open.Close()
-	must(t, lockIfThereAreLocks(open))
+	must(t, ledgerfile.Lock(open, false, 0, kv.ErrInUse))
 	names = append(names, filepath.Base(open.Name()))
 	must(t, s.Compact(t.Context(), nil))
 	for _, name := range names {
@@ -160,13 +157,6 @@ func TestWhatIsNotOursStays(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-func lockIfThereAreLocks(file *os.File) error {
-	if err := tryLock(file, false); !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	return nil
 }
 
 // What somebody is about to finish in the same directory is not removed, not even while nobody has it open.
@@ -191,7 +181,7 @@ func TestALockedDirectoryIsWorkedIn(t *testing.T) {
 	must(t, err)
 	defer dir.Close()
 	skipWithoutLocks(t)
-	must(t, tryLock(dir, true))
+	must(t, ledgerfile.Lock(dir, true, 0, kv.ErrInUse))
 	temp := left(t, path, kindCopy)
 	must(t, Create(path+"-2", putK("v")))
 	if _, err := os.Stat(temp); err != nil || !strings.HasSuffix(temp, unfinished) {
@@ -216,7 +206,7 @@ func TestStore_FileUnderATemporaryNameFails_TheErrorNamesThePath(t *testing.T) {
 	broken := naming{
 		link:    func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EIO} },
 		rename:  func(from, to string) error { return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EIO} },
-		syncDir: atomicfile.SyncDir,
+		syncDir: ledgerfile.SyncDir,
 	}
 	err := broken.place(path, kindNew, func(temp string) error { return fillNew(temp, putK("v")) })
 	wantNamed(t, err, path)

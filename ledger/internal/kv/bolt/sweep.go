@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // What a file is made for that has not got its name yet.
@@ -25,10 +28,10 @@ func enter(path string) (leave func()) {
 	if err != nil {
 		return func() {} // who makes a file there will be told
 	}
-	if tryLock(dir, true) == nil {
+	if ledgerfile.CanLock && ledgerfile.Lock(dir, true, 0, kv.ErrInUse) == nil {
 		sweep(path)
 	}
-	_ = lock(dir, false)
+	_ = ledgerfile.Lock(dir, false, lockWait, kv.ErrInUse)
 	return func() { _ = dir.Close() }
 }
 
@@ -67,7 +70,7 @@ func sweepFile(temp, name string) {
 		return
 	}
 	finished, err := os.Stat(name)
-	if err == nil && os.SameFile(info, finished) || tryLock(file, true) == nil {
+	if err == nil && os.SameFile(info, finished) || ledgerfile.Lock(file, true, 0, kv.ErrInUse) == nil {
 		_ = os.Remove(temp)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/sluicedp/sluice/internal/atomicfile"
-	"github.com/sluicedp/sluice/ledger/internal/descriptor"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
@@ -55,12 +54,12 @@ func (t *Temporary) open(create bool) (*database, error) {
 	called := "a spill file in " + t.dir // the name means nothing to a reader of an error
 	file, err := os.CreateTemp(t.dir, "sluice-spill-*")
 	if err != nil {
-		return nil, descriptor.Classify(atomicfile.Renamed(err, called))
+		return nil, classify(ledgerfile.Renamed(err, called))
 	}
 	d, err := open(file.Name(), false, 0)
 	if err = errors.Join(err, file.Close()); err != nil {
 		err = errors.Join(err, os.Remove(file.Name()))
-		return nil, descriptor.Classify(atomicfile.Renamed(err, called, file.Name()))
+		return nil, classify(ledgerfile.Renamed(err, called, file.Name()))
 	}
 	d.db.NoSync, d.db.NoFreelistSync, d.db.NoGrowSync = true, true, true
 	d.temp, d.path = file.Name(), called
@@ -145,7 +144,7 @@ func (t *Temporary) Close() error {
 	t.closed = true
 	err := t.current.close()
 	if t.name != "" {
-		err = errors.Join(err, atomicfile.Renamed(os.Remove(t.name), t.current.path, t.name))
+		err = errors.Join(err, ledgerfile.Renamed(os.Remove(t.name), t.current.path, t.name))
 	}
 	return err
 }

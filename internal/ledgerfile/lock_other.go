@@ -1,0 +1,13 @@
+//go:build !unix || solaris || aix
+
+package ledgerfile
+
+import "os"
+
+// CanLock reports whether this system has locks of files.
+const CanLock = false
+
+func tryLock(*os.File, bool) (locked bool, err error) { return false, nil }
+
+// Unlock closes a file, and its lock goes with it.
+func Unlock(f *os.File) error { return f.Close() }

@@ -1,0 +1,95 @@
+package ledgerfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Renamed returns an error of an operation on a file under a temporary name as one that names another path: that of the file which
+// was asked for. The temporary name no longer exists when the error is read. temps are the forms in which the error may
+// name the temporary file, the longest first; without any, it is the path of the [fs.PathError] that err wraps. nil stays nil.
+//
+// The text of the error has path in place of each temporary name. [errors.As] finds an [fs.PathError] or [os.LinkError] with path,
+// and everything else as it was.
+func Renamed(err error, path string, temps ...string) error {
+	if err == nil {
+		return nil
+	}
+	var at *fs.PathError
+	if len(temps) == 0 && errors.As(err, &at) {
+		temps = []string{at.Path}
+	}
+	r := &renamedError{err: err, path: path}
+	for _, temp := range temps {
+		if temp != "" && strings.Contains(err.Error(), temp) {
+			r.temps = append(r.temps, temp)
+		}
+	}
+	if len(r.temps) == 0 {
+		return err
+	}
+	return r
+}
+
+// renamedError is an error with a path in place of temporary names.
+type renamedError struct {
+	err   error
+	path  string
+	temps []string
+}
+
+// Error returns the text of the error. A rename of the temporary file names path once.
+func (r *renamedError) Error() string {
+	text := r.err.Error()
+	var link *os.LinkError
+	if errors.As(r.err, &link) && r.rename(link.Old) == r.path {
+		text = strings.ReplaceAll(text, link.Error(), link.Op+" "+r.path+": "+link.Err.Error())
+	}
+	return strings.ReplaceAll(r.rename(text), r.path+" "+r.path, r.path)
+}
+
+func (r *renamedError) rename(text string) string {
+	for _, temp := range r.temps {
+		text = strings.ReplaceAll(text, temp, r.path)
+	}
+	return text
+}
+
+// Unwrap returns the error with the temporary names.
+func (r *renamedError) Unwrap() error { return r.err }
+
+// As finds errors of paths with the path in place of the temporary names.
+func (r *renamedError) As(target any) bool {
+	switch target := target.(type) {
+	case **fs.PathError:
+		if !errors.As(r.err, target) {
+			return false
+		}
+		named := **target
+		named.Path = r.rename(named.Path)
+		*target = &named
+		return true
+	case **os.LinkError:
+		if !errors.As(r.err, target) {
+			return false
+		}
+		named := **target
+		if named.Old = r.rename(named.Old); named.Old == r.path {
+			named.New = r.path // which may be the name in its directory alone
+		}
+		*target = &named
+		return true
+	}
+	return false
+}
+
+// cause returns the error of the system without the name of the file.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package ledgerfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// Options say how a file is written. The zero value replaces a file, or creates one that only its owner can read.
+type Options struct {
+	Mode   fs.FileMode             // of a file that does not exist yet; 0 is 0600
+	Suffix string                  // the end of the temporary file's name; a crash may leave that file
+	New    bool                    // the file must not exist: [fs.ErrExist]
+	Check  func(path string) error // is called with the resolved path at the beginning, and again before the file is replaced
+}
+
+// File is the new content of a file, under a temporary name in the same directory. It replaces the file when it is committed. Its
+// errors name the file to be replaced, not the temporary one ([Renamed]).
+type File struct {
+	new     *os.File
+	path    string // of the file to be replaced, without symbolic links
+	root    *os.Root
+	temp    string // the name of the temporary file in root
+	options Options
+	done    bool // committed or discarded
+}
+
+// Create begins to write the file that path names. Symbolic links are followed, also those to files that do not exist. What is
+// not a regular file, or has several hard links, of which only one would lead to the new file, is not replaced. Nor is a file
+// whose owner cannot be kept.
+func Create(path string, o Options) (f *File, err error) {
+	if o.Mode == 0 {
+		o.Mode = 0o600
+	}
+	resolved, err := Resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(filepath.Dir(resolved))
+	if err != nil {
+		return nil, err
+	}
+	f = &File{path: resolved, root: root, options: o}
+	if err = f.check(); err == nil {
+		err = f.createTemp()
+	}
+	if err == nil {
+		err = f.dress()
+	}
+	if err != nil {
+		f.Discard()
+		return nil, f.renamed(err)
+	}
+	return f, nil
+}
+
+// Path returns the absolute path of the file to be replaced, without symbolic links.
+func (f *File) Path() string { return f.path }
+
+// Write adds to the new content.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.new.Write(p)
+	return n, f.renamed(err)
+}
+
+// renamed returns an error of the temporary file as one of the file.
+func (f *File) renamed(err error) error {
+	if f.temp == "" {
+		return err
+	}
+	return Renamed(err, f.path, filepath.Join(f.root.Name(), f.temp), f.temp)
+}
+
+// base returns the name of the file in its directory.
+func (f *File) base() string { return filepath.Base(f.path) }
+
+// old returns what is known of the file to be replaced, or nil if there is none.
+func (f *File) old() (fs.FileInfo, error) {
+	info, err := f.root.Lstat(f.base())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case f.options.New:
+		return nil, &fs.PathError{Op: "create", Path: f.path, Err: fs.ErrExist}
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%q is not a regular file", f.path)
+	case links(info) > 1:
+		return nil, fmt.Errorf("%q has %d hard links: the others would keep the old content; remove them, or use symbolic links", f.path, links(info))
+	}
+	return info, nil
+}
+
+// check returns why the file must not be replaced, if there is a reason.
+func (f *File) check() error {
+	if _, err := f.old(); err != nil {
+		return err
+	}
+	if f.options.Check != nil {
+		return f.options.Check(f.path)
+	}
+	return nil
+}
+
+// createTemp creates the temporary file.
+func (f *File) createTemp() (err error) {
+	f.temp = "." + f.base() + "." + rand.Text()[:12] + f.options.Suffix
+	f.new, err = f.root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	return err
+}
+
+// dress gives the new file the owner and the mode that it is to have.
+func (f *File) dress() error {
+	old, err := f.old()
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		return Keep(f.new, old)
+	}
+	return f.new.Chmod(f.options.Mode)
+}
+
+// Keep gives a new file the owner and the mode of another.
+func Keep(f *os.File, of fs.FileInfo) error {
+	if err := keepOwner(f, of); err != nil {
+		return err
+	}
+	return f.Chmod(of.Mode().Perm()) // second: a change of the owner may take rights away
+}
+
+// Commit puts the new content in the place of the file, and returns when that is durable. An error leaves the old content, but
+// for one of the directory, which comes after.
+func (f *File) Commit() error {
+	if f.done {
+		return fs.ErrClosed
+	}
+	defer f.Discard()
+	return f.renamed(f.commit())
+}
+
+func (f *File) commit() error {
+	err := f.dress() // the file may have another owner or mode since
+	if err == nil {
+		err = f.new.Sync()
+	}
+	if err = errors.Join(err, f.new.Close()); err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.options.New {
+		err = f.link()
+	} else {
+		err = f.root.Rename(f.temp, f.base())
+	}
+	if err != nil {
+		return err
+	}
+	return f.syncDir()
+}
+
+// link gives the new file its name, unless there is a file of that name.
+func (f *File) link() error {
+	err := f.root.Link(f.temp, f.base())
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return RenameNew(filepath.Join(f.root.Name(), f.temp), f.path) // the file system has no hard links
+}
+
+// syncDir makes the name durable, where directories can be flushed.
+func (f *File) syncDir() error {
+	if runtime.GOOS == "windows" {
+		return nil // a directory cannot be opened for syncing there
+	}
+	dir, err := f.root.Open(".")
+	if err != nil {
+		return Renamed(err, f.root.Name())
+	}
+	err = dir.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+	return Renamed(errors.Join(err, dir.Close()), f.root.Name())
+}
+
+// Discard removes what was not committed. A second call does nothing, nor does one after Commit.
+func (f *File) Discard() {
+	if f == nil || f.done {
+		return
+	}
+	f.done = true
+	if f.new != nil {
+		_ = f.new.Close() // fails if it was closed before
+		_ = f.root.Remove(f.temp)
+	}
+	_ = f.root.Close()
+}
+
+// Write replaces the content of the file that path names.
+func Write(path string, content []byte, o Options) error {
+	f, err := Create(path, o)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if _, err := f.Write(content); err != nil {
+		return err
+	}
+	return f.Commit()
+}

@@ -1,0 +1,114 @@
+package ledgerfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// maxLinks is how many dangling links in a row are followed, as many as Linux follows.
+const maxLinks = 40
+
+// Resolve returns the absolute path, without symbolic links, of the file that path names. The file need not exist: a link
+// to nothing resolves to its target. The directory must exist. A link that the system does not follow for this process is
+// an error, such as another user's link in /tmp.
+func Resolve(path string) (string, error) {
+	for range maxLinks {
+		if path == "" {
+			return "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		}
+		info, err := os.Stat(path)
+		if err == nil {
+			return resolveExisting(path, info)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		dir, name := filepath.Split(path) // without cleaning it: dir/.. is not . if dir is a link
+		if dir == "" {
+			dir = "."
+		}
+		if name == "" {
+			return "", err
+		}
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return "", err
+		}
+		if dir, err = absolute(dir); err != nil {
+			return "", err
+		}
+		target, err := os.Readlink(filepath.Join(dir, name))
+		if err != nil {
+			return filepath.Join(dir, name), nil // it is not a link
+		}
+		path = target
+		if !filepath.IsAbs(target) {
+			path = dir + string(filepath.Separator) + target
+		}
+	}
+	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
+}
+
+// resolveExisting resolves the name of an existing file. What has no name of its own, such as the pipe of /dev/stdout, is an error.
+func resolveExisting(path string, info fs.FileInfo) (string, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if resolved, err = absolute(resolved); err != nil {
+		return "", err
+	}
+	if now, err := os.Stat(resolved); err != nil || !os.SameFile(now, info) {
+		return "", fmt.Errorf("%q is no name of the file that it opens", path)
+	}
+	return resolved, nil
+}
+
+// absolute returns the absolute form of a path without symbolic links.
+func absolute(path string) (string, error) {
+	path, err := Absolute(path)
+	return filepath.Clean(path), err
+}
+
+// Absolute returns the absolute form of a path, with its symbolic links: it leads to the same file from any working directory.
+func Absolute(path string) (string, error) {
+	if runtime.GOOS == "windows" {
+		return filepath.Abs(path)
+	}
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // the environment may give it another name
+		return "", err
+	}
+	return dir + string(filepath.Separator) + path, nil // not cleaned: link/.. is not the current directory
+}
+
+// SyncDir makes the names in a directory durable. Not every system and file system can do that.
+func SyncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil // a directory cannot be opened for syncing there
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// TrySyncDir is [SyncDir], but returns nil where the directory cannot be flushed.
+func TrySyncDir(path string) error {
+	err := SyncDir(path)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,24 @@
+package ledgerfile
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestClassifyOpen_FullTable_IsTemporary(t *testing.T) {
+	tooMany := errors.New("the limit")
+	for _, full := range []error{syscall.EMFILE, syscall.ENFILE} {
+		err := ClassifyOpen(&fs.PathError{Op: "open", Path: "x", Err: full}, tooMany)
+		if again := ClassifyOpen(err, tooMany); !errors.Is(err, tooMany) || !errors.Is(err, full) || strings.Count(again.Error(), "limit") != 1 {
+			t.Errorf("%v is %q, and then %q; want tooMany once", full, err, again)
+		}
+	}
+	for _, other := range []error{nil, syscall.ENOSPC, fs.ErrNotExist} {
+		if err := ClassifyOpen(other, tooMany); err != other {
+			t.Errorf("%v is %v", other, err)
+		}
+	}
+}

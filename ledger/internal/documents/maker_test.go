@@ -1,0 +1,32 @@
+package documents
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/observe"
+)
+
+// Checkpoints may be handed out in another order than they were made in: the one of the most events is the newest.
+func TestTheNewestCheckpointIsTheLargest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Maker
+		begun := time.Now()
+		for _, one := range []struct {
+			events uint64 // of the checkpoint that leaves a minute later
+			want   observe.Checkpoint
+		}{
+			{7, observe.Checkpoint{Events: 7, Signed: begun.Add(time.Minute)}},
+			{7, observe.Checkpoint{Events: 7, Signed: begun.Add(2 * time.Minute)}},
+			{6, observe.Checkpoint{Events: 7, Signed: begun.Add(2 * time.Minute)}},
+			{8, observe.Checkpoint{Events: 8, Signed: begun.Add(4 * time.Minute)}},
+		} {
+			time.Sleep(time.Minute)
+			p.Gave(one.events)
+			if got := p.Newest(); got.Events != one.want.Events || !got.Signed.Equal(one.want.Signed) {
+				t.Errorf("after one of %d events the newest is %+v, want %+v", one.events, got, one.want)
+			}
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package documents
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/merkle"
+)
+
+// Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner].
+// [errs.ErrSigner], with the error of the signer, says that the signer failed or that what it
+// returned is not a signature by its key.
+func (m *Maker) Sign(head evidence.Head) ([]byte, error) {
+	if m.Signer == nil {
+		return nil, errs.ErrNoSigner
+	}
+	signer := checkedSigner{Signer: m.Signer, verifier: m.verifier()}
+	signed, err := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}.Sign(&signer)
+	switch {
+	case err == nil:
+		return signed, nil
+	case signer.failure != nil:
+		return nil, fmt.Errorf("sign a checkpoint: %w", signer.failure)
+	case signer.done: // it was signed, and cannot be read
+		return nil, fmt.Errorf("sign a checkpoint: %w: its signature makes no checkpoint: %v", errs.ErrSigner, err)
+	}
+	return nil, fmt.Errorf("checkpoint: %w", err)
+}
+
+// verifier returns the verifier of the signer's key, or nil if the key is neither the log key nor
+// one of the host's.
+func (m *Maker) verifier() note.Verifier {
+	name, hash := m.Signer.Name(), m.Signer.KeyHash()
+	if v, err := note.NewVerifier(m.About.LogKey); err == nil && v.Name() == name && v.KeyHash() == hash {
+		return v
+	}
+	if m.Known == nil {
+		return nil
+	}
+	v, err := m.Known.Verifier(name, hash)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// checkedSigner is a signer whose signatures are verified before they are used.
+type checkedSigner struct {
+	note.Signer
+	verifier note.Verifier // of its key, or nil if it is not known
+	done     bool          // it returned a signature
+	failure  error         // why there is no signature that can be used
+}
+
+func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
+	signature, err := s.Signer.Sign(message)
+	switch {
+	case err != nil:
+		s.failure = fmt.Errorf("%w: %w", errs.ErrSigner, err)
+	case len(signature) == 0 || s.verifier != nil && !s.verifier.Verify(message, signature):
+		const text = "%w: it returned %d bytes that are no signature by its key, %s+%08x: see whether it has that key"
+		s.failure = fmt.Errorf(text, errs.ErrSigner, len(signature), s.Signer.Name(), s.Signer.KeyHash())
+	}
+	s.done = s.failure == nil
+	return signature, s.failure
+}
+
+// CheckSigner refuses a key that signs for another log.
+func (m *Maker) CheckSigner() error {
+	if m.Signer != nil && m.Signer.Name() != m.About.Origin() {
+		return errs.Invalid("the signer's key is named %q, the log %q", m.Signer.Name(), m.About.Origin())
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package documents
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+)
+
+// Statement returns the statement that the request with a key recorded.
+func (m *Maker) Statement(ctx context.Context, key string) (evidence.Statement, error) {
+	t := statement{events: map[uint64]evidence.Entry{}}
+	if err := m.Engine.View(ctx, func(s *state.State) error { return t.begin(s, key) }); err != nil {
+		return evidence.Statement{}, err
+	}
+	// Snapshots are short: events do not change unless they are erased.
+	for some := range slices.Chunk(t.listed, perSnapshot) {
+		if err := m.Engine.View(ctx, func(s *state.State) error { return t.addAll(s, some) }); err != nil {
+			return evidence.Statement{}, err
+		}
+	}
+	numbers := slices.Sorted(maps.Keys(t.events))
+	proof, signed, err := m.proveSigned(ctx, t.last, numbers)
+	if err != nil {
+		return evidence.Statement{}, err
+	}
+	all := make([]evidence.Entry, len(numbers))
+	for i, number := range numbers {
+		all[i] = t.events[number]
+	}
+	return evidence.NewStatement(t.object, all, proof, signed)
+}
+
+// statement reads what a statement is made of.
+type statement struct {
+	object string
+	last   uint64                    // the event that records it
+	listed []uint64                  // the events that it lists
+	events map[uint64]evidence.Entry // those read, with those that they refer to, by number
+}
+
+// begin reads the event that the request with this key recorded.
+func (t *statement) begin(s *state.State, key string) error {
+	r, end, err := s.LastPart(key)
+	if err != nil || len(r.Settled) != 1 {
+		return errs.Corrupt(err, "the request for a statement was not settled")
+	}
+	t.last = end.First
+	if err := t.add(s, t.last); err != nil {
+		return err
+	}
+	c, ok := t.events[t.last].Change.(*event.Stated)
+	if !ok {
+		return errs.Corrupt(nil, "event %d states nothing", t.last)
+	}
+	t.object, t.listed = c.Object, slices.Concat([]uint64{1}, c.Events)
+	if c.Forgotten != 0 {
+		t.listed = append(t.listed, c.Forgotten)
+	}
+	return nil
+}
+
+func (t *statement) addAll(s *state.State, numbers []uint64) error {
+	prefetchEvents(s, numbers)
+	for _, number := range numbers {
+		if err := t.add(s, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add reads an event and those that it refers to, unless it was read before.
+func (t *statement) add(s *state.State, number uint64) error {
+	if _, known := t.events[number]; known {
+		return nil
+	}
+	ev, err := Entry(s, number)
+	if err != nil {
+		return err
+	}
+	if ev.Erased != nil {
+		return fmt.Errorf("%w: the object of the statement", errs.ErrForgotten)
+	}
+	t.events[number] = ev
+	numbers, err := references(s, ev.Event)
+	if err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		if err := t.add(s, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// references returns the numbers of the events that one refers to: those that define its question,
+// its policies and its buyer, and that of the order.
+func references(s *state.State, ev event.Event) (numbers []uint64, err error) {
+	define := func(bucket string, number uint32) {
+		if err != nil || number == 0 {
+			return
+		}
+		var defined uint64
+		if defined, err = s.Definition(bucket, number); err == nil {
+			numbers = append(numbers, defined)
+		}
+	}
+	switch c := ev.Change.(type) {
+	case *event.Enrolled:
+		define(state.BucketPolicies, c.Policy)
+	case *event.TermsChanged:
+		define(state.BucketPolicies, c.Policy)
+	case *event.Reserved:
+		define(state.BucketBuyers, c.Buyer)
+	case *event.SaleMade:
+		define(state.BucketBuyers, c.Buyer)
+	case *event.Held:
+		define(state.BucketPolicies, c.Policy)
+		r, unread := s.Sale(c.Sale)
+		return append(numbers, r.Granted), cmp.Or(err, unread)
+	case *event.Sold:
+		r, unread := s.Sale(c.Sale)
+		return append(numbers, r.Event), unread
+	case *event.Forgotten:
+		for _, r := range c.Chains {
+			define(state.BucketQuestions, r.Question)
+			define(state.BucketPolicies, r.Policy)
+		}
+	}
+	define(state.BucketQuestions, event.QuestionOf(ev))
+	return numbers, err
+}

@@ -1,0 +1,68 @@
+package enrollment
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+)
+
+// TermsChange puts objects under other terms.
+type TermsChange struct {
+	Request
+	List
+	// AsOf, if it is not 0, is an event: objects that were put under other terms by a later one
+	// keep them.
+	AsOf uint64
+}
+
+// Run executes the change.
+func (x *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
+	return x.run(ctx, x.Names, x.decide)
+}
+
+func (x *TermsChange) decide(
+	s *state.State, numbers *policyNumbers, name string,
+) (event.Change, *vocabulary.Refusal, error) {
+	c, enrolled, err := s.Chain(x.Question.Number, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !enrolled {
+		const reason, remedy = vocabulary.NotEnrolled, vocabulary.RemedyEnrolling
+		return nil, &vocabulary.Refusal{Object: name, Reason: reason, Remedy: remedy}, nil
+	}
+	o, known, err := s.Object(name)
+	if err != nil || !known {
+		return nil, nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
+	}
+	if x.AsOf != 0 && o.Latest > x.AsOf {
+		changed, err := s.TermsChangedSince(o, x.AsOf)
+		if err != nil || slices.Contains(changed, x.Question.Number) {
+			return nil, nil, err
+		}
+	}
+	want := x.of(name)
+	if !want.Was.IsZero() && o.Cap != want.Was {
+		want.Cap = o.Cap
+	}
+	m, err := want.moveFrom(numbers, c.Policy, o.Cap)
+	if err != nil || !m.is {
+		return nil, nil, err
+	}
+	if more := m.more(s, want); more != nil {
+		r := m.now.Refuse(name, m.to, more)
+		return nil, &r, nil
+	}
+	number := m.number
+	if !m.defined {
+		number = numbers.define(*want.Policy)
+	}
+	return &event.TermsChanged{
+		Object: name, Question: x.Question.Number, Policy: number, Cap: m.to.Cap, Consent: want.Consent,
+	}, nil, nil
+}

@@ -1,0 +1,108 @@
+package enrollment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Enrolment enrols objects in a question. It does not change the terms of those that take part.
+type Enrolment struct {
+	Request
+	List
+	// Strangers leaves objects as they are that were ever enrolled in the question, or that have
+	// withdrawn from all.
+	Strangers bool
+	New       bool // an object that the ledger knows already is an error
+}
+
+// Run executes the enrolment.
+func (x *Enrolment) Run(ctx context.Context) (request.Outcome, error) {
+	return x.run(ctx, x.Names, x.decide)
+}
+
+func (x *Enrolment) decide(
+	s *state.State, numbers *policyNumbers, name string,
+) (event.Change, *vocabulary.Refusal, error) {
+	c, already, err := s.Chain(x.Question.Number, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, known, err := s.Object(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if known && x.New {
+		return nil, nil, fmt.Errorf("object %q: %w", name, errs.ErrNotNew)
+	}
+	if x.Strangers {
+		left, err := hasLeft(s, name, o)
+		if err != nil || left || already {
+			return nil, nil, err
+		}
+	}
+	terms := x.of(name)
+	limit, refusal, err := capOf(name, terms, o, known)
+	if err != nil || refusal != nil {
+		return nil, refusal, err
+	}
+	under := policy.Policy{}
+	if terms.Policy != nil {
+		under = *terms.Policy
+	}
+	number, defined, err := numbers.find(under)
+	if err != nil {
+		return nil, nil, err
+	}
+	noise := c.Noise
+	switch {
+	case !already:
+		if noise, err = x.Rules.Noise.Of(x.Question); err != nil {
+			return nil, nil, err
+		}
+	case !defined || number != c.Policy:
+		return nil, &vocabulary.Refusal{
+			Object: name, Reason: vocabulary.PolicyDiffers, Spent: c.Current(), Remedy: vocabulary.RemedyTerms,
+		}, nil
+	case !o.Withdrew(c):
+		return nil, nil, nil
+	case o.Forgotten > c.Enrolled:
+		noise = 0 // see ledger.NoiseKeys
+	}
+	if !defined {
+		number = numbers.define(under)
+	}
+	return &event.Enrolled{Object: name, Question: x.Question.Number, Policy: number, Noise: noise, Cap: limit}, nil, nil
+}
+
+// capOf returns the cap of an object that is enrolled on some terms, or why it is refused.
+func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *vocabulary.Refusal, error) {
+	switch {
+	case t.Cap.IsZero() && !known:
+		return t.Cap, nil, fmt.Errorf("object %q: %w", name, errs.ErrNoCap)
+	case t.Cap.IsZero():
+		return o.Cap, nil, nil
+	case known && o.Cap != t.Cap:
+		return t.Cap, &vocabulary.Refusal{
+			Object: name, Reason: vocabulary.CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: t.Cap,
+			Remedy: vocabulary.RemedyTerms,
+		}, nil
+	}
+	return t.Cap, nil, nil
+}
+
+// hasLeft reports whether an object has withdrawn, or was forgotten, and takes part in nothing
+// since.
+func hasLeft(s *state.State, name string, o state.Object) (bool, error) {
+	if o.Withdrawn == 0 {
+		return false, nil
+	}
+	return s.IsOut(name, o)
+}

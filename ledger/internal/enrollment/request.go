@@ -1,0 +1,134 @@
+package enrollment
+
+import (
+	"context"
+
+	"github.com/sluicedp/sluice/ledger/internal/callback"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/internal/rules"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Request is one under a key of its own.
+type Request struct {
+	*request.Executor                       // of the ledger
+	Key               string                // its idempotency key
+	Id                event.Identity        // by which a repetition is recognized
+	Question          *event.Question       // nil for all
+	Partial           bool                  // refused objects are left out
+	DryRun            bool                  // return what would be done, and record nothing
+	Progress          func(done, total int) // optional
+}
+
+// The tallies of each request.
+const (
+	Done      = iota // objects that are enrolled, under other terms, or withdrawn by the request
+	Unchanged        // objects that were so before
+)
+
+// decision returns the change of an object, nil if there is none to make, or why it is refused.
+type decision func(s *state.State, numbers *policyNumbers, name string) (event.Change, *vocabulary.Refusal, error)
+
+// run executes a request for objects that are in order.
+func (r *Request) run(ctx context.Context, objects []string, decide decision) (request.Outcome, error) {
+	x := &deciding{r, decide}
+	p := request.Panel{Names: objects}
+	if r.Question != nil {
+		p.Question = r.Question.Number
+	}
+	if r.DryRun {
+		return x.dryRun(ctx, p)
+	}
+	done, err := r.Bulk(ctx, request.Bulk{Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress, Work: x})
+	return done, callback.Tell(err)
+}
+
+// deciding is a request that decides about each object on its own. Before any part of it is done,
+// the request is refused if an object must be refused.
+type deciding struct {
+	*Request
+	decide decision
+}
+
+// Precheck implements [request.Work].
+func (x *deciding) Precheck(ctx context.Context, p request.Panel, after string) (total int, err error) {
+	var refused request.RefusalList
+	counts, err := x.survey(ctx, p, after, &refused)
+	if err == nil {
+		err = x.refuse(refused)
+	}
+	return int(counts[Done]+counts[Unchanged]) + refused.Count(), err
+}
+
+// survey decides about the objects after one, and records nothing.
+func (x *deciding) survey(
+	ctx context.Context, p request.Panel, after string, refused *request.RefusalList,
+) (counts event.Counts, err error) {
+	err = x.EachPart(ctx, &p, after, func(s *state.State, names []string) error {
+		part, err := x.part(s, names)
+		for i, n := range part.Counts {
+			counts[i] += n
+		}
+		refused.Add(part.Refused...)
+		return err
+	})
+	return counts, err
+}
+
+// dryRun returns what would be done. The host's log and observer get no refusal.
+func (x *deciding) dryRun(ctx context.Context, p request.Panel) (out request.Outcome, err error) {
+	refused := request.NewRefusals(x.Partial)
+	out.Counts, err = x.survey(ctx, p, "", &refused)
+	if err == nil && len(refused.Listed) > 0 && !x.Partial {
+		err = refused.Error(x.Question)
+	}
+	out.Refused, out.Left = refused.Listed, refused.Count()
+	return out, err
+}
+
+// Truths has nothing to do: none of these requests takes true values.
+func (x *deciding) Truths(context.Context, string) error { return nil }
+
+// Decide implements [request.Work].
+func (x *deciding) Decide(s *state.State, names []string) (request.Part, error) {
+	p, err := x.part(s, names)
+	if err == nil {
+		err = x.refuse(request.Refusals(p.Refused...))
+	}
+	return p, err
+}
+
+// part decides about some objects.
+func (x *deciding) part(s *state.State, names []string) (p request.Part, err error) {
+	if x.Question != nil {
+		p.Question = x.Question.Number
+	}
+	numbers := policyNumbers{state: s}
+	for _, name := range names {
+		c, refusal, err := x.decide(s, &numbers, name)
+		switch {
+		case err != nil:
+			return p, err
+		case refusal != nil:
+			p.Refused = append(p.Refused, *refusal)
+		case c == nil:
+			p.Counts[Unchanged]++
+		default:
+			p.Counts[Done]++
+			p.Changes = append(p.Changes, c)
+		}
+	}
+	p.Changes = append(numbers.defined, p.Changes...)
+	return p, nil
+}
+
+// refuse returns the error of a request that is not partial and has refused objects.
+func (x *deciding) refuse(refused request.RefusalList) error {
+	if x.Partial || len(refused.Listed) == 0 {
+		return nil
+	}
+	return x.Refuse(x.Key, "", x.Question, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
+}

@@ -1,0 +1,176 @@
+package estimate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// This file has what estimates need of linear algebra and of the χ² distribution. A ledger links
+// this package, and no library for so little.
+
+// matrix is by row.
+type matrix [][]float64
+
+func newMatrix(rows, columns int) matrix {
+	m, all := make(matrix, rows), make([]float64, rows*columns)
+	for i := range m {
+		m[i] = all[i*columns:][:columns]
+	}
+	return m
+}
+
+// factorize replaces the lower triangle of a symmetric matrix by its Cholesky factor L, where the matrix is LLᵀ. It
+// reports false if the matrix is not positive definite, or is too near to one that is not.
+func (m matrix) factorize() bool {
+	const least = 1e-14 // of a pivot, in proportion to the diagonal
+	for j := range m {
+		diagonal := m[j][j]
+		for k := range j {
+			m[j][j] -= m[j][k] * m[j][k]
+		}
+		if !(m[j][j] > least*diagonal) || math.IsInf(m[j][j], 1) {
+			return false
+		}
+		m[j][j] = math.Sqrt(m[j][j])
+		for i := j + 1; i < len(m); i++ {
+			for k := range j {
+				m[i][j] -= m[i][k] * m[j][k]
+			}
+			m[i][j] /= m[j][j]
+		}
+	}
+	return true
+}
+
+// solve returns x with LLᵀx = b, for the factor L.
+func (m matrix) solve(b []float64) []float64 {
+	x := append([]float64(nil), b...)
+	for i := range m {
+		for k := range i {
+			x[i] -= m[i][k] * x[k]
+		}
+		x[i] /= m[i][i]
+	}
+	for i := len(m) - 1; i >= 0; i-- {
+		for k := i + 1; k < len(m); k++ {
+			x[i] -= m[k][i] * x[k]
+		}
+		x[i] /= m[i][i]
+	}
+	return x
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
+// faint is the least singular value of a matrix that is inverted, in relation to its largest.
+const faint = 1e-9
+
+// pseudoInverse returns the inverse, by column, then row, of a matrix on its image, which must have
+// the given number of dimensions. It replaces the columns. They are rotated, two by two, until all
+// are orthogonal: then their lengths are the singular values (one-sided Jacobi; J. Demmel and
+// K. Veselić, "Jacobi's Method is More Accurate than QR", 1992).
+func pseudoInverse(columns [][]float64, rank int) (inverse [][]float64, ok bool) {
+	const sweeps = 60
+	rows, most := len(columns[0]), 0.0
+	for _, column := range columns {
+		most = max(most, slices.Max(column), -slices.Min(column))
+	}
+	for j, column := range columns { // scaled, as squares may be too small; and beneath them, what is rotated alike
+		for i := range column {
+			column[i] /= most
+		}
+		columns[j] = append(column, make([]float64, len(columns))...)
+		columns[j][rows+j] = 1
+	}
+	for again, n := true, 0; again && n < sweeps; n++ {
+		again = false
+		for j := range columns {
+			for i := range j {
+				again = orthogonalize(columns[i], columns[j], rows) || again
+			}
+		}
+	}
+	square := func(column []float64) float64 { return dot(column[:rows], column[:rows]) }
+	slices.SortFunc(columns, func(a, b []float64) int { return cmp.Compare(square(b), square(a)) })
+	if rank > min(rows, len(columns)) || !(square(columns[rank-1]) > faint*faint*square(columns[0])) {
+		return nil, false
+	}
+	inverse = newMatrix(len(columns), rows)
+	for _, column := range columns[:rank] {
+		scale := 1 / square(column) / most
+		for j, turned := range column[rows:] {
+			for i, x := range column[:rows] {
+				inverse[j][i] += turned * x * scale
+			}
+		}
+	}
+	return inverse, true
+}
+
+// orthogonalize rotates two columns such that their first so many rows are orthogonal. It reports
+// false if they were so before, up to rounding.
+func orthogonalize(a, b []float64, rows int) bool {
+	square1, square2, product := dot(a[:rows], a[:rows]), dot(b[:rows], b[:rows]), dot(a[:rows], b[:rows])
+	if !(math.Abs(product) > 1e-15*math.Sqrt(square1*square2)) {
+		return false
+	}
+	cotangent := (square2 - square1) / (2 * product) // of twice the angle
+	tangent := math.Copysign(1/(math.Abs(cotangent)+math.Hypot(1, cotangent)), cotangent)
+	cosine := 1 / math.Hypot(1, tangent)
+	for i := range a {
+		a[i], b[i] = cosine*(a[i]-tangent*b[i]), cosine*(b[i]+tangent*a[i])
+	}
+	return true
+}
+
+// survival returns the probability that a number with the χ² distribution of so many degrees of
+// freedom, at least 1, exceeds x: the regularized incomplete gamma function Q(degrees/2, x/2). Its
+// error is below 1e-12 of the larger of Q and 1−Q. Below the mean it sums the series of 1−Q, above
+// it evaluates the continued fraction of Q (Abramowitz and Stegun, 6.5.29, 6.5.31).
+func survival(degrees, x float64) float64 {
+	a := degrees / 2
+	x /= 2
+	switch {
+	case !(x > 0):
+		return 1
+	case math.IsInf(x, 1):
+		return 0
+	}
+	gamma, _ := math.Lgamma(a)
+	scale := math.Exp(a*math.Log(x) - x - gamma)
+	const tiny, steps = 1e-16, 1 << 20
+	if x < a+1 {
+		sum, term := 1/a, 1/a
+		for n := 1.0; n < steps && term > tiny*sum; n++ {
+			term *= x / (a + n)
+			sum += term
+		}
+		return math.Max(1-scale*sum, 0)
+	}
+	const least = 1e-300 // in place of 0 (Lentz's method)
+	b := x + 1 - a
+	c, d := 1/least, 1/b
+	fraction := d
+	for n := 1.0; n < steps; n++ {
+		coefficient := n * (a - n)
+		b += 2
+		if d = coefficient*d + b; math.Abs(d) < least {
+			d = least
+		}
+		if c = b + coefficient/c; math.Abs(c) < least {
+			c = least
+		}
+		d = 1 / d
+		fraction *= c * d
+		if math.Abs(c*d-1) < tiny {
+			break
+		}
+	}
+	return scale * fraction
+}

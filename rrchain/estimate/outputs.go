@@ -1,0 +1,252 @@
+package estimate
+
+import (
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// OutputCounts says how often each output of a finite mechanism was the response. The values are
+// the mechanism's inputs.
+//
+// The estimate is G·(n_o/n) with the matrix G of least variance, when all inputs are equally
+// common, among those with G·Mᵀ = 1: so it is unbiased whatever the shares are, and the shares add
+// up to 1. G is Mᵀ's inverse where it has one, as in randomized response, and by weighted least
+// squares (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹ otherwise, where D has the mean probability of each output on its
+// diagonal. With [Options.Pool] the variance of a level is that of all inputs together. In standard
+// errors and intervals the estimates of the other inputs take the place of their shares.
+//
+// For randomized response all of this is as for [Counts]. [UnaryCounts] count each bit alone; here
+// whole rows of bits are counted, and the estimate is better (its variance is half for 2 inputs,
+// and hardly less for many).
+//
+// Invalid are also the count of an output that never happens, and a mechanism that does not tell
+// the inputs apart: if the laws of its outputs given each input are linearly dependent, or nearly
+// so, 10⁹ times nearer in one direction than in another, or so near that squares are beyond all
+// float64 numbers.
+type OutputCounts struct {
+	Mechanism *finite.Matrix // the one that drew them
+	ByOutput  []int64        // one count for each output
+}
+
+// OutputVariance returns, for each input, the variance of the estimate from a fixed population of
+// objects, as many with each input as truth says, that all answer by one mechanism. Errors are
+// those of [Frequencies], for another number of inputs, too.
+func OutputVariance(m *finite.Matrix, truth []int64) ([]float64, error) {
+	e, err := newEstimator(m)
+	if err != nil {
+		return nil, err
+	}
+	if len(truth) != e.values() {
+		return nil, invalid("objects with %d inputs, and a mechanism with %d", len(truth), e.values())
+	}
+	n, err := total("input", truth)
+	if err != nil {
+		return nil, err
+	}
+	return planned(outputs{e, nil, n}, truth)
+}
+
+// estimator is what one response says about the shares: the estimate is the mean of the gains of
+// all responses.
+type estimator struct {
+	mean     []*big.Rat  // the probability of each output when all inputs are equally common
+	gain     [][]float64 // by input, then output: G
+	laws     [][]float64 // by input, then output: the probabilities
+	away     [][]float64 // the laws, less their mean
+	variance [][]float64 // by input, then true input: of the gain of one response
+	// excess is by how much that variance is larger if the input is the true one, by input, then
+	// another input. It is computed from differences between laws, because it is far smaller than
+	// the variances at a small ε.
+	excess [][]float64
+	prior  float64 // the variance of one response of an object drawn at random, all inputs equally common
+}
+
+// largest bounds variances and squares of gains, so that no sum or product of a few of them is
+// infinite.
+const largest = 1e250
+
+// newEstimator computes G. All of it is computed from differences between laws and their mean,
+// which are taken before rounding: so a small ε costs no digits. With W = D^−½(M − mean)ᵀ, whose
+// columns add up to zero, and its pseudo-inverse W⁺, the gain of an output is 1/k + W⁺D^−½, less
+// its mean, which is 1/k.
+func newEstimator(m *finite.Matrix) (*estimator, error) {
+	if m == nil || m.Inputs() == 0 {
+		return nil, invalid("a matrix without probabilities")
+	}
+	e := &estimator{mean: meanLaw(m)}
+	even, roots := 1/float64(m.Inputs()), make([]float64, m.Outputs())
+	for o, p := range e.mean {
+		often, _ := p.Float64()
+		roots[o] = math.Sqrt(often)
+	}
+	contrast := make([][]float64, m.Inputs()) // W, by input, then output
+	for x := range contrast {
+		law, away := make([]float64, len(roots)), make([]float64, len(roots))
+		contrast[x] = make([]float64, len(roots))
+		for o, root := range roots {
+			law[o], _ = m.At(x, o).Float64()
+			away[o], _ = new(big.Rat).Sub(m.At(x, o), e.mean[o]).Float64()
+			if root > 0 {
+				contrast[x][o] = away[o] / root
+			}
+		}
+		e.laws, e.away = append(e.laws, law), append(e.away, away)
+	}
+	gain, ok := pseudoInverse(contrast, m.Inputs()-1)
+	for _, row := range gain {
+		for o, root := range roots {
+			if root > 0 {
+				row[o] /= root
+			}
+			row[o] += even
+			ok = ok && row[o]*row[o] < largest
+		}
+	}
+	if e.gain = gain; ok {
+		e.spreadOut()
+	}
+	if !ok || !(e.prior < largest) {
+		return nil, invalid("the mechanism does not tell its %d inputs apart: the laws of its outputs are linearly "+
+			"dependent", m.Inputs())
+	}
+	return e, nil
+}
+
+// meanLaw returns the probability of each output when all inputs are equally common.
+func meanLaw(m *finite.Matrix) []*big.Rat {
+	mean := make([]*big.Rat, m.Outputs())
+	for o := range mean {
+		mean[o] = new(big.Rat)
+		for x := range m.Inputs() {
+			mean[o].Add(mean[o], m.At(x, o))
+		}
+		mean[o].Quo(mean[o], big.NewRat(int64(m.Inputs()), 1))
+	}
+	return mean
+}
+
+// spreadOut computes the variances of the gains of one response.
+func (e *estimator) spreadOut() {
+	even := 1 / float64(e.values())
+	for x, gains := range e.gain {
+		own := e.spread(x, x)
+		variance, excess := make([]float64, e.values()), make([]float64, e.values())
+		for truth := range e.gain {
+			squares := e.spread(x, truth)
+			variance[truth] = squares
+			e.prior += squares * even
+			// Of two ways, the one in which smaller numbers are subtracted.
+			excess[truth] = own - squares
+			if max(own, squares) > 1 && truth != x {
+				excess[truth] = -1
+				for o, g := range gains {
+					excess[truth] += (e.away[x][o] - e.away[truth][o]) * g * g
+				}
+			}
+		}
+		e.variance, e.excess = append(e.variance, variance), append(e.excess, excess)
+		e.prior += even * (1 - even) // that of the object's input
+	}
+}
+
+// spread returns the variance of the gain for input x in the response of an object with the input
+// truth.
+func (e *estimator) spread(x, truth int) float64 {
+	mean, squares := 0.0, 0.0
+	if truth == x {
+		mean = 1
+	}
+	for o, p := range e.laws[truth] {
+		gain := e.gain[x][o] - mean
+		squares += p * gain * gain
+	}
+	return squares
+}
+
+func (e *estimator) values() int { return len(e.gain) }
+
+// noise takes the other inputs to be distributed as estimated.
+func (e *estimator) noise(x int, estimates []float64) (a, b float64) {
+	for other, share := range others(estimates, x) {
+		a += share * e.variance[x][other]
+		b += share * e.excess[x][other]
+	}
+	return a, b
+}
+
+func (e *estimator) step(x int) float64 { return slices.Max(e.gain[x]) - slices.Min(e.gain[x]) }
+
+func (e *estimator) covariance(shares []float64) func(u, v int) float64 {
+	often := make([]float64, len(e.mean))
+	for x, share := range shares {
+		for o, p := range e.laws[x] {
+			often[o] += share * p
+		}
+	}
+	return func(u, v int) float64 {
+		sum := 0.0
+		for o, p := range often {
+			sum += p * (e.gain[u][o] - shares[u]) * (e.gain[v][o] - shares[v])
+		}
+		return sum
+	}
+}
+
+// outputs is the responses of one mechanism.
+type outputs struct {
+	*estimator
+	counts []int64
+	n      float64
+}
+
+func (c OutputCounts) stratum() (stratum, error) {
+	e, err := newEstimator(c.Mechanism)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.ByOutput) != len(e.mean) {
+		return nil, invalid("%d counts for %d outputs", len(c.ByOutput), len(e.mean))
+	}
+	for o, count := range c.ByOutput {
+		if count > 0 && e.mean[o].Sign() == 0 {
+			return nil, invalid("output %d, which never happens, was counted %d times", o, count)
+		}
+	}
+	n, err := total("output", c.ByOutput)
+	return outputs{e, c.ByOutput, n}, err
+}
+
+func (s outputs) objects() float64 { return s.n }
+
+func (s outputs) share(x int) float64 {
+	sum := 0.0
+	for o, count := range s.counts {
+		sum += float64(count) / s.n * s.gain[x][o]
+	}
+	return sum
+}
+
+// weight is by the variance of all inputs together.
+func (s outputs) weight() float64 { return s.n / s.prior }
+
+// others returns how the objects that do not have input x are distributed among the other inputs:
+// in proportion to the estimates above zero, or evenly where there are none.
+func others(estimates []float64, x int) []float64 {
+	shares, sum := make([]float64, len(estimates)), 0.0
+	for i, e := range estimates {
+		if i != x {
+			shares[i] = max(e, 0)
+			sum += shares[i]
+		}
+	}
+	for i := range shares {
+		if shares[i] /= sum; sum == 0 {
+			shares[i] = 1 / float64(len(shares)-1)
+		}
+	}
+	shares[x] = 0
+	return shares
+}
