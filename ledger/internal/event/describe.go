@@ -73,8 +73,8 @@ type Numbers interface {
 	BuyerNumber(name string) uint32    // of the buyer with a name
 }
 
-// Parse returns the change that a detail of a statement describes, or nil for a kind that statements
-// do not have. The error says what is wrong with the detail.
+// Parse returns the change that a detail of a statement describes, or nil for a kind that
+// statements do not have. The error says what is wrong with the detail.
 func Parse(d event.Detail, numbers Numbers) (Change, error) {
 	for _, row := range table() {
 		if row != nil && row.parse != nil && d != nil && row.zero.Kind() == d.Kind() {

@@ -92,8 +92,8 @@ type kind struct {
 	omitted  [][]int                                     // fields of the detail that a fact does not have
 }
 
-// kindOf makes the row of a kind in the table. mapTo maps a change to its detail and, of a kind that
-// statements have, back.
+// kindOf makes the row of a kind in the table. mapTo maps a change to its detail and, of a kind
+// that statements have, back.
 func kindOf[C any, D event.Detail, P interface {
 	*C
 	Change
