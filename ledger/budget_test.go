@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -334,7 +334,7 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 		{"without the noise key", 1, nil, true, "0.5", false},
 		{"recorded, without the noise key", 2, sold, true, "0.5", true},
 	} {
-		now, store := epoch(), &memory.Store{}
+		now, store := epoch(), &kv.Memory{}
 		begin(t, store)
 		o := Options{Now: func() time.Time { return now }, NoiseKey: noiseKeys("2026")}
 		l := openMemory(t, store, o)
@@ -377,7 +377,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	levels := func(from time.Time) policy.Policy {
 		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders, m.From = half, 1, from })
 	}
-	now, store := epoch(), &memory.Store{}
+	now, store := epoch(), &kv.Memory{}
 	begin(t, store)
 	o := Options{Now: func() time.Time { return now }, NoiseKey: noiseKeys("2026")}
 	l := openMemory(t, store, o)

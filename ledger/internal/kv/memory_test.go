@@ -1,4 +1,4 @@
-package memory_test
+package kv_test
 
 import (
 	"errors"
@@ -9,18 +9,17 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // A copy has what was there, and goes its own way from there on; so does what was copied.
 func TestACopyGoesItsOwnWay(t *testing.T) {
-	put := func(s *memory.Store, value string) {
+	put := func(s *kv.Memory, value string) {
 		t.Helper()
 		if err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte(value)) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := func(s *memory.Store, value string) {
+	want := func(s *kv.Memory, value string) {
 		t.Helper()
 		err := s.View(func(r kv.Reader) error {
 			got, err := r.Get("b", []byte("k"))
@@ -33,7 +32,7 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := &memory.Store{}
+	first := &kv.Memory{}
 	put(first, "1")
 	second := first.Copy()
 	want(second, "1")
@@ -50,9 +49,9 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 
 // Many records, put and deleted at random in many updates, of which some fail: each copy keeps what it began with.
 func TestAStoreIsAsMaps(t *testing.T) {
-	m, want, random := new(memory.Store), map[string]string{}, rand.New(rand.NewPCG(1, 2))
+	m, want, random := new(kv.Memory), map[string]string{}, rand.New(rand.NewPCG(1, 2))
 	fault := errors.New("no more")
-	var copies []*memory.Store
+	var copies []*kv.Memory
 	var wanted []map[string]string
 	for n := range 300 {
 		next, fails := maps.Clone(want), n%7 == 3
