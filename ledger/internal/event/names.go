@@ -103,7 +103,8 @@ func CheckAsked(names []string, all bool, most int) ([]string, error) {
 		return nil, errs.Invalid("a request names its objects or asks for all of them")
 	}
 	if len(names) > most {
-		return nil, errs.Invalid("a request about %d objects; %d are possible: divide it into several, with keys of their own", len(names), most)
+		const text = "a request about %d objects; %d are possible: divide it into several, with keys of their own"
+		return nil, errs.Invalid(text, len(names), most)
 	}
 	if all {
 		return nil, nil
