@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -258,6 +259,28 @@ func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error
 	err = c.call(ctx, m, &out)
 	api.WithoutEmptyLists(&out)
 	return out, err
+}
+
+// query returns the parameters of a query from names and values in turn. It leaves out those whose
+// value is false or "", and the time zero.
+func query(pairs ...any) url.Values {
+	out := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		text := fmt.Sprint(pairs[i+1])
+		switch v := pairs[i+1].(type) {
+		case bool:
+			text = strings.TrimPrefix(text, "false")
+		case time.Time:
+			text = ""
+			if !v.IsZero() {
+				text = v.UTC().Format(time.RFC3339Nano)
+			}
+		}
+		if text != "" {
+			out.Set(pairs[i].(string), text)
+		}
+	}
+	return out
 }
 
 func get[Out any](ctx context.Context, c *Client, path string, query url.Values) (Out, error) {

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -52,15 +51,13 @@ func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
 
 // Head is [ledger.Ledger.Head].
 func (c *Client) Head(ctx context.Context, events uint64) (evidence.Head, error) {
-	return get[evidence.Head](ctx, c, "/v1/head", url.Values{"events": {strconv.FormatUint(events, 10)}})
+	return get[evidence.Head](ctx, c, "/v1/head", query("events", events))
 }
 
 // Consistency is [ledger.Ledger.Consistency]; with a buyer's token it is
 // [ledger.Ledger.ConsistencyOf].
 func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
-	query := since(from)
-	query.Set("to", strconv.FormatUint(to, 10))
-	out, err := get[api.Consistency](ctx, c, "/v1/consistency", query)
+	out, err := get[api.Consistency](ctx, c, "/v1/consistency", query("from", from, "to", to))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +81,7 @@ func (c *Client) Backup(ctx context.Context, path string, progress ledger.Progre
 
 // CompactTo is [ledger.Ledger.CompactTo], as [Client.Backup].
 func (c *Client) CompactTo(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error) {
-	return c.copyTo(ctx, path, url.Values{"compact": {"true"}}, progress)
+	return c.copyTo(ctx, path, query("compact", true), progress)
 }
 
 func (c *Client) copyTo(
@@ -97,33 +94,39 @@ func (c *Client) copyTo(
 	if err != nil {
 		return done, fmt.Errorf("copy: %w", err)
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".sluice-fetched-")
-	if err != nil {
-		return done, fmt.Errorf("copy: %w", ledgerfile.Renamed(err, path))
-	}
-	at := filepath.Join(dir, "copy.db")
-	defer func() { err = ledgerfile.Renamed(errors.Join(err, os.RemoveAll(dir)), path, at, dir) }()
-	if err := c.fetch(ctx, at, query); err != nil {
-		return done, err
-	}
-	l, err := ledger.Open(at, ledger.Options{ReadOnly: true})
-	if err != nil {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	return l.Backup(ctx, path, progress)
+	err = c.withFetched(ctx, filepath.Dir(path), path, query, func(l *ledger.Ledger) error {
+		done, err = l.Backup(ctx, path, progress)
+		return err
+	})
+	return done, err
 }
 
-// fetch writes the server's file, as it is at one instant, to a new one.
-func (c *Client) fetch(ctx context.Context, path string, query url.Values) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// withFetched calls use with a copy of the server's ledger, as it is at one instant. The copy is in a
+// new directory in dir, which is removed at the end, so that errors call it by another name.
+func (c *Client) withFetched(
+	ctx context.Context, dir, name string, query url.Values, use func(*ledger.Ledger) error,
+) (err error) {
+	within := dir
+	if dir, err = os.MkdirTemp(within, ".sluice-fetched-"); err != nil {
+		return fmt.Errorf("fetch: %w", ledgerfile.Renamed(err, name+" in "+within))
+	}
+	at := filepath.Join(dir, "copy.db")
+	defer func() { err = ledgerfile.Renamed(errors.Join(err, os.RemoveAll(dir)), name, at, dir) }()
+	file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	return c.fetchInto(ctx, file, query)
+	if err := c.fetchInto(ctx, file, query); err != nil {
+		return err
+	}
+	l, err := ledger.Open(at, ledger.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(l), l.Close())
 }
 
-// fetchInto is fetch of an open file, which it closes.
+// fetchInto writes the server's file, as it is at one instant, to an open file, and closes that.
 func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	response, err := c.do(ctx, message{path: "/v1/backup", query: query, most: few, isStream: true})
@@ -150,20 +153,9 @@ func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values)
 // Verify is [ledger.Ledger.Verify]. It fetches the whole ledger, and verifies that here: the
 // server's word proves nothing.
 func (c *Client) Verify(ctx context.Context, r ledger.VerifyRequest) (found ledger.Verification, err error) {
-	const what = "the fetched ledger" // its file has a temporary name, and is gone when the error is read
-	dir, err := os.MkdirTemp("", "sluice-verify-")
-	if err != nil {
-		return found, fmt.Errorf("verify: %w", ledgerfile.Renamed(err, what+" in "+os.TempDir()))
-	}
-	at := filepath.Join(dir, "fetched.db")
-	defer func() { err = ledgerfile.Renamed(errors.Join(err, os.RemoveAll(dir)), what, at, dir) }()
-	if err := c.fetch(ctx, at, nil); err != nil {
-		return found, err
-	}
-	l, err := ledger.Open(at, ledger.Options{ReadOnly: true})
-	if err != nil {
-		return found, err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	return l.Verify(ctx, r)
+	err = c.withFetched(ctx, os.TempDir(), "the fetched ledger", nil, func(l *ledger.Ledger) error {
+		found, err = l.Verify(ctx, r)
+		return err
+	})
+	return found, err
 }

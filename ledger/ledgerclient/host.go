@@ -3,7 +3,6 @@ package ledgerclient
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -200,7 +199,7 @@ func (c *Client) Compact(ctx context.Context, _ ledger.Progress) error {
 // Object is [ledger.Ledger.Object].
 func (c *Client) Object(ctx context.Context, name string) (o ledger.ObjectState, err error) {
 	// The lists of an object are never nil, see ask.
-	err = c.call(ctx, message{path: "/v1/object", query: url.Values{"object": {name}}}, &o)
+	err = c.call(ctx, message{path: "/v1/object", query: query("object", name)}, &o)
 	return o, err
 }
 
@@ -209,25 +208,19 @@ func (c *Client) Estimate(ctx context.Context, r ledger.EstimateRequest) (e ledg
 	if r.Include != nil {
 		return e, fmt.Errorf("%w: an estimate of a ledger elsewhere cannot be limited by a function", ledger.ErrInvalid)
 	}
-	query := url.Values{"question": {r.Question}}
+	parameters := query("question", r.Question, "pool", r.Pool, "population", r.Population)
 	if !r.Epsilon.IsZero() {
-		query.Set("epsilon", r.Epsilon.String())
+		parameters.Set("epsilon", r.Epsilon.String())
 	}
 	if r.Confidence != 0 {
-		query.Set("confidence", strconv.FormatFloat(r.Confidence, 'g', -1, 64))
+		parameters.Set("confidence", strconv.FormatFloat(r.Confidence, 'g', -1, 64))
 	}
-	if r.Pool {
-		query.Set("pool", "true")
-	}
-	if r.Population {
-		query.Set("population", "true")
-	}
-	return get[ledger.Estimate](ctx, c, "/v1/estimate", query)
+	return get[ledger.Estimate](ctx, c, "/v1/estimate", parameters)
 }
 
 // Levels is [ledger.Ledger.Levels].
 func (c *Client) Levels(ctx context.Context, question string) ([]ledger.LevelCount, error) {
-	out, err := get[api.Levels](ctx, c, "/v1/levels", url.Values{"question": {question}})
+	out, err := get[api.Levels](ctx, c, "/v1/levels", query("question", question))
 	return out.Levels, err
 }
 

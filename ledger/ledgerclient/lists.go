@@ -73,18 +73,14 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 	}
 }
 
-func since(from uint64) url.Values { return url.Values{"from": {strconv.FormatUint(from, 10)}} }
-
 // Events is [ledger.Ledger.Events].
 func (c *Client) Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error] {
-	return list[ledger.Event](ctx, c, "/v1/events", since(from), many)
+	return list[ledger.Event](ctx, c, "/v1/events", query("from", from), many)
 }
 
 // Refusals is [ledger.Ledger.Refusals].
 func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error] {
-	query := since(from)
-	query.Set("key", key)
-	return list[ledger.Event](ctx, c, "/v1/refusals", query, few)
+	return list[ledger.Event](ctx, c, "/v1/refusals", query("key", key, "from", from), few)
 }
 
 // silence is how long a server may say nothing in a stream before it is taken for dead: it gives a
@@ -97,7 +93,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event,
 	return func(yield func(ledger.Event, error) bool) {
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
-		m := message{path: "/v1/events", query: since(from), accept: api.Stream, most: few, isStream: true}
+		m := message{path: "/v1/events", query: query("from", from), accept: api.Stream, most: few, isStream: true}
 		response, err := c.do(within, m)
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
@@ -152,19 +148,19 @@ const mostItems = 1000
 
 // part reads a part of a list.
 func part[T any](
-	ctx context.Context, c *Client, path string, query url.Values, after string, limit int,
+	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", ledger.ErrInvalid, limit)
 	}
-	if query == nil {
-		query = url.Values{}
+	if of == nil {
+		of = url.Values{}
 	}
-	query.Set("limit", strconv.Itoa(min(limit, mostItems)))
+	of.Set("limit", strconv.Itoa(min(limit, mostItems)))
 	if after != "" {
-		query.Set("after", after)
+		of.Set("after", after)
 	}
-	out, err := get[api.Page[T]](ctx, c, path, query)
+	out, err := get[api.Page[T]](ctx, c, path, of)
 	return out.Items, out.Next, err
 }
 
@@ -188,24 +184,15 @@ func numberedPart[T any](
 
 // queryOf returns a page as a query, but for its bounds.
 func queryOf(p vocabulary.Page) url.Values {
-	query := url.Values{}
-	for name, value := range map[string]string{"buyer": p.Buyer, "question": p.Question} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	for name, at := range map[string]time.Time{"since": p.Since, "until": p.Until} {
-		if !at.IsZero() {
-			query.Set(name, at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	for _, state := range p.States {
-		query.Add("state", string(state))
-	}
+	order := ""
 	if p.Newest {
-		query.Set("order", "desc")
+		order = "desc"
 	}
-	return query
+	out := query("buyer", p.Buyer, "question", p.Question, "since", p.Since, "until", p.Until, "order", order)
+	for _, state := range p.States {
+		out.Add("state", string(state))
+	}
+	return out
 }
 
 // SalesPage is [ledger.Ledger.SalesPage].
@@ -232,6 +219,6 @@ func (c *Client) DeliveriesPage(
 func (c *Client) ResponsesPage(
 	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
 ) (found []ledger.Response, next string, err error) {
-	query := url.Values{"question": {question}, "epsilon": {epsilon.String()}}
-	return part[ledger.Response](ctx, c, "/v1/responses", query, after, limit)
+	parameters := query("question", question, "epsilon", epsilon)
+	return part[ledger.Response](ctx, c, "/v1/responses", parameters, after, limit)
 }

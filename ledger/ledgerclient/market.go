@@ -3,7 +3,6 @@ package ledgerclient
 import (
 	"context"
 	"iter"
-	"net/url"
 	"strconv"
 
 	"github.com/sluicedp/sluice/ledger"
@@ -84,8 +83,8 @@ func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale,
 func (c *Client) Reservations(
 	ctx context.Context, buyer string, states ...ledger.ReservationState,
 ) iter.Seq2[ledger.Reservation, error] {
-	query := queryOf(vocabulary.Page{Buyer: buyer, States: states})
-	return list[ledger.Reservation](ctx, c, "/v1/reservations", query, many)
+	page := vocabulary.Page{Buyer: buyer, States: states}
+	return list[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(page), many)
 }
 
 // Deliveries is [ledger.Ledger.Deliveries].
@@ -95,16 +94,16 @@ func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.D
 
 // Buyers is [ledger.Ledger.Buyers].
 func (c *Client) Buyers(ctx context.Context) (all []ledger.BuyerState, err error) {
-	query := url.Values{"limit": {"1000"}}
+	parameters := query("limit", mostItems)
 	for {
-		out, err := get[api.Buyers](ctx, c, "/v1/buyers", query)
+		out, err := get[api.Buyers](ctx, c, "/v1/buyers", parameters)
 		if err != nil {
 			return nil, err
 		}
 		if all = append(all, out.Buyers...); out.Next == "" {
 			return all, nil
 		}
-		query.Set("after", out.Next)
+		parameters.Set("after", out.Next)
 	}
 }
 
@@ -112,6 +111,5 @@ func (c *Client) Buyers(ctx context.Context) (all []ledger.BuyerState, err error
 func (c *Client) Responses(
 	ctx context.Context, question string, epsilon privacy.Epsilon,
 ) iter.Seq2[ledger.Response, error] {
-	query := url.Values{"question": {question}, "epsilon": {epsilon.String()}}
-	return list[ledger.Response](ctx, c, "/v1/responses", query, few)
+	return list[ledger.Response](ctx, c, "/v1/responses", query("question", question, "epsilon", epsilon), few)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"unicode/utf8"
 
@@ -24,7 +25,8 @@ type telling struct {
 func (t telling) run(ctx context.Context) error {
 	var rounds []map[string]api.Truths
 	for {
-		err := t.send(merge(rounds))
+		known := merge(rounds)
+		err := t.send(known)
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Kind != problem.TruthNeeded {
 			return err
@@ -33,7 +35,6 @@ func (t telling) run(ctx context.Context) error {
 			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them",
 				ledger.ErrInvalid)
 		}
-		known := merge(rounds)
 		told, err := t.ask(ctx, p.Needs, known)
 		if err != nil {
 			return err
@@ -43,12 +44,12 @@ func (t telling) run(ctx context.Context) error {
 		}
 		rounds = append(rounds, told)
 		if t.keep > 0 && len(rounds) > t.keep {
-			rounds = slices.Delete(rounds, 0, len(rounds)-t.keep)
+			rounds = slices.Delete(rounds, 0, 1)
 		}
 	}
 }
 
-// merge puts what was told in several rounds together.
+// merge returns what was told in several rounds.
 func merge(rounds []map[string]api.Truths) map[string]api.Truths {
 	all := map[string]api.Truths{}
 	for _, round := range rounds {
@@ -56,9 +57,7 @@ func merge(rounds []map[string]api.Truths) map[string]api.Truths {
 			if all[question] == nil {
 				all[question] = api.Truths{}
 			}
-			for object, value := range truths {
-				all[question][object] = value
-			}
+			maps.Copy(all[question], truths)
 		}
 	}
 	return all

@@ -18,7 +18,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/ledgerhttp/internal/conns"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -74,7 +73,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
 	}
 	h := &Handler{
-		options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(), unknown: newQuiet(), ticker: everySecond,
+		options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(), unknown: newQuiet(time.Now), ticker: everySecond,
 	}
 	h.ledger.Store(l)
 	h.follows.Store(o.Leader != nil)
@@ -184,7 +183,7 @@ func (h *Handler) guarded(r *route) http.Handler {
 func (h *Handler) logged(c *call, took time.Duration) {
 	line := h.options.Logger.Info().Str("route", c.route.id)
 	if c.holder.Role == "" {
-		left, may := h.unknown.allow(time.Now())
+		left, may := h.unknown.allow()
 		if !may {
 			return
 		}
@@ -200,8 +199,7 @@ func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, e
 	if !known || !holder.valid() {
 		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
 	}
-	p, first := holder.principal(), sideOf(holder.Role) != ofOthers
-	if !conns.Prove(request.Context(), string(p.role)+" "+p.of, first) {
+	if !prove(request.Context(), holder) {
 		return holder, problem.New(problem.TooMany, "there are more connections than this caller may have now")
 	}
 	out.Header().Del("Connection")

@@ -42,23 +42,10 @@ func keyOf(h http.Header) (string, *problem.Problem) {
 
 // unquote reads a string of RFC 9651.
 func unquote(text string) (string, bool) {
-	if len(text) < 2 || text[len(text)-1] != '"' {
-		return "", false
-	}
-	var out strings.Builder
-	inner := text[1 : len(text)-1]
-	for i := 0; i < len(inner); i++ {
-		switch c := inner[i]; {
-		case c == '\\' && i+1 < len(inner) && (inner[i+1] == '"' || inner[i+1] == '\\'):
-			i++
-			out.WriteByte(inner[i])
-		case c == '\\' || c == '"' || c < ' ' || c > '~':
-			return "", false
-		default:
-			out.WriteByte(c)
-		}
-	}
-	return out.String(), true
+	inner, isClosed := strings.CutSuffix(text[1:], `"`)
+	rest := strings.NewReplacer(`\\`, "", `\"`, "").Replace(inner) // without what is quoted
+	isBare := !strings.ContainsFunc(rest, func(c rune) bool { return c == '\\' || c == '"' || c < ' ' || c > '~' })
+	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(inner), isClosed && isBare
 }
 
 // undisplay reads a display string of RFC 9651.

@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"context"
 	"iter"
 	"net/http"
 	"reflect"
@@ -72,7 +73,9 @@ func list[Item any](id, path, summary string, roles []Role, params []param, read
 				return nil, err
 			}
 			if c.accepts(api.Lines) {
-				return lines{c, everything(c, p, read)}, nil
+				return body(func(ctx context.Context, w *writer) error {
+					return c.sendLines(ctx, w, everything(c, p, read))
+				}), nil
 			}
 			items, next, err := read(c, p)
 			return api.Page[Item]{Items: items, Next: next}, err
@@ -118,12 +121,6 @@ func everything[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error
 			}
 		}
 	}
-}
-
-// lines are the items of a list, one a line.
-type lines struct {
-	call  *call
-	items iter.Seq2[any, error]
 }
 
 // accepts reports whether a request asks for a media type.

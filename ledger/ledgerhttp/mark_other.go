@@ -2,8 +2,10 @@
 
 package ledgerhttp
 
+import "io/fs"
+
 // mark is nothing here.
 type mark struct{}
 
-// markOf tells nothing: the file is read each time.
-func markOf(string) (mark, bool) { return mark{}, false }
+// markOf reports nothing: the file is read each time.
+func markOf(fs.FileInfo) (mark, bool) { return mark{}, false }

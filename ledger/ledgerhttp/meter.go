@@ -25,17 +25,12 @@ type Answer struct {
 	Duration time.Duration // until all of the answer was sent
 }
 
-// metering is an answer that a meter gives.
-type metering struct{ call *call }
-
-func meter(c *call) (metering, error) {
+func meter(c *call) (body, error) {
 	if c.handler.options.Meter == nil {
-		return metering{}, problem.New(problem.NoRoute, "this server counts nothing")
+		return nil, problem.New(problem.NoRoute, "this server counts nothing")
 	}
-	return metering{c}, nil
-}
-
-func (m metering) sendTo(_ context.Context, w *writer) error {
-	m.call.handler.options.Meter.ServeMetrics(w, m.call.request, m.call.ledger())
-	return nil
+	return func(_ context.Context, w *writer) error {
+		c.handler.options.Meter.ServeMetrics(w, c.request, c.ledger())
+		return nil
+	}, nil
 }

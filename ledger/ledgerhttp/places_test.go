@@ -326,20 +326,22 @@ func TestHandler_WithoutAToken_ConnectionIsClosed(t *testing.T) {
 
 // What callers without a token make the log say is bounded; what is left out is counted.
 func TestQuiet_ManyLines_AreCountedAndFewAreWritten(t *testing.T) {
-	q, now := newQuiet(), time.Unix(1e9, 0)
+	now := time.Unix(1e9, 0)
+	q := newQuiet(func() time.Time { return now })
 	lines := 0
 	for range 1000 {
-		if _, may := q.allow(now); may {
+		if _, may := q.allow(); may {
 			lines++
 		}
 	}
 	if lines != quietBurst {
 		t.Errorf("%d lines at once, want %d", lines, quietBurst)
 	}
-	if left, may := q.allow(now.Add(2 * time.Second)); !may || left != uint64(1000-lines) {
+	now = now.Add(2 * time.Second)
+	if left, may := q.allow(); !may || left != uint64(1000-lines) {
 		t.Errorf("later: %v, %d left out, want %d", may, left, 1000-lines)
 	}
-	if left, may := q.allow(now.Add(2 * time.Second)); !may || left != 0 {
+	if left, may := q.allow(); !may || left != 0 {
 		t.Errorf("and then: %v, %d left out", may, left)
 	}
 }

@@ -1,10 +1,8 @@
 package ledgerhttp
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // How many lines of the log callers without a token can cause.
@@ -16,21 +14,19 @@ const (
 // quiet bounds lines of the log that callers without a token cause, and counts those that are left
 // out.
 type quiet struct {
-	mu    sync.Mutex
-	rate  *rate.Limiter
-	count uint64 // left out since the last line
+	lines *purses
+	left  atomic.Uint64 // out since the last line
 }
 
-func newQuiet() *quiet { return &quiet{rate: rate.NewLimiter(quietRate, quietBurst)} }
+func newQuiet(now func() time.Time) *quiet {
+	return &quiet{lines: newPurses(quietRate, quietBurst, now)}
+}
 
-// allow tells whether there may be a line now, and how many were left out since the last one.
-func (q *quiet) allow(now time.Time) (left uint64, may bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.rate.AllowN(now, 1) {
-		q.count++
+// allow reports whether there may be a line now, and how many were left out since the last one.
+func (q *quiet) allow() (left uint64, may bool) {
+	if q.lines.take(principal{}, 1) > 0 {
+		q.left.Add(1)
 		return 0, false
 	}
-	left, q.count = q.count, 0
-	return left, true
+	return q.left.Swap(0), true
 }

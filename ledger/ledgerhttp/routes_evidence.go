@@ -109,7 +109,7 @@ func verify(c *call, in api.Verify) (api.Verified, error) {
 }
 
 // backup makes a copy beside, and sends it.
-func backup(c *call) (sent *copied, err error) {
+func backup(c *call) (sent body, err error) {
 	what := "the copy to send, in " + cmp.Or(c.handler.options.Scratch, os.TempDir())
 	dir, err := os.MkdirTemp(c.handler.options.Scratch, "sluice-backup-")
 	if err != nil {
@@ -128,34 +128,26 @@ func backup(c *call) (sent *copied, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &copied{c, file}, nil
+	return func(_ context.Context, w *writer) error { return c.sendFile(w, file) }, nil
 }
 
 // slowestCopy is how fast a copy must be read, in bytes each second: there are few places for
 // copies.
 const slowestCopy = 64 << 10
 
-// copied is a file that is sent, and closed.
-type copied struct {
-	call *call
-	file *os.File
-}
-
-func (f *copied) sendTo(_ context.Context, w *writer) error {
-	defer func() { _ = f.file.Close() }()
-	info, err := f.file.Stat()
+// sendFile sends a file, and closes it.
+func (c *call) sendFile(w *writer, file *os.File) error {
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
 	w.time.rate = max(w.time.rate, slowestCopy)
-	w.check = f.call.permitted
+	w.check = c.permitted
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	out := w.parts()
-	if _, err := io.Copy(struct{ io.Writer }{out}, f.file); err != nil {
-		return err
-	}
-	return out.Flush()
+	_, err = io.Copy(w, file)
+	return err
 }
 
 // takeOver has a standby take over. Whoever asks may be gone before it is done: what has begun is

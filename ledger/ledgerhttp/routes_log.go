@@ -1,7 +1,6 @@
 package ledgerhttp
 
 import (
-	"context"
 	"reflect"
 	"slices"
 	"sort"
@@ -36,7 +35,7 @@ func events(r route) route {
 		if err != nil {
 			return nil, err
 		}
-		return &feed{call: c, next: next}, nil
+		return body((&feed{call: c, next: next}).sendTo), nil
 	}
 	return r
 }
@@ -180,74 +179,60 @@ func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	return uint64(found) + 1, failed
 }
 
-// readEvents returns a part of the log.
+// readEvents returns a part of the log. The events are read in blocks, from the end of the range at
+// which the part begins.
 func readEvents(c *call, p page) (found []ledger.Event, next string, err error) {
 	r, err := c.eventsOf(p)
 	if err != nil {
 		return nil, "", err
 	}
+	end := r.last // what the list ends with
 	if p.newest {
-		return c.newestEvents(r, p.limit)
+		end = r.first
 	}
-	only, read := c.filter(), 0
-	if r.first > r.last {
-		return nil, "", nil
-	}
-	for event, err := range c.ledger().Events(c.ctx(), r.first) {
-		if err != nil {
-			return nil, "", err
-		}
-		if read++; only.has(event) {
-			found = append(found, event)
-		}
-		if event.Number >= r.last {
-			break
-		}
-		if len(found) == p.limit || read == mostEvents {
-			return found, cursor(event.Number), nil
-		}
-	}
-	return found, "", nil
-}
-
-// newestEvents returns events of a range, the newest first. They are read in blocks.
-func (c *call) newestEvents(r eventRange, limit int) (found []ledger.Event, next string, err error) {
-	only := c.filter()
-	block := uint64(max(limit, 64))
+	only, block := c.filter(), uint64(max(p.limit, 64))
+	at := "" // the cursor of the event that was read last
 	for read := uint64(0); r.first <= r.last; read += block {
 		if read >= mostEvents {
-			return found, cursor(r.last + 1), nil
+			return found, at, nil
 		}
-		first := r.first
-		if r.last-r.first >= block {
-			first = r.last - block + 1
-		}
-		events, err := readBlock(c.ctx(), c.ledger(), eventRange{first, r.last})
+		events, err := c.takeBlock(&r, block, p.newest)
 		if err != nil {
 			return nil, "", err
 		}
-		for i := len(events) - 1; i >= 0; i-- {
-			if only.has(events[i]) {
-				found = append(found, events[i])
+		for _, event := range events {
+			at = cursor(event.Number)
+			if only.has(event) {
+				found = append(found, event)
 			}
-			if len(found) == limit && events[i].Number > r.first {
-				return found, cursor(events[i].Number), nil
+			if len(found) == p.limit && event.Number != end {
+				return found, at, nil
 			}
 		}
-		r.last = first - 1
 	}
 	return found, "", nil
 }
 
-// readBlock returns all events of a range.
-func readBlock(ctx context.Context, l *ledger.Ledger, r eventRange) (all []ledger.Event, err error) {
-	for event, err := range l.Events(ctx, r.first) {
+// takeBlock takes up to n events off a range, and returns them: the first ones in their order, or the
+// last ones with the newest first.
+func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []ledger.Event, err error) {
+	first := r.first
+	if n = min(n, r.last-r.first+1); newest {
+		r.last -= n
+		first = r.last + 1
+	} else {
+		r.first += n
+	}
+	for event, err := range c.ledger().Events(c.ctx(), first) {
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, event); event.Number >= r.last {
+		if all = append(all, event); uint64(len(all)) == n {
 			break
 		}
+	}
+	if newest {
+		slices.Reverse(all)
 	}
 	return all, nil
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-
-	"github.com/sluicedp/sluice/ledger/ledgerhttp/internal/conns"
 )
 
 // Server returns a server of a handler whose connections are bounded in time: one on which nothing
@@ -20,11 +18,11 @@ func Server(h http.Handler) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ConnContext:       conns.Context,
-		ConnState:         conns.State,
+		ConnContext:       withConnection,
+		ConnState:         noteState,
 	}
 	if h, is := h.(*Handler); is {
-		s.ErrorLog = log.New(&errorLog{logger: h.options.Logger, bound: newQuiet()}, "", 0)
+		s.ErrorLog = log.New(&errorLog{logger: h.options.Logger, bound: newQuiet(time.Now)}, "", 0)
 	}
 	return s
 }
@@ -38,7 +36,7 @@ type errorLog struct {
 
 // Write implements [io.Writer]. It is called with one line at a time.
 func (l *errorLog) Write(line []byte) (int, error) {
-	if left, may := l.bound.allow(time.Now()); may {
+	if left, may := l.bound.allow(); may {
 		l.logger.Warn().Uint64("unlogged", left).Bytes("error", bytes.TrimSpace(line)).Msg("a connection failed")
 	}
 	return len(line), nil

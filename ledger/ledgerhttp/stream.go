@@ -19,7 +19,7 @@ type feed struct {
 	unchecked int // events since the gate was asked
 }
 
-// sendTo implements [body]. It goes on until the reader leaves, does not read, or may not any more,
+// sendTo is a [body]. It goes on until the reader leaves, does not read, or may not any more,
 // or the ledger is closed.
 func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", api.Stream)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -131,7 +132,7 @@ func OpenTokens(path string, fault func(error)) (*Tokens, error) {
 		fault = func(error) {}
 	}
 	t := &Tokens{path: path, fault: fault, now: time.Now}
-	return t, t.refresh(markOf(path))
+	return t, t.refresh(openRegular(path))
 }
 
 // Admit implements [Gate].
@@ -141,10 +142,10 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 		return Holder{}, false
 	}
 	hash := HashToken(strings.TrimSpace(token))
-	is, told := markOf(t.path) // before the lock: nobody need wait for it
+	file, err := openRegular(t.path) // before the lock: no other request need wait for it
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.refresh(is, told)
+	err = t.refresh(file, err)
 	if text := fmt.Sprint(err); err != nil && text != t.said {
 		t.said = text
 		t.fault(err)
@@ -154,24 +155,59 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 	return holder, known
 }
 
-// refresh sees to it that those are known who are in the file, which had this mark a moment ago.
-func (t *Tokens) refresh(is mark, told bool) error {
-	if told && t.settled && t.known != nil && is == t.mark {
+// regular is a regular file that is open.
+type regular struct {
+	*os.File
+	mark   mark
+	marked bool // the mark can be relied on
+}
+
+// openRegular opens a file. It does not only ask about its name: a process that may not read the
+// file any more must see that, and some network file systems only then fetch what has changed.
+func openRegular(path string) (*regular, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a named pipe would wait
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%q is not a regular file", path)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	is, marked := markOf(info)
+	return &regular{file, is, marked}, nil
+}
+
+// refresh sees to it that those are known who are in the file, which was opened a moment ago, and
+// closes it. No token is known if it could not be opened, or cannot be read.
+func (t *Tokens) refresh(file *regular, err error) error {
+	if err != nil {
+		t.settled, t.known, t.text = false, nil, nil
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	if file.marked && t.settled && t.known != nil && file.mark == t.mark {
 		return nil
 	}
 	now := t.now()
-	if !told || is != t.mark {
-		t.mark, t.first = is, now
+	if !file.marked || file.mark != t.mark {
+		t.mark, t.first = file.mark, now
 	}
 	// The mark is older than what is read now: if the file has changed in between, the next mark is
 	// another one.
-	t.settled = told && now.Sub(t.first) >= settling
-	return t.read()
+	t.settled = file.marked && now.Sub(t.first) >= settling
+	return t.read(file)
 }
 
-// read reads the file again. If that fails, nobody is known.
-func (t *Tokens) read() error {
-	text, err := readAtMost(t.path, maxTokens)
+// read reads the file again. If that fails, no token is known.
+func (t *Tokens) read(in io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(in, maxTokens+1))
+	if err == nil && len(text) > maxTokens {
+		err = fmt.Errorf("%q is too large", t.path)
+	}
 	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
 		return nil
 	}
@@ -188,24 +224,4 @@ func (t *Tokens) read() error {
 		t.known[one.SHA256] = Holder{one.Name, one.Role, one.Whom}
 	}
 	return nil
-}
-
-// readAtMost reads a regular file that is not larger than it may be. Another one is not even
-// opened: a named pipe would wait.
-func readAtMost(path string, most int64) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is not a regular file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%q is too large", path)
-	}
-	return text, err
 }

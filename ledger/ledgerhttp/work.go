@@ -214,114 +214,81 @@ func (p *purses) filled(by principal) *purse {
 // turns are those of large requests. The principals that wait are served one after the other, so
 // that one with many requests holds up the others for no longer than one of them takes.
 type turns struct {
-	most  int // that are taken at a time
-	mu    sync.Mutex
-	taken int
-	of    map[principal]*line // of those who have a turn, or wait for one
-	next  []principal         // those who wait, in the order in which they are served
+	all chan struct{} // has an element for each turn that is taken
+	mu  sync.Mutex
+	of  map[principal]*line // of those that have a turn, or wait for one
 }
 
-// line are the requests of one principal.
+// line are the requests of one principal. Those that wait take three places in turn: one of those
+// that the principal may have, the first in its line, and one of all.
 type line struct {
-	taken   int             // how many have a turn
-	waiting []chan struct{} // closed when the turn has come, in the order in which they came
+	requests int           // that have a turn, or wait for one
+	own      chan struct{} // has an element for each turn that the principal has, or is about to get
+	first    chan struct{} // has an element while a request of the principal waits for a turn of all
 }
 
-func newTurns(most int) *turns { return &turns{most: most, of: map[principal]*line{}} }
+func newTurns(most int) *turns {
+	return &turns{all: make(chan struct{}, most), of: map[principal]*line{}}
+}
 
 // each is how many turns one principal may have at a time.
 func (t *turns) each(by principal) int {
 	if by.role == Operator {
-		return t.most
+		return cap(t.all)
 	}
-	return (t.most + 1) / 2
+	return (cap(t.all) + 1) / 2
 }
 
 // enter waits for a turn, and returns what gives it back. It returns the error of ctx if that ends
 // before.
 func (t *turns) enter(ctx context.Context, by principal) (leave func(), err error) {
-	come, err := t.wait(by)
+	one, err := t.join(by)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-come:
-		return func() { t.leave(by) }, nil
-	case <-ctx.Done():
-		t.giveUp(by, come)
-		return nil, ctx.Err()
+	var taken []chan struct{}
+	leave = func() {
+		for _, places := range taken {
+			<-places
+		}
+		t.part(by)
 	}
+	for _, places := range []chan struct{}{one.own, one.first, t.all} {
+		select {
+		case places <- struct{}{}:
+			taken = append(taken, places)
+		case <-ctx.Done():
+			leave()
+			return nil, ctx.Err()
+		}
+	}
+	<-one.first
+	taken = []chan struct{}{one.own, t.all}
+	return leave, nil
 }
 
-// wait puts a request in line. What it returns is closed when its turn has come.
-func (t *turns) wait(by principal) (<-chan struct{}, error) {
+// join counts a request of a principal.
+func (t *turns) join(by principal) (*line, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.of[by]
 	if one == nil {
-		one = &line{}
+		one = &line{own: make(chan struct{}, t.each(by)), first: make(chan struct{}, 1)}
 		t.of[by] = one
 	}
-	if len(one.waiting) >= mostWaiting {
+	if one.requests >= t.each(by)+mostWaiting {
 		return nil, problem.New(problem.TooMany, "%d large requests wait for their turn already", mostWaiting)
 	}
-	come := make(chan struct{})
-	if one.waiting = append(one.waiting, come); len(one.waiting) == 1 {
-		t.next = append(t.next, by)
-	}
-	t.serve()
-	return come, nil
+	one.requests++
+	return one, nil
 }
 
-// serve gives turns to those who wait, as far as there are any.
-func (t *turns) serve() {
-	for i := 0; t.taken < t.most && i < len(t.next); {
-		by := t.next[i]
-		one := t.of[by]
-		if one.taken >= t.each(by) {
-			i++
-			continue
-		}
-		close(one.waiting[0])
-		one.waiting = slices.Delete(one.waiting, 0, 1)
-		one.taken++
-		t.taken++
-		if t.next = slices.Delete(t.next, i, i+1); len(one.waiting) > 0 {
-			t.next = append(t.next, by)
-		}
-	}
-}
-
-// leave gives a turn back.
-func (t *turns) leave(by principal) {
+// part forgets a request, and a principal that has no other.
+func (t *turns) part(by principal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of[by].taken--
-	t.taken--
-	t.tidy(by)
-	t.serve()
-}
-
-// giveUp ends the waiting of a request, or gives its turn back if that has come since.
-func (t *turns) giveUp(by principal, come <-chan struct{}) {
-	t.mu.Lock()
 	one := t.of[by]
-	i := slices.IndexFunc(one.waiting, func(other chan struct{}) bool { return other == come })
-	if i >= 0 {
-		if one.waiting = slices.Delete(one.waiting, i, i+1); len(one.waiting) == 0 {
-			t.next = slices.DeleteFunc(t.next, func(other principal) bool { return other == by })
-		}
-		t.tidy(by)
-	}
-	t.mu.Unlock()
-	if i < 0 {
-		t.leave(by)
-	}
-}
-
-// tidy forgets a principal that has no turn and waits for none.
-func (t *turns) tidy(by principal) {
-	if one := t.of[by]; one.taken == 0 && len(one.waiting) == 0 {
+	if one.requests--; one.requests == 0 {
 		delete(t.of, by)
 	}
 }

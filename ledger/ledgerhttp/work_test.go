@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -24,88 +24,132 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// has reports whether a turn has come.
-func has(come <-chan struct{}) bool {
-	select {
-	case <-come:
-		return true
-	default:
-		return false
-	}
+// waiter is a large request that waits for its turn, or has it.
+type waiter struct {
+	has   bool
+	err   error
+	leave func()
+}
+
+// wait begins to wait for a turn.
+func (t *turns) wait(ctx context.Context, by principal) *waiter {
+	w := &waiter{}
+	go func() {
+		if w.leave, w.err = t.enter(ctx, by); w.err == nil {
+			w.has = true
+		}
+	}()
+	synctest.Wait()
+	return w
+}
+
+// end ends a request that has its turn.
+func (w *waiter) end() {
+	w.leave()
+	synctest.Wait()
 }
 
 func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
-	many, one, two := principal{Desk, "many"}, principal{Buyer, "one"}, principal{Buyer, "two"}
-	x := newTurns(2)
-	wait := func(by principal) <-chan struct{} {
-		come, err := x.wait(by)
-		must(t, err)
-		return come
-	}
-	crowd := []<-chan struct{}{wait(many), wait(many), wait(many)}
-	if !has(crowd[0]) || has(crowd[1]) {
-		t.Fatal("a holder has none, or more than half of two turns")
-	}
-	first, second := wait(one), wait(two)
-	if !has(first) || has(second) {
-		t.Fatal("another holder waits while a turn is free, or three have one of two")
-	}
-	x.leave(many)
-	if !has(crowd[1]) || has(second) {
-		t.Fatal("those who came first are not served first")
-	}
-	x.leave(many)
-	if !has(second) || has(crowd[2]) {
-		t.Fatal("a holder with many requests is served again before one who waits")
-	}
-	x.leave(one)
-	if !has(crowd[2]) {
-		t.Fatal("a free turn is not given")
-	}
-	x.leave(two)
-	if x.leave(many); x.taken != 0 || len(x.of) != 0 || len(x.next) != 0 {
-		t.Errorf("%d turns are taken, and %d holders are remembered, %d in line", x.taken, len(x.of), len(x.next))
-	}
-	for range 2 { // an operator may have all
-		if !has(wait(principal{Operator, ""})) {
-			t.Error("an operator has no more than half")
+	synctest.Test(t, func(t *testing.T) {
+		many, one, two := principal{Desk, "many"}, principal{Buyer, "one"}, principal{Buyer, "two"}
+		x := newTurns(2)
+		wait := func(by principal) *waiter { return x.wait(t.Context(), by) }
+		crowd := []*waiter{wait(many), wait(many), wait(many)}
+		if !crowd[0].has || crowd[1].has {
+			t.Fatal("a holder has none, or more than half of two turns")
 		}
-	}
+		first, second := wait(one), wait(two)
+		if !first.has || second.has {
+			t.Fatal("another holder waits while a turn is free, or three have one of two")
+		}
+		if crowd[0].end(); crowd[1].has || !second.has {
+			t.Fatal("a holder with many requests is served again before one who waits")
+		}
+		if first.end(); !crowd[1].has || crowd[2].has {
+			t.Fatal("a free turn is not given, or not to the one who came first")
+		}
+		third := wait(one)
+		if second.end(); crowd[2].has || !third.has {
+			t.Fatal("a holder with many requests has more than half of two turns")
+		}
+		crowd[1].end()
+		if !crowd[2].has {
+			t.Fatal("a free turn is not given")
+		}
+		third.end()
+		if crowd[2].end(); len(x.all) != 0 || len(x.of) != 0 {
+			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.of))
+		}
+		for range 2 { // an operator may have all
+			if !wait(principal{Operator, ""}).has {
+				t.Error("an operator has no more than half")
+			}
+		}
+	})
+}
+
+// However many turns a holder may have, only one of its requests waits ahead of another holder's.
+func TestTurns_HolderMayHaveMany_OneOfItsRequestsWaitsAheadOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTurns(4)
+		wait := func(name string) *waiter { return x.wait(t.Context(), principal{Desk, name}) }
+		taken := []*waiter{wait("a"), wait("a"), wait("b"), wait("b")}
+		crowd := []*waiter{wait("many"), wait("many")}
+		other := wait("other")
+		if taken[0].end(); !crowd[0].has {
+			t.Fatal("the first is not served first")
+		}
+		if taken[1].end(); !other.has || crowd[1].has {
+			t.Fatal("a holder is served twice before another")
+		}
+		if taken[2].end(); !crowd[1].has {
+			t.Fatal("a free turn is not given")
+		}
+		for _, w := range []*waiter{taken[3], crowd[0], crowd[1], other} {
+			w.end()
+		}
+	})
 }
 
 func TestTurns_CallerLeaves_LeavesTheLine(t *testing.T) {
-	x := newTurns(1)
-	leave, err := x.enter(t.Context(), principal{Desk, "a"})
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := x.enter(ctx, principal{Desk, "b"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got the error %v", err)
-	}
-	come, err := x.wait(principal{Desk, "c"})
-	must(t, err)
-	if leave(); !has(come) {
-		t.Error("the turn is lost")
-	}
-	x.giveUp(principal{Desk, "c"}, come) // it has come meanwhile
-	if x.taken != 0 || len(x.of) != 0 || len(x.next) != 0 {
-		t.Errorf("%d turns are taken, and %d holders are remembered, %d in line", x.taken, len(x.of), len(x.next))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		x := newTurns(1)
+		a := x.wait(t.Context(), principal{Desk, "a"})
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := []*waiter{x.wait(ctx, principal{Desk, "a"}), x.wait(ctx, principal{Desk, "b"}), x.wait(ctx, principal{Desk, "b"})}
+		c := x.wait(t.Context(), principal{Desk, "c"})
+		cancel()
+		synctest.Wait()
+		for _, w := range gone {
+			if !errors.Is(w.err, context.Canceled) {
+				t.Errorf("got the error %v", w.err)
+			}
+		}
+		if a.end(); !c.has {
+			t.Error("the turn is lost")
+		}
+		if c.end(); len(x.all) != 0 || len(x.of) != 0 {
+			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.of))
+		}
+	})
 }
 
 func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
-	x := newTurns(1)
-	for range mostWaiting + 1 {
-		_, err := x.wait(principal{Desk, "a"})
-		must(t, err)
-	}
-	var p *problem.Problem
-	if _, err := x.wait(principal{Desk, "a"}); !errors.As(err, &p) || p.Kind != problem.TooMany {
-		t.Errorf("got the error %v", err)
-	}
-	if _, err := x.wait(principal{Desk, "b"}); err != nil {
-		t.Errorf("another holder may not wait: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		x := newTurns(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range mostWaiting + 1 {
+			must(t, x.wait(ctx, principal{Desk, "a"}).err)
+		}
+		var p *problem.Problem
+		if err := x.wait(ctx, principal{Desk, "a"}).err; !errors.As(err, &p) || p.Kind != problem.TooMany {
+			t.Errorf("got the error %v", err)
+		}
+		if err := x.wait(ctx, principal{Desk, "b"}).err; err != nil {
+			t.Errorf("another holder may not wait: %v", err)
+		}
+	})
 }
 
 func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
@@ -176,7 +220,7 @@ const (
 
 func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 	const people = 2000
-	f := servingOf(t, crowded(t, &memory.Store{}, people), Options{Limits: Limits{Records: 1, RecordBurst: 3 * people}})
+	f := servingOf(t, crowded(t, &kv.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: 3 * people}})
 	quote := func(role, body string) (int, http.Header, string) {
 		return f.ask(asked{method: "POST", target: "/v1/quotes", body: body, role: role})
 	}
@@ -206,14 +250,14 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 			t.Errorf("%s: %d, %.300s", role, status, body)
 		}
 	}
-	if f.gates.turns.taken != 0 || len(f.gates.turns.of) != 0 {
-		t.Errorf("%d turns are taken", f.gates.turns.taken)
+	if len(f.gates.turns.all) != 0 || len(f.gates.turns.of) != 0 {
+		t.Errorf("%d turns are taken", len(f.gates.turns.all))
 	}
 }
 
 func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	const people = 2000
-	f := servingOf(t, crowded(t, &memory.Store{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
+	f := servingOf(t, crowded(t, &kv.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
 	list := asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Lines}}
 	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
 		t.Fatalf("the first: %d, %.300s", status, body)
@@ -263,7 +307,7 @@ func (r leftReader) Scan(bucket string, from []byte, visit func(key, value []byt
 // read after the server has noticed.
 func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 	const people = 3000
-	s := &leftStore{Store: &memory.Store{}}
+	s := &leftStore{Store: &kv.Memory{}}
 	f := servingOf(t, crowded(t, s, people), Options{})
 	serving := make(chan context.Context, 1)
 	ended := make(chan struct{}, 1)
@@ -303,8 +347,8 @@ func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 		}
 		s.at.Store(-1)
 	}
-	if f.gates.turns.taken != 0 || taken(f.gates.running) != 0 {
-		t.Errorf("%d turns and %d places are taken", f.gates.turns.taken, taken(f.gates.running))
+	if len(f.gates.turns.all) != 0 || taken(f.gates.running) != 0 {
+		t.Errorf("%d turns and %d places are taken", len(f.gates.turns.all), taken(f.gates.running))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"iter"
 	"net/http"
 	"strconv"
 	"time"
@@ -105,14 +106,8 @@ func (w *writer) flush() error {
 // hurry has the rest of an answer sent soon or not at all.
 func (w *writer) hurry() { w.time.left = min(w.time.left, lingering) }
 
-// parts collects what is written in small pieces.
-func (w *writer) parts() *bufio.Writer { return bufio.NewWriterSize(w, partSize) }
-
-// body is an answer that writes itself.
-type body interface {
-	// sendTo sends the answer, the header included.
-	sendTo(ctx context.Context, w *writer) error
-}
+// body sends an answer, the header included.
+type body func(ctx context.Context, w *writer) error
 
 // send sends the result of a call. What fails before anything was sent is an error; later, the
 // answer is broken off.
@@ -130,7 +125,7 @@ func (c *call) sendAs(ctx context.Context, result any) error {
 	case document:
 		return c.spool(r)
 	case body:
-		return r.sendTo(ctx, c.out)
+		return r(ctx, c.out)
 	}
 	var text bytes.Buffer
 	if err := encode(&text, result); err != nil {
@@ -155,7 +150,10 @@ func (c *call) spool(d document) error {
 		c.out.check = c.permitted
 		defer c.watch(func(error) {})()
 	}
-	return d.sendTo(c.ctx(), c.out)
+	c.out.Header().Set("Content-Type", d.media)
+	c.out.Header().Set("Content-Length", strconv.Itoa(len(d.text)))
+	_, err := c.out.Write(d.text)
+	return err
 }
 
 // encode writes a value on one line, in one piece, as package encoding/json does, but for lists:
@@ -170,14 +168,14 @@ func encode(out io.Writer, value any) error {
 	return err
 }
 
-// sendTo sends the items, one a line. The last line says that they are all, or is the problem that
-// came between.
-func (l lines) sendTo(ctx context.Context, w *writer) error {
+// sendLines sends the items of a list, one a line. The last line says that they are all, or is the
+// problem that came between.
+func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, error]) error {
 	w.Header().Set("Content-Type", api.Lines)
-	out, n := w.parts(), 0
-	for item, err := range l.items {
+	out, n := bufio.NewWriterSize(w, partSize), 0
+	for item, err := range items {
 		if n++; n%recheckItems == 0 && err == nil {
-			err = l.call.permitted()
+			err = c.permitted()
 		}
 		if revoked := context.Cause(ctx); err != nil && isRevoked(revoked) {
 			err = revoked
@@ -187,7 +185,7 @@ func (l lines) sendTo(ctx context.Context, w *writer) error {
 		}
 		if err != nil {
 			w.hurry()
-			if err := encode(out, api.End{Problem: l.call.told(err)}); err != nil {
+			if err := encode(out, api.End{Problem: c.told(err)}); err != nil {
 				return err
 			}
 			return out.Flush()
@@ -219,11 +217,4 @@ func (w *writer) problem(p *problem.Problem) {
 type document struct {
 	media string
 	text  []byte
-}
-
-func (d document) sendTo(_ context.Context, w *writer) error {
-	w.Header().Set("Content-Type", d.media)
-	w.Header().Set("Content-Length", strconv.Itoa(len(d.text)))
-	_, err := w.Write(d.text)
-	return err
 }

@@ -46,14 +46,6 @@ func Latest(first time.Time, others ...time.Time) time.Time {
 	return first
 }
 
-// Subject reads an object, or says why it can have no part in any request.
-func (l *Rules) Subject(
-	s *state.State, q *event.Question, name string, asked privacy.Epsilon,
-) (x Subject, refusal *vocabulary.Refusal, err error) {
-	refusal, err = ReadSubject(s, q, name, asked, &x)
-	return x, refusal, err
-}
-
 // Assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
 func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *vocabulary.Refusal, error) {
@@ -129,15 +121,10 @@ func (c *Charge) Headroom(s *state.State, x *Subject, holds []*Hold) (h Headroom
 	return HeadroomOf(x, c.At, buyers, held), nil
 }
 
-// Headroom is [Charge.Headroom] beside all that requests hold in memory.
-func (l *Rules) Headroom(s *state.State, x *Subject, ask Charge) (Headroom, error) {
-	return ask.Headroom(s, x, l.Holds.List())
-}
-
 // CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's
 // cap, or nil.
 func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*vocabulary.Refusal, error) {
-	h, err := l.Headroom(s, x, ask)
+	h, err := ask.Headroom(s, x, l.Holds.List())
 	if err != nil || !h.Most().Less(ask.Cost) {
 		return nil, err
 	}

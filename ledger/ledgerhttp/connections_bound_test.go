@@ -1,0 +1,232 @@
+package ledgerhttp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// fake is a connection from an address that notes whether it was closed.
+type fake struct {
+	net.Conn
+	from   net.Addr
+	closed int
+}
+
+func (f *fake) RemoteAddr() net.Addr { return f.from }
+func (f *fake) Close() error         { f.closed++; return nil }
+
+// bench is a guard whose timers run when the test says so.
+type bench struct {
+	*testing.T
+	*guard
+	timers []func()
+	all    []*fake
+}
+
+func newBench(t *testing.T, l Connections) *bench {
+	b := &bench{T: t}
+	b.guard = newGuard(l, func(_ time.Duration, f func()) func() bool {
+		b.timers = append(b.timers, f)
+		return func() bool { return false } // each is too late
+	})
+	return b
+}
+
+// come connects from an address, "" is a Unix socket, and returns nil if it is refused.
+func (b *bench) come(from string) *boundConn {
+	f := &fake{from: &net.UnixAddr{Name: "socket", Net: "unix"}}
+	if from != "" {
+		f.from = &net.TCPAddr{IP: net.ParseIP(from), Port: 1000 + len(b.all)}
+	}
+	b.all = append(b.all, f)
+	c := b.place(f)
+	if c == nil {
+		_ = f.Close()
+	}
+	return c
+}
+
+// prove has a request of a principal admitted, and answered.
+func (b *bench) prove(c *boundConn, name string, role Role) bool {
+	b.Helper()
+	noteState(c, http.StateActive)
+	kept := prove(withConnection(context.Background(), c), Holder{Name: name, Role: role})
+	if kept {
+		noteState(c, http.StateIdle)
+	}
+	return kept
+}
+
+// open returns how many connections are, and checks the counts.
+func (b *bench) open() (n int) {
+	b.Helper()
+	for _, f := range b.all {
+		if f.closed == 0 {
+			n++
+		}
+	}
+	waiting := 0
+	for kind := range waitingKinds {
+		waiting += b.guard.all.waiting[kind].Len()
+	}
+	if b.guard.all.count != n || waiting > n {
+		b.Errorf("%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
+	}
+	return n
+}
+
+func isClosed(c *boundConn) bool { return c.Conn.(*fake).closed > 0 }
+
+// However many connections are open on which no request was admitted, one more gets in: for it the
+// one is closed that is open for longest.
+func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
+	b := newBench(t, Connections{Most: 100, PerAddress: 1000, Unproven: time.Minute})
+	first := b.come("192.0.2.1")
+	for range 12000 {
+		if b.come("192.0.2.1") == nil {
+			t.Fatal("a newcomer is refused")
+		}
+	}
+	if n := b.open(); n != 100 || !isClosed(first) {
+		t.Fatalf("%d are open", n)
+	}
+	boss := b.come("192.0.2.1")
+	if !b.prove(boss, "operator", Operator) {
+		t.Fatal("an operator is refused")
+	}
+	for range 200 {
+		b.come("192.0.2.1")
+	}
+	if b.open(); isClosed(boss) {
+		t.Error("the connection of an operator is closed for others")
+	}
+}
+
+// One address has no more than its share, so that it takes none from others; where there are no
+// addresses, or they are not counted, only the sum is bounded.
+func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
+	b := newBench(t, Connections{Most: 100, PerAddress: 10, Unproven: time.Minute})
+	other := b.come("198.51.100.7")
+	for range 500 {
+		b.come("192.0.2.1")
+	}
+	if n := b.open(); n != 11 || isClosed(other) {
+		t.Errorf("%d are open", n)
+	}
+	for i := range 500 { // one network of IPv6
+		b.come(fmt.Sprintf("2001:db8::%x", i+1))
+	}
+	if n := b.open(); n != 21 {
+		t.Errorf("with a network of IPv6 %d are open", n)
+	}
+	b.come("2001:db8:0:1::1")
+	b.come("::ffff:192.0.2.1") // the first address, written otherwise
+	if n := b.open(); n != 22 {
+		t.Errorf("with another network of IPv6 %d are open", n)
+	}
+	for range 200 {
+		b.come("")
+	}
+	if n := b.open(); n != 100 {
+		t.Errorf("with a Unix socket %d are open", n)
+	}
+	b = newBench(t, Connections{Most: 100, PerAddress: -1, Unproven: time.Minute})
+	for range 200 {
+		b.come("192.0.2.1")
+	}
+	if n := b.open(); n != 100 || len(b.addresses) != 0 {
+		t.Errorf("without a share %d are open", n)
+	}
+}
+
+// Principals have no more connections than are left for others, and one in eight is for operators
+// and newcomers only.
+func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
+	b := newBench(t, Connections{Most: 80, PerAddress: -1, Unproven: time.Minute})
+	busy := func(principal string) (n int) {
+		for range 100 {
+			c := b.come("")
+			if c == nil {
+				t.Fatal("a newcomer is refused")
+			}
+			noteState(c, http.StateActive)
+			if prove(withConnection(context.Background(), c), Holder{Name: principal, Role: Desk}) {
+				n++ // and a request goes on for ever
+			}
+		}
+		return n
+	}
+	for i, want := range []int{35, 18, 9, 4} {
+		if n := busy(fmt.Sprint(i)); n != want {
+			t.Errorf("principal %d has %d connections, want %d", i, n, want)
+		}
+	}
+	for range 10 {
+		c := b.come("")
+		if c == nil || !b.prove(c, "operator", Operator) {
+			t.Fatal("an operator is refused")
+		}
+	}
+	b.open()
+}
+
+// Of connections between two requests the one is closed for a newcomer that waits for longest, those
+// of operators last; one whose request is in progress never is.
+func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
+	b := newBench(t, Connections{Most: 4, PerAddress: -1, Unproven: time.Minute})
+	boss, old, young, active := b.come(""), b.come(""), b.come(""), b.come("")
+	b.prove(boss, "operator", Operator)
+	b.prove(young, "a", Desk)
+	b.prove(old, "b", Desk)
+	b.prove(young, "a", Desk) // another request: it waits less long now
+	noteState(active, http.StateActive)
+	prove(withConnection(context.Background(), active), Holder{Name: "c", Role: Desk})
+	for i, want := range []*boundConn{old, young, boss} {
+		c := b.come("")
+		if c == nil || !isClosed(want) {
+			t.Fatalf("newcomer %d: another one is closed", i)
+		}
+		noteState(c, http.StateActive)
+		prove(withConnection(context.Background(), c), Holder{Name: "operator", Role: Operator})
+	}
+	if c := b.come(""); c != nil || isClosed(active) || b.open() != 4 {
+		t.Error("a request in progress was ended for a newcomer")
+	}
+	noteState(active, http.StateIdle)
+	if c := b.come(""); c == nil || !isClosed(active) {
+		t.Error("a newcomer is refused")
+	}
+}
+
+// A connection on which no request is admitted in time is closed; one that was proven is not, and is
+// not counted after it was closed, whoever closed it, and how often.
+func TestBound_Unproven_IsClosedInTime(t *testing.T) {
+	b := newBench(t, Connections{Most: 4, PerAddress: 4, Unproven: time.Minute})
+	late, proven, gone := b.come("192.0.2.1"), b.come("192.0.2.1"), b.come("192.0.2.1")
+	b.prove(proven, "a", Desk)
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, expire := range b.timers {
+		expire()
+	}
+	if !isClosed(late) || isClosed(proven) || gone.Conn.(*fake).closed != 1 {
+		t.Errorf("closed are %v, %v, %v", isClosed(late), isClosed(proven), gone.Conn.(*fake).closed)
+	}
+	for range 2 {
+		_ = late.Close()
+		_ = proven.Close()
+	}
+	if b.open() != 0 || len(b.of) != 0 || b.guard.proven != 0 || len(b.addresses) != 0 {
+		t.Errorf("counted are still %v, %d, %v", b.of, b.guard.proven, b.addresses)
+	}
+	if !prove(withConnection(context.Background(), late), Holder{Name: "a", Role: Desk}) || b.guard.proven != 0 {
+		t.Error("a closed connection is counted")
+	}
+	noteState(late, http.StateIdle)
+	b.open()
+}
