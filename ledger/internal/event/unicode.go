@@ -84,8 +84,7 @@ func looksLikeSpace(r rune) bool {
 // isInvisible reports whether a character shows nothing, or only changes how others are shown. Two
 // are of other categories: the placeholder of an object, and the filler of Khitan.
 func isInvisible(r rune) bool {
-	const objectPlaceholder, khitanFiller = 0xfffc, 0x16fe4
-	return r == objectPlaceholder || r == khitanFiller ||
+	return r == 0xfffc || r == 0x16fe4 ||
 		unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
