@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/sluicedp/sluice/internal/chart"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/lab/internal/chart"
 )
 
 // picture is a file that gets its name when it is complete. A nil one is none.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -169,7 +169,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := &memory.Store{}
+			memory := &kv.Memory{}
 			begin(t, memory)
 			s := &shim{Store: memory}
 			l := openMemory(t, s, Options{Now: func() time.Time { return now }})

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -140,7 +140,8 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
 		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
 		for _, name := range names {
-			x, r, err := b.ledger.rules.Subject(s, q, name, epsilon)
+			var x rules.Subject
+			r, err := rules.ReadSubject(s, q, name, epsilon, &x)
 			if err == nil && r == nil {
 				if _, r, err = b.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
 					err = b.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
@@ -333,7 +334,7 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 		{"without the noise key", 1, nil, true, "0.5", false},
 		{"recorded, without the noise key", 2, sold, true, "0.5", true},
 	} {
-		now, store := epoch(), &memory.Store{}
+		now, store := epoch(), &kv.Memory{}
 		begin(t, store)
 		o := Options{Now: func() time.Time { return now }, NoiseKey: noiseKeys("2026")}
 		l := openMemory(t, store, o)
@@ -376,7 +377,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	levels := func(from time.Time) policy.Policy {
 		return market(t, "1", func(m *policy.Market) { m.Stride, m.Holders, m.From = half, 1, from })
 	}
-	now, store := epoch(), &memory.Store{}
+	now, store := epoch(), &kv.Memory{}
 	begin(t, store)
 	o := Options{Now: func() time.Time { return now }, NoiseKey: noiseKeys("2026")}
 	l := openMemory(t, store, o)

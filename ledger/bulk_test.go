@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -66,7 +65,7 @@ func (p *panicking) View(fn func(kv.Reader) error) error {
 // A panic in a survey is the caller's, and nothing has happened.
 func TestPanicsInASurvey(t *testing.T) {
 	names := crowd(4 * state.PartSize)
-	s := &panicking{Store: &memory.Store{}}
+	s := &panicking{Store: &kv.Memory{}}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{}), "10", names...)
 	request := order(t, "again", "2")

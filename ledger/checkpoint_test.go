@@ -20,7 +20,7 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -245,7 +245,7 @@ func TestLeavesAreSalted(t *testing.T) {
 func published(t *testing.T, p Publishing) *Ledger {
 	t.Helper()
 	signer, _, public := logKey(t, "sluice-test", 1)
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	beginWithKey(t, s, public)
 	return openMemory(t, s, Options{Signer: signer, Publish: p})
 }
@@ -353,7 +353,7 @@ func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
 }
 
 func TestPublishingNeedsASigner(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	_, err := openStore(s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})
 	wantErr(t, err, ErrNoSigner)

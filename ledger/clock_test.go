@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -45,7 +44,7 @@ func wantOrderedTimes(t *testing.T, l *Ledger) (last time.Time) {
 // Even a ledger created before 1970 keeps its times.
 func TestALedgerFromBefore1970KeepsItsTimes(t *testing.T) {
 	created, now := time.Date(1960, 5, 1, 0, 0, 0, 1, time.UTC), newClock(time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	must(t, s.Update(func(w kv.Writer) error { return format(w, created, CreateOptions{}) }))
 	l := voters(t, openMemory(t, s, Options{Now: now.read, ClockLeap: 5 * 366 * 24 * time.Hour}), "9", "ann")
 	now.set(time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -76,7 +75,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	}
 	auditStore(t, l.engine.Store)
 
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	err := s.Update(func(w kv.Writer) error {
 		return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), CreateOptions{})
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -121,7 +121,7 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
 	t.Helper()
 	audited := func(n int) (audit func(), size int) {
-		s := &memory.Store{}
+		s := &kv.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		define(t, l, vote())

@@ -22,7 +22,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -93,7 +92,7 @@ func littleFile(t testing.TB) []byte {
 }
 
 func TestTheLittleLedgerHasEverything(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	tellLittle(t, s)
 	l := openMemory(t, s, Options{})
 	wantClean(t, l, VerifyRequest{})
@@ -374,7 +373,7 @@ func moved() map[string]func(log []event.Entry, at int) []event.Entry {
 func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 	tries, stride := 0, oneIn(47)
 	for name, tellSome := range map[string]func(*testing.T, kv.Store){"little": func(t *testing.T, s kv.Store) { tellLittle(t, s) }, "rich": tell} {
-		original := &memory.Store{}
+		original := &kv.Memory{}
 		tellSome(t, original)
 		log, trusted, stored := eventsOf(t, original), trustedHead(t, original), pairs(t, original)
 		for i, how := range sortedKeys(moved()) {

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -226,7 +226,7 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 			closed(t, open(t, path, Options{}))
 		})
 	}
-	wantErr(t, second(openStore(new(memory.Store), newHost().options())), ErrInvalid)
+	wantErr(t, second(openStore(new(kv.Memory), newHost().options())), ErrInvalid)
 }
 
 // boasting is a journal that says that it has more than it shows.

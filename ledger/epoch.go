@@ -52,7 +52,8 @@ func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) e
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
 func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object string) (event.Change, error) {
-	x, refusal, err := l.rules.Subject(s, q, object, privacy.Epsilon{})
+	var x rules.Subject
+	refusal, err := rules.ReadSubject(s, q, object, privacy.Epsilon{}, &x)
 	if err != nil {
 		return nil, err
 	}

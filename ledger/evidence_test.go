@@ -20,7 +20,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -32,7 +31,7 @@ import (
 // office is a ledger that signs, with what its customers know of it.
 type office struct {
 	*Ledger
-	store *memory.Store
+	store *kv.Memory
 	clock *fakeClock
 	keys  note.Verifiers
 }
@@ -43,7 +42,7 @@ const officeName = "example.com/office"
 func newOffice(t testing.TB, seed byte) *office {
 	t.Helper()
 	signer, verifier, public := logKey(t, officeName, seed)
-	o := &office{store: &memory.Store{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
+	o := &office{store: &kv.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
 	o.engine.Chances.Sampler, o.requests.Sampler, o.engine.Salts = steadySampler(), medians(), countedSalts()

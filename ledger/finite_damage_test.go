@@ -12,7 +12,7 @@ import (
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -24,9 +24,9 @@ import (
 // ball is a ledger in which ann and bob have answered party, the first question, at 1 and 2; ann at 0.5 as well. Both
 // sold at 2 to acme. The second question is odds, with the mechanism of skewed, which ann has answered at the odds 3; vote
 // is the third, with one response.
-func ball(t testing.TB) *memory.Store {
+func ball(t testing.TB) *kv.Memory {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := guests(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
 	l.engine.Chances.Sampler, _ = sampler(11)
@@ -88,20 +88,20 @@ func finiteParty(t testing.TB) Question {
 // Other ways in which stored records can disagree with the events.
 func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 	original := pairs(t, ball(t))
-	question := func(change func(q *Question)) func(s *memory.Store) {
-		return func(s *memory.Store) {
+	question := func(change func(q *Question)) func(s *kv.Memory) {
+		return func(s *kv.Memory) {
 			q := finiteParty(t)
 			change(&q)
 			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte { return recordOfQuestion(1, q) })
 		}
 	}
-	response := func(question uint32, v event.Value) func(s *memory.Store) {
-		return func(s *memory.Store) {
+	response := func(question uint32, v event.Value) func(s *kv.Memory) {
+		return func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(question, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response = v }))
 		}
 	}
 	for name, test := range map[string]struct {
-		change func(s *memory.Store)
+		change func(s *kv.Memory)
 		words  string
 	}{
 		"a question is direct": {question(func(q *Question) { q.Encoding, q.Mechanism = Direct, nil }), "question 1: the encoding is direct, the events say finite"},
@@ -111,7 +111,7 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		}), "question 1: the mechanism is"},
 		"no mechanism":     {question(func(q *Question) { q.Mechanism = nil }), "question 1"},
 		"half a mechanism": {question(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
-		"other channels": {func(s *memory.Store) {
+		"other channels": {func(s *kv.Memory) {
 			q := fixture.Odds(t)
 			q.Encoding, q.Mechanism.Family = Finite, fixture.OtherChannels(t, fixture.Skewed(t))
 			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
@@ -119,19 +119,19 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		"an output too high":      {response(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
 		"bits":                    {response(1, event.Value{Bits: bitsOf(t, "100000")}), `chain of "ann" in "party": the response at ε=0.5 is 6 bits`},
 		"an output that is never": {response(2, event.Value{Index: 1}), `chain of "ann" in "odds": the response at ε=` + threeToOne + ` is value 1`},
-		"an ε that is no level": {func(s *memory.Store) {
+		"an ε that is no level": {func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Epsilon = eps(t, "0.75") }))
 		}, `chain of "ann" in "party"`},
-		"a tally too high": {func(s *memory.Store) {
+		"a tally too high": {func(s *kv.Memory) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 4}.Bytes(), []byte{1, 0})
 		}, "tally of value 4 at ε=1"},
-		"a tally at an ε of no level": {func(s *memory.Store) {
+		"a tally at an ε of no level": {func(s *kv.Memory) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "0.75"), Value: 0}.Bytes(), []byte{1, 0})
 		}, "tally of value 0 at ε=0.75"},
-		"a tally of what never happens": {func(s *memory.Store) {
+		"a tally of what never happens": {func(s *kv.Memory) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 2, Epsilon: eps(t, threeToOne), Value: 1}.Bytes(), []byte{1, 0})
 		}, "tally of value 1 at ε=" + threeToOne},
-		"a noise key": {func(s *memory.Store) {
+		"a noise key": {func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Noise = 1 }))
 		}, `chain of "ann" in "party"`},
 	} {
@@ -253,7 +253,7 @@ func withOutput(c event.Change, output int) event.Change {
 // Forgeries of events, each beside the sound one that it was made from.
 func TestApplyRefusesForgedOutputs(t *testing.T) {
 	log := logOf(t, pairs(t, ball(t)))
-	must(t, replayWhole(&memory.Store{}, log))
+	must(t, replayWhole(&kv.Memory{}, log))
 	draw := func(object string, question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
 		return []event.Change{&event.Released{Object: object, Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
 	}
@@ -315,7 +315,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []event.Change) error {
-				return replayWhole(&memory.Store{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
+				return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			if !seen[&one.sound[0]] { // which several forgeries are made from
 				must(t, follow(one.sound))
@@ -331,7 +331,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	q.Mechanism = &Mechanism{Family: fixture.Family(t, fixture.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
 	reidentify(changed, i)
-	wantForged(t, replayWhole(&memory.Store{}, changed), "a response of")
+	wantForged(t, replayWhole(&kv.Memory{}, changed), "a response of")
 }
 
 // A chain with an output that its question cannot have, and a valid checksum: every call that needs the response says

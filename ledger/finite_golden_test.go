@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // The golden files of questions with a mechanism; see golden_test.go.
@@ -36,7 +35,7 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 }
 
 func TestGoldenMechanisms(t *testing.T) {
-	memory := &memory.Store{}
+	memory := &kv.Memory{}
 	tellOfMechanisms(t, memory)
 	golden(t, "finite-v7.txt", dump(t, memory))
 	auditStore(t, memory)

@@ -18,7 +18,7 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -741,7 +741,7 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 
 // What was released is gone when somebody is forgotten, and comes anew when they come back; what was spent stays.
 func TestForgetDestroysOutputs(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := guests(t, openMemory(t, s, Options{Now: epoch}), "ann", "bob")
 	sell(t, l, partiesFor(t, "1", "acme", "1", "ann", "bob"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -176,7 +176,7 @@ func TestVerify_SweepBeyondTheCalendar_IsFound(t *testing.T) {
 
 // A request is of one kind. A sale, an answer and a change of one thing are settled once.
 func TestVerify_RequestOfSeveralKindsOrParts_IsFound(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "2", "5", "ann", "bob", "cid")
 	sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -96,7 +96,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 		"one withdraws meanwhile":             {asked: map[string][]step{"bob": {withdraws}}, untold: "ann", left: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &memory.Store{}
+			s := &kv.Memory{}
 			begin(t, s)
 			l := sellers(t, openMemory(t, s, Options{Now: epoch}), "1", "2", "ann", "bob", "cid", "dan")
 			reserve(t, l, ReserveRequest{Key: "reserves", Order: purchase(t, "", "acme", "0.5", "ann", "bob", "cid", "dan").Order, For: time.Hour})
@@ -249,7 +249,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now, run = epoch(), t
-			s := &memory.Store{}
+			s := &kv.Memory{}
 			begin(t, s)
 			l = sellers(t, openMemory(t, s, Options{Now: func() time.Time { return now }}), "1.5", "2", "ann", "bob")
 			define(t, l, smoker())

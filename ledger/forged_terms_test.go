@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -182,7 +182,7 @@ func TestConsentIsLookedAtAsOfTheTimeOfTheEvent(t *testing.T) {
 		for i := range log[len(g.log):] {
 			log[len(g.log)+i].Time = epoch().Add(after)
 		}
-		return replayWhole(&memory.Store{}, log)
+		return replayWhole(&kv.Memory{}, log)
 	}
 	must(t, at(10*time.Hour))
 	wantForged(t, at(10*time.Hour-1), "without consent")

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -41,7 +40,7 @@ type ground struct {
 // epoch.
 func newGround(t *testing.T, truthKey []byte) ground {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey})
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
@@ -291,7 +290,7 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 			for i := range log[len(g.log):] {
 				log[len(g.log)+i].Time = epoch().Add(after)
 			}
-			return replayWhole(&memory.Store{}, log)
+			return replayWhole(&kv.Memory{}, log)
 		}
 		if err := at(100*time.Hour - 1); err != nil {
 			t.Errorf("%s in time: %v", name, err)
@@ -702,7 +701,7 @@ func (g ground) ends(t *testing.T) map[string]pairOfLogs {
 
 func TestApplyRefusesForgeries(t *testing.T) {
 	g := newGround(t, nil)
-	must(t, replayWhole(&memory.Store{}, g.log))
+	must(t, replayWhole(&kv.Memory{}, g.log))
 	for _, forgeries := range []map[string]pairOfLogs{g.definitions(t), g.draws(t), g.requests(t), g.sales(t), g.captures(t), g.holds(t), g.ends(t), g.terms(t), g.dealsUnderOtherTerms(t), g.refusedTerms(t), g.withdrawals(t)} {
 		for name, one := range forgeries {
 			t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
@@ -721,7 +720,7 @@ func (g ground) wantRefused(t *testing.T, one pairOfLogs) {
 		for i := range log[len(g.log):] {
 			log[len(g.log)+i].Time = epoch().Add(one.after)
 		}
-		return replayWhole(&memory.Store{}, log)
+		return replayWhole(&kv.Memory{}, log)
 	}
 	must(t, follow(one.sound))
 	wantForged(t, follow(one.forged), one.why)
@@ -745,7 +744,7 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantForged(t, replayWhole(&memory.Store{}, one.forge(slices.Clone(g.log))), one.why)
+			wantForged(t, replayWhole(&kv.Memory{}, one.forge(slices.Clone(g.log))), one.why)
 		})
 	}
 }
@@ -753,7 +752,7 @@ func TestApplyRefusesAnotherBeginning(t *testing.T) {
 // forgottenMarket is a sound log of which one object, ann, and one stranger, zoe, are erased, and bob is not.
 func forgottenMarket(t *testing.T) []event.Event {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
@@ -814,7 +813,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			t.Errorf("no event of kind %s is erased", k)
 		}
 	}
-	must(t, replayWhole(&memory.Store{}, whole))
+	must(t, replayWhole(&kv.Memory{}, whole))
 	for name, one := range map[string]struct {
 		why   string
 		forge func(t *testing.T, log []event.Event) []event.Event
@@ -855,7 +854,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 					reidentify(log, i)
 				}
 			}
-			must(t, replayWhole(&memory.Store{}, log))
+			must(t, replayWhole(&kv.Memory{}, log))
 			more := mentions // with the one that it has, one more than there are
 			log = forget("ann", func(c *event.Forgotten) { c.Events -= more })(t, log)
 			return forget("zoe", func(c *event.Forgotten) { c.Events += more })(t, log)
@@ -955,22 +954,22 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantForged(t, replayWhole(&memory.Store{}, one.forge(t, slices.Clone(whole))), one.why)
+			wantForged(t, replayWhole(&kv.Memory{}, one.forge(t, slices.Clone(whole))), one.why)
 		})
 	}
 	same(t, "replay event by event", pairs(t, replayedSingly(t, whole)), pairs(t, replayed(t, whole)))
 }
 
-func replayed(t *testing.T, log []event.Event) *memory.Store {
+func replayed(t *testing.T, log []event.Event) *kv.Memory {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	must(t, replayWhole(s, log))
 	return s
 }
 
 // Erasing an event changes neither its leaf nor anything above it, and destroys its salt.
 func TestErasedEventsKeepTheirPlace(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
 	sell(t, l, purchase(t, "1", "acme", "0.5"))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -88,7 +88,7 @@ func jointRequests(t *testing.T) []jointRequest {
 }
 
 // jointLedger is a ledger with all joint requests of an object with ann and cid, on repeatable random bits.
-func jointLedger(t *testing.T, s *memory.Store, object string, requests []jointRequest) *Ledger {
+func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequest) *Ledger {
 	t.Helper()
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
@@ -107,7 +107,7 @@ func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
 	var left [2][]string
 	var whole [2]string
 	for i, name := range []string{"bob", "bud"} {
-		s := &memory.Store{}
+		s := &kv.Memory{}
 		l := jointLedger(t, s, name, jointRequests(t))
 		whole[i] = strings.Join(withoutSalts(t, s, name), "\n")
 		forget(t, l, name)
@@ -125,7 +125,7 @@ func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
 }
 
 // withoutSalts returns the records of a ledger, with another name for an object, and without salts, and what is hashed with them.
-func withoutSalts(t *testing.T, s *memory.Store, name string) (all []string) {
+func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 	t.Helper()
 	secret := map[string]string{name: "<name>", fmt.Sprintf("%x", wire.HashText(name)): "<key of the test>"}
 	for _, p := range pairs(t, s) {
@@ -166,7 +166,7 @@ func withoutSalts(t *testing.T, s *memory.Store, name string) (all []string) {
 // A request that named a forgotten object with others comes again: the recorded result is returned without the object. It is a
 // conflict if it differs in anything but names, or names another number of objects.
 func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	requests := jointRequests(t)
 	l := jointLedger(t, s, "bob", requests)
 	names := []string{"ann", "bob", "cid"}
@@ -225,7 +225,7 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 
 // A panel with a forgotten object is nothing that can be asked about again for free: who comes back may have another value.
 func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
-	l := jointLedger(t, &memory.Store{}, "bob", jointRequests(t))
+	l := jointLedger(t, &kv.Memory{}, "bob", jointRequests(t))
 	forget(t, l, "bob")
 	r := inquire(t, "new", "majority:yes", "0.25", never(t), "ann", "bob", "cid")
 	_, err := l.Answer(t.Context(), r)
@@ -276,7 +276,7 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 // Objects are forgotten in any order, among requests of several, and the ledger stays the fold of its log.
 func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	names := crowd(12)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", names...)
@@ -311,7 +311,7 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 // Names and panels are erased if and only if an event about one of the objects is, or an object is forgotten later where a
 // request may have no event about it.
 func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch}), "4", "9", "ann", "bob", "cid")
 	sell(t, l, purchase(t, "sold", "acme", "0.5", "ann", "bob"))
@@ -338,8 +338,8 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 		log[at] = before[at]
 		return log
 	}
-	must(t, replayWhole(&memory.Store{}, before))
-	must(t, replayWhole(&memory.Store{}, after))
+	must(t, replayWhole(&kv.Memory{}, before))
+	must(t, replayWhole(&kv.Memory{}, after))
 	for name, one := range map[string]struct {
 		log []event.Event
 		why string
@@ -352,7 +352,7 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},
 		"names, and nobody is forgotten":      {erased(before, settled("raised before")), "erased events"},
 	} {
-		t.Run(name, func(t *testing.T) { wantForged(t, replayWhole(&memory.Store{}, one.log), one.why) })
+		t.Run(name, func(t *testing.T) { wantForged(t, replayWhole(&kv.Memory{}, one.log), one.why) })
 	}
 }
 

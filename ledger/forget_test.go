@@ -17,7 +17,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -471,9 +470,9 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 // What an adversary found in the first form of Forget and its audit.
 
 // foldedAnew writes a ledger whose log is the one given, as an operator could who has this package's source.
-func foldedAnew(t testing.TB, log []event.Event) *memory.Store {
+func foldedAnew(t testing.TB, log []event.Event) *kv.Memory {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	must(t, replay(s, log))
 	return s
 }
@@ -482,7 +481,7 @@ func foldedAnew(t testing.TB, log []event.Event) *memory.Store {
 func spent(t *testing.T) (log []event.Event, trusted Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	beginWithKey(t, s, public)
 	l := openMemory(t, s, Options{Signer: signer})
 	voters(t, l, "1", "ann", "bob")
@@ -533,14 +532,14 @@ func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
 	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "nobody", Events: erased}, Salt: event.Salt{1}})
-	if err := replay(&memory.Store{}, log); !errors.Is(err, ErrCorrupt) {
+	if err := replay(&kv.Memory{}, log); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("got the error %v, want ErrCorrupt", err)
 	}
 }
 
 // A log that ends in the midst of a request is not the log of a ledger.
 func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
 	r := purchase(t, "s", "acme", "1", "ann", "bob", "zoe")

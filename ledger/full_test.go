@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -244,7 +244,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	follow := func(l *Ledger, changes ...event.Change) error {
 		log := logOf(t, pairs(t, l.engine.Store))
-		return replayWhole(&memory.Store{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log))
+		return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log))
 	}
 	full := crowded(t, vocabulary.MaxEntries)
 	level := crowded(t, vocabulary.MaxEntries-1)

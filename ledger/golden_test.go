@@ -19,7 +19,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -307,7 +306,7 @@ func (l *Ledger) latestDeal(t testing.TB) (number uint64) {
 }
 
 func TestGoldenLedger(t *testing.T) {
-	memory := &memory.Store{}
+	memory := &kv.Memory{}
 	tell(t, memory)
 	golden(t, "format-v7.txt", dump(t, memory))
 	auditStore(t, memory)

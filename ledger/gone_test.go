@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -165,8 +164,8 @@ func panelCalls(t *testing.T) []panelCall {
 const sellersHere = 700
 
 // sellersLedger fills that ledger.
-func sellersLedger(t *testing.T, key string) *memory.Store {
-	s := &memory.Store{}
+func sellersLedger(t *testing.T, key string) *kv.Memory {
+	s := &kv.Memory{}
 	beginWithKey(t, s, key)
 	l := sellers(t, openMemory(t, s, Options{}), "2", "10", crowd(sellersHere)...)
 	sell(t, l, purchase(t, "sold", "acme", "1"))

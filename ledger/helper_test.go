@@ -25,7 +25,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
@@ -166,7 +165,7 @@ func formatRecord() []byte {
 // inMemory opens a new ledger that is kept in memory.
 func inMemory(t testing.TB, options Options) *Ledger {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	return openMemory(t, s, options)
 }
@@ -193,9 +192,9 @@ func filledOnce(t testing.TB, what string, fill func(*Ledger)) *Ledger {
 	if !there {
 		l := inMemory(t, Options{})
 		fill(l)
-		s, _ = filled.LoadOrStore(what, l.engine.Store.(*memory.Store).Copy())
+		s, _ = filled.LoadOrStore(what, l.engine.Store.(*kv.Memory).Copy())
 	}
-	return openMemory(t, s.(*memory.Store).Copy(), Options{})
+	return openMemory(t, s.(*kv.Memory).Copy(), Options{})
 }
 
 // sampler returns a sampler on repeatable random bits, and the bits.
@@ -487,7 +486,7 @@ func steadySalts(from uint64) func([]byte) {
 // (invariant 9); and it checks every object's budget against its chains (invariant 2).
 func auditStore(t testing.TB, s kv.Store) {
 	t.Helper()
-	stored, fold := pairs(t, s), &memory.Store{}
+	stored, fold := pairs(t, s), &kv.Memory{}
 	must(t, replayWhole(fold, logOf(t, stored)))
 	same(t, "stored state against the fold of the log", stored, pairs(t, fold))
 	auditBudgets(t, stored)

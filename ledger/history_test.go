@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -86,7 +85,7 @@ func TestGoldenEvents(t *testing.T) {
 		}
 	}
 	for _, begin := range []func(kv.Store){func(s kv.Store) { tell(t, s) }, func(s kv.Store) { tellOddly(t, s) }} {
-		memory := &memory.Store{}
+		memory := &kv.Memory{}
 		begin(memory)
 		look(memory)
 		forgetAll(t, memory)

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -114,7 +113,7 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 
 // created is a new ledger in memory, with a log key or without.
 func created(t *testing.T, logKey string) kv.Store {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	beginWithKey(t, s, logKey)
 	return s
 }

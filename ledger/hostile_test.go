@@ -18,7 +18,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/mechanism"
@@ -42,7 +41,7 @@ func steadySampler() *rrchain.Sampler {
 // specimen is everything stored of a small ledger that has a record of each kind.
 func specimen(t testing.TB) []pair {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
@@ -88,9 +87,9 @@ func heldForAcme(t testing.TB) ReserveRequest {
 }
 
 // fill makes a store of some records.
-func fill(t testing.TB, records []pair) *memory.Store {
+func fill(t testing.TB, records []pair) *kv.Memory {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	must(t, s.Update(func(w kv.Writer) error {
 		for _, p := range records {
 			if len(p.key) == 0 || len(p.value) == 0 {

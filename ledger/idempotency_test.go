@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -101,7 +101,7 @@ func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
 
 // A key whose record points at another request's events, which no checksum tells, is not answered by them.
 func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "one", "ann", "1"))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -80,7 +79,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 		"bound to the truth": {options: Options{TruthKey: []byte("a key of sixteen")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &memory.Store{}
+			store := &kv.Memory{}
 			begin(t, store)
 			l := openMemory(t, store, test.options)
 			names, gone := mixed(t, l)
@@ -151,7 +150,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 // and nothing that runs.
 func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 	names := crowd(2*state.PartSize + 100)
-	u := &memory.Store{}
+	u := &kv.Memory{}
 	begin(t, u)
 	key := []byte("a key of sixteen")
 	l := openMemory(t, u, Options{TruthKey: key})
@@ -215,7 +214,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 
 // Rows of bits are kept beside the lines until they are sold.
 func TestALargeSaleOfRows(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	names := crowd(state.PartSize + 20)
@@ -247,7 +246,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 
 // The transaction meets damage that the survey did not. The sale ends, and nothing goes on.
 func TestALargeSaleMeetsDamage(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	names := crowd(6 * state.PartSize)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -208,7 +207,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 		}
 		for kind, source := range badSources() {
 			t.Run(e.name+" "+kind, func(t *testing.T) {
-				s := &memory.Store{}
+				s := &kv.Memory{}
 				begin(t, s)
 				l := stall(t, s, Options{})
 				if kind == "slow" || kind == "late" {
@@ -432,7 +431,7 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 
 // Every other request with a used key is a conflict, whichever kind it is; it changes nothing.
 func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := stall(t, s, Options{})
 	r := purchase(t, "k", "acme", "0.5", "bob")

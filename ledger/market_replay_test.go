@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -30,7 +30,7 @@ const (
 // withdrawn at its end.
 func marketHistory(t *testing.T) []event.Event {
 	t.Helper()
-	s, clock := &memory.Store{}, newClock(epoch())
+	s, clock := &kv.Memory{}, newClock(epoch())
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: clock.read}), "3", "2", "ann", "bob", "cid")
 	l.engine.Chances.Sampler = steadySampler()
@@ -52,7 +52,7 @@ func marketHistory(t *testing.T) []event.Event {
 
 func TestASoundMarketReplays(t *testing.T) {
 	log := marketHistory(t)
-	must(t, replay(&memory.Store{}, log))
+	must(t, replay(&kv.Memory{}, log))
 	for k := event.KindBuyer; k <= event.KindWithdrawn; k++ {
 		indexOf(t, log, func(c event.Change) bool { return c.Kind() == k })
 	}
@@ -164,8 +164,8 @@ func TestApplyRefusesAMarketThatCannotBe(t *testing.T) {
 	for name, forged := range unsoundMarkets(t) {
 		t.Run(name, func(t *testing.T) {
 			spoilt := followedBy(forged.changes...)(log[:len(log):len(log)])
-			must(t, replay(&memory.Store{}, spoilt[:len(spoilt)-1])) // it is the last event that cannot be
-			wantForged(t, replay(&memory.Store{}, spoilt), forged.why)
+			must(t, replay(&kv.Memory{}, spoilt[:len(spoilt)-1])) // it is the last event that cannot be
+			wantForged(t, replay(&kv.Memory{}, spoilt), forged.why)
 		})
 	}
 }
@@ -183,7 +183,7 @@ func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 		"held":       {&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: epoch().Add(9 * time.Hour)}, &event.Held{Object: "ann", Sale: nextSale, Price: 0, Policy: 1}},
 		"back again": {&event.Enrolled{Object: "cid", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "cid", Question: 1, Epsilon: eps(t, "0.5"), Response: fresh}},
 	} {
-		if err := replay(&memory.Store{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log[:len(log):len(log)])); err != nil {
+		if err := replay(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log[:len(log):len(log)])); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -194,11 +194,11 @@ func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
 	for name, k := range map[string]event.Kind{"buyer": event.KindBuyer, "reservation": event.KindReserved, "sale": event.KindSale} {
 		log := marketHistory(t)
 		i := indexOf(t, log, func(c event.Change) bool { return c.Kind() == k })
-		if err := replay(&memory.Store{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, ErrCorrupt) {
+		if err := replay(&kv.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("without a %s: %v", name, err)
 		}
 		log = append(marketHistory(t)[:i+1], log[i:]...)
-		if err := replay(&memory.Store{}, renumber(log)); !errors.Is(err, ErrCorrupt) {
+		if err := replay(&kv.Memory{}, renumber(log)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("with a %s twice: %v", name, err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
 		"a response the question has not":  {"a response of value 3 at ε=1 by raise", []event.Change{&event.SaleMade{Deal: aSale(t, nextSale, 1, "1", 50), Tally: dearer(draw)}, &event.Sold{Object: "ann", Sale: nextSale, Price: 50, Response: event.Response{Value: event.Value{Index: 3}, Method: event.MethodRaise}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantForged(t, replay(&memory.Store{}, followedBy(forged.changes...)(log[:len(log):len(log)])), forged.why)
+			wantForged(t, replay(&kv.Memory{}, followedBy(forged.changes...)(log[:len(log):len(log)])), forged.why)
 		})
 	}
 }
@@ -264,7 +264,7 @@ func TestApplyRefusesASaleThatContradictsItself(t *testing.T) {
 // Where transactions begin and end does not matter, and the fold is pure.
 func TestTheMarketReplaysEventByEvent(t *testing.T) {
 	log := marketHistory(t)
-	whole := &memory.Store{}
+	whole := &kv.Memory{}
 	must(t, replay(whole, log))
 	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
 }

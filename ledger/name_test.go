@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -185,7 +185,7 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 		"key": nil,
 	} {
 		for _, name := range append(lookalikes(), "17") {
-			s := &memory.Store{}
+			s := &kv.Memory{}
 			begin(t, s)
 			l := openMemory(t, s, Options{Now: epoch})
 			define(t, l, vote())

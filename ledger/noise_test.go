@@ -25,7 +25,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -511,7 +510,7 @@ func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
 
 // The commit that begins a key fails, before or after it is durable: opened again, the ledger has the key once.
 func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	for name, fault := range map[string]func(*shim){
 		"before": func(x *shim) { x.set(uncertain, nil) },
@@ -537,7 +536,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 // What is proven does not depend on how it was drawn.
 func TestEvidenceOfKeyedChains(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 9)
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	beginWithKey(t, s, public)
 	l := openMemory(t, s, Options{Signer: signer, NoiseKey: noiseKeys("2026"), TruthKey: truthKey()})
 	for _, q := range []Question{vote(), cities(Unary)} {
@@ -594,7 +593,7 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 		}, "noise key 00000003"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &memory.Store{}
+			s := &kv.Memory{}
 			begin(t, s)
 			voters(t, openMemory(t, s, Options{NoiseKey: noiseKeys("2026")}), "3", "ann")
 			l := openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
@@ -609,7 +608,7 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 }
 
 func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, vote())
@@ -645,7 +644,7 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []event.Change) error {
-				return replayWhole(&memory.Store{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
+				return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			must(t, follow(one.sound))
 			wantForged(t, follow(one.forged), one.why)
@@ -655,7 +654,7 @@ func TestApplyRefusesForgedNoiseKeys(t *testing.T) {
 
 // A ledger with as many noise keys as there can be opens with any of them, and with no other. No log has more.
 func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	name := func(i int) string { return fmt.Sprint("key ", i) }
 	set := func(from, to int) error {
@@ -687,7 +686,7 @@ func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 
 // A file that claims more noise keys than it has is damaged, and takes no memory.
 func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
 	alter(t, s, state.BucketMeta, []byte(state.KeyCounters), edited(t, state.DecodeCounters, func(c *state.Counters) { c.Noises = 1<<32 - 1 }))

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -459,7 +459,7 @@ func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var witness sizes
 		signer, _, public := logKey(t, "sluice-test", 1)
-		s := &memory.Store{}
+		s := &kv.Memory{}
 		beginWithKey(t, s, public)
 		witness.fail(true)
 		l := openMemory(t, s, Options{Signer: signer, Publish: Publishing{To: witness.take, Events: 1}, Now: time.Now})

@@ -15,7 +15,7 @@ import (
 
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -24,7 +24,7 @@ import (
 // of a key.
 func everything(t *testing.T) []event.Event {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	beginWithKey(t, s, goldenLogKey(t, "example.com/perturbed"))
 	at := epoch()
 	l := openMemory(t, s, Options{Now: func() time.Time { return at }, TruthKey: truthKey(), NoiseKey: noiseKeys("2025")})
@@ -259,7 +259,7 @@ func deepen(v reflect.Value) {
 // field that is new must get a row.
 func TestEveryFieldIsChecked(t *testing.T) {
 	log := everything(t)
-	must(t, replayWhole(&memory.Store{}, log))
+	must(t, replayWhole(&kv.Memory{}, log))
 	tried, accepted := map[string]int{}, map[string][]string{}
 	rows, most := fieldsOfEvents(t), tests.Tries(6, math.MaxInt, math.MaxInt) // of the variants of a field that is checked
 	for i, ev := range log {
@@ -280,7 +280,7 @@ func TestEveryFieldIsChecked(t *testing.T) {
 					continue
 				}
 				tried[original.path]++
-				if replayWhole(&memory.Store{}, forged) == nil {
+				if replayWhole(&kv.Memory{}, forged) == nil {
 					accepted[original.path] = append(accepted[original.path], fmt.Sprintf("event %d: %v for %v", ev.Number, to, original.at))
 				}
 			}

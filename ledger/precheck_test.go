@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -74,7 +73,7 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &lookers{Store: &memory.Store{}}
+			s := &lookers{Store: &kv.Memory{}}
 			l := test.before(s)
 			s.visited.Store(0)
 			if result := carryOut(t, l, order(t, "raise", "1")); result.Drawn != test.drawn {

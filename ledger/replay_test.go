@@ -8,7 +8,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -19,7 +18,7 @@ import (
 // soundLog is a sound log: one question, two objects, a few responses.
 func soundLog(t *testing.T) []event.Event {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := voters(t, openMemory(t, s, Options{Now: epoch}), "1", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -63,7 +62,7 @@ func isSettled(key string) func(event.Change) bool {
 }
 
 func TestASoundLogReplays(t *testing.T) {
-	must(t, replay(&memory.Store{}, soundLog(t)))
+	must(t, replay(&kv.Memory{}, soundLog(t)))
 }
 
 // Each of these changes makes a log that no ledger can have written.
@@ -117,7 +116,7 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 	for name, spoil := range unsoundLogs(t) {
 		t.Run(name, func(t *testing.T) {
 			log := spoil(soundLog(t))
-			if err := replay(&memory.Store{}, log); !errors.Is(err, ErrCorrupt) {
+			if err := replay(&kv.Memory{}, log); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("got the error %v, want ErrCorrupt", err)
 			}
 		})
@@ -139,7 +138,7 @@ func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 // The fold is pure: it does the same whenever it is done, whatever the clock says.
 func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
 	log := soundLog(t)
-	first, second := &memory.Store{}, &memory.Store{}
+	first, second := &kv.Memory{}, &kv.Memory{}
 	must(t, replay(first, log))
 	must(t, replay(second, log))
 	same(t, "second replay", pairs(t, second), pairs(t, first))
@@ -148,15 +147,15 @@ func TestReplayingTwiceGivesTheSameBytes(t *testing.T) {
 // Nor does it matter where transactions begin and end.
 func TestReplayingEventByEventGivesTheSameBytes(t *testing.T) {
 	log := soundLog(t)
-	whole := &memory.Store{}
+	whole := &kv.Memory{}
 	must(t, replay(whole, log))
 	same(t, "replay event by event", pairs(t, replayedSingly(t, log)), pairs(t, whole))
 }
 
 // replayedSingly folds a log in transactions of one event.
-func replayedSingly(t *testing.T, log []event.Event) *memory.Store {
+func replayedSingly(t *testing.T, log []event.Event) *kv.Memory {
 	t.Helper()
-	single := &memory.Store{}
+	single := &kv.Memory{}
 	must(t, single.Update(func(w kv.Writer) error { return w.Put(state.BucketMeta, []byte(state.KeyFormat), formatRecord()) }))
 	for _, ev := range log {
 		must(t, single.Update(func(w kv.Writer) error {

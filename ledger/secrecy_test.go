@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -29,7 +29,7 @@ import (
 // truths were. (The salts are random bits that nothing else has a part in.)
 func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 	history := func(truth func(name string) string) []pair {
-		s := &memory.Store{}
+		s := &kv.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(3), steadySalts(2) // no response depends on the truth
@@ -156,7 +156,7 @@ func listOf(values ...string) TruthFunc {
 
 // A draw that cannot be made says so without the value it could not be made for.
 func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	define(t, l, secret())
@@ -242,7 +242,7 @@ func TestTruthsAreForgotten(t *testing.T) {
 // quote, every sale and every refusal, word for word.
 func TestAMarketTellsNothingButResponses(t *testing.T) {
 	day := func(truth func(name string) string) (stored []pair, told []any) {
-		s := &memory.Store{}
+		s := &kv.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(7), steadySalts(2)

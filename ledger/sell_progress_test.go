@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // A long sale says how far it is: everybody counts when they are drawn, and when that is recorded.
 func TestASaleTellsItsProgress(t *testing.T) {
-	store := &memory.Store{}
+	store := &kv.Memory{}
 	begin(t, store)
 	l := openMemory(t, store, Options{})
 	names := crowd(state.PartSize + 7)

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -114,7 +113,7 @@ func auditTallies(t testing.TB, stored []pair) {
 type poll struct {
 	*testing.T
 	random *rand.Rand
-	store  *memory.Store
+	store  *kv.Memory
 	ledger *Ledger
 	keys   int
 	memory map[string]map[string]map[privacy.Epsilon]string // question, object, ε: value
@@ -131,7 +130,7 @@ func pollQuestions() []Question {
 }
 
 func newPoll(t *testing.T, seed uint64) *poll {
-	p := &poll{T: t, random: rand.New(rand.NewPCG(seed, 7)), store: &memory.Store{}, memory: map[string]map[string]map[privacy.Epsilon]string{}}
+	p := &poll{T: t, random: rand.New(rand.NewPCG(seed, 7)), store: &kv.Memory{}, memory: map[string]map[string]map[privacy.Epsilon]string{}}
 	begin(t, p.store)
 	p.ledger = openMemory(t, p.store, Options{Now: epoch})
 	for _, q := range pollQuestions() {
@@ -336,7 +335,7 @@ func (w countingWriter) Put(bucket string, key, value []byte) error {
 // countingLedger is a ledger in which n objects have answered a question of m values.
 func countingLedger(t *testing.T, n, m int) (*Ledger, *putCounter) {
 	t.Helper()
-	s := &putCounter{Store: &memory.Store{}}
+	s := &putCounter{Store: &kv.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
 	q := Question{Name: "vote", Values: []string{"yes"}}
@@ -407,7 +406,7 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 
 // Memory is that of the values that occur, not of those that could.
 func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	levels := func(v int) []state.Level {
 		return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)}

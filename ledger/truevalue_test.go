@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -150,7 +149,7 @@ func TestATrueValueAndASourceAreTooMany(t *testing.T) {
 
 // Who brings the true value along does not look first; who does not, does.
 func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
-	memory := &memory.Store{}
+	memory := &kv.Memory{}
 	begin(t, memory)
 	s := &shim{Store: memory}
 	l := voters(t, openMemory(t, s, Options{}), "5", "ann", "bob", "eve")
@@ -178,7 +177,7 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 // Whoever could tell by the time that a refusal takes that a value has changed, and is not missing, would learn about it.
 func TestAnotherValueTakesTheSameStepsAsNone(t *testing.T) {
 	stepsOf := func(r ReleaseRequest) []string {
-		memory := &memory.Store{}
+		memory := &kv.Memory{}
 		begin(t, memory)
 		s := &followed{Store: memory}
 		l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann")
@@ -222,7 +221,7 @@ func (s *followed) Update(fn func(kv.Writer) error) error {
 
 // Whoever repeats a request does so because something fails.
 func TestWhatWasDoneBeforeIsToldWhateverFails(t *testing.T) {
-	memory := &memory.Store{}
+	memory := &kv.Memory{}
 	begin(t, memory)
 	s := &followed{Store: memory}
 	l := voters(t, openMemory(t, s, Options{}), "5", "ann")

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -100,7 +99,7 @@ func (g ground) bindings(t *testing.T) map[string]pairOfLogs {
 // Once a ledger has a truth key, nothing is drawn from a truth that the chain is not bound to.
 func TestApplyRefusesForgedBindings(t *testing.T) {
 	g := newGround(t, truthKey())
-	must(t, replayWhole(&memory.Store{}, g.log))
+	must(t, replayWhole(&kv.Memory{}, g.log))
 	for name, one := range g.bindings(t) {
 		t.Run(name, func(t *testing.T) { g.wantRefused(t, one) })
 	}
@@ -111,7 +110,7 @@ func TestApplyRefusesForgedBindings(t *testing.T) {
 func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
 	for _, name := range []string{"ann", "cid", "dan"} {
 		t.Run(name, func(t *testing.T) {
-			s := &memory.Store{}
+			s := &kv.Memory{}
 			begin(t, s)
 			l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 			days, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
@@ -157,7 +156,7 @@ func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
 // looks up again is what the log is then.
 func foldInTwo(before, after []event.Event, at int) error {
 	w := &logWriter{log: before}
-	return (&memory.Store{}).Update(func(to kv.Writer) (err error) {
+	return (&kv.Memory{}).Update(func(to kv.Writer) (err error) {
 		w.Writer = to
 		s, err := state.Begin(w, time.Time{})
 		if err != nil {

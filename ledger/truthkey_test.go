@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -345,7 +345,7 @@ func turncoat(anns string) TruthFunc {
 // It returns everything that anybody sees of it but the host's own process, and of whom the host was told that they changed.
 func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	t.Helper()
-	s, log := &memory.Store{}, &bytes.Buffer{}
+	s, log := &kv.Memory{}, &bytes.Buffer{}
 	signer, _, public := logKey(t, "example.com/office", 1)
 	beginWithKey(t, s, public)
 	clock := newClock(epoch())

@@ -12,7 +12,7 @@ import (
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -25,9 +25,9 @@ import (
 
 // village is a ledger in which ann and bob have answered home, a question of 11 values, at 1 and 2; ann at 1.5 as well.
 // Both sold at 2 to acme. vote is the second question, with one response of ann's.
-func village(t testing.TB) *memory.Store {
+func village(t testing.TB) *kv.Memory {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
 	l.engine.Chances.Sampler, _ = sampler(12)
@@ -56,7 +56,7 @@ func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 // Every bit of every response of a chain, and every count of a tally, is compared with the events.
 func TestEveryAlteredBitIsNamed(t *testing.T) {
 	original := pairs(t, village(t))
-	wantOne := func(change func(s *memory.Store), want Problem) {
+	wantOne := func(change func(s *kv.Memory), want Problem) {
 		t.Helper()
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
@@ -70,7 +70,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 	for i, at := range levels {
 		for bit := range villagers {
 			is := flippedBit(t, at.Response.Bits, bit)
-			wantOne(func(s *memory.Store) {
+			wantOne(func(s *kv.Memory) {
 				alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[i].Response.Bits = is }))
 			}, Problem{Kind: "chain", Object: "ann", Question: "home",
 				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.Bits)})
@@ -106,7 +106,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 	}
 }
 
-func chainOfMemory(t testing.TB, s *memory.Store, question uint32, name string) (c state.Chain) {
+func chainOfMemory(t testing.TB, s *kv.Memory, question uint32, name string) (c state.Chain) {
 	t.Helper()
 	l := openMemory(t, s, Options{})
 	must(t, l.engine.View(t.Context(), func(st *state.State) (err error) {
@@ -126,40 +126,40 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 		return payload
 	}
 	for name, test := range map[string]struct {
-		change func(s *memory.Store)
+		change func(s *kv.Memory)
 		words  string
 	}{
-		"a question is direct": {func(s *memory.Store) {
+		"a question is direct": {func(s *kv.Memory) {
 			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte { return defined(1, home(villagers), Direct) })
 		}, "question 1: the encoding is direct, the events say unary"},
-		"a question is unary": {func(s *memory.Store) {
+		"a question is unary": {func(s *kv.Memory) {
 			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return defined(2, vote(), Unary) })
 		}, "question 2: the encoding is unary, the events say direct"},
-		"a response of a value": {func(s *memory.Store) {
+		"a response of a value": {func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response = event.Value{Index: 2} }))
 		}, `chain of "ann" in "home": the response at ε=1 is value 2`},
-		"a response of fewer bits": {func(s *memory.Store) {
+		"a response of fewer bits": {func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response.Bits = bitsOf(t, "1010101010") }))
 		}, `chain of "ann" in "home": the response at ε=1 is 10 bits`},
-		"bits to a direct question": {func(s *memory.Store) {
+		"bits to a direct question": {func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(2, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response = event.Value{Bits: bitsOf(t, "100")} }))
 		}, `chain of "ann" in "vote": the response at ε=1 is 3 bits`},
-		"a tally of fewer bits": {func(s *memory.Store) {
+		"a tally of fewer bits": {func(s *kv.Memory) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes(), numbers(villagers))
 		}, "tally at ε=2: the number of bits is 10"},
-		"a tally of no bits": {func(s *memory.Store) {
+		"a tally of no bits": {func(s *kv.Memory) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes(), numbers(1))
 		}, "tally at ε=2: the number of bits is 0"},
-		"a tally of a value": {func(s *memory.Store) {
+		"a tally of a value": {func(s *kv.Memory) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 1}.Bytes(), numbers(1))
 		}, "tally at ε=2"},
-		"a tally is missing": {func(s *memory.Store) {
+		"a tally is missing": {func(s *kv.Memory) {
 			remove(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes())
 		}, "tally at ε=2"},
-		"a tally with more bits than responses": {func(s *memory.Store) {
+		"a tally with more bits than responses": {func(s *kv.Memory) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "2"), Value: 0}.Bytes(), append(numbers(villagers), 3, 2))
 		}, "tally at ε=2"},
-		"a chain that cannot be read": {func(s *memory.Store) {
+		"a chain that cannot be read": {func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "bob"), func(p []byte) []byte { return p[:len(p)-8] })
 		}, `chain of "bob" in "home"`},
 	} {
@@ -252,7 +252,7 @@ func withBits(c event.Change, bits rrchain.Bits) event.Change {
 // Forgeries of events, each beside the sound one that it was made from.
 func TestApplyRefusesForgedBits(t *testing.T) {
 	log := logOf(t, pairs(t, village(t)))
-	must(t, replayWhole(&memory.Store{}, log))
+	must(t, replayWhole(&kv.Memory{}, log))
 	row := func(n int) event.Value { return event.Value{Bits: bitsOf(t, strings.Repeat("10", n)[:n])} }
 	draw := func(question uint32, epsilon string, v event.Value, how event.Method) []event.Change {
 		return []event.Change{&event.Released{Object: "ann", Question: question, Epsilon: eps(t, epsilon), Response: event.Response{Value: v, Method: how}}}
@@ -307,7 +307,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []event.Change) error {
-				return replayWhole(&memory.Store{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
+				return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(slices.Clone(log)))
 			}
 			must(t, follow(one.sound))
 			wantForged(t, follow(one.forged), one.why)
@@ -321,7 +321,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		q.Encoding = encoding
 		other[i].Change = &event.QuestionDefined{Number: number, Question: q}
 		reidentify(other, i)
-		wantForged(t, replayWhole(&memory.Store{}, other), "a response of")
+		wantForged(t, replayWhole(&kv.Memory{}, other), "a response of")
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -453,7 +452,7 @@ func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...st
 
 func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 	names, levels := crowd(60), []string{"0.25", "0.5", "0.500000001", "1", "1.5", "2", "4"}
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{}), 37, names...)
 	steps := []func(){
@@ -590,7 +589,7 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 		bits   map[string]bool
 	}
 	history := func(truth func(name string) string) (out outcome) {
-		s := &memory.Store{}
+		s := &kv.Memory{}
 		begin(t, s)
 		l := openMemory(t, s, Options{Now: epoch})
 		l.engine.Salts = steadySalts(2)
@@ -747,7 +746,7 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 // countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
 func countingHomes(t *testing.T, n, m int, encoding Encoding) (*Ledger, *putCounter) {
 	t.Helper()
-	s := &putCounter{Store: &memory.Store{}}
+	s := &putCounter{Store: &kv.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
 	define(t, l, Question{Name: "home", Values: valuesOf(m), Encoding: encoding})

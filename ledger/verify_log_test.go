@@ -20,7 +20,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -200,7 +199,7 @@ func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
 			sell(t, l, purchase(t, "2", "zeta", "0.5", "ann"))
 			trusted := trustedHead(t, l.engine.Store)
 			wantClean(t, l, trusted)
-			forged := &memory.Store{}
+			forged := &kv.Memory{}
 			log := logOf(t, pairs(t, l.engine.Store))
 			must(t, replay(forged, change(log)))
 			l = openMemory(t, forged, Options{})

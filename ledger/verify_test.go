@@ -18,7 +18,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/policy"
@@ -61,9 +60,9 @@ func slow() audit.Pace {
 }
 
 // rich is a ledger in memory with everything in it: see tell.
-func rich(t *testing.T) *memory.Store {
+func rich(t *testing.T) *kv.Memory {
 	t.Helper()
-	s := &memory.Store{}
+	s := &kv.Memory{}
 	tell(t, s)
 	return s
 }
@@ -106,7 +105,7 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 	names := []string{"ann", "bob", "cid", "dan"}
 	for _, name := range names {
 		for at, last := uint64(1), uint64(1); at <= last; at++ {
-			s := &memory.Store{}
+			s := &kv.Memory{}
 			begin(t, s)
 			l := openMemory(t, s, Options{Now: epoch})
 			define(t, l, vote())

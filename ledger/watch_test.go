@@ -15,7 +15,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -201,7 +200,7 @@ func (s *snapshots) View(fn func(kv.Reader) error) error {
 }
 
 func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
-	s := &snapshots{Store: &memory.Store{}}
+	s := &snapshots{Store: &kv.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	last := mustWrite(t, l, watchSize+1)

@@ -68,7 +68,7 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	}
 	l := answerLaw{curve: s.curveOf(epsilon, k)}
 	l.distance = min(uint64(at.Distance), l.farthest())
-	rank := exact.DrawRank(s.bits, k-1, l.cumulative)
+	rank := exact.DrawRank(s.bits, s.bits.Uint64(), k-1, l.cumulative)
 	return pick(at.Order, rank), nil
 }
 

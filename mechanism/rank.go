@@ -39,7 +39,7 @@ func (s *Sampler) Rank(score Score, law []*big.Rat) (int, error) {
 		return 0, invalid("%s", reason)
 	}
 	r := rankLaw{nano: score.Epsilon.Nano(), value: score.Value, sums: prefixSums(law)}
-	return exact.DrawRank(s.bits, len(law)-1, r.cumulative), nil
+	return exact.DrawRank(s.bits, s.bits.Uint64(), len(law)-1, r.cumulative), nil
 }
 
 // prefixSums returns the sums of the first 1 … k probabilities.

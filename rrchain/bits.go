@@ -187,8 +187,8 @@ func NewBitChain(n int, recorded ...BitLevel) (*BitChain, error) {
 // and are not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the ε is not
 // above the current one or there is another number of true bits.
 func (c *BitChain) Raise(s *Sampler, to privacy.Epsilon, truth Bits) (BitLevel, error) {
-	current, err := c.raisable(to)
-	if err != nil {
+	current := c.Current()
+	if err := checkRise(current.Epsilon, to); err != nil {
 		return BitLevel{}, err
 	}
 	if truth.n != c.n {

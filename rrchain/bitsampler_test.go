@@ -130,8 +130,8 @@ func TestAWrongCoinIsSeen(t *testing.T) {
 		"always set":           func(*Sampler) bool { return true },
 	} {
 		raise := func(c *UnaryChain, s *Sampler, to privacy.Epsilon, truth int) (BitLevel, error) {
-			current, err := c.raisable(to)
-			if err != nil {
+			current := c.Current()
+			if err := checkRise(current.Epsilon, to); err != nil {
 				return BitLevel{}, err
 			}
 			hidden := row(t, c.Len())

@@ -61,14 +61,10 @@ func checkResponse(response, m int) error {
 	return nil
 }
 
+// checkTruth leaves the number out of its error: it is, or resembles, the truth.
 func checkTruth(truth, m int) error {
 	if truth < 0 || truth >= m {
-		return truthError(m)
+		return fmt.Errorf("%w: the true value is not one of the question's %d values", ErrInvalid, m)
 	}
 	return nil
-}
-
-// truthError leaves the number out: it is, or resembles, the truth.
-func truthError(m int) error {
-	return fmt.Errorf("%w: the true value is not one of the question's %d values", ErrInvalid, m)
 }

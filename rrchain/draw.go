@@ -17,17 +17,11 @@ import (
 // the same in every call. It returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues], the ε is above that
 // of current, and both its response and truth are below m.
 func (s *Sampler) Raise(m int, current Level, to privacy.Epsilon, truth int) (int, error) {
-	if err := checkValues(m); err != nil {
+	if err := checkRaise(m, current.Epsilon, to, truth); err != nil {
 		return 0, err
 	}
-	if err := checkNeighbor(current.Response, m); err != nil {
-		return 0, err
-	}
-	if err := checkRise(current.Epsilon, to); err != nil {
-		return 0, err
-	}
-	if err := checkTruth(truth, m); err != nil {
-		return 0, err
+	if err := checkResponse(current.Response, m); err != nil {
+		return 0, neighborError(err)
 	}
 	return s.draw(upwards(m, current.Epsilon, to), truth, current.Response), nil
 }
@@ -37,17 +31,13 @@ func (s *Sampler) Raise(m int, current Level, to privacy.Epsilon, truth int) (in
 // level, and it draws as [Chain.Degrade] does. It returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues],
 // the three ε rise, and both responses are below m.
 func (s *Sampler) Between(m int, below Level, at privacy.Epsilon, above Level) (int, error) {
-	if err := checkValues(m); err != nil {
+	if err := checkBetween(m, below.Epsilon, at, above.Epsilon); err != nil {
 		return 0, err
 	}
-	if err := checkNeighbor(below.Response, m); err != nil {
-		return 0, err
-	}
-	if err := checkNeighbor(above.Response, m); err != nil {
-		return 0, err
-	}
-	if err := checkBetween(below.Epsilon, at, above.Epsilon); err != nil {
-		return 0, err
+	for _, response := range [...]int{below.Response, above.Response} {
+		if err := checkResponse(response, m); err != nil {
+			return 0, neighborError(err)
+		}
 	}
 	return s.draw(between(m, below.Epsilon, at, above.Epsilon), above.Response, below.Response), nil
 }
@@ -56,16 +46,10 @@ func (s *Sampler) Between(m int, below Level, at privacy.Epsilon, above Level) (
 // as [UnaryChain.Raise] does. Levels, truth and errors are as for [Sampler.Raise], but responses
 // have m bits; that of the zero level has none.
 func (s *Sampler) RaiseUnary(m int, current BitLevel, to privacy.Epsilon, truth int) (Bits, error) {
-	if err := checkValues(m); err != nil {
+	if err := checkRaise(m, current.Epsilon, to, truth); err != nil {
 		return Bits{}, err
 	}
 	if err := checkBelow(current, m); err != nil {
-		return Bits{}, err
-	}
-	if err := checkRise(current.Epsilon, to); err != nil {
-		return Bits{}, err
-	}
-	if err := checkTruth(truth, m); err != nil {
 		return Bits{}, err
 	}
 	hidden := s.hidden(m, current, truth)
@@ -76,51 +60,47 @@ func (s *Sampler) RaiseUnary(m int, current BitLevel, to privacy.Epsilon, truth 
 // values, without the truth, as the methods Insert and Degrade of [UnaryChain] do. Levels and
 // errors are as for [Sampler.Between], but responses have m bits; that of the zero level has none.
 func (s *Sampler) BetweenUnary(m int, below BitLevel, at privacy.Epsilon, above BitLevel) (Bits, error) {
-	if err := checkValues(m); err != nil {
+	if err := checkBetween(m, below.Epsilon, at, above.Epsilon); err != nil {
 		return Bits{}, err
 	}
 	if err := checkBelow(below, m); err != nil {
 		return Bits{}, err
 	}
-	if err := checkNeighborBits(above.Response, m); err != nil {
-		return Bits{}, err
-	}
-	if err := checkBetween(below.Epsilon, at, above.Epsilon); err != nil {
-		return Bits{}, err
+	if err := checkLength(above.Response, m); err != nil {
+		return Bits{}, neighborError(err)
 	}
 	law := between(2, below.Epsilon, at, above.Epsilon)
 	return s.drawBits(law, m, above.Response.packed, below.Response.packed), nil
 }
 
-func checkNeighbor(response, m int) error {
-	if response < 0 || response >= m {
-		return neighborError(checkResponse(response, m))
+func checkRaise(m int, from, to privacy.Epsilon, truth int) error {
+	if err := checkValues(m); err != nil {
+		return err
 	}
-	return nil
+	if err := checkRise(from, to); err != nil {
+		return err
+	}
+	return checkTruth(truth, m)
 }
 
-func checkNeighborBits(response Bits, n int) error {
-	if response.n != n {
-		return neighborError(checkLength(response, n))
+func checkBetween(m int, below, at, above privacy.Epsilon) error {
+	if !below.Less(at) || !at.Less(above) {
+		return fmt.Errorf("%w: ε=%v does not lie between ε=%v and ε=%v", ErrInvalid, at, below, above)
 	}
-	return nil
+	return checkValues(m)
 }
 
-// checkBelow tests the level below, which may be none.
+// checkBelow checks the level below, which may be none.
 func checkBelow(below BitLevel, m int) error {
 	if below == (BitLevel{}) {
 		return nil
 	}
-	return checkNeighborBits(below.Response, m)
+	if err := checkLength(below.Response, m); err != nil {
+		return neighborError(err)
+	}
+	return nil
 }
 
 func neighborError(reason error) error {
 	return fmt.Errorf("%w: a neighbouring level %w", ErrInvalid, reason)
-}
-
-func checkBetween(below, at, above privacy.Epsilon) error {
-	if !below.Less(at) || !at.Less(above) {
-		return fmt.Errorf("%w: ε=%v does not lie between ε=%v and ε=%v", ErrInvalid, at, below, above)
-	}
-	return nil
 }

@@ -15,17 +15,11 @@ const MaxValues = 1 << 20
 // names the argument; it never contains a true value.
 var ErrInvalid = errors.New("invalid argument")
 
-// What every draw tests is short enough to be inlined. So the errors are made apart.
-
 func checkValues(m int) error {
 	if m < 2 || m > MaxValues {
-		return valuesError(m)
+		return fmt.Errorf("%w: %d values; a question has 2 to %d", ErrInvalid, m, MaxValues)
 	}
 	return nil
-}
-
-func valuesError(m int) error {
-	return fmt.Errorf("%w: %d values; a question has 2 to %d", ErrInvalid, m, MaxValues)
 }
 
 // Kernel holds the transition probabilities that raise a randomized response from one ε to a higher

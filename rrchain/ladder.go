@@ -53,12 +53,12 @@ func (l *ladder[R]) Current() LevelOf[R] {
 }
 
 // At returns the level recorded at exactly this ε, if there is one.
-func (l *ladder[R]) At(epsilon privacy.Epsilon) (LevelOf[R], bool) {
+func (l *ladder[R]) At(epsilon privacy.Epsilon) (level LevelOf[R], found bool) {
 	i, found := l.find(epsilon)
-	if !found {
-		return LevelOf[R]{}, false
+	if found {
+		level = l.levels[i]
 	}
-	return l.levels[i], true
+	return level, found
 }
 
 func (l *ladder[R]) find(epsilon privacy.Epsilon) (int, bool) {
@@ -66,21 +66,11 @@ func (l *ladder[R]) find(epsilon privacy.Epsilon) (int, bool) {
 		func(l LevelOf[R], e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
 }
 
-// raisable returns the current level, if a raise to an ε starts from there.
-func (l *ladder[R]) raisable(to privacy.Epsilon) (LevelOf[R], error) {
-	current := l.Current()
-	return current, checkRise(current.Epsilon, to)
-}
-
 func checkRise(from, to privacy.Epsilon) error {
 	if !from.Less(to) {
-		return riseError(from, to)
+		return fmt.Errorf("%w: a raise to ε=%v must lie above the current ε=%v", ErrInvalid, to, from)
 	}
 	return nil
-}
-
-func riseError(from, to privacy.Epsilon) error {
-	return fmt.Errorf("%w: a raise to ε=%v must lie above the current ε=%v", ErrInvalid, to, from)
 }
 
 // put records a response above all others.

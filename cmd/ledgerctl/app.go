@@ -11,35 +11,48 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/mechanisms"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // app is one run of the program: its streams, its global flags, and the flags that many commands
 // have.
 type app struct {
 	*output.Printer
-	*files.Files
-	db      string
-	remote  keys.Remote // in place of db
-	unclear error       // db or remote: the command line does not say which
-	trust   keys.Trust
-	keys    keys.Host
+	*input.Files
+	globals
+	unclear error // the command line names two ledgers
 
-	key        string           // the flag --key, or a new key without it
-	at         string           // the flag --at
-	clock      func() time.Time // that of --at; nil for the machine's
-	clockAhead string           // the flag --clock-ahead
-	signer     keys.Signer      // the flag --signer
-	sign       note.Signer      // the key of --signer once it is loaded
+	key   string           // the flag --key, or a new key without it
+	clock func() time.Time // that of --at; nil for the machine's
+	sign  note.Signer      // the key of --signer once it is loaded
 
-	withoutJournal bool  // the flag --without-journal
-	incomplete     error // the error that the command ends with if the ledger was read without its journal
+	incomplete error // the error that the command ends with if the ledger was read without its journal
+}
+
+// globals are the flags of all commands.
+type globals struct {
+	DB             string       `flag:"db"`
+	Remote         input.Remote // in place of DB
+	Trust          input.Trust
+	Keys           input.HostKeys
+	ClockAhead     string `flag:"clock-ahead"`
+	WithoutJournal bool   `flag:"without-journal"`
+}
+
+// keyFlag is the flag of commands that change something.
+type keyFlag struct {
+	Key string `flag:"key"` // see app.key
+}
+
+// atFlag is the flag of commands whose result depends on the time.
+type atFlag struct {
+	At string `flag:"at"` // see app.clock
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -48,7 +61,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 		pager = output.DefaultPager
 	}
 	out := &output.Printer{Stdout: stdout, Stderr: stderr, Pager: pager}
-	return &app{Printer: out, Files: &files.Files{Out: out, Stdin: stdin}}
+	return &app{Printer: out, Files: &input.Files{Out: out, Stdin: stdin}}
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -65,30 +78,16 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.SetIn(a.Stdin)
 	root.SetErr(a.Stderr)
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.db, "db", "", "the ledger's `FILE` (default $LEDGER_DB, then ledger.db)")
-	flags.BoolVar(&a.JSON, "json", false, "print JSON, for programs: one object, or one a line for log")
-	flags.BoolVar(&a.Quiet, "quiet", false, "no progress bar and no warnings")
-	flags.StringVar(&a.clockAhead, "clock-ahead", "", "confirm that the clock, or --at, is right up to `TIME`: "+
-		"needed to write by a clock more than 366 days ahead of the log, once, or by a time of --at more than five "+
-		"minutes ahead of this machine's clock")
-	flags.BoolVar(&a.withoutJournal, "without-journal", false, "read a file whose journal is missing, "+
-		"for commands that only read: what only the journal has is missing then, and the exit code is 8")
-	a.remote.Flags(flags)
-	a.trust.Flags(flags)
-	a.keys.Flags(root)
+	input.Define(root, root.PersistentFlags(), a.Printer)
+	input.Define(root, root.PersistentFlags(), &a.globals)
+	// It fails only for a flag that is not defined.
+	_ = root.RegisterFlagCompletionFunc("noise-key-current",
+		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return a.Keys.Names(), cobra.ShellCompDirectiveNoFileComp
+		})
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(
-		a.initCommand(), a.questionCommand(), a.enrollCommand(), a.termsCommand(), a.raiseCommand(), a.advanceCommand(),
-		a.budgetCommand(), a.quoteCommand(), a.sellCommand(), a.reserveCommand(), a.captureCommand(), a.cancelCommand(),
-		a.salesCommand(), a.reservationsCommand(), a.buyersCommand(), a.responsesCommand(), a.withdrawCommand(),
-		a.epochCommand(),
-		a.forgetCommand(), a.estimateCommand(), a.answerCommand(), a.showCommand(), a.logCommand(), a.statsCommand(),
-		a.auditCommand(), a.receiptCommand(), a.statementCommand(), a.backupCommand(), a.compactCommand(),
-		a.takeoverCommand(),
-		a.completionCommand(), a.versionCommand(), a.manCommand(),
-	)
-	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.db, Check: a.file, Open: a.open,
+	root.AddCommand(a.commands()...)
+	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.DB, Check: a.file, Open: a.open,
 		Health: a.health}
 	root.AddCommand(served.Commands()...)
 	root.AddCommand((&mechanisms.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
@@ -96,6 +95,57 @@ func (a *app) rootCommand() *cobra.Command {
 	complete(root)
 	a.completeNames(root)
 	return root
+}
+
+// commands returns the commands, those for serving and for mechanisms aside.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		input.Command("init", a.init),
+		input.Group("question", "say whether to add or to list questions",
+			input.Command("add NAME --values A,B,… [--encoding direct|unary] [--mechanism FILE]", a.addQuestion),
+			input.Command("list", a.listQuestions)),
+		input.Command("enroll", a.enroll),
+		input.Command("terms", a.terms),
+		input.Command("withdraw OBJECT…", a.withdraw),
+		input.Command("epoch OBJECT", a.epoch),
+		input.Command("forget OBJECT", a.forget),
+		input.Command("show OBJECT", a.show),
+
+		input.Command("raise", a.raise),
+		input.Command("advance", a.advance),
+		input.Command("estimate", a.estimate),
+		input.Command("answer", a.answer),
+
+		input.Command("budget", a.budget),
+		input.Command("quote", a.quote),
+		input.Command("sell", a.sell),
+		input.Command("reserve", a.reserve),
+		input.Command("capture NUMBER", a.capture),
+		input.Command("cancel NUMBER", a.cancel),
+		input.Command("sales", a.sales),
+		input.Command("reservations", a.reservations),
+		input.Command("buyers", a.buyers),
+		input.Command("responses", a.responses),
+
+		input.Command("log", a.log),
+		input.Command("stats", a.stats),
+		input.Group("audit", "say whether to verify the ledger or to sign a checkpoint",
+			input.Command("verify", a.auditVerify),
+			input.Command("checkpoint", a.auditCheckpoint)),
+		input.Group("receipt", "say whether to make or to verify a receipt",
+			input.Command("make SALE --out FILE", a.makeReceipt),
+			verifyCommand(a, "receipt", evidence.ReadReceipt, newSold)),
+		input.Group("statement", "say whether to make or to verify a statement",
+			input.Command("make OBJECT --out FILE", a.makeStatement),
+			verifyCommand(a, "statement", evidence.ReadStatement, newStated)),
+		a.copyCommand("backup FILE", "copying", book.Backup),
+		a.copyCommand("compact FILE", "compacting", book.CompactTo),
+		input.Command("takeover --addr ADDRESS", a.takeOver),
+
+		a.completionCommand(),
+		input.Command("version", a.version),
+		input.Command("man DIR", a.man),
+	}
 }
 
 // complete completes the commands below a command: each is run as an action, and takes no arguments
@@ -106,59 +156,44 @@ func complete(cmd *cobra.Command) {
 		if below.Args == nil {
 			below.Args = cobra.NoArgs
 		}
-		if below.ValidArgsFunction == nil && below.ValidArgs == nil {
-			below.ValidArgsFunction = cobra.NoFileCompletions
-		}
 		complete(below)
 	}
 }
 
 // settle finds the ledger, and what else the flags and the environment say of all commands.
 func (a *app) settle(cmd *cobra.Command, args []string) (err error) {
-	if err := files.CheckFlags(cmd.Flags()); err != nil {
+	if err := input.CheckFlags(cmd.Flags()); err != nil {
 		return err
 	}
 	a.place(cmd)
-	a.trust.Settle()
-	if err := a.keys.Settle(cmd); err != nil {
+	a.Trust.Settle()
+	if err := a.Keys.Settle(cmd); err != nil {
 		return err
 	}
-	if a.key == "" {
+	if a.key = given(cmd, "key"); a.key == "" {
 		id, err := uuid.NewRandom()
 		if err != nil {
 			return fmt.Errorf("idempotency key: %w", err)
 		}
 		a.key = id.String()
 	}
-	if a.at != "" {
-		at, err := parseTime("--at", a.at, timeHint)
+	if text := given(cmd, "at"); text != "" {
+		at, err := parseTime("--at", text, timeHint)
 		if err != nil {
 			return err
 		}
 		a.clock = func() time.Time { return at }
 	}
-	a.Name(cmd, args, a.db, ledgerfile.ServedAt(a.remote.Address))
+	a.Name(cmd, args, a.DB, ledgerfile.ServedAt(a.Remote.Address))
 	return a.CheckFiles()
 }
 
-// keyFlag adds the flag --key. note is appended to its help.
-func (a *app) keyFlag(cmd *cobra.Command, note string) {
-	cmd.Flags().StringVar(&a.key, "key", "", "the idempotency `KEY`"+note+" (default: a new one)")
-}
-
-// atFlag adds the flag --at.
-func (a *app) atFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.at, "at", "",
-		"work as if the clock said `TIME`, such as 2027-01-31T09:00:00Z (default: now)")
-}
-
-// require marks flags without which a command makes no sense.
-func require(cmd *cobra.Command, names ...string) {
-	for _, name := range names {
-		// It fails only for a flag that was not defined; then the command refuses its own flag in
-		// every test.
-		_ = cmd.MarkFlagRequired(name)
+// given returns the text of a flag, or "" if it is not given or the command does not have it.
+func given(cmd *cobra.Command, flag string) string {
+	if f := cmd.Flags().Lookup(flag); f != nil {
+		return f.Value.String()
 	}
+	return ""
 }
 
 // progress returns a bar on standard error for a long request, and what feeds it, if there is a

@@ -13,36 +13,23 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
-func (a *app) auditCommand() *cobra.Command {
-	return output.Group("audit", "say whether to verify the ledger or to sign a checkpoint", a.auditVerifyCommand(),
-		a.auditCheckpointCommand())
+type checkpointFlags struct {
+	input.Signer
+	Out string `flag:"out,writes"`
 }
 
-func (a *app) auditCheckpointCommand() *cobra.Command {
-	var path string
-	cmd := &cobra.Command{
-		Use:  "checkpoint",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditCheckpoint(cmd.Context(), path) },
-	}
-	a.signer.Flag(cmd)
-	cmd.Flags().StringVar(&path, "out", "",
-		"write the checkpoint to a `FILE`; an older checkpoint of this log is replaced")
-	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
-	return cmd
-}
-
-func (a *app) auditCheckpoint(ctx context.Context, path string) error {
-	if err := a.loadSigner(ctx); err != nil {
+func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags) error {
+	ctx := cmd.Context()
+	if err := a.loadSigner(ctx, f.Signer); err != nil {
 		return err
 	}
-	file, err := a.NewOutput("--out", path)
+	file, err := a.NewOutput("--out", f.Out)
 	if err != nil {
 		return err
 	}
@@ -50,7 +37,7 @@ func (a *app) auditCheckpoint(ctx context.Context, path string) error {
 	var signed []byte
 	var head evidence.Head
 	err = a.with(ctx, reading, func(l book) (err error) {
-		if err := a.checkReplaced(ctx, l, path); err != nil {
+		if err := a.checkReplaced(ctx, l, f.Out); err != nil {
 			return err
 		}
 		signed, head, err = checkpoint(ctx, l)
@@ -59,21 +46,18 @@ func (a *app) auditCheckpoint(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error {
-		_, err := w.Write(signed)
+	if err := file.SaveBytes(signed); err != nil {
 		return err
 	}
-	if err := file.Save(write); err != nil {
+	if f.Out == "" && !a.JSON {
+		_, err := a.Stdout.Write(signed)
 		return err
-	}
-	if path == "" && !a.JSON {
-		return write(a.Stdout)
 	}
 	var out output.Fields
 	out.Add("checkpoint", "", string(signed))
 	out.Inline(head)
 	addHead(&out, head)
-	out.AddNonZero("out", "checkpoint", path)
+	out.AddNonZero("out", "checkpoint", f.Out)
 	return a.Print(out)
 }
 
@@ -104,7 +88,7 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	signed, err := a.TextOrFile(ctx, "@"+path, keys.MaxCheckpoint)
+	signed, err := a.TextOrFile(ctx, "@"+path, input.MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -145,33 +129,20 @@ func goesOn(ctx context.Context, l book, before evidence.Head) error {
 
 // verifyFlags are the flags of audit verify.
 type verifyFlags struct {
-	checkpoints []string
-	vkey        keys.Verifier
+	Checkpoints []string `flag:"checkpoint,repeated,reads"`
+	input.Verifier
 }
 
-func (a *app) auditVerifyCommand() *cobra.Command {
-	f := &verifyFlags{}
-	cmd := &cobra.Command{
-		Use:  "verify",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.auditVerify(cmd, f) },
-	}
-	cmd.Flags().StringArrayVar(&f.checkpoints, "checkpoint", nil,
-		"a `FILE` with a checkpoint that the log must go on from; may be given several times")
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "checkpoint")
-	f.vkey.Flag(cmd, "the one that the ledger's file names")
-	return cmd
-}
-
-func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
-	key, err := f.vkey.Load(cmd.Context(), a.Files)
+func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error {
+	key, err := f.Verifier.Load(cmd.Context(), a.Files)
 	if err != nil {
 		return err
 	}
-	if key != nil && len(f.checkpoints) == 0 {
+	if key != nil && len(f.Checkpoints) == 0 {
 		return output.UsageError("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is "+
 			"nothing that the key could have signed", "--vkey needs --checkpoint")
 	}
-	checkpoints, err := a.readCheckpoints(cmd.Context(), f.checkpoints)
+	checkpoints, err := a.readCheckpoints(cmd.Context(), f.Checkpoints)
 	if err != nil {
 		return err
 	}
@@ -184,7 +155,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 		for i, signed := range checkpoints {
 			head, err := evidence.OpenCheckpoint(signed, keys)
 			if err != nil {
-				return fmt.Errorf("%q: %w", f.checkpoints[i], err)
+				return fmt.Errorf("%q: %w", f.Checkpoints[i], err)
 			}
 			out.foreign = out.foreign || head.Origin != l.About().Origin
 		}
@@ -196,7 +167,7 @@ func (a *app) auditVerify(cmd *cobra.Command, f *verifyFlags) error {
 	if err := a.Print(out.fields()); err != nil || len(out.problems) == 0 {
 		return err
 	}
-	return out.failure(a.db)
+	return out.failure(a.DB)
 }
 
 // audit verifies the ledger, and collects what it finds.
@@ -238,7 +209,7 @@ func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte
 		if file == "-" && slices.Contains(files[:i], file) {
 			return nil, output.UsageError("", "standard input can be read once only, and --checkpoint names it twice")
 		}
-		text, err := a.TextOrFile(ctx, "@"+file, keys.MaxCheckpoint)
+		text, err := a.TextOrFile(ctx, "@"+file, input.MaxCheckpoint)
 		if err != nil {
 			return nil, err
 		}
@@ -260,8 +231,8 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 		return nil, output.UsageError("give --vkey KEY",
 			"the ledger's file names no log key to check the checkpoint by")
 	}
-	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which an attacker who can rewrite " +
-		"the file can rewrite too; --vkey KEY gives the one that you know")
+	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which an attacker who can " +
+		"rewrite the file can rewrite too; --vkey KEY gives the one that you know")
 	return note.VerifierList(named), nil
 }
 

@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -26,31 +25,30 @@ type document interface {
 
 // writeDocument writes a document in the one form that its reader accepts: nothing may be added to
 // it, not even the end of a line.
-func writeDocument(file *files.Output, d document) error {
-	return file.Save(func(w io.Writer) error {
-		text, err := json.Marshal(d)
-		if err == nil {
-			_, err = w.Write(text)
-		}
+func writeDocument(file *input.Output, d document) error {
+	text, err := json.Marshal(d)
+	if err != nil {
 		return err
-	})
+	}
+	return file.SaveBytes(text)
 }
 
-// documentOut adds the flags --signer and --out to a command that makes a document.
-func (a *app) documentOut(cmd *cobra.Command, out *string, what string) {
-	a.signer.Flag(cmd)
-	cmd.Flags().StringVar(out, "out", "", "the `FILE` for the "+what+", as JSON, "+ownerOnly)
-	files.Mark(cmd.Flags(), files.Writes, files.ByName, "out")
-	require(cmd, "out")
+// documentFlags are the flags of a command that makes a document.
+type documentFlags struct {
+	input.Signer
+	Out string `flag:"out,required,writes"`
 }
 
-func (a *app) receiptCommand() *cobra.Command {
-	return output.Group("receipt", "say whether to make or to verify a receipt",
-		a.receiptMakeCommand(), a.receiptVerifyCommand())
+// begin loads the key that signs the document, and begins its file.
+func (f documentFlags) begin(ctx context.Context, a *app) (*input.Output, error) {
+	if err := a.loadSigner(ctx, f.Signer); err != nil {
+		return nil, err
+	}
+	return a.NewOutput("--out", f.Out)
 }
 
 // writeReceipt makes the receipt of a sale, and writes it to a file.
-func writeReceipt(ctx context.Context, l book, sale uint64, file *files.Output) (evidence.Receipt, error) {
+func writeReceipt(ctx context.Context, l book, sale uint64, file *input.Output) (evidence.Receipt, error) {
 	r, err := l.Receipt(ctx, sale)
 	if err == nil {
 		err = writeDocument(file, r)
@@ -58,30 +56,13 @@ func writeReceipt(ctx context.Context, l book, sale uint64, file *files.Output) 
 	return r, err
 }
 
-func (a *app) receiptMakeCommand() *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
-		Use:               "make SALE --out FILE",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.saleNumbers,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.receiptMake(cmd.Context(), args[0],
-				out)
-		},
-	}
-	a.documentOut(cmd, &out, "receipt")
-	return cmd
-}
-
-func (a *app) receiptMake(ctx context.Context, number, path string) error {
-	sale, err := strconv.ParseUint(number, 10, 64)
+func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) error {
+	ctx := cmd.Context()
+	sale, err := strconv.ParseUint(args[0], 10, 64)
 	if err != nil {
-		return output.UsageError(salesHint, "%q is not the number of a sale", number)
+		return output.UsageError(salesHint, "%q is not the number of a sale", args[0])
 	}
-	if err := a.loadSigner(ctx); err != nil {
-		return err
-	}
-	file, err := a.NewOutput("--out", path)
+	file, err := f.begin(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -98,89 +79,55 @@ func (a *app) receiptMake(ctx context.Context, number, path string) error {
 	if err != nil {
 		return err
 	}
-	out.Add("out", "receipt", path)
+	out.Add("out", "receipt", f.Out)
 	return a.Print(out)
 }
 
 const salesHint = `"ledgerctl sell" printed the number; "ledgerctl sales" lists it with every sale`
 
-func (a *app) receiptVerifyCommand() *cobra.Command {
-	return verifyCommand(a, "receipt", &cobra.Command{
-		Use:               "verify FILE",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: oneFile,
-	}, evidence.ReadReceipt, newSold)
+type statementFlags struct {
+	documentFlags
+	keyFlag
 }
 
-func (a *app) statementCommand() *cobra.Command {
-	return output.Group("statement", "say whether to make or to verify a statement",
-		a.statementMakeCommand(), a.statementVerifyCommand())
-}
-
-func (a *app) statementMakeCommand() *cobra.Command {
-	var path string
-	cmd := &cobra.Command{
-		Use:  "make OBJECT --out FILE",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.statementMake(cmd, args[0], path) },
-	}
-	a.keyFlag(cmd, "")
-	a.documentOut(cmd, &path, "statement")
-	return cmd
-}
-
-func (a *app) statementMake(cmd *cobra.Command, object, path string) error {
-	if err := a.loadSigner(cmd.Context()); err != nil {
-		return err
-	}
-	file, err := a.NewOutput("--out", path)
+func (a *app) makeStatement(cmd *cobra.Command, args []string, f *statementFlags) error {
+	file, err := f.begin(cmd.Context(), a)
 	if err != nil {
 		return err
 	}
 	defer file.Discard()
 	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		statement, err := l.Statement(ctx, a.key, object)
+		statement, err := l.Statement(ctx, a.key, args[0])
 		if err == nil {
 			err = output.Unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
 		}
 		out := newStated(statement)
 		out.Add("key", "key", a.key)
-		out.Add("out", "statement", path)
+		out.Add("out", "statement", f.Out)
 		return "the statement is recorded", out, err
 	}))
 }
 
-func (a *app) statementVerifyCommand() *cobra.Command {
-	return verifyCommand(a, "statement", &cobra.Command{
-		Use:               "verify FILE",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: oneFile,
-	}, evidence.ReadStatement, newStated)
-}
-
 // proofFlags are the flags of commands that verify a document.
 type proofFlags struct {
-	vkey keys.Verifier
-	self bool
+	input.Verifier
+	Self bool `flag:"self"`
 }
 
 // load returns the key, or nil for a file that is only held against itself, or not even that.
 func (f *proofFlags) load(ctx context.Context, a *app) (note.Verifier, error) {
-	key, err := f.vkey.Load(ctx, a.Files)
-	if key != nil && f.self {
+	key, err := f.Verifier.Load(ctx, a.Files)
+	if key != nil && f.Self {
 		return nil, output.UsageError("give one of them", "--vkey and --self exclude each other")
 	}
 	return key, err
 }
 
-// verifyCommand completes a command that verifies a document. said returns what the document says.
-func verifyCommand[D document](a *app, what string, cmd *cobra.Command, read func([]byte) (D, error),
+// verifyCommand returns a command that verifies a document. said returns what the document says.
+func verifyCommand[D document](a *app, what string, read func([]byte) (D, error),
 	said func(D) output.Fields) *cobra.Command {
-	var f proofFlags
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.ValidArgsFunction = oneFile
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, v, err := verify(a, cmd, args[0], &f, read)
+	run := func(cmd *cobra.Command, args []string, f *proofFlags) error {
+		d, v, err := verify(a, cmd, args[0], f, read)
 		if err != nil {
 			return err
 		}
@@ -204,18 +151,7 @@ func verifyCommand[D document](a *app, what string, cmd *cobra.Command, read fun
 			Err: fmt.Errorf("the %s %q does not verify: %s", what, args[0], output.Counted(len(v.problems), "problem")),
 		}
 	}
-	files.MarkArguments(cmd, files.Reads)
-	f.vkey.Flag(cmd, "none, and then it does not verify")
-	cmd.Flags().BoolVar(&f.self, "self", false, "only hold the file against itself, without a key")
-	return cmd
-}
-
-// oneFile completes the name of a file as the only argument.
-func oneFile(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return nil, cobra.ShellCompDirectiveDefault
+	return input.MarkArguments(input.Command("verify FILE", run), input.Reads)
 }
 
 // verdict is the result of verifying a document.
@@ -248,17 +184,17 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	switch {
 	case key != nil:
 		keys = note.VerifierList(key)
-	case !f.self:
+	case !f.Self:
 		v.problems = []string{"without --vkey no signature is checked: the document may be forged"}
 	}
 	v.checked = d.Verify(keys)
 	for _, p := range v.checked.Faults {
 		v.problems = append(v.problems, p.String())
 	}
-	v.ok = len(v.problems) == 0 && (f.self || v.checked.Signed)
+	v.ok = len(v.problems) == 0 && (f.Self || v.checked.Signed)
 	v.hint = "it was damaged or altered"
 	switch {
-	case f.self || v.checked.Signed:
+	case f.Self || v.checked.Signed:
 	case key != nil:
 		v.hint += ", or --vkey is the key of another ledger"
 	case len(v.problems) == 1:

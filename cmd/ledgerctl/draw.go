@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -16,37 +16,17 @@ import (
 
 // raiseFlags are the flags of raise.
 type raiseFlags struct {
-	files.TruthFlags
-	question, out string
-	to            privacy.Epsilon
-	objects       []string
-	partial       bool
+	Question string          `flag:"question,required"`
+	To       privacy.Epsilon `flag:"to,required"`
+	Objects  []string        `flag:"object,repeated"`
+	Partial  bool            `flag:"partial"`
+	Out      string          `flag:"out,writes"`
+	input.TruthFlags
+	keyFlag
 }
 
-func (a *app) raiseCommand() *cobra.Command {
-	f := &raiseFlags{}
-	cmd := &cobra.Command{
-		Use:  "raise",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.raise(cmd, f) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
-	flags.TextVar(&f.to, "to", privacy.Epsilon{}, "the ε, `E`, to raise to")
-	f.TruthFlags.Flags(flags)
-	flags.StringArrayVar(&f.objects, "object", nil,
-		"the `ID` of a person; may be repeated (default: all who are enrolled)")
-	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
-	a.keyFlag(cmd, "")
-	flags.StringVar(&f.out, "out", "",
-		"write the responses to a CSV `FILE` that only its owner can read; an existing one is replaced; - is "+
-			"standard output")
-	files.Mark(flags, files.Writes, files.ByName, "out")
-	require(cmd, "question", "to")
-	return cmd
-}
-
-func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
-	file, err := a.NewOutput("--out", f.out)
+func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
+	file, err := a.NewOutput("--out", f.Out)
 	if err != nil {
 		return err
 	}
@@ -56,7 +36,7 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 		if done, err = a.draw(ctx, l, f); err != nil {
 			return "", nil, err
 		}
-		err := files.SaveCSV(file, f.Columns.Raw, func(out files.RowWriter) error {
+		err := input.SaveCSV(file, f.Columns.Raw, func(out input.RowWriter) error {
 			return f.write(ctx, l, done.Last,
 				out)
 		})
@@ -66,24 +46,24 @@ func (a *app) raise(cmd *cobra.Command, f *raiseFlags) error {
 	if err != nil {
 		return err
 	}
-	return refusedAll(f.question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
+	return refusedAll(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
 }
 
 func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (ledger.RaiseResult, error) {
 	shown, progress := a.progress("raising")
 	defer shown.Clear()
 	done, err := l.Raise(ctx, ledger.RaiseRequest{
-		Key: a.key, Question: f.question, Epsilon: f.to, Objects: f.objects, All: f.objects == nil,
-		Partial: f.partial, Truth: f.Source(a.Files, l, f.partial).Ask, Progress: progress,
+		Key: a.key, Question: f.Question, Epsilon: f.To, Objects: f.Objects, All: f.Objects == nil,
+		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: progress,
 	})
 	a.WarnTruths(done.TruthChanged, done.TruthInvalid)
-	return done, output.Refusal(atLevels(ctx, l, f.question, f.to, err), f.partial)
+	return done, output.Refusal(atLevels(ctx, l, f.Question, f.To, err), f.Partial)
 }
 
 // raised is the result of a raise.
 func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields) {
-	out.Add("question", "question", f.question)
-	out.Add("epsilon", "ε", f.to)
+	out.Add("question", "question", f.Question)
+	out.Add("epsilon", "ε", f.To)
 	out.Add("drawn", "drawn, and charged", done.Drawn)
 	out.Add("reused", "recorded before", done.Reused)
 	out.Add("derived", "derived from a higher ε", done.Derived)
@@ -93,7 +73,7 @@ func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields)
 	out.Add("", "refused, and left out", len(done.Refused)+done.Unlisted)
 	out.Add("events", "events", span{done.First, done.Last})
 	out.Add("key", "key", a.key)
-	out.AddNonZero("out", "responses", f.out)
+	out.AddNonZero("out", "responses", f.Out)
 	out.Section(func(w io.Writer) {
 		tableRefusals(w, done.Refused)
 		tableUnlisted(w, done.Unlisted, a.key)
@@ -102,24 +82,24 @@ func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields)
 }
 
 // write writes the responses that a raise brought about or found.
-func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out files.RowWriter) error {
-	wanted := make(map[string]bool, len(f.objects))
-	for _, object := range f.objects {
+func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out input.RowWriter) error {
+	wanted := make(map[string]bool, len(f.Objects))
+	for _, object := range f.Objects {
 		wanted[object] = true
 	}
-	channel, err := channelAt(ctx, l, f.question, f.to)
+	channel, err := channelAt(ctx, l, f.Question, f.To)
 	if err != nil {
 		return err
 	}
 	if err := out.Row(append([]string{"object", "response"}, channelColumns()...)...); err != nil {
 		return err
 	}
-	for r, err := range l.Responses(ctx, f.question, f.to) {
+	for r, err := range l.Responses(ctx, f.Question, f.To) {
 		if err != nil {
 			return err
 		}
 		// What later requests recorded is not part of this one, however often it is repeated.
-		if r.Event > last || f.objects != nil && !wanted[r.Object] {
+		if r.Event > last || f.Objects != nil && !wanted[r.Object] {
 			continue
 		}
 		if err := out.Row(append([]string{r.Object, r.Value}, channelCells(r, channel)...)...); err != nil {
@@ -129,28 +109,23 @@ func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out files.R
 	return nil
 }
 
-func (a *app) advanceCommand() *cobra.Command {
-	f := &files.TruthFlags{}
-	var question string
-	cmd := &cobra.Command{
-		Use: "advance",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-				done, err := a.advance(ctx, l, f, question)
-				return "the sweep is done", a.advanced(done), err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&question, "question", "", "the question's `NAME` (default: all questions)")
-	f.Flags(cmd.Flags())
-	a.keyFlag(cmd, "")
-	a.atFlag(cmd)
-	return cmd
+type advanceFlags struct {
+	Question string `flag:"question"`
+	input.TruthFlags
+	keyFlag
+	atFlag
 }
 
-func (a *app) advance(ctx context.Context, l book, f *files.TruthFlags, question string) (ledger.AdvanceResult, error) {
+func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		done, err := a.sweep(ctx, l, f)
+		return "the sweep is done", a.advanced(done), err
+	})
+}
+
+func (a *app) sweep(ctx context.Context, l book, f *advanceFlags) (ledger.AdvanceResult, error) {
 	truth := f.Source(a.Files, l, true)
-	if question == "" {
+	if f.Question == "" {
 		all, err := l.Questions(ctx)
 		if err != nil {
 			return ledger.AdvanceResult{}, err
@@ -159,7 +134,7 @@ func (a *app) advance(ctx context.Context, l book, f *files.TruthFlags, question
 	}
 	shown, progress := a.progress("advancing")
 	defer shown.Clear()
-	done, err := l.Advance(ctx, ledger.AdvanceRequest{Key: a.key, Question: question, Truth: truth.Ask,
+	done, err := l.Advance(ctx, ledger.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
 		Progress: progress})
 	for _, q := range done.Questions {
 		a.WarnTruths(q.TruthChanged, q.TruthInvalid)
@@ -198,47 +173,32 @@ func tableAdvanced(w io.Writer, questions []ledger.Advanced, key string) {
 
 // answerFlags are the flags of answer.
 type answerFlags struct {
-	files.TruthFlags
-	ledger.AnswerRequest
-	objects string
-	quote   bool
+	Question   string          `flag:"question,required"`
+	Query      string          `flag:"query,required"`
+	Epsilon    privacy.Epsilon `flag:"epsilon,required"`
+	Objects    string          `flag:"objects,reads"`
+	Partial    bool            `flag:"partial"`
+	Quote      bool            `flag:"quote"`
+	AcceptLoss bool            `flag:"accept-loss"`
+	input.TruthFlags
+	keyFlag
 }
 
-func (a *app) answerCommand() *cobra.Command {
-	f := &answerFlags{}
-	cmd := &cobra.Command{
-		Use:  "answer",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.answer(cmd, f) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.Question, "question", "", "the question's `NAME`")
-	flags.StringVar(&f.Query, "query", "", "the `QUERY`: majority:VALUE, threshold:VALUE:N, winner or plurality")
-	flags.TextVar(&f.Epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the answer")
-	f.TruthFlags.Flags(flags)
-	flags.StringVar(&f.objects, "objects", "",
-		"the CSV `FILE` with the panel, by the same --id-column (default: all who are enrolled)")
-	flags.BoolVar(&f.Partial, "partial", false, "leave out those who are refused")
-	flags.BoolVar(&f.quote, "quote", false,
-		"say what the answer would cost, and whom it would be refused, and charge nobody")
-	flags.BoolVar(&f.AcceptLoss, "accept-loss", false, "answer even if that takes an ε on offer off the market")
-	a.keyFlag(cmd, "")
-	files.Mark(flags, files.Reads, files.ByName, "objects")
-	require(cmd, "question", "query", "epsilon")
-	return cmd
-}
-
-func (a *app) answer(cmd *cobra.Command, f *answerFlags) (err error) {
-	if err := files.CheckStdin(f.objects, f.TruthFlags.Truth); err != nil {
+func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
+	if err := input.CheckStdin(f.Objects, f.Truth); err != nil {
 		return err
 	}
-	r := f.AnswerRequest
-	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, f.objects, f.Columns.IDs()); err != nil {
+	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, f.Columns.IDs())
+	if err != nil {
 		return err
 	}
-	r.Key, r.All = a.key, r.Objects == nil
-	if f.quote {
+	r := ledger.AnswerRequest{
+		Key: a.key, Question: f.Question, Query: f.Query, Epsilon: f.Epsilon, Objects: people, All: people == nil,
+		Partial: f.Partial, AcceptLoss: f.AcceptLoss,
+	}
+	if f.Quote {
 		return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-			if err := f.Columns.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+			if err := f.Columns.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
 				return nil, err
 			}
 			quote, err := l.QuoteAnswer(ctx, r)
@@ -246,7 +206,7 @@ func (a *app) answer(cmd *cobra.Command, f *answerFlags) (err error) {
 		})
 	}
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if err := f.Columns.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+		if err := f.Columns.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
 			return "", nil, err
 		}
 		r.Truth = f.Source(a.Files, l, r.Partial).Ask

@@ -6,84 +6,70 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/picture"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // estimateFlags are the flags of estimate.
 type estimateFlags struct {
-	ledger.EstimateRequest
-	columns       files.Columns
-	objects, plot string
+	Question   string          `flag:"question,required"`
+	Epsilon    privacy.Epsilon `flag:"epsilon"`
+	Confidence float64         `flag:"confidence" default:"0.95"`
+	Pool       bool            `flag:"pool"`
+	Population bool            `flag:"population"`
+	Plot       string          `flag:"plot,writes" ext:"svg"`
+	Objects    string          `flag:"objects,reads"`
+	input.IDColumn
 }
 
-func (a *app) estimateCommand() *cobra.Command {
-	f := &estimateFlags{}
-	request := &f.EstimateRequest
-	cmd := &cobra.Command{
-		Use:  "estimate",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.estimate(cmd, f) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&request.Question, "question", "", "the question's `NAME`")
-	flags.TextVar(&request.Epsilon, "epsilon", privacy.Epsilon{}, "count only responses at this ε, `E`")
-	flags.Float64Var(&request.Confidence, "confidence", 0.95,
-		"the `PROBABILITY` with which the intervals are to hold the true shares")
-	flags.BoolVar(&request.Pool, "pool", false,
-		"weigh responses at several ε by precision: right only if a person's ε is independent of the value")
-	flags.BoolVar(&request.Population, "population", false,
-		"let the intervals cover a population of which the people are a random sample")
-	flags.StringVar(&f.plot, "plot", "", "draw the shares into `FILE`, a .svg or .png")
-	// It fails only for a flag that was not defined.
-	_ = cmd.MarkFlagFilename("plot", "svg", "png")
-	flags.StringVar(&f.objects, "objects", "",
-		"the CSV `FILE` with the people to count, by --id-column (default: all with a response); not with --addr")
-	f.columns.IDFlags(flags)
-	files.Mark(flags, files.Writes, files.ByName, "plot")
-	files.Mark(flags, files.Reads, files.ByName, "objects")
-	require(cmd, "question")
-	a.completeLevels(cmd)
-	return cmd
-}
-
-func (a *app) estimate(cmd *cobra.Command, f *estimateFlags) error {
-	r := f.EstimateRequest
-	if cmd.Flags().Changed("epsilon") && r.Epsilon.IsZero() {
+func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
+	if cmd.Flags().Changed("epsilon") && f.Epsilon.IsZero() {
 		return output.UsageError("", "--epsilon must be above 0")
 	}
-	if !(r.Confidence > 0 && r.Confidence < 1) {
+	if !(f.Confidence > 0 && f.Confidence < 1) {
 		return output.UsageError("", "--confidence must be between 0 and 1")
 	}
-	people, err := files.ReadPanel(cmd.Context(), a.Files, f.objects, f.columns)
+	r := ledger.EstimateRequest{Question: f.Question, Epsilon: f.Epsilon, Confidence: f.Confidence, Pool: f.Pool,
+		Population: f.Population}
+	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, input.Columns{IDColumn: f.IDColumn})
 	if err != nil {
 		return err
 	}
 	if people != nil {
-		if a.remote.Address != "" {
+		if a.Remote.Address != "" {
 			return output.UsageError("leave out --objects, or use --db where the file is",
 				"--objects is for a ledger in a file: behind an address estimates are of all people")
 		}
 		r.Include = among(people)
 	}
-	drawn, err := picture.New(a.Files, "--plot", f.plot)
+	if err := checkPlot(f.Plot); err != nil {
+		return err
+	}
+	picture, err := a.NewOutput("--plot", f.Plot)
 	if err != nil {
 		return err
 	}
-	defer drawn.Discard()
+	defer picture.Discard()
 	var out estimateResult
 	err = a.with(cmd.Context(), reading, func(l book) error {
-		if err := f.columns.CheckPeople(cmd.Context(), l, f.objects, f.Question, people); err != nil {
+		if err := f.CheckPeople(cmd.Context(), l, f.Objects, f.Question, people); err != nil {
 			return err
 		}
 		e, err := l.Estimate(cmd.Context(), r)
 		if err != nil {
 			return err
 		}
-		out = newEstimateResult(e, r.Confidence)
-		return drawn.SaveEstimate(cmd.Context(), l, r, e)
+		out = estimateResult{e, r.Confidence}
+		if picture == nil {
+			return nil
+		}
+		p, err := newPlot(cmd.Context(), l, r, e)
+		if err != nil {
+			return err
+		}
+		return picture.Save(p.chart().Write)
 	})
 	if err != nil {
 		return err
@@ -103,49 +89,21 @@ func among(people []string) func(string) bool {
 	}
 }
 
+// estimateResult is an estimate as it is printed.
 type estimateResult struct {
-	Question   string              `json:"question"`
-	N          int64               `json:"n"`
-	Confidence output.Number       `json:"confidence"`
-	Values     []valueResult       `json:"values"`
-	Levels     []ledger.LevelCount `json:"levels"`
-	Method     string              `json:"method"`
-	Covers     string              `json:"covers"`
-	// Disagreement is a p-value, where there are several levels.
-	Disagreement *output.Number `json:"disagreement,omitempty"`
-}
-
-type valueResult struct {
-	Value    string        `json:"value"`
-	Estimate output.Number `json:"estimate"`
-	StdErr   output.Number `json:"stderr"`
-	Low      output.Number `json:"low"`
-	High     output.Number `json:"high"`
-}
-
-func newEstimateResult(e ledger.Estimate, confidence float64) estimateResult {
-	out := estimateResult{Question: e.Question, N: e.N, Confidence: output.Number(confidence), Levels: e.Levels,
-		Method: e.Method, Covers: e.Covers}
-	if e.Disagreement != nil {
-		p := output.Number(*e.Disagreement)
-		out.Disagreement = &p
-	}
-	for _, v := range e.Values {
-		out.Values = append(out.Values, valueResult{v.Value, output.Number(v.Estimate), output.Number(v.StdErr),
-			output.Number(v.Low), output.Number(v.High)})
-	}
-	return out
+	ledger.Estimate
+	Confidence float64 `json:"confidence"`
 }
 
 // shown is the smallest share that percent shows as anything but 0.
 const shown = 0.00005
 
 func (r estimateResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "VALUE\tSHARE\t%.4g %% INTERVAL\tSTANDARD ERROR\n", 100*float64(r.Confidence))
+	fmt.Fprintf(w, "VALUE\tSHARE\t%.4g %% INTERVAL\tSTANDARD ERROR\n", 100*r.Confidence)
 	outside := false
 	for _, v := range r.Values {
 		fmt.Fprintf(w, "%s\t%s\t%s to %s\t%s\n", v.Value,
-			percent(v.Estimate), percent(v.Low), percent(v.High), percent(v.StdErr))
+			output.Percent(v.Estimate), output.Percent(v.Low), output.Percent(v.High), output.Percent(v.StdErr))
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
 	fmt.Fprintf(w, "\n%d responses", r.N)
@@ -164,8 +122,6 @@ func (r estimateResult) Table(w io.Writer) {
 	r.tableLevels(w)
 }
 
-func percent(share output.Number) string { return output.Percent(float64(share)) }
-
 // unlikely is the p-value below which levels are reported to disagree.
 const unlikely = 0.01
 
@@ -181,7 +137,7 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "The levels are stratified: each counts in proportion to its people.")
 	}
-	fmt.Fprintf(w, " Disagreement of the levels: p = %.2g.\n", float64(*r.Disagreement))
+	fmt.Fprintf(w, " Disagreement of the levels: p = %.2g.\n", *r.Disagreement)
 	switch {
 	case *r.Disagreement >= unlikely:
 	case pooled:

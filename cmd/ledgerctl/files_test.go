@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/pace"
 )
@@ -42,13 +42,13 @@ func TestFlagsThatNameFilesAreMarked(t *testing.T) {
 	marked := 0
 	for name, cmd := range commands() {
 		eachFlag(cmd, func(f *pflag.Flag) {
-			if f.Annotations[files.FileNote] != nil {
+			if f.Annotations[input.FileNote] != nil {
 				marked++
 			} else if strings.Contains(f.Usage, "FILE") && f.Name != "db" {
 				t.Errorf("%s --%s names files and is not marked: %s", name, f.Name, f.Usage)
 			}
 		})
-		if arguments := strings.Contains(strings.SplitN(cmd.Use, " --", 2)[0], "FILE"); arguments != (cmd.Annotations[files.FileNote] != "") {
+		if arguments := strings.Contains(strings.SplitN(cmd.Use, " --", 2)[0], "FILE"); arguments != (cmd.Annotations[input.FileNote] != "") {
 			t.Errorf("%s: arguments are files: %v", name, arguments)
 		}
 	}
@@ -64,15 +64,15 @@ type use struct {
 }
 
 // uses returns the ways in which a command names the files that it reads, and those that it writes.
-func uses(cmd *cobra.Command) map[files.Role][]use {
-	all := map[files.Role][]use{files.Reads: {{"--db", func(path string) []string { return []string{"--db", path} }}}}
+func uses(cmd *cobra.Command) map[input.Role][]use {
+	all := map[input.Role][]use{input.Reads: {{"--db", func(path string) []string { return []string{"--db", path} }}}}
 	eachFlag(cmd, func(f *pflag.Flag) {
-		if note := f.Annotations[files.FileNote]; note != nil {
-			prefix := map[string]string{string(files.ByName): "", string(files.Behind): "@", string(files.Labeled): "n="}[note[1]]
-			all[files.Role(note[0])] = append(all[files.Role(note[0])], use{"--" + f.Name, func(path string) []string { return []string{"--" + f.Name, prefix + path} }})
+		if note := f.Annotations[input.FileNote]; note != nil {
+			prefix := map[string]string{string(input.ByName): "", string(input.Behind): "@", string(input.Labeled): "n="}[note[1]]
+			all[input.Role(note[0])] = append(all[input.Role(note[0])], use{"--" + f.Name, func(path string) []string { return []string{"--" + f.Name, prefix + path} }})
 		}
 	})
-	if r := files.Role(cmd.Annotations[files.FileNote]); r != "" {
+	if r := input.Role(cmd.Annotations[input.FileNote]); r != "" {
 		all[r] = append(all[r], use{"FILE", func(path string) []string { return []string{path} }})
 	}
 	return all
@@ -108,8 +108,8 @@ func TestNoCommandWritesWhatItReads(t *testing.T) {
 	tried := 0
 	for name, cmd := range commands() {
 		uses := uses(cmd)
-		for i, out := range uses[files.Writes] {
-			for _, in := range append(uses[files.Reads], uses[files.Writes][:i]...) {
+		for i, out := range uses[input.Writes] {
+			for _, in := range append(uses[input.Reads], uses[input.Writes][:i]...) {
 				for _, paths := range names {
 					tried++
 					checkRefused(t, cmd, name, out, in, paths)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -91,17 +91,17 @@ func (a *app) place(cmd *cobra.Command) {
 			"$LEDGER_DB and $LEDGER_ADDR are both set, and name a ledger each")
 	}
 	if !byFile {
-		a.db = file
+		a.DB = file
 	}
-	if a.db == "" {
-		a.db = "ledger.db"
+	if a.DB == "" {
+		a.DB = "ledger.db"
 	}
 	switch {
 	case byAddress:
 	case byFile:
-		a.remote.Address = ""
+		a.Remote.Address = ""
 	default:
-		a.remote.Address = address
+		a.Remote.Address = address
 	}
 }
 
@@ -110,7 +110,7 @@ func (a *app) file(cmd *cobra.Command) error {
 	if a.unclear != nil {
 		return a.unclear
 	}
-	if a.remote.Address != "" {
+	if a.Remote.Address != "" {
 		return output.UsageError("give --db FILE; whoever serves that address has its file",
 			"%q is about a file, and an address is given", cmd.CommandPath())
 	}
@@ -134,18 +134,18 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 	if err := a.noteIncomplete(ctx, l); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if mode == writing || a.remote.Address != "" {
+	if mode == writing || a.Remote.Address != "" {
 		// What is done for good must be told even if nobody reads standard output any more.
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	if a.sign != nil {
-		err = keys.CheckSigner(a.sign, l.About().LogKey)
+		err = input.CheckSigner(a.sign, l.About().LogKey)
 	}
 	if err == nil {
 		err = use(l)
 	}
 	closed := l.Close()
-	if a.remote.Address != "" {
+	if a.Remote.Address != "" {
 		return err // the connection was only read from, or its request is answered
 	}
 	return errors.Join(err, closed)
@@ -156,12 +156,12 @@ func (a *app) find(ctx context.Context, mode access) (book, error) {
 	switch {
 	case a.unclear != nil:
 		return nil, a.unclear
-	case a.remote.Address != "":
+	case a.Remote.Address != "":
 		return a.dial(ctx)
 	}
 	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.sign})
 	if a.sign != nil && errors.Is(err, ledger.ErrInvalid) {
-		return nil, &output.Error{Kind: "usage", Code: output.ExitMisuse, Hint: keys.OtherSigner, Err: err}
+		return nil, &output.Error{Kind: "usage", Code: output.ExitMisuse, Hint: input.OtherSigner, Err: err}
 	}
 	return l, err
 }
@@ -181,18 +181,18 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	if err := a.allowNoJournal(&options); err != nil {
 		return nil, err
 	}
-	if err := a.trust.Set(ctx, a.Files, &options); err != nil {
+	if err := a.Trust.Set(ctx, a.Files, &options); err != nil {
 		return nil, err
 	}
-	if err := a.keys.Set(ctx, a.Files, &options); err != nil {
+	if err := a.Keys.Set(ctx, a.Files, &options); err != nil {
 		return nil, err
 	}
-	l, err := ledger.Open(a.db, options)
+	l, err := ledger.Open(a.DB, options)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &output.Error{
 			Kind: "not-found", Code: output.ExitMisuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
-			Err: fmt.Errorf("there is no ledger at %q", a.db),
+			Err: fmt.Errorf("there is no ledger at %q", a.DB),
 		}
 	case errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal):
 		return nil, &output.Error{
@@ -202,7 +202,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	case err != nil:
 		return nil, err
 	}
-	keys.WarnWritable(a.Printer, a.db)
+	input.WarnWritable(a.Printer, a.DB)
 	return l, nil
 }
 
@@ -212,17 +212,17 @@ func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	case a.clock != nil:
 		return nil, output.UsageError("leave out --at, or use --db",
 			"--at is for a file: behind an address the clock of the server counts")
-	case a.clockAhead != "":
+	case a.ClockAhead != "":
 		return nil, output.UsageError("give it to whoever serves the ledger",
 			"--clock-ahead is for a file: behind an address the clock of the server counts")
-	case a.withoutJournal:
+	case a.WithoutJournal:
 		return nil, output.UsageError("leave it out, or use --db where the file is",
 			"--without-journal is for a file: behind an address the server has the journal")
-	case a.keys.Given():
+	case a.Keys.Given():
 		return nil, output.UsageError("give them to whoever serves the ledger",
 			"--truth-key and --noise-key are for a file: behind an address the keys of the server count")
 	}
-	l, err := a.remote.Dial(ctx, a.Files)
+	l, err := a.Remote.Dial(ctx, a.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 // trusted compares a ledger with the newest checkpoint that is known, if one is given.
 func (a *app) trusted(ctx context.Context, l book) error {
 	var options ledger.Options
-	if err := a.trust.Set(ctx, a.Files, &options); err != nil || options.Checkpoint == nil {
+	if err := a.Trust.Set(ctx, a.Files, &options); err != nil || options.Checkpoint == nil {
 		return err
 	}
 	before, err := evidence.OpenCheckpoint(options.Checkpoint, options.Verifiers)
@@ -247,12 +247,12 @@ func (a *app) trusted(ctx context.Context, l book) error {
 
 // loadSigner loads the key that signs, which is where the ledger's file is. A ledger at an address
 // has its own.
-func (a *app) loadSigner(ctx context.Context) (err error) {
+func (a *app) loadSigner(ctx context.Context, f input.Signer) (err error) {
 	switch {
-	case a.remote.Address == "":
-		a.sign, err = a.signer.Load(ctx, a.Files, a.db)
+	case a.Remote.Address == "":
+		a.sign, err = f.Load(ctx, a.Files, a.DB)
 		return err
-	case a.signer.Path != "":
+	case f.Path != "":
 		return output.UsageError("leave out --signer",
 			"--signer is for a file: what is behind an address is signed there")
 	}
@@ -263,7 +263,7 @@ func (a *app) loadSigner(ctx context.Context) (err error) {
 // where a command writes or signs.
 func (a *app) allowNoJournal(o *ledger.Options) error {
 	switch {
-	case !a.withoutJournal:
+	case !a.WithoutJournal:
 		return nil
 	case !o.ReadOnly:
 		return output.UsageError("find the journal, or restore a backup",
@@ -322,10 +322,10 @@ func parseTime(flag, text, hint string) (at time.Time, err error) {
 
 // confirmed returns the time of --clock-ahead, or the zero time without it.
 func (a *app) confirmed() (time.Time, error) {
-	if a.clockAhead == "" {
+	if a.ClockAhead == "" {
 		return time.Time{}, nil
 	}
-	return parseTime("--clock-ahead", a.clockAhead, timeHint)
+	return parseTime("--clock-ahead", a.ClockAhead, timeHint)
 }
 
 // checkAhead refuses to write with a time of --at that is ahead of the machine's clock, unless

@@ -17,32 +17,26 @@ import (
 
 // filter are the flags that leave out some of what a command lists.
 type filter struct {
-	question, buyer string
-	epsilon         privacy.Epsilon
-}
-
-func (f *filter) flags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.question, "question", "", "only of the question with this `NAME`")
-	flags.StringVar(&f.buyer, "buyer", "", "only of the buyer with this `NAME`")
-	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "only at exactly this ε, `E`")
+	Question string          `flag:"question"`
+	Buyer    string          `flag:"buyer"`
+	Epsilon  privacy.Epsilon `flag:"epsilon"`
 }
 
 // check refuses what nothing can agree with: an ε of 0, or a question that the ledger does not
 // have.
 func (f *filter) check(ctx context.Context, cmd *cobra.Command, l book) (err error) {
 	switch {
-	case cmd.Flags().Changed("epsilon") && f.epsilon.IsZero():
+	case cmd.Flags().Changed("epsilon") && f.Epsilon.IsZero():
 		return output.UsageError("", "--epsilon must be above 0")
-	case f.question != "":
-		_, err = questionNamed(ctx, l, f.question)
+	case f.Question != "":
+		_, err = questionNamed(ctx, l, f.Question)
 	}
 	return err
 }
 
 // admits tells whether something about a question, at an ε, is to be listed.
 func (f *filter) admits(question string, epsilon privacy.Epsilon) bool {
-	return (f.question == "" || f.question == question) && (f.epsilon.IsZero() || f.epsilon == epsilon)
+	return (f.Question == "" || f.Question == question) && (f.Epsilon.IsZero() || f.Epsilon == epsilon)
 }
 
 // list opens the ledger, and collects what is to be listed.
@@ -65,28 +59,20 @@ func list[T any](a *app, cmd *cobra.Command, f *filter, all func(ctx context.Con
 	return found, err
 }
 
-func (a *app) salesCommand() *cobra.Command {
-	f := &filter{}
-	cmd := &cobra.Command{
-		Use: "sales",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			of := func(ctx context.Context, l book) iter.Seq2[ledger.Sale, error] { return l.Sales(ctx, f.buyer) }
-			all, err := list(a, cmd, f, of, func(s ledger.Sale) bool { return f.admits(s.Question, s.Epsilon) })
-			if err != nil {
-				return err
-			}
-			currency := ""
-			if len(all) > 0 {
-				currency = all[0].Currency
-			}
-			header := "SALE\tTIME\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
-			return a.Print(output.List("sales", all, header, func(s ledger.Sale) []any {
-				return []any{s.Number, s.Time, s.Buyer, s.Question, s.Epsilon, s.Objects, len(s.Refused), s.Price}
-			}))
-		},
+func (a *app) sales(cmd *cobra.Command, _ []string, f *filter) error {
+	of := func(ctx context.Context, l book) iter.Seq2[ledger.Sale, error] { return l.Sales(ctx, f.Buyer) }
+	all, err := list(a, cmd, f, of, func(s ledger.Sale) bool { return f.admits(s.Question, s.Epsilon) })
+	if err != nil {
+		return err
 	}
-	f.flags(cmd)
-	return cmd
+	currency := ""
+	if len(all) > 0 {
+		currency = all[0].Currency
+	}
+	header := "SALE\tTIME\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
+	return a.Print(output.List("sales", all, header, func(s ledger.Sale) []any {
+		return []any{s.Number, s.Time, s.Buyer, s.Question, s.Epsilon, s.Objects, len(s.Refused), s.Price}
+	}))
 }
 
 // priceHeader is the header of a column of prices.
@@ -94,28 +80,20 @@ func priceHeader(currency string) string {
 	return fmt.Sprintf("PRICE IN MINOR UNITS OF %s", currency)
 }
 
-func (a *app) reservationsCommand() *cobra.Command {
-	f := &filter{}
-	var states []string
-	cmd := &cobra.Command{
-		Use:  "reservations",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.reservations(cmd, f, states) },
-	}
-	f.flags(cmd)
-	cmd.Flags().StringSliceVar(&states, "state", nil,
-		"only those in this `STATE`: open, captured, cancelled or expired; may be given several times")
-	_ = cmd.RegisterFlagCompletionFunc("state",
-		cobra.FixedCompletions(texts[cobra.Completion](vocabulary.ReservationStates()),
-			cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+type reservationFlags struct {
+	filter
+	States []string `flag:"state" values:"open captured cancelled expired"`
 }
 
-func (a *app) reservations(cmd *cobra.Command, f *filter, states []string) error {
-	of := func(ctx context.Context, l book) iter.Seq2[ledger.Reservation, error] {
-		// which refuses states that there are not
-		return l.Reservations(ctx, f.buyer, texts[ledger.ReservationState](states)...)
+func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) error {
+	var states []ledger.ReservationState
+	for _, state := range f.States {
+		states = append(states, ledger.ReservationState(state)) // the ledger refuses others than there are
 	}
-	all, err := list(a, cmd, f, of, func(r ledger.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
+	of := func(ctx context.Context, l book) iter.Seq2[ledger.Reservation, error] {
+		return l.Reservations(ctx, f.Buyer, states...)
+	}
+	all, err := list(a, cmd, &f.filter, of, func(r ledger.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
 	if err != nil {
 		return err
 	}
@@ -129,31 +107,14 @@ func (a *app) reservations(cmd *cobra.Command, f *filter, states []string) error
 	}))
 }
 
-// texts converts texts to another type of texts.
-func texts[To, From ~string](all []From) (out []To) {
-	for _, one := range all {
-		out = append(out, To(one))
-	}
-	return out
-}
-
-func (a *app) buyersCommand() *cobra.Command {
-	f := &filter{}
-	cmd := &cobra.Command{
-		Use: "buyers",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-				all, err := f.buyers(ctx, cmd, l)
-				header := "BUYER\tSALES\tPAID IN MINOR UNITS OF " + l.About().Currency
-				return output.List("buyers", all, header, func(b ledger.BuyerState) []any {
-					return []any{b.Buyer,
-						b.Sales, b.Paid}
-				}), err
-			})
-		},
-	}
-	f.flags(cmd)
-	return cmd
+func (a *app) buyers(cmd *cobra.Command, _ []string, f *filter) error {
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		all, err := f.buyers(ctx, cmd, l)
+		header := "BUYER\tSALES\tPAID IN MINOR UNITS OF " + l.About().Currency
+		return output.List("buyers", all, header, func(b ledger.BuyerState) []any {
+			return []any{b.Buyer, b.Sales, b.Paid}
+		}), err
+	})
 }
 
 // buyers returns the buyers that the filter admits. With a question or an ε, only such sales count.
@@ -165,15 +126,15 @@ func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]ledg
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return f.buyer != "" && b.Buyer != f.buyer })
-	if f.question == "" && f.epsilon.IsZero() {
+	all = slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return f.Buyer != "" && b.Buyer != f.Buyer })
+	if f.Question == "" && f.Epsilon.IsZero() {
 		return all, nil
 	}
 	place := map[string]int{}
 	for i := range all {
 		place[all[i].Buyer], all[i].Sales, all[i].Paid = i, 0, 0
 	}
-	for s, err := range l.Sales(ctx, f.buyer) {
+	for s, err := range l.Sales(ctx, f.Buyer) {
 		if err != nil {
 			return nil, err
 		}
@@ -184,31 +145,18 @@ func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]ledg
 	return slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return b.Sales == 0 }), nil
 }
 
-func (a *app) responsesCommand() *cobra.Command {
-	f := &filter{}
-	cmd := &cobra.Command{
-		Use: "responses",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case f.buyer != "":
-				return a.deliveries(cmd, f)
-			case f.question == "":
-				return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`,
-					"say of which --question or which --buyer")
-			}
-			return a.responses(cmd, f)
-		},
-	}
-	f.flags(cmd)
-	a.completeLevels(cmd)
-	return cmd
-}
-
 // everything admits each item of a list.
 func everything[T any](T) bool { return true }
 
-// responses prints the responses to a question.
-func (a *app) responses(cmd *cobra.Command, f *filter) error {
+// responses prints the responses to a question, or what a buyer was delivered.
+func (a *app) responses(cmd *cobra.Command, _ []string, f *filter) error {
+	switch {
+	case f.Buyer != "":
+		return a.deliveries(cmd, f)
+	case f.Question == "":
+		return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`,
+			"say of which --question or which --buyer")
+	}
 	all, err := list(a, cmd, f, f.responses, everything)
 	if err != nil {
 		return err
@@ -227,9 +175,9 @@ type response struct {
 // responses yields the responses at each ε, or at the one that is requested.
 func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, error] {
 	return func(yield func(response, error) bool) {
-		at := []privacy.Epsilon{f.epsilon}
-		if f.epsilon.IsZero() {
-			levels, err := l.Levels(ctx, f.question)
+		at := []privacy.Epsilon{f.Epsilon}
+		if f.Epsilon.IsZero() {
+			levels, err := l.Levels(ctx, f.Question)
 			if err != nil {
 				yield(response{}, err)
 				return
@@ -240,12 +188,12 @@ func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, erro
 			}
 		}
 		for _, epsilon := range at {
-			channel, err := channelAt(ctx, l, f.question, epsilon)
+			channel, err := channelAt(ctx, l, f.Question, epsilon)
 			if err != nil {
 				yield(response{}, err)
 				return
 			}
-			for r, err := range l.Responses(ctx, f.question, epsilon) {
+			for r, err := range l.Responses(ctx, f.Question, epsilon) {
 				if !yield(response{r, newChannelResult(channel)}, err) {
 					return
 				}
@@ -281,7 +229,7 @@ func (a *app) deliveries(cmd *cobra.Command, f *filter) error {
 // deliveries yields what was delivered by the sales to the buyer.
 func (f *filter) deliveries(ctx context.Context, l book, currency *string) iter.Seq2[delivery, error] {
 	return func(yield func(delivery, error) bool) {
-		for s, err := range l.Sales(ctx, f.buyer) {
+		for s, err := range l.Sales(ctx, f.Buyer) {
 			if err != nil {
 				yield(delivery{}, err)
 				return
@@ -329,15 +277,14 @@ func channelAt(ctx context.Context, l book, question string, epsilon privacy.Eps
 type channelResult struct {
 	Encoding ledger.Encoding `json:"encoding"`
 	Values   int             `json:"values"`
-	P        *output.Number  `json:"p,omitempty"`
-	Q        *output.Number  `json:"q,omitempty"`
+	P        *float64        `json:"p,omitempty"`
+	Q        *float64        `json:"q,omitempty"`
 }
 
 func newChannelResult(c vocabulary.Channel) channelResult {
 	out := channelResult{Encoding: c.Encoding, Values: c.Values}
 	if c.Encoding != ledger.Finite {
-		p, q := output.Number(c.P), output.Number(c.Q)
-		out.P, out.Q = &p, &q
+		out.P, out.Q = &c.P, &c.Q
 	}
 	return out
 }

@@ -15,32 +15,26 @@ import (
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-func (a *app) logCommand() *cobra.Command {
-	t := &tail{app: a}
-	cmd := &cobra.Command{
-		Use: "log",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return t.run(cmd.Context())
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&t.object, "object", "", "only events about the person with this `ID`")
-	flags.StringVar(&t.request, "refused-by", "", "only whom the request with this `KEY` refused, and left out")
-	flags.Uint64Var(&t.next, "since", 1, "begin with the event of this `NUMBER`")
-	flags.BoolVar(&t.follow, "follow", false, "wait for more events until interrupted")
-	return cmd
+// logFlags are the flags of log.
+type logFlags struct {
+	Object  string `flag:"object"`     // "" for all
+	Request string `flag:"refused-by"` // the key of the request whose refusals are printed; "" for all events
+	Next    uint64 `flag:"since" default:"1"`
+	Follow  bool   `flag:"follow"`
 }
 
-// tail prints the log from an event on.
+func (a *app) log(cmd *cobra.Command, _ []string, f *logFlags) error {
+	t := &tail{logFlags: *f, app: a}
+	return t.run(cmd.Context())
+}
+
+// tail prints the log from an event on, which is the next one to read.
 type tail struct {
-	app     *app
-	object  string // "" for all
-	request string // the key of the request whose refusals are printed; "" for all events
-	follow  bool
-	next    uint64 // the event to go on with
-	last    uint64 // the last event read
-	ledger  string // id of the ledger that was read
-	found   bool   // anything was printed
+	logFlags
+	app    *app
+	last   uint64 // the last event read
+	ledger string // id of the ledger that was read
+	found  bool   // anything was printed
 }
 
 const (
@@ -52,17 +46,17 @@ const (
 )
 
 func (t *tail) run(ctx context.Context) error {
-	if t.request != "" && t.follow {
+	if t.Request != "" && t.Follow {
 		return output.UsageError("--since NUMBER goes on where an earlier list ended",
 			"--refused-by and --follow do not go together")
 	}
-	t.next = max(t.next, 1)
+	t.Next = max(t.Next, 1)
 	read := t.loop
-	if t.follow && t.app.remote.Address != "" {
+	if t.Follow && t.app.Remote.Address != "" {
 		read = t.watch
 	}
 	err := read(ctx)
-	if t.follow && errors.Is(err, context.Canceled) {
+	if t.Follow && errors.Is(err, context.Canceled) {
 		return nil // it is how following ends
 	}
 	return err
@@ -71,7 +65,7 @@ func (t *tail) run(ctx context.Context) error {
 func (t *tail) loop(ctx context.Context) error {
 	for {
 		events, err := t.read(ctx)
-		if errors.Is(err, ledger.ErrInUse) && t.follow && t.ledger != "" {
+		if errors.Is(err, ledger.ErrInUse) && t.Follow && t.ledger != "" {
 			err = nil // try again
 		}
 		if err != nil {
@@ -82,7 +76,7 @@ func (t *tail) loop(ctx context.Context) error {
 		}
 		switch {
 		case len(events) == batch:
-		case !t.follow:
+		case !t.Follow:
 			return t.checkFound(ctx)
 		default:
 			if err := sleep(ctx, pollEvery); err != nil {
@@ -100,7 +94,7 @@ func (t *tail) watch(ctx context.Context) error {
 			if err := t.checkSame(ctx, l); err != nil {
 				return err
 			}
-			for ev, err := range l.Watch(ctx, t.next) {
+			for ev, err := range l.Watch(ctx, t.Next) {
 				if err != nil {
 					return err
 				}
@@ -148,10 +142,10 @@ func (t *tail) read(ctx context.Context) (events []ledger.Event, err error) {
 }
 
 func (t *tail) events(ctx context.Context, l book) iter.Seq2[ledger.Event, error] {
-	if t.request != "" {
-		return l.Refusals(ctx, t.request, t.next)
+	if t.Request != "" {
+		return l.Refusals(ctx, t.Request, t.Next)
 	}
-	return l.Events(ctx, t.next)
+	return l.Events(ctx, t.Next)
 }
 
 // checkSame notices that the file is not the one that was read so far, or is an older copy of it.
@@ -166,7 +160,7 @@ func (t *tail) checkSame(ctx context.Context, l book) error {
 		return err
 	}
 	if id != t.ledger || stats.Events < t.last {
-		return fmt.Errorf("%q: %w", t.app.db, ledger.ErrReplaced)
+		return fmt.Errorf("%q: %w", t.app.DB, ledger.ErrReplaced)
 	}
 	return nil
 }
@@ -174,8 +168,8 @@ func (t *tail) checkSame(ctx context.Context, l book) error {
 func (t *tail) print(events []ledger.Event) error {
 	var out bytes.Buffer
 	for _, ev := range events {
-		t.last, t.next = ev.Number, ev.Number+1
-		if t.object != "" && ev.Object() != t.object {
+		t.last, t.Next = ev.Number, ev.Number+1
+		if t.Object != "" && ev.Object() != t.Object {
 			continue
 		}
 		t.found = true
@@ -193,11 +187,11 @@ func (t *tail) print(events []ledger.Event) error {
 
 // checkFound tells an object without events from one that does not exist.
 func (t *tail) checkFound(ctx context.Context) error {
-	if t.found || t.object == "" {
+	if t.found || t.Object == "" {
 		return nil
 	}
 	return t.app.with(ctx, reading, func(l book) error {
-		_, err := l.Object(ctx, t.object)
+		_, err := l.Object(ctx, t.Object)
 		return err
 	})
 }

@@ -12,35 +12,23 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
-func (a *app) manCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "man DIR",
-		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
-			cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.CheckPlace("man", args[0], ledgerfile.Unknown); err != nil {
-				return err
-			}
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return output.InputError("", "%w", err)
-			}
-			out := manResult{Dir: args[0], Pages: []string{}}
-			if err := a.manPages(cmd.Root(), &out); err != nil {
-				return err
-			}
-			return a.Print(out)
-		},
+func (a *app) man(cmd *cobra.Command, args []string, _ *input.None) error {
+	if err := a.CheckPlace("man", args[0], ledgerfile.Unknown); err != nil {
+		return err
 	}
+	if err := os.MkdirAll(args[0], 0o755); err != nil {
+		return output.InputError("", "%w", err)
+	}
+	out := manResult{Dir: args[0], Pages: []string{}}
+	if err := a.manPages(cmd.Root(), &out); err != nil {
+		return err
+	}
+	return a.Print(out)
 }
 
 type manResult struct {

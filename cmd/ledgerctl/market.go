@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -20,57 +20,28 @@ import (
 
 // orderFlags are the flags that say what a buyer orders.
 type orderFlags struct {
-	buyer, question, objects string
-	epsilon                  privacy.Epsilon
-	skipped                  int // rows without a value
-}
-
-func (f *orderFlags) flags(a *app, cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.buyer, "buyer", "", "the buyer's `NAME`")
-	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
-	flags.TextVar(&f.epsilon, "epsilon", privacy.Epsilon{}, "the ε, `E`, of the responses")
-	objectsFlag(cmd, &f.objects, "to buy from")
-	a.atFlag(cmd)
-	require(cmd, "buyer", "question", "epsilon")
-}
-
-// objectsFlag adds the flag --objects to a command that says for what it needs the people.
-func objectsFlag(cmd *cobra.Command, path *string, what string) {
-	cmd.Flags().StringVar(path, "objects", "", "the CSV `FILE` with the people "+what+
-		", by --id-column, without those whose --value-column is empty (default: all who take part)")
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "objects")
-}
-
-// columnFlags adds the flags for the columns of --objects.
-func columnFlags(cmd *cobra.Command) *files.Columns {
-	c := &files.Columns{}
-	c.Flags(cmd.Flags(), "the `COLUMN` with the true value: rows of --objects where it is empty are skipped")
-	return c
+	Buyer    string          `flag:"buyer,required"`
+	Question string          `flag:"question,required"`
+	Epsilon  privacy.Epsilon `flag:"epsilon,required"`
+	Objects  string          `flag:"objects,reads"`
+	atFlag
+	skipped int // rows without a value
 }
 
 // order reads the people to buy from, and counts those left out.
-func (f *orderFlags) order(ctx context.Context, a *app, c files.Columns) (ledger.Order, error) {
+func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (ledger.Order, error) {
 	c.Skipped = &f.skipped
-	people, err := files.ReadPanel(ctx, a.Files, f.objects, c)
-	return ledger.Order{Buyer: f.buyer, Question: f.question, Epsilon: f.epsilon, Objects: people, All: people == nil},
+	people, err := input.ReadPanel(ctx, a.Files, f.Objects, c)
+	return ledger.Order{Buyer: f.Buyer, Question: f.Question, Epsilon: f.Epsilon, Objects: people, All: people == nil},
 		err
 }
 
 // limitFlags are the flags that say what a buyer agrees to.
 type limitFlags struct {
-	quote    string
-	maxPrice int64
-	partial  bool
-}
-
-func (f *limitFlags) flags(a *app, cmd *cobra.Command, does string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.quote, "quote", "", does+" exactly what was quoted under this `ID`, or nothing")
-	flags.Int64Var(&f.maxPrice, "max-price", 0,
-		"the most to be paid in all, `N` minor units of the currency (default: no limit)")
-	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
-	a.keyFlag(cmd, "")
+	Quote    string `flag:"quote"`
+	MaxPrice int64  `flag:"max-price"`
+	Partial  bool   `flag:"partial"`
+	keyFlag
 }
 
 // max returns the most that is to be paid, nil for no limit.
@@ -78,30 +49,24 @@ func (f *limitFlags) max(cmd *cobra.Command) (*int64, error) {
 	if !cmd.Flags().Changed("max-price") {
 		return nil, nil
 	}
-	if f.maxPrice < 0 {
+	if f.MaxPrice < 0 {
 		return nil, output.UsageError("", "--max-price must not be below 0")
 	}
-	return &f.maxPrice, nil
+	return &f.MaxPrice, nil
 }
 
-func (a *app) quoteCommand() *cobra.Command {
-	f := &orderFlags{}
-	cmd := &cobra.Command{
-		Use: "quote",
-	}
-	f.flags(a, cmd)
-	c := columnFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.quote(cmd, f, *c) }
-	return cmd
+type quoteFlags struct {
+	orderFlags
+	input.Columns
 }
 
-func (a *app) quote(cmd *cobra.Command, f *orderFlags, c files.Columns) error {
-	order, err := f.order(cmd.Context(), a, c)
+func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
+	order, err := f.order(cmd.Context(), a, f.Columns)
 	if err != nil {
 		return err
 	}
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := c.CheckPeople(ctx, l, f.objects, order.Question, order.Objects); err != nil {
+		if err := f.CheckPeople(ctx, l, f.Objects, order.Question, order.Objects); err != nil {
 			return nil, err
 		}
 		q, err := l.Quote(ctx, order)
@@ -151,31 +116,21 @@ func tableOffer(w io.Writer, o ledger.Offer) {
 	fmt.Fprintf(w, "upgrades of what the buyer holds\t%d\n", o.Upgrades)
 }
 
-// deliveryFlags are the flags that say where goes what was sold.
+// deliveryFlags are the flags that say where what was sold is written.
 type deliveryFlags struct {
-	files.TruthFlags
-	out, receipt string
+	input.TruthFlags
+	Out     string `flag:"out,writes"`
+	Receipt string `flag:"receipt,writes"`
+	input.Signer
 }
-
-func (f *deliveryFlags) flags(a *app, cmd *cobra.Command) {
-	flags := cmd.Flags()
-	f.TruthFlags.Flags(flags)
-	flags.StringVar(&f.out, "out", "", "write the responses and prices to a CSV `FILE` "+ownerOnly)
-	flags.StringVar(&f.receipt, "receipt", "", "write the buyer's receipt, as JSON, to a `FILE` "+ownerOnly)
-	files.Mark(flags, files.Writes, files.ByName, "out", "receipt")
-	a.signer.Flag(cmd)
-}
-
-// ownerOnly says what becomes of a file that is written.
-const ownerOnly = "that only its owner can read; an existing one is replaced; - is standard output"
 
 // check refuses what makes no sense beside the other files that are read.
-func (f *deliveryFlags) check(a *app, read ...string) error {
-	if f.receipt == "" && a.signer.Path != "" {
+func (f *deliveryFlags) check(read ...string) error {
+	if f.Receipt == "" && f.Path != "" {
 		return output.UsageError("add --receipt FILE, or leave out --signer",
 			"--signer is given, but nothing is to be signed")
 	}
-	if a.signer.Path == "-" && slices.Contains(read, "-") {
+	if f.Path == "-" && slices.Contains(read, "-") {
 		return output.UsageError("", "--signer and another file cannot both be standard input")
 	}
 	return nil
@@ -195,17 +150,17 @@ type delivering struct {
 // result.
 func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	ctx := cmd.Context()
-	if d.receipt != "" {
-		if err := a.loadSigner(ctx); err != nil {
+	if d.Receipt != "" {
+		if err := a.loadSigner(ctx, d.Signer); err != nil {
 			return err
 		}
 	}
-	responses, err := a.NewOutput("--out", d.out)
+	responses, err := a.NewOutput("--out", d.Out)
 	if err != nil {
 		return err
 	}
 	defer responses.Discard()
-	receipt, err := a.NewOutput("--receipt", d.receipt)
+	receipt, err := a.NewOutput("--receipt", d.Receipt)
 	if err != nil {
 		return err
 	}
@@ -257,9 +212,9 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 	out.Add("time", "", s.Time)
 	out.Add("events", "events", span{s.First, s.Last})
 	out.Add("key", "key", a.key)
-	out.AddNonZero("out", "responses and prices", d.out)
+	out.AddNonZero("out", "responses and prices", d.Out)
 	out.AddNonZero("forgotten", "", erased)
-	out.AddNonZero("receipt", "receipt", d.receipt)
+	out.AddNonZero("receipt", "receipt", d.Receipt)
 	if d.captured {
 		out.Add("refund", "", s.Refund)
 	}
@@ -268,9 +223,9 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 }
 
 // writeSale writes the files of a sale.
-func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output, raw bool,
-	receipt *files.Output) (erased int, err error) {
-	err = files.SaveCSV(responses, raw, func(out files.RowWriter) (err error) {
+func writeSale(ctx context.Context, l book, sale uint64, responses *input.Output, raw bool,
+	receipt *input.Output) (erased int, err error) {
+	err = input.SaveCSV(responses, raw, func(out input.RowWriter) (err error) {
 		erased, err = writeDeliveries(ctx, l, sale, out)
 		return err
 	})
@@ -281,7 +236,7 @@ func writeSale(ctx context.Context, l book, sale uint64, responses *files.Output
 }
 
 // writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
-func writeDeliveries(ctx context.Context, l book, sale uint64, out files.RowWriter) (erased int, err error) {
+func writeDeliveries(ctx context.Context, l book, sale uint64, out input.RowWriter) (erased int, err error) {
 	header := append([]string{"object", "response", "price", "sale"}, channelColumns()...)
 	if err := out.Row(header...); err != nil {
 		return 0, err
@@ -303,74 +258,57 @@ func writeDeliveries(ctx context.Context, l book, sale uint64, out files.RowWrit
 	return erased, nil
 }
 
-func (a *app) sellCommand() *cobra.Command {
-	order, delivery, limits := &orderFlags{}, &deliveryFlags{}, &limitFlags{}
-	cmd := &cobra.Command{
-		Use:  "sell",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.sell(cmd, order, delivery, limits) },
-	}
-	order.flags(a, cmd)
-	delivery.flags(a, cmd)
-	limits.flags(a, cmd, "sell")
-	return cmd
+type sellFlags struct {
+	orderFlags
+	deliveryFlags
+	limitFlags
 }
 
-func (a *app) sell(cmd *cobra.Command, f *orderFlags, d *deliveryFlags, limits *limitFlags) (err error) {
-	r := ledger.SellRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
-	if err := errors.Join(d.check(a, f.objects, d.Truth), files.CheckStdin(f.objects, d.Truth)); err != nil {
+func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
+	r := ledger.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
+	if err := errors.Join(f.check(f.Objects, f.Truth), input.CheckStdin(f.Objects, f.Truth)); err != nil {
 		return err
 	}
-	if r.MaxPrice, err = limits.max(cmd); err != nil {
+	if r.MaxPrice, err = f.max(cmd); err != nil {
 		return err
 	}
-	c := d.Columns
+	c := f.Columns
 	c.Optional = true // the file with the true values may be another
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
 	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
-		if err := c.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+		if err := c.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
 			return ledger.Sale{}, err
 		}
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Sell(ctx, r)
 		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
 	}
-	return a.deliver(cmd, delivering{deliveryFlags: d, partial: r.Partial, quote: r.QuoteID, skipped: f.skipped,
-		sell: sell})
+	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: r.Partial, quote: r.QuoteID,
+		skipped: f.skipped, sell: sell})
 }
 
-func (a *app) reserveCommand() *cobra.Command {
-	f, limits := &orderFlags{}, &limitFlags{}
-	var expires string
-	cmd := &cobra.Command{
-		Use: "reserve",
-	}
-	f.flags(a, cmd)
-	limits.flags(a, cmd, "hold")
-	cmd.Flags().StringVar(&expires, "expires", "",
-		"the `TIME or DURATION` from which, or after which, nothing is held any more, such as 2027-01-31T09:00:00Z "+
-			"or 24h")
-	require(cmd, "expires")
-	c := columnFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.reserve(cmd, f, *c, limits, expires) }
-	return cmd
+type reserveFlags struct {
+	orderFlags
+	input.Columns
+	limitFlags
+	Expires string `flag:"expires,required"`
 }
 
-func (a *app) reserve(cmd *cobra.Command, f *orderFlags, c files.Columns, limits *limitFlags,
-	expires string) (err error) {
-	r := ledger.ReserveRequest{Key: a.key, Partial: limits.partial, QuoteID: limits.quote}
-	if r.For, r.Until, err = parseExpiry(expires); err != nil {
+func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err error) {
+	r := ledger.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
+	if r.For, r.Until, err = parseExpiry(f.Expires); err != nil {
 		return err
 	}
-	if r.MaxPrice, err = limits.max(cmd); err != nil {
+	if r.MaxPrice, err = f.max(cmd); err != nil {
 		return err
 	}
-	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
+	if r.Order, err = f.order(cmd.Context(), a, f.Columns); err != nil {
 		return err
 	}
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if err := c.CheckPeople(ctx, l, f.objects, r.Question, r.Objects); err != nil {
+		if err := f.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
 			return "", nil, err
 		}
 		held, err := l.Reserve(ctx, r)
@@ -412,28 +350,19 @@ func parseExpiry(text string) (during time.Duration, until time.Time, err error)
 	return 0, until, err
 }
 
-func (a *app) captureCommand() *cobra.Command {
-	f := &deliveryFlags{}
-	partial := false
-	cmd := &cobra.Command{
-		Use:               "capture NUMBER",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.reservationNumbers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.capture(cmd, args[0], f, partial) },
-	}
-	f.flags(a, cmd)
-	cmd.Flags().BoolVar(&partial, "partial", false, "leave out those who cannot answer any more")
-	a.keyFlag(cmd, ", not that of the reservation")
-	a.atFlag(cmd)
-	return cmd
+type captureFlags struct {
+	deliveryFlags
+	Partial bool `flag:"partial"`
+	keyFlag
+	atFlag
 }
 
-func (a *app) capture(cmd *cobra.Command, number string, f *deliveryFlags, partial bool) (err error) {
-	r := ledger.CaptureRequest{Key: a.key, Partial: partial}
-	if r.Reservation, err = reservationNumber(number); err != nil {
+func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err error) {
+	r := ledger.CaptureRequest{Key: a.key, Partial: f.Partial}
+	if r.Reservation, err = reservationNumber(args[0]); err != nil {
 		return err
 	}
-	if err := f.check(a, f.Truth); err != nil {
+	if err := f.check(f.Truth); err != nil {
 		return err
 	}
 	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
@@ -441,7 +370,7 @@ func (a *app) capture(cmd *cobra.Command, number string, f *deliveryFlags, parti
 		sale, err := l.Capture(ctx, r)
 		return sale, reservationFault(err)
 	}
-	return a.deliver(cmd, delivering{deliveryFlags: f, partial: partial, captured: true, sell: sell})
+	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
 }
 
 // reservationsHint says where the numbers of reservations are.
@@ -456,27 +385,17 @@ func reservationNumber(text string) (uint64, error) {
 	return number, nil
 }
 
-func (a *app) cancelCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               "cancel NUMBER",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.reservationNumbers,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			number, err := reservationNumber(args[0])
-			if err != nil {
-				return err
-			}
-			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-				var out output.Fields
-				out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
-				out.Add("key", "key", a.key)
-				return fmt.Sprintf("reservation %d is cancelled", number), out,
-					reservationFault(l.Cancel(ctx, a.key, number))
-			})
-		},
+func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
+	number, err := reservationNumber(args[0])
+	if err != nil {
+		return err
 	}
-	a.keyFlag(cmd, ", not that of the reservation")
-	return cmd
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		var out output.Fields
+		out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
+		out.Add("key", "key", a.key)
+		return fmt.Sprintf("reservation %d is cancelled", number), out, reservationFault(l.Cancel(ctx, a.key, number))
+	})
 }
 
 // reservationFault adds what may help against the error of a request about a reservation.
@@ -487,28 +406,18 @@ func reservationFault(err error) error {
 	return err
 }
 
-func (a *app) budgetCommand() *cobra.Command {
-	var r ledger.BudgetRequest
-	var objects string
-	var levels []string
-	cmd := &cobra.Command{
-		Use: "budget",
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&r.Question, "question", "", "the question's `NAME`")
-	flags.StringVar(&r.Buyer, "buyer", "", "the buyer's `NAME` (default: the host itself)")
-	flags.StringArrayVar(&levels, "epsilon", nil, "an ε, `E`, to ask about; may be given several times")
-	objectsFlag(cmd, &objects, "to ask about")
-	a.atFlag(cmd)
-	require(cmd, "question")
-	c := columnFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.budget(cmd, r, objects, levels, *c) }
-	return cmd
+type budgetFlags struct {
+	Question string   `flag:"question,required"`
+	Buyer    string   `flag:"buyer"`
+	Epsilons []string `flag:"epsilon,repeated"`
+	Objects  string   `flag:"objects,reads"`
+	input.Columns
+	atFlag
 }
 
-func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string, levels []string,
-	c files.Columns) (err error) {
-	for _, text := range levels {
+func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error) {
+	r := ledger.BudgetRequest{Question: f.Question, Buyer: f.Buyer}
+	for _, text := range f.Epsilons {
 		epsilon, err := privacy.ParseEpsilon(text)
 		if err != nil {
 			return output.UsageError("", "--epsilon %q: %w", text, err)
@@ -516,13 +425,13 @@ func (a *app) budget(cmd *cobra.Command, r ledger.BudgetRequest, objects string,
 		r.Epsilons = append(r.Epsilons, epsilon)
 	}
 	skipped := 0
-	c.Skipped = &skipped
-	if r.Objects, err = files.ReadPanel(cmd.Context(), a.Files, objects, c); err != nil {
+	f.Skipped = &skipped
+	if r.Objects, err = input.ReadPanel(cmd.Context(), a.Files, f.Objects, f.Columns); err != nil {
 		return err
 	}
 	r.All = r.Objects == nil
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := c.CheckPeople(ctx, l, objects, r.Question, r.Objects); err != nil {
+		if err := f.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
 			return nil, err
 		}
 		b, err := l.Budget(ctx, r)

@@ -47,12 +47,26 @@ func (a *app) complete(find finder) completer {
 	}
 }
 
-// completeNames sees to all flags of commands, and those below, that take names.
+// completeNames has the names completed that flags and arguments of a command, and those below,
+// take. An argument that is a file is completed by the shell; there is one at most.
 func (a *app) completeNames(cmd *cobra.Command) {
-	for flag, find := range map[string]finder{"question": questionNames, "buyer": buyerNames} {
+	for flag, find := range map[string]finder{"question": questionNames, "buyer": buyerNames, "epsilon": levelNames} {
 		if cmd.Flags().Lookup(flag) != nil {
 			// It fails only for a flag that has a completer already.
 			_ = cmd.RegisterFlagCompletionFunc(flag, a.complete(find))
+		}
+	}
+	words := append(strings.Fields(cmd.Use), "")
+	arguments := map[string]completer{"FILE": shell(cobra.ShellCompDirectiveDefault),
+		"DIR":  shell(cobra.ShellCompDirectiveFilterDirs),
+		"SALE": a.complete(saleNumbers), "NUMBER": a.complete(reservationNumbers)}
+	if find := arguments[words[1]]; cmd.HasParent() && cmd.ValidArgs == nil {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
+			if find == nil || len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return find(cmd, args, begun)
 		}
 	}
 	for _, below := range cmd.Commands() {
@@ -60,9 +74,9 @@ func (a *app) completeNames(cmd *cobra.Command) {
 	}
 }
 
-// completeLevels has --epsilon completed by what was released of the question that is given.
-func (a *app) completeLevels(cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("epsilon", a.complete(levelNames))
+// shell leaves it to the shell what to complete.
+func shell(how cobra.ShellCompDirective) completer {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) { return nil, how }
 }
 
 func questionNames(ctx context.Context, _ *cobra.Command, l book) (names []cobra.Completion, err error) {
@@ -82,43 +96,36 @@ func buyerNames(ctx context.Context, _ *cobra.Command, l book) (names []cobra.Co
 }
 
 func levelNames(ctx context.Context, cmd *cobra.Command, l book) (names []cobra.Completion, err error) {
-	question := cmd.Flags().Lookup("question")
-	if question == nil || question.Value.String() == "" {
+	question := given(cmd, "question")
+	if question == "" {
 		return nil, nil
 	}
-	all, err := l.Levels(ctx, question.Value.String())
+	all, err := l.Levels(ctx, question)
 	for _, at := range all {
 		names = append(names, fmt.Sprintf("%s\t%d responses", at.Epsilon, at.N))
 	}
 	return names, err
 }
 
-// reservationNumbers completes the number of a reservation that holds, where there is none yet.
-func (a *app) reservationNumbers(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion,
-	cobra.ShellCompDirective) {
-	return a.complete(func(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
-		for r, err := range l.Reservations(ctx, "", ledger.ReservationOpen) {
-			if err != nil || len(args) > 0 {
-				return all, err
-			}
-			all = append(all, strconv.FormatUint(r.Number, 10)+"\t"+explained(r.Buyer, r.Question, r.Epsilon.String()))
+// reservationNumbers finds the reservations that hold.
+func reservationNumbers(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
+	for r, err := range l.Reservations(ctx, "", ledger.ReservationOpen) {
+		if err != nil {
+			return all, err
 		}
-		return all, nil
-	})(cmd, args, begun)
+		all = append(all, strconv.FormatUint(r.Number, 10)+"\t"+explained(r.Buyer, r.Question, r.Epsilon.String()))
+	}
+	return all, nil
 }
 
-// saleNumbers completes the number of a sale, where there is none yet.
-func (a *app) saleNumbers(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion,
-	cobra.ShellCompDirective) {
-	return a.complete(func(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
-		for s, err := range l.Sales(ctx, "") {
-			if err != nil || len(args) > 0 {
-				return all, err
-			}
-			all = append(all, strconv.FormatUint(s.Number, 10)+"\t"+explained(s.Buyer, s.Question, s.Epsilon.String()))
+func saleNumbers(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
+	for s, err := range l.Sales(ctx, "") {
+		if err != nil {
+			return all, err
 		}
-		return all, nil
-	})(cmd, args, begun)
+		all = append(all, strconv.FormatUint(s.Number, 10)+"\t"+explained(s.Buyer, s.Question, s.Epsilon.String()))
+	}
+	return all, nil
 }
 
 // explained explains an order, as far as its names are plain.

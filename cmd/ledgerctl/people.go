@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
@@ -19,25 +19,13 @@ import (
 
 // peopleFlags are the flags of the commands that put the people of a file under terms.
 type peopleFlags struct {
-	question, objects, policy string
-	columns                   files.Columns
-	cap                       privacy.Epsilon
-	partial                   bool
-}
-
-// flags adds the flags to a command.
-func (f *peopleFlags) flags(a *app, cmd *cobra.Command, capNote string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.question, "question", "", "the question's `NAME`")
-	flags.StringVar(&f.objects, "objects", "", "the CSV `FILE` with the people")
-	f.columns.Flags(flags, "the `COLUMN` with the true value: rows where it is empty are skipped")
-	flags.StringVar(&f.policy, "policy", "", "the policy as `JSON`, or @FILE")
-	flags.TextVar(&f.cap, "cap", privacy.Epsilon{}, "the largest ε, `E`, of each person over all questions"+capNote)
-	flags.BoolVar(&f.partial, "partial", false, "leave out those who are refused")
-	a.keyFlag(cmd, "")
-	files.Mark(flags, files.Reads, files.ByName, "objects")
-	files.Mark(flags, files.Reads, files.Behind, "policy")
-	require(cmd, "question", "objects")
+	Question string `flag:"question,required"`
+	Objects  string `flag:"objects,required,reads"`
+	input.Columns
+	Policy  string          `flag:"policy,reads@"`
+	Cap     privacy.Epsilon `flag:"cap"`
+	Partial bool            `flag:"partial"`
+	keyFlag
 }
 
 // maxPolicy is more than any policy has, in bytes.
@@ -45,10 +33,10 @@ const maxPolicy = 1 << 20
 
 // readPolicy returns the policy that --policy gives, or the zero policy.
 func (f *peopleFlags) readPolicy(ctx context.Context, a *app) (p policy.Policy, err error) {
-	if f.policy == "" {
+	if f.Policy == "" {
 		return p, nil
 	}
-	text, err := a.TextOrFile(ctx, f.policy, maxPolicy)
+	text, err := a.TextOrFile(ctx, f.Policy, maxPolicy)
 	if err != nil {
 		return p, err
 	}
@@ -57,45 +45,37 @@ func (f *peopleFlags) readPolicy(ctx context.Context, a *app) (p policy.Policy, 
 
 // read returns the ids of the people in the file and the values that it has, and counts the rows
 // without a value.
-func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values files.Values, skipped int,
+func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, values input.Values, skipped int,
 	err error) {
-	values = files.Values{}
-	c := f.columns
+	values = input.Values{}
+	c := f.Columns
 	c.Skipped = &skipped
-	err = files.ReadRows(ctx, a.Files, f.objects, c, func(e files.Entry) {
+	err = input.ReadRows(ctx, a.Files, f.Objects, c, func(e input.Entry) {
 		objects = append(objects, e.Object)
 		values.Add(e)
 	})
 	if err == nil && len(objects) == 0 {
-		err = output.InputError("", "%s has nobody to enrol (%d rows were skipped)", f.objects, skipped)
+		err = output.InputError("", "%s has nobody to enrol (%d rows were skipped)", f.Objects, skipped)
 	}
 	return objects, values, skipped, err
 }
 
-func (a *app) enrollCommand() *cobra.Command {
-	f := &peopleFlags{}
-	var sameRows, dryRun bool
-	cmd := &cobra.Command{
-		Use:  "enroll",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.enroll(cmd, f, sameRows, dryRun) },
-	}
-	f.flags(a, cmd, " (required if anybody is new)")
-	cmd.Flags().BoolVar(&sameRows, "same-rows", false,
-		"with --id-rows: the rows are the same people as those that were enrolled by these numbers before")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything, and say what would be done; nothing changes")
-	return cmd
+type enrollFlags struct {
+	peopleFlags
+	SameRows bool `flag:"same-rows"`
+	DryRun   bool `flag:"dry-run"`
 }
 
-func (a *app) enroll(cmd *cobra.Command, f *peopleFlags, sameRows, dryRun bool) error {
+func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	ctx := cmd.Context()
-	if cmd.Flags().Changed("cap") && f.cap.IsZero() {
+	if cmd.Flags().Changed("cap") && f.Cap.IsZero() {
 		return output.UsageError("", "the cap must be above 0")
 	}
 	terms, err := f.readPolicy(ctx, a)
 	if err != nil {
 		return err
 	}
-	if sameRows && !f.columns.ByRow() {
+	if f.SameRows && !f.ByRow {
 		return output.UsageError("", "--same-rows is for --id-rows")
 	}
 	objects, values, skipped, err := f.read(ctx, a)
@@ -104,29 +84,29 @@ func (a *app) enroll(cmd *cobra.Command, f *peopleFlags, sameRows, dryRun bool) 
 	}
 	var done ledger.EnrollResult
 	mode := writing
-	if dryRun {
+	if f.DryRun {
 		mode = reading
 	}
 	err = a.with(ctx, mode, func(l book) error {
-		if err := values.Check(ctx, l, f.objects, f.question); err != nil {
+		if err := values.Check(ctx, l, f.Objects, f.Question); err != nil {
 			return err
 		}
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
 		done, err = l.Enroll(ctx, ledger.EnrollRequest{
-			Key: a.key, Question: f.question, Objects: objects, Policy: terms, Cap: f.cap, Partial: f.partial,
+			Key: a.key, Question: f.Question, Objects: objects, Policy: terms, Cap: f.Cap, Partial: f.Partial,
 			Progress: progress,
-			New:      f.columns.ByRow() && !sameRows, DryRun: dryRun,
+			New:      f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
-		return output.WithKey(a.key, knownRows(output.Refusal(err, f.partial)))
+		return output.WithKey(a.key, knownRows(output.Refusal(err, f.Partial)))
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.printEnrolled(f.question, skipped, done, dryRun); err != nil {
+	if err := a.printEnrolled(f.Question, skipped, done, f.DryRun); err != nil {
 		return err
 	}
-	return refusedAll(f.question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
+	return refusedAll(f.Question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
 }
 
 func (a *app) printEnrolled(question string, skipped int, done ledger.EnrollResult, dryRun bool) error {
@@ -164,24 +144,15 @@ func knownRows(err error) error {
 		"--id-prefix P names them P1, P2, …", "%w", err)
 }
 
-func (a *app) termsCommand() *cobra.Command {
-	f := &peopleFlags{}
-	var none bool
-	var consent string
-	cmd := &cobra.Command{
-		Use:  "terms",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.terms(cmd, f, none, consent) },
-	}
-	f.flags(a, cmd, "")
-	cmd.Flags().BoolVar(&none, "no-policy", false, "no policy: only the cap binds")
-	cmd.Flags().StringVar(&consent, "consent", "",
-		"`TEXT` that says where the people's consent is on record, of 1 to 1,024 bytes")
-	return cmd
+type termsFlags struct {
+	peopleFlags
+	NoPolicy bool   `flag:"no-policy"`
+	Consent  string `flag:"consent"`
 }
 
-func (a *app) terms(cmd *cobra.Command, f *peopleFlags, none bool, consent string) error {
+func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 	ctx := cmd.Context()
-	under, err := f.newPolicy(cmd, a, none)
+	under, err := f.newPolicy(cmd, a)
 	if err != nil {
 		return err
 	}
@@ -191,19 +162,19 @@ func (a *app) terms(cmd *cobra.Command, f *peopleFlags, none bool, consent strin
 	}
 	var done ledger.ChangeTermsResult
 	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		err := errors.Join(f.columns.CheckPeople(ctx, l, f.objects, f.question, objects),
-			values.Check(ctx, l, f.objects, f.question))
+		err := errors.Join(f.CheckPeople(ctx, l, f.Objects, f.Question, objects),
+			values.Check(ctx, l, f.Objects, f.Question))
 		if err != nil {
 			return "", nil, err
 		}
 		shown, progress := a.progress("changing")
 		defer shown.Clear()
 		done, err = l.ChangeTerms(ctx, ledger.ChangeTermsRequest{
-			Key: a.key, Question: f.question, Objects: objects, Policy: under, Cap: f.cap, Consent: consent,
-			Partial: f.partial, Progress: progress,
+			Key: a.key, Question: f.Question, Objects: objects, Policy: under, Cap: f.Cap, Consent: f.Consent,
+			Partial: f.Partial, Progress: progress,
 		})
 		var out output.Fields
-		out.Add("question", "question", f.question)
+		out.Add("question", "question", f.Question)
 		out.Add("changed", "changed", done.Changed)
 		out.Add("unchanged", "as they were before", done.Unchanged)
 		out.Add("skipped", "skipped, without a value", skipped)
@@ -216,55 +187,47 @@ func (a *app) terms(cmd *cobra.Command, f *peopleFlags, none bool, consent strin
 			tableReasons(w, done.Refused)
 			tableUnlisted(w, done.Unlisted, a.key)
 		})
-		return "their terms are changed", out, output.Refusal(err, f.partial)
+		return "their terms are changed", out, output.Refusal(err, f.Partial)
 	})
 	if err != nil {
 		return err
 	}
-	return refusedAll(f.question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
+	return refusedAll(f.Question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
 }
 
 // newPolicy returns the policy that is asked for, nil to leave each as it is.
-func (f *peopleFlags) newPolicy(cmd *cobra.Command, a *app, none bool) (*policy.Policy, error) {
+func (f *termsFlags) newPolicy(cmd *cobra.Command, a *app) (*policy.Policy, error) {
 	flags := cmd.Flags()
 	switch {
-	case none && f.policy != "":
+	case f.NoPolicy && f.Policy != "":
 		return nil, output.UsageError("give one of them", "--policy and --no-policy exclude each other")
-	case !none && f.policy == "" && !flags.Changed("cap"):
+	case !f.NoPolicy && f.Policy == "" && !flags.Changed("cap"):
 		return nil, output.UsageError("give --policy, --no-policy or --cap", "nothing is said of what is to change")
-	case flags.Changed("cap") && f.cap.IsZero():
+	case flags.Changed("cap") && f.Cap.IsZero():
 		return nil, output.UsageError(`"ledgerctl withdraw" ends a person's part`, "the cap must be above 0")
-	case !none && f.policy == "":
+	case !f.NoPolicy && f.Policy == "":
 		return nil, nil
 	}
 	p, err := f.readPolicy(cmd.Context(), a)
 	return &p, err
 }
 
-func (a *app) withdrawCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:  "withdraw OBJECT…",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, people []string) error {
-			return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-				var out output.Fields
-				out.Add("withdrawn", "", people)
-				out.Add("", "withdrawn", output.Listed(people))
-				out.Add("key", "key", a.key)
-				return "they are withdrawn", out, a.withdraw(ctx, l, people)
-			}))
-		},
-	}
-	a.keyFlag(cmd, "")
-	return cmd
+func (a *app) withdraw(cmd *cobra.Command, people []string, _ *keyFlag) error {
+	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		var out output.Fields
+		out.Add("withdrawn", "", people)
+		out.Add("", "withdrawn", output.Listed(people))
+		out.Add("key", "key", a.key)
+		return "they are withdrawn", out, a.withdrawAll(ctx, l, people)
+	}))
 }
 
 // mostKey is the longest idempotency key, in bytes.
 const mostKey = 256
 
-// withdraw ends the part of people. Of several requests each has a key of its own: the key and a
+// withdrawAll ends the part of people. Of several requests each has a key of its own: the key and a
 // number. Keys outlive the people they are about, so they name no person.
-func (a *app) withdraw(ctx context.Context, l book, people []string) error {
+func (a *app) withdrawAll(ctx context.Context, l book, people []string) error {
 	keyOf := func(place int) string {
 		if len(people) == 1 {
 			return a.key
@@ -292,57 +255,45 @@ func (a *app) withdraw(ctx context.Context, l book, people []string) error {
 	return nil
 }
 
-func (a *app) epochCommand() *cobra.Command {
-	var question string
-	cmd := &cobra.Command{
-		Use:  "epoch OBJECT",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-				if err := l.BeginEpoch(ctx, a.key, question, args[0]); err != nil {
-					return "", nil, err
-				}
-				o, err := l.Object(ctx, args[0])
-				epoch := 0
-				for _, c := range o.Chains {
-					if c.Question == question {
-						epoch = c.Epoch
-					}
-				}
-				var out output.Fields
-				out.Add("object", "object", args[0])
-				out.Add("question", "question", question)
-				out.Add("epoch", "epoch", epoch)
-				out.Add("key", "key", a.key)
-				return fmt.Sprintf("object %q is in epoch %d of question %q", args[0], epoch, question), out, err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&question, "question", "", "the question's `NAME`")
-	a.keyFlag(cmd, "")
-	require(cmd, "question")
-	return cmd
+type epochFlags struct {
+	Question string `flag:"question,required"`
+	keyFlag
 }
 
-func (a *app) forgetCommand() *cobra.Command {
-	var keepPages bool
-	cmd := &cobra.Command{
-		Use:  "forget OBJECT",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-				out, err := a.forget(ctx, l, args[0], keepPages)
-				return fmt.Sprintf("object %q is forgotten", args[0]), out, err
-			}))
-		},
-	}
-	a.keyFlag(cmd, ", which stays in the log, and should name nobody")
-	cmd.Flags().BoolVar(&keepPages, "keep-pages", false,
-		"do not rewrite the file: the old bytes stay in its unused pages for now")
-	return cmd
+func (a *app) epoch(cmd *cobra.Command, args []string, f *epochFlags) error {
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		if err := l.BeginEpoch(ctx, a.key, f.Question, args[0]); err != nil {
+			return "", nil, err
+		}
+		o, err := l.Object(ctx, args[0])
+		epoch := 0
+		for _, c := range o.Chains {
+			if c.Question == f.Question {
+				epoch = c.Epoch
+			}
+		}
+		var out output.Fields
+		out.Add("object", "object", args[0])
+		out.Add("question", "question", f.Question)
+		out.Add("epoch", "epoch", epoch)
+		out.Add("key", "key", a.key)
+		return fmt.Sprintf("object %q is in epoch %d of question %q", args[0], epoch, f.Question), out, err
+	})
 }
 
-func (a *app) forget(ctx context.Context, l book, object string, keepPages bool) (out output.Fields, err error) {
+type forgetFlags struct {
+	keyFlag
+	KeepPages bool `flag:"keep-pages"`
+}
+
+func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
+	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		out, err := a.forgetOne(ctx, l, args[0], f.KeepPages)
+		return fmt.Sprintf("object %q is forgotten", args[0]), out, err
+	}))
+}
+
+func (a *app) forgetOne(ctx context.Context, l book, object string, keepPages bool) (out output.Fields, err error) {
 	if err := l.Forget(ctx, a.key, object); err != nil {
 		return nil, err
 	}
@@ -374,17 +325,11 @@ func unknownPerson(err error) error {
 		Hint: "people go by the ids that they were enrolled by: those of a column then, or row numbers"}
 }
 
-func (a *app) showCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:  "show OBJECT",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-				o, err := l.Object(ctx, args[0])
-				return objectResult{o}, unknownPerson(err)
-			})
-		},
-	}
+func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		o, err := l.Object(ctx, args[0])
+		return objectResult{o}, unknownPerson(err)
+	})
 }
 
 type objectResult struct{ ledger.ObjectState }

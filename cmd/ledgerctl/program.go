@@ -16,43 +16,35 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-func (a *app) initCommand() *cobra.Command {
-	var currency, signer string
-	cmd := &cobra.Command{
-		Use:  "init",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd, currency, signer) },
-	}
-	cmd.Flags().StringVar(&currency, "currency", "USD", "the `CODE` of the currency of all prices")
-	cmd.Flags().StringVar(&signer, "signer", "", "the `FILE` for the signing key (default: the ledger's name and .key)")
-	files.MarkAs(cmd.Flags(), ledgerfile.SigningKey, "signer")
-	return cmd
+type initFlags struct {
+	Currency string `flag:"currency" default:"USD"`
+	Signer   string `flag:"signer,writes" kind:"signing key"`
 }
 
-func (a *app) init(cmd *cobra.Command, currency, signer string) error {
+func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
 	if err := a.file(cmd); err != nil {
 		return err
 	}
-	signer = cmp.Or(signer, keys.SignerFile(a.db))
-	if err := a.CheckPlace("--db", a.db, ledgerfile.Ledger); err != nil {
+	signer := cmp.Or(f.Signer, input.SignerFile(a.DB))
+	if err := a.CheckPlace("--db", a.DB, ledgerfile.Ledger); err != nil {
 		return err
 	}
 	if err := a.CheckPlace("--signer", signer, ledgerfile.SigningKey); err != nil {
 		return err
 	}
-	public, err := createLedger(a.db, currency, signer)
+	public, err := createLedger(a.DB, f.Currency, signer)
 	if err != nil {
 		return err
 	}
 	var out output.Fields
-	out.Add("db", "ledger", a.db)
+	out.Add("db", "ledger", a.DB)
 	out.Add("", "signing key", signer+" (secret: keep it apart from the ledger)")
 	out.Add("log_key", "", public)
 	out.Add("signer", "", signer)
@@ -114,31 +106,16 @@ func writeSecret(path, secret string) error {
 	return err
 }
 
-func (a *app) backupCommand() *cobra.Command {
-	return a.copyCommand(&cobra.Command{
-		Use: "backup FILE",
-	}, "copying", book.Backup)
-}
-
-func (a *app) compactCommand() *cobra.Command {
-	return a.copyCommand(&cobra.Command{
-		Use: "compact FILE",
-	}, "compacting", book.CompactTo)
-}
-
-// copyCommand completes a command that copies the ledger.
-func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, context.Context, string,
-	ledger.Progress) (ledger.Copied, error)) *cobra.Command {
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.ValidArgsFunction = oneFile
-	files.MarkArguments(cmd, files.Writes)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+// copyCommand returns a command that copies the ledger.
+func (a *app) copyCommand(use, doing string, write func(book, context.Context, string, ledger.Progress) (ledger.Copied,
+	error)) *cobra.Command {
+	run := func(cmd *cobra.Command, args []string, _ *input.None) error {
 		switch args[0] {
 		case "":
 			return output.UsageError("", "FILE is empty")
 		case "-":
 			return output.UsageError("give the name of a file",
-				"a copy of the ledger cannot be standard output: it is verified where it lies")
+				"a copy of the ledger cannot be standard output: it is verified where it is written")
 		}
 		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 			shown, progress := a.progress(doing)
@@ -156,19 +133,14 @@ func (a *app) copyCommand(cmd *cobra.Command, doing string, write func(book, con
 		}
 		return err
 	}
-	return cmd
+	return input.MarkArguments(input.Command(use, run), input.Writes)
 }
 
-func (a *app) statsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "stats",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-				stats, err := l.Stats(ctx)
-				return statsResult{creation{l.About()}, stats}, err
-			})
-		},
-	}
+func (a *app) stats(cmd *cobra.Command, _ []string, _ *input.None) error {
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		stats, err := l.Stats(ctx)
+		return statsResult{creation{l.About()}, stats}, err
+	})
 }
 
 // health is [ledger.Ledger.Health] of the ledger that is named.
@@ -201,32 +173,27 @@ func (r statsResult) Table(w io.Writer) {
 	}
 }
 
-func (a *app) takeoverCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "takeover --addr ADDRESS",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case a.unclear != nil:
-				return a.unclear
-			case a.remote.Address == "":
-				return output.UsageError(`"ledgerctl serve --standby" serves one`,
-					"a takeover is by a standby that is served: give its --addr")
-			}
-			l, err := a.dial(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = l.Close() }()
-			events, err := l.TakeOver(cmd.Context())
-			if err != nil {
-				return err
-			}
-			var out output.Fields
-			out.Add("addr", "has the ledger", a.remote.Address)
-			out.Add("events", "events", events)
-			return a.PrintDone("it has taken over", "", out)
-		},
+func (a *app) takeOver(cmd *cobra.Command, _ []string, _ *input.None) error {
+	switch {
+	case a.unclear != nil:
+		return a.unclear
+	case a.Remote.Address == "":
+		return output.UsageError(`"ledgerctl serve --standby" serves one`,
+			"a takeover is by a standby that is served: give its --addr")
 	}
+	l, err := a.dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	events, err := l.TakeOver(cmd.Context())
+	if err != nil {
+		return err
+	}
+	var out output.Fields
+	out.Add("addr", "has the ledger", a.Remote.Address)
+	out.Add("events", "events", events)
+	return a.PrintDone("it has taken over", "", out)
 }
 
 func (a *app) completionCommand() *cobra.Command {
@@ -266,14 +233,9 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version",
-		RunE: func(*cobra.Command, []string) error {
-			info, _ := debug.ReadBuildInfo()
-			return a.Print(newVersion(info))
-		},
-	}
+func (a *app) version(*cobra.Command, []string, *input.None) error {
+	info, _ := debug.ReadBuildInfo()
+	return a.Print(newVersion(info))
 }
 
 // versionResult is what a build has noted about itself.

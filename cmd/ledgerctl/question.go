@@ -10,58 +10,28 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/mechanisms"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func (a *app) questionCommand() *cobra.Command {
-	return output.Group("question", "say whether to add or to list questions", a.questionAddCommand(),
-		a.questionListCommand())
-}
-
 // questionFlags are the flags of question add.
 type questionFlags struct {
-	values              []string
-	encoding, mechanism string
+	Values    []string `flag:"values,required,reads@"`
+	Encoding  string   `flag:"encoding" values:"direct unary finite"`
+	Mechanism string   `flag:"mechanism,reads" ext:"json"`
 }
 
-func (a *app) questionAddCommand() *cobra.Command {
-	f := &questionFlags{}
-	cmd := &cobra.Command{
-		Use:  "add NAME --values A,B,… [--encoding direct|unary] [--mechanism FILE]",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.addQuestion(cmd, args[0], f) },
-	}
-	flags := cmd.Flags()
-	flags.StringSliceVar(&f.values, "values", nil,
-		"the possible `VALUES`, separated by commas; one with a comma in double quotes; "+
-			"or @FILE, with one on each line")
-	flags.StringVar(&f.encoding, "encoding", "",
-		"what a response is: a value (direct) or a bit for each value (unary); "+
-			"picked by the number of values otherwise")
-	flags.StringVar(&f.mechanism, "mechanism", "",
-		"the `FILE` with the question's own mechanism, as JSON; or - for standard input")
-	// These fail only for a flag that was not defined.
-	_ = cmd.MarkFlagFilename("mechanism", "json")
-	_ = cmd.RegisterFlagCompletionFunc("encoding", cobra.FixedCompletions([]cobra.Completion{string(ledger.Direct),
-		string(ledger.Unary), string(ledger.Finite)}, cobra.ShellCompDirectiveNoFileComp))
-	files.Mark(flags, files.Reads, files.ByName, "mechanism")
-	files.Mark(flags, files.Reads, files.Behind, "values")
-	require(cmd, "values")
-	return cmd
-}
-
-func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) (err error) {
-	q := ledger.Question{Name: name, Encoding: ledger.Encoding(f.encoding)}
-	if q.Values, err = mechanisms.ReadValues(f.values); err != nil {
+func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (err error) {
+	q := ledger.Question{Name: args[0], Encoding: ledger.Encoding(f.Encoding)}
+	if q.Values, err = mechanisms.ReadValues(f.Values); err != nil {
 		return err
 	}
-	if f.mechanism != "" {
+	if f.Mechanism != "" {
 		source := &mechanisms.Host{Printer: a.Printer, Files: a.Files}
-		if q.Mechanism, err = source.ReadMechanism(cmd.Context(), f.mechanism, q.Values); err != nil {
+		if q.Mechanism, err = source.ReadMechanism(cmd.Context(), f.Mechanism, q.Values); err != nil {
 			return err
 		}
 	}
@@ -70,7 +40,7 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) (er
 		if err := l.DefineQuestion(cmd.Context(), a.key, q); err != nil {
 			return err
 		}
-		q, err := questionNamed(cmd.Context(), l, name)
+		q, err := questionNamed(cmd.Context(), l, args[0])
 		out.Inline(q)
 		out.Add("", "question", q.Name)
 		out.Add("", "values", output.ListedValues(q.Values))
@@ -86,27 +56,22 @@ func (a *app) addQuestion(cmd *cobra.Command, name string, f *questionFlags) (er
 	return a.Print(out)
 }
 
-func (a *app) questionListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-				all, err := l.Questions(ctx)
-				var out output.Fields
-				out.Add("questions", "", all)
-				out.Section(func(w io.Writer) {
-					output.Rows(w, "QUESTION\tENCODING\tVALUES", all, func(q ledger.Question) []any {
-						values := output.ListedValues(q.Values)
-						if q.Mechanism != nil {
-							values += " (" + outline(q.Mechanism) + ")"
-						}
-						return []any{q.Name, q.Encoding, values}
-					})
-				})
-				return out, err
+func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error {
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		all, err := l.Questions(ctx)
+		var out output.Fields
+		out.Add("questions", "", all)
+		out.Section(func(w io.Writer) {
+			output.Rows(w, "QUESTION\tENCODING\tVALUES", all, func(q ledger.Question) []any {
+				values := output.ListedValues(q.Values)
+				if q.Mechanism != nil {
+					values += " (" + outline(q.Mechanism) + ")"
+				}
+				return []any{q.Name, q.Encoding, values}
 			})
-		},
-	}
+		})
+		return out, err
+	})
 }
 
 // outline tells the levels of a mechanism without its probabilities.

@@ -4,8 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 func TestWantsJSON(t *testing.T) {
@@ -42,9 +49,11 @@ func TestReferenceHasEveryCommand(t *testing.T) {
 	}
 }
 
-// Every command has its help, and every section of the text is that of a command, or a part of one.
+// Every command and every flag has its help, and everything in the text is about a command, a flag, or a part of a section.
 func TestHelpHasEveryCommand(t *testing.T) {
 	all := sections(helpText)
+	common := flagUsages(all["flags"])
+	delete(all, "flags")
 	for name, cmd := range commands() {
 		if cmd.Name() == "help" {
 			continue
@@ -52,11 +61,49 @@ func TestHelpHasEveryCommand(t *testing.T) {
 		if cmd.Short == "" || strings.Contains(cmd.Long, "{") && !strings.Contains(cmd.Long, `{"`) {
 			t.Errorf("%s: %q, %q", name, cmd.Short, cmd.Long)
 		}
+		_, own, _ := strings.Cut(all[cmd.CommandPath()], "## Flags\n")
+		own, _, _ = strings.Cut(own, "\n\n")
+		texts := flagUsages(strings.ReplaceAll(own, "{filter}", all["{filter}"]))
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s has no help", name, f.Name)
+			}
+			if _, is := texts[f.Name]; !is && f.Usage == common[f.Name] {
+				delete(common, f.Name)
+			}
+			delete(texts, f.Name)
+		})
+		for flag := range texts {
+			t.Errorf("%s has no flag --%s", name, flag)
+		}
 		delete(all, cmd.CommandPath())
+	}
+	for flag := range common {
+		t.Errorf("no command has the help of --%s", flag)
 	}
 	for name := range all {
 		if strings.Count(helpText, name) < 2 || !strings.HasPrefix(name, "{") {
 			t.Errorf("no command has the help of %q", name)
+		}
+	}
+}
+
+// What the shell completes is what there is.
+func TestCompletedValuesAreAll(t *testing.T) {
+	var roles, states []string
+	for _, r := range ledgerhttp.Roles() {
+		roles = append(roles, string(r))
+	}
+	for _, state := range vocabulary.ReservationStates() {
+		states = append(states, string(state))
+	}
+	for command, want := range map[string][]string{
+		"token add --role": roles, "reservations --state": states,
+		"question add --encoding": {string(ledger.Direct), string(ledger.Unary), string(ledger.Finite)},
+	} {
+		_, got, _ := invoke(t, append([]string{"__completeNoDesc"}, append(strings.Fields(command), "")...)...)
+		if values := strings.Fields(got); len(values) == 0 || !slices.Equal(values[:len(values)-1], want) {
+			t.Errorf("%s: %q, want %q", command, values, want)
 		}
 	}
 }

@@ -2,49 +2,167 @@ package chart
 
 import (
 	"bytes"
+	"encoding/xml"
+	"errors"
 	"fmt"
-	"image/png"
+	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 )
 
-func TestFormat(t *testing.T) {
-	for path, want := range map[string]string{"a.png": "png", "a.b.SVG": "svg", "dir.png/x.svg": "svg"} {
-		if got, err := Format(path); err != nil || got != want {
-			t.Errorf("%q: %q, %v", path, got, err)
+// sample has two bars and a diamond in each of three groups, some of them below 0 and above 100.
+func sample() Bars {
+	series := func(name string, diamond bool, values ...float64) Series {
+		s := Series{Name: name, Diamond: diamond}
+		for _, v := range values {
+			s.Values = append(s.Values, Interval{v - 10, v, v + 10})
+		}
+		return s
+	}
+	return Bars{Title: "A <title>", Axis: "share, %", Notes: []string{"one", "two & three"},
+		Groups: []string{"first", "second", "third"},
+		Series: []Series{series("low", false, -30, 50, 140), series("high", false, 20, 35, 45), series("all", true, 25, 30, 60)}}
+}
+
+func written(t *testing.T, b Bars) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := b.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// box is a filled shape, by its edges.
+type box struct{ left, right, top, bottom float64 }
+
+// barsOf returns the bars of a series, but for the one in the legend, which is the last.
+func barsOf(t *testing.T, svg string, k int) (all []box) {
+	t.Helper()
+	bar := regexp.MustCompile(fmt.Sprintf(`<rect class="bar%d" x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"`, k))
+	for _, m := range bar.FindAllStringSubmatch(svg, -1) {
+		x, y := number(t, m[1]), number(t, m[2])
+		all = append(all, box{x, x + number(t, m[3]), y, y + number(t, m[4])})
+	}
+	return all[:len(all)-1]
+}
+
+// diamondsOf returns the diamonds, but for the one in the legend.
+func diamondsOf(t *testing.T, svg string) (all []box) {
+	t.Helper()
+	diamond := regexp.MustCompile(`<path class="ink" d="M(\S+) \S+L\S+ (\S+)L(\S+) \S+L\S+ (\S+)Z"`)
+	for _, m := range diamond.FindAllStringSubmatch(svg, -1) {
+		all = append(all, box{number(t, m[1]), number(t, m[3]), number(t, m[2]), number(t, m[4])})
+	}
+	return all[:len(all)-1]
+}
+
+// Bars begin at 0, are as long as the numbers, and reach below 0 and above 100 where these do, and so do the
+// intervals. Groups come from the top, and so do the series in each.
+func TestBars_AreAsLongAsTheirNumbers(t *testing.T) {
+	b := sample()
+	if low, high := b.bounds(); !(-50 < low && low < -40 && 150 < high && high < 160) {
+		t.Errorf("the axis goes from %v to %v", low, high)
+	}
+	svg := written(t, b)
+	first, second, marks := barsOf(t, svg, 0), barsOf(t, svg, 1), diamondsOf(t, svg)
+	if len(first) != 3 || len(second) != 3 || len(marks) != 3 {
+		t.Fatalf("%d and %d bars, %d diamonds", len(first), len(second), len(marks))
+	}
+	zero := second[0].left
+	percent := (second[0].right - zero) / 20
+	near := func(name string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 0.05 {
+			t.Errorf("%s is at %v, not %v", name, got, want)
 		}
 	}
-	for _, path := range []string{"", "png", "a.jpg", "a.svg.gz", "a.png/b"} {
-		if got, err := Format(path); err == nil {
-			t.Errorf("%q: %q", path, got)
+	near("the end of a bar below 0", first[0].left, zero-30*percent)
+	near("its beginning", first[0].right, zero)
+	near("the end of a bar above 100", first[2].right, zero+140*percent)
+	near("the end of the second bar of group 2", second[2].right, zero+45*percent)
+	near("the middle of the diamond of group 2", (marks[2].left+marks[2].right)/2, zero+60*percent)
+	for i := range 3 {
+		if !(first[i].bottom < second[i].top && second[i].bottom < marks[i].top) {
+			t.Errorf("group %d: the rows overlap or are not in order", i)
+		}
+		if i > 0 && !(marks[i-1].bottom < first[i].top) {
+			t.Errorf("groups %d and %d overlap", i-1, i)
+		}
+	}
+	whiskers := regexp.MustCompile(`class="line" d="M(\S+) \S+H(\S+?)M`).FindAllStringSubmatch(svg, -1)
+	if len(whiskers) != 9 {
+		t.Fatalf("%d intervals", len(whiskers))
+	}
+	for i, w := range whiskers {
+		at := b.Series[i%3].Values[i/3]
+		near("the low end of an interval", number(t, w[1]), zero+at.Low*percent)
+		near("its high end", number(t, w[2]), zero+at.High*percent)
+	}
+}
+
+// A viewer, and a program that reads for those who cannot see, find everything: all is well-formed, and the description has the numbers.
+func TestBars_SayWhatTheyShow(t *testing.T) {
+	svg := written(t, sample())
+	if again := written(t, sample()); again != svg {
+		t.Error("the same data give other bytes")
+	}
+	for in := xml.NewDecoder(strings.NewReader(svg)); ; {
+		_, err := in.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{`role="img"`, "<title>A &lt;title&gt;</title>", "third, all: 60 (50 to 70).", "prefers-color-scheme:dark",
+		">two &amp; three</text>", ">share, %</text>", ">high</text>", ">second</text>"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("there is no %q", want)
 		}
 	}
 }
 
-func TestColorsDiffer(t *testing.T) {
-	seen := map[string]bool{}
-	for i := range 8 {
-		seen[fmt.Sprint(Color(i))] = true
+// The legend is to the right of all bars, below the title, and in the picture; so is all text.
+func TestBars_FitIntoThePicture(t *testing.T) {
+	b := sample()
+	b.Groups[1], b.Series[0].Name = strings.Repeat("w", 33), "ε = 0.123456789, n = 123456789"
+	svg := written(t, b)
+	height := number(t, regexp.MustCompile(`viewBox="0 0 760 (\d+)"`).FindStringSubmatch(svg)[1])
+	for _, m := range regexp.MustCompile(`<text class="ink" x="(.*?)" y="(.*?)" text-anchor="(.*?)">(.*?)</text>`).FindAllStringSubmatch(svg, -1) {
+		x, y, wide := number(t, m[1]), number(t, m[2]), textWidth(m[4])
+		left := map[string]float64{"start": x, "middle": x - wide/2, "end": x - wide}[m[3]]
+		if left < 0 || left+wide > width || y < lineHeight/2 || y > height {
+			t.Errorf("%q is at %v, %v", m[4], left, y)
+		}
 	}
-	if len(seen) != 8 || Color(8) != Color(0) {
-		t.Errorf("%d colours", len(seen))
+	boxes := append(barsOf(t, svg, 0), barsOf(t, svg, 1)...)
+	legend := regexp.MustCompile(`<rect class="bar0" x="(.*?)"`).FindAllStringSubmatch(svg, -1)
+	if right := slices.MaxFunc(boxes, func(a, b box) int { return int(a.right - b.right) }).right; number(t, legend[3][1]) <= right {
+		t.Errorf("the legend begins at %s, and bars end at %v", legend[3][1], right)
 	}
 }
 
-func names(ticks []plot.Tick) string {
-	var all []string
-	for _, tick := range ticks {
-		if tick.Label != "" {
-			all = append(all, tick.Label)
+func TestBars_OfNothing(t *testing.T) {
+	for _, b := range []Bars{{}, {Groups: []string{"x"}, Series: []Series{{Name: "y", Values: make([]Interval, 1)}}}} {
+		if svg := written(t, b); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("%s", svg)
 		}
 	}
-	return strings.Join(all, " ")
 }
 
 func TestTicks(t *testing.T) {
@@ -60,167 +178,48 @@ func TestTicks(t *testing.T) {
 		{0.2581, 0.3065, "0.26 0.27 0.28 0.29 0.30"},
 		{-3e-5, 4e-5, "-0.00003 -0.00002 -0.00001 0.00000 0.00001 0.00002 0.00003 0.00004"},
 	} {
-		ticks := Ticks{}.Ticks(test.low, test.high)
-		if got := names(ticks); got != test.want {
+		if got := strings.Join(Ticks(test.low, test.high), " "); got != test.want {
 			t.Errorf("%v to %v: %s, want %s", test.low, test.high, got, test.want)
 		}
-		for _, tick := range ticks {
-			if value, err := strconv.ParseFloat(tick.Label, 64); err != nil || math.Abs(value-tick.Value) > 1e-12 {
-				t.Errorf("%v to %v: the tick at %v is called %s", test.low, test.high, tick.Value, tick.Label)
-			}
-		}
 	}
 }
 
-// sample is a plot with four lines.
-func sample(t *testing.T) *plot.Plot {
+// lightness is CIE L*, from 0 to 100.
+func lightness(t *testing.T, color string) float64 {
 	t.Helper()
-	p := New("A <title>", "x", "y")
-	for i, name := range []string{"long line", "bars", "band", "here"} {
-		line, err := plotter.NewLine(plotter.XYs{{X: 0, Y: float64(i)}, {X: 50, Y: 60}, {X: 99, Y: 90}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		line.Color = Color(i)
-		p.Add(line)
-		p.Legend.Add("\u00a0"+name, line)
-	}
-	return p
-}
-
-func render(t *testing.T, p *plot.Plot, format string) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := WriteWithLegend(&out, p, format, 600, 340); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
-func TestPNG(t *testing.T) {
-	for _, write := range []func(*bytes.Buffer) error{
-		func(out *bytes.Buffer) error { return WriteWithLegend(out, sample(t), "png", 600, 330) },
-	} {
-		var out bytes.Buffer
-		if err := write(&out); err != nil {
-			t.Fatal(err)
-		}
-		picture, err := png.Decode(&out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if size := picture.Bounds().Size(); size.X != 800 || size.Y != 440 {
-			t.Errorf("%v pixels", size)
-		}
-		if r, g, b, a := picture.At(799, 439).RGBA(); r&g&b&a != 0xffff {
-			t.Errorf("the corner is %x %x %x %x, not white", r, g, b, a)
-		}
-	}
-	if err := WriteWithLegend(&bytes.Buffer{}, sample(t), "bmp", 600, 330); err == nil {
-		t.Error("an unknown format was written")
-	}
-}
-
-var (
-	svgText = regexp.MustCompile(`(?s)<text x="([-0-9.]+)" y="([-0-9.]+)"[^>]*>([^<]*)</text>`)
-	svgPath = regexp.MustCompile(`<path d="([^"]*)" style="([^"]*)"`)
-	svgPair = regexp.MustCompile(`[ML](-?[0-9.]+),(-?[0-9.]+)`)
-)
-
-func float(t *testing.T, text string) float64 {
-	t.Helper()
-	value, err := strconv.ParseFloat(text, 64)
+	rgb, err := strconv.ParseUint(color[1:], 16, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return value
+	linear := func(x uint64) float64 {
+		v := float64(x&255) / 255
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 116*math.Cbrt(0.2126*linear(rgb>>16)+0.7152*linear(rgb>>8)+0.0722*linear(rgb)) - 16
 }
 
-// The legend is to the right of all data and below the title, its lines do not overlap, and all is
-// in the picture.
-func TestLegendIsBesideThePlot(t *testing.T) {
-	svg := render(t, sample(t), "svg")
-	left, top, last := math.Inf(1), 0.0, math.Inf(1)
-	var entries []string
-	for _, text := range svgText.FindAllStringSubmatch(svg, -1) {
-		x, y, name := float(t, text[1]), -float(t, text[2]), text[3]
-		if x < 0 || x > 590 || y < 0 || y > 340 {
-			if !strings.HasPrefix(name, "y") { // it is turned by a quarter, so its coordinates are others
-				t.Errorf("%q is at %v, %v", name, x, y)
-			}
-		}
-		switch {
-		case name == "A &lt;title&gt;":
-			top = y
-		case strings.HasPrefix(name, "\u00a0"):
-			entries = append(entries, strings.TrimPrefix(name, "\u00a0"))
-			if y > last-12 || y > top-12 {
-				t.Errorf("%q is at a height of %v, what is above it at %v, the title at %v", name, y, last, top)
-			}
-			left, last = min(left, x-30), y // the sample line is 30 points wide
-		}
-	}
-	if got := strings.Join(entries, ", "); got != "long line, bars, band, here" {
-		t.Errorf("the legend has %s", got)
-	}
-	data := 0
-	for _, path := range svgPath.FindAllStringSubmatch(svg, -1) {
-		pairs := svgPair.FindAllStringSubmatch(path[1], -1)
-		if len(pairs) < 3 || !strings.Contains(path[2], "fill:none") {
-			continue
-		}
-		data++
-		for _, pair := range pairs {
-			if x := float(t, pair[1]); x > left-6 {
-				t.Errorf("data at %v, the legend begins at %v", x, left)
+// Of two neighbouring shades the higher one is clearly darker on a light page, and brighter on a dark one: that is what all can see.
+func TestShades_DifferInLightness(t *testing.T) {
+	for n := 2; n <= MaxRows; n++ {
+		for k := 1; k < n; k++ {
+			light := lightness(t, Shade(k-1, n, false)) - lightness(t, Shade(k, n, false))
+			dark := lightness(t, Shade(k, n, true)) - lightness(t, Shade(k-1, n, true))
+			if light < 10 || dark < 10 {
+				t.Errorf("shades %d and %d of %d differ by %v on a light page and by %v on a dark one", k-1, k, n, light, dark)
 			}
 		}
 	}
-	if data < 4 {
-		t.Errorf("%d lines of data", data)
-	}
 }
 
-// A plot can be written twice.
-func TestWritingLeavesThePlotAlone(t *testing.T) {
-	p := sample(t)
-	if one, two := render(t, p, "svg"), render(t, p, "svg"); one != two || !strings.Contains(two, "long line") {
-		t.Error("the second picture is another one")
-	}
-}
-
-func TestSVGNamesFontsOfTheSameWidth(t *testing.T) {
-	svg := render(t, sample(t), "svg")
-	all := strings.Count(svg, "font-family:")
-	if good := strings.Count(svg, "font-family:Liberation Serif,Times New Roman,Times,serif;"); good != all || all == 0 {
-		t.Errorf("%d of %d fonts: %.500s", good, all, svg)
-	}
-}
-
-func TestCanDraw(t *testing.T) {
-	for text, want := range map[string]bool{"": true, "share, % of Größe ε ≥ Ж": true, "是": false, "a\U0001f600": false} {
-		if got := CanDraw(text); got != want {
-			t.Errorf("%q: %t", text, got)
+func TestPrintable(t *testing.T) {
+	for name, want := range map[string]string{
+		"a\tb": "a b", "x\ufffey": "x\ufffdy", "left\u202eright": "leftright", "naïve ε": "naïve ε",
+	} {
+		if got := Printable(name); got != want {
+			t.Errorf("%q is written %q, want %q", name, got, want)
 		}
 	}
-}
-
-// The viewer of an SVG may have wider letters than those that the text was measured with: a title
-// that is as wide as it may be is still whole then.
-func TestTheTitleHasRoomInAnyFont(t *testing.T) {
-	p := sample(t)
-	p.Title.Text = strings.Repeat("wide ", 16)
-	measured := p.Title.TextStyle.Width(p.Title.Text).Points()
-	if measured*1.3 < 400 || measured*1.3 > 588 {
-		t.Fatalf("the title is %v points wide, which shows nothing", measured)
-	}
-	for _, text := range svgText.FindAllStringSubmatch(render(t, p, "svg"), -1) {
-		if strings.HasPrefix(text[3], "wide") {
-			if x := float(t, text[1]); x < 6 || x+1.3*measured > 595 {
-				t.Errorf("the title begins at %v and is up to %v wide", x, 1.3*measured)
-			}
-			return
-		}
-	}
-	t.Error("there is no title")
 }

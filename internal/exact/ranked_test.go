@@ -29,7 +29,7 @@ func TestRanksHaveTheirProbabilities(t *testing.T) {
 		atMost := func(tail uint64, u ...uint64) bool {
 			var bits tape
 			bits.load(tail, u...)
-			return DrawRank(&bits.Bits, len(exact), ranks) <= j
+			return DrawRank(&bits.Bits, bits.Uint64(), len(exact), ranks) <= j
 		}
 		t.Run(fmt.Sprintf("at most %d", j), func(t *testing.T) { checkFlip(t, at, atMost) })
 	}
@@ -56,7 +56,7 @@ func TestRankTakesAWordUnlessItIsClose(t *testing.T) {
 		{[]uint64{ones}, 8, 1},
 	} {
 		bits.load(ones, c.u...)
-		if got := DrawRank(&bits.Bits, 8, ranks); got != c.rank || bits.read() != c.read {
+		if got := DrawRank(&bits.Bits, bits.Uint64(), 8, ranks); got != c.rank || bits.read() != c.read {
 			t.Errorf("U = %#x…: rank %d after %d words, want %d after %d", c.u, got, bits.read(), c.rank, c.read)
 		}
 	}
@@ -64,7 +64,7 @@ func TestRankTakesAWordUnlessItIsClose(t *testing.T) {
 
 // TestTheOnlyRank has no threshold: the rank is 0.
 func TestTheOnlyRank(t *testing.T) {
-	if got := DrawRank(NewBits(), 0, func(uint) []Interval { return nil }); got != 0 {
+	if got := DrawRank(NewBits(), 1, 0, func(uint) []Interval { return nil }); got != 0 {
 		t.Errorf("rank %d of a single one", got)
 	}
 }

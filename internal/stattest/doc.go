@@ -25,9 +25,6 @@ import (
 // Alarm is the probability at most with which a check rejects the right law.
 const Alarm = 1e-9
 
-// Sigmas is how many standard deviations a normal number is off with the probability [Alarm].
-const Sigmas = 6.1094
-
 // Coarser is how many times larger the faults are that statistical tests look for under the race
 // detector, in 1/Coarser² of the draws. It makes draws about ten times as slow, and in a single
 // goroutine it has nothing to find: what such a test teaches about the law, it teaches without.

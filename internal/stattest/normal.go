@@ -77,18 +77,3 @@ func Squares(errs []float64, weight func(i int) float64, covariance func(i, j in
 }
 
 func square(x float64) float64 { return x * x }
-
-// Welch returns the difference of two means in its standard deviations, measured from both samples
-// (Welch's t); positive if the second mean is larger. It is 0 if there is nothing to compare.
-func Welch(first, second []float64) float64 {
-	if len(first) < 2 || len(second) < 2 {
-		return 0
-	}
-	mean1, variance1 := stat.MeanVariance(first, nil)
-	mean2, variance2 := stat.MeanVariance(second, nil)
-	spread := math.Sqrt(variance1/float64(len(first)) + variance2/float64(len(second)))
-	if spread == 0 {
-		return 0
-	}
-	return (mean2 - mean1) / spread
-}

@@ -273,24 +273,6 @@ func TestAtLeastOfMany(t *testing.T) {
 	}
 }
 
-// TestSigmas finds the normal number at which the law is rejected.
-func TestSigmas(t *testing.T) {
-	if Normal(Sigmas*3, 3).P/Alarm > 1.001 || Normal(-Sigmas*3, 3).P/Alarm < 0.999 {
-		t.Errorf("P is %g at %v standard deviations", Normal(Sigmas, 1).P, Sigmas)
-	}
-}
-
-// TestWelch compares with a t that was computed by hand: means 2.5 and 6, variances 5/3 and 4.
-func TestWelch(t *testing.T) {
-	a, b := []float64{1, 2, 3, 4}, []float64{4, 6, 8}
-	if got, want := Welch(a, b), 3.5/math.Sqrt(5./12+4./3); math.Abs(got-want) > 1e-12 {
-		t.Errorf("t = %v, want %v", got, want)
-	}
-	if Welch(a, a) != 0 || Welch(nil, b) != 0 || Welch([]float64{1, 1}, []float64{2, 2}) != 0 {
-		t.Error("there is a difference between equal samples, or to an empty one")
-	}
-}
-
 // TestMeanOfEqualValues has no spread: values inside are right, others wrong.
 func TestMeanOfEqualValues(t *testing.T) {
 	values := []float64{1, 1, 1}

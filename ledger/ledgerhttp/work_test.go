@@ -17,7 +17,6 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -221,7 +220,7 @@ const (
 
 func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 	const people = 2000
-	f := servingOf(t, crowded(t, &memory.Store{}, people), Options{Limits: Limits{Records: 1, RecordBurst: 3 * people}})
+	f := servingOf(t, crowded(t, &kv.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: 3 * people}})
 	quote := func(role, body string) (int, http.Header, string) {
 		return f.ask(asked{method: "POST", target: "/v1/quotes", body: body, role: role})
 	}
@@ -258,7 +257,7 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 
 func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	const people = 2000
-	f := servingOf(t, crowded(t, &memory.Store{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
+	f := servingOf(t, crowded(t, &kv.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
 	list := asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Lines}}
 	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
 		t.Fatalf("the first: %d, %.300s", status, body)
@@ -308,7 +307,7 @@ func (r leftReader) Scan(bucket string, from []byte, visit func(key, value []byt
 // read after the server has noticed.
 func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 	const people = 3000
-	s := &leftStore{Store: &memory.Store{}}
+	s := &leftStore{Store: &kv.Memory{}}
 	f := servingOf(t, crowded(t, s, people), Options{})
 	serving := make(chan context.Context, 1)
 	ended := make(chan struct{}, 1)

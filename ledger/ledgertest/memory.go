@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
@@ -20,7 +19,7 @@ type Memory struct {
 	// Draws are given to each ledger that is opened from here on.
 	Draws Draws
 
-	store   *memory.Store
+	store   *kv.Memory
 	mu      sync.Mutex
 	readers int
 	writer  bool
@@ -40,7 +39,7 @@ type Draws struct {
 // NewMemory returns a memory with a new, empty ledger in it, or what [ledger.Create] returns for
 // such an origin.
 func NewMemory(o Origin) (*Memory, error) {
-	m := &Memory{store: &memory.Store{}}
+	m := &Memory{store: &kv.Memory{}}
 	return m, ledger.At(request.Backend{Store: m.store}).Create(o.orUsual().rig())
 }
 
@@ -121,7 +120,7 @@ func (m *Memory) sit(reads bool) (*session, error) {
 	if m.writer = !reads; reads {
 		m.readers++
 	}
-	return &session{Store: m.store, memory: m, reads: reads}, nil
+	return &session{Memory: m.store, memory: m, reads: reads}, nil
 }
 
 func (m *Memory) leave(reads bool) {
@@ -134,7 +133,7 @@ func (m *Memory) leave(reads bool) {
 
 // session is a memory while it is open.
 type session struct {
-	*memory.Store
+	*kv.Memory
 	memory *Memory
 	reads  bool
 	left   sync.Once
@@ -150,7 +149,7 @@ func (s *session) Close() error {
 func (s *session) Update(fn func(kv.Writer) error) error {
 	before, after := s.memory.faults()
 	wrote := false
-	err := s.Store.Update(func(w kv.Writer) error {
+	err := s.Memory.Update(func(w kv.Writer) error {
 		noting := &noting{Writer: w}
 		if err := fn(noting); err != nil {
 			return err

@@ -118,11 +118,11 @@ func (p Pair) Truthful(alpha float64, distance int) (float64, error) {
 	at := chanceOf(alpha)
 	for range distance {
 		before := at
-		if at, err = steps.next(at); err != nil || at == before {
+		if at = steps.next(at); at == before {
 			break
 		}
 	}
-	return at.yes, err
+	return at.yes, steps.err()
 }
 
 // BinaryHomogeneous returns the optimal mechanism with two outputs that gives the true answer with
@@ -163,10 +163,7 @@ func BinaryBalanced(g *Graph, p *Preferences, b Bounds) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	truth, err := steps.balanced()
-	if err != nil {
-		return nil, err
-	}
+	truth := steps.balanced()
 	return homogeneous(g, p, steps, [2]chance{truth, truth})
 }
 
@@ -197,13 +194,13 @@ func homogeneous(g *Graph, p *Preferences, steps stepper, boundary [2]chance) (*
 			continue
 		}
 		for int(distance) >= len(byDistance[color]) {
-			next, err := steps.next(byDistance[color][len(byDistance[color])-1])
-			if err != nil {
-				return nil, err
-			}
-			byDistance[color] = append(byDistance[color], next)
+			nearer := byDistance[color][len(byDistance[color])-1]
+			byDistance[color] = append(byDistance[color], steps.next(nearer))
 		}
 		t.set(v, color, byDistance[color][distance])
+	}
+	if err := steps.err(); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -242,18 +239,10 @@ type edge struct{ from, to, output int }
 // checkEdge tests the chances of an output at both ends of an edge.
 func checkEdge(steps stepper, e edge, from, to chance) error {
 	for range 2 {
-		bound, err := steps.next(from)
-		if err != nil {
-			return err
-		}
-		ok, err := within(steps, from, bound, to)
-		if err != nil {
-			return err
-		}
-		if !ok {
+		if !within(steps, from, steps.next(from), to) {
 			return conflict(steps, e, 1, from, to)
 		}
 		e.from, e.to, from, to = e.to, e.from, to, from
 	}
-	return nil
+	return steps.err()
 }

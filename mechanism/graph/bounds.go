@@ -1,6 +1,9 @@
 package graph
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Bounds says how much the answers of neighbouring datasets may differ. There are two kinds:
 // [Privacy], and any suitable [Pair].
@@ -17,26 +20,31 @@ func chanceOf(p float64) chance { return chance{p, 1 - p} }
 
 func (c chance) opposite() chance { return chance{c.no, c.yes} }
 
+// of returns the chance of output 0 from that of an output, or the other way round.
+func (c chance) of(output int) chance {
+	if output == 0 {
+		return c
+	}
+	return c.opposite()
+}
+
 // below orders chances also where they differ in no alone.
 func (c chance) below(d chance) bool { return c.yes < d.yes || c.yes == d.yes && c.no > d.no }
 
 // compare puts chances in order.
 func (c chance) compare(d chance) int {
-	switch {
-	case c.below(d):
-		return -1
-	case d.below(c):
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(c.yes, d.yes), cmp.Compare(d.no, c.no))
 }
 
 // stepper goes from a dataset to its neighbours.
 type stepper interface {
 	// next returns the largest chance of an output that a neighbour may have: Upper.
-	next(chance) (chance, error)
+	next(chance) chance
 	// balanced returns the largest chance of the true answer that all boundary datasets may have.
-	balanced() (chance, error)
+	balanced() chance
+	// err returns the [*PairError] of a pair that has proved not to be suitable. From then on, next
+	// stays where it is, and results mean nothing.
+	err() error
 }
 
 // dpSteps are the steps of (ε,δ)-differential privacy.
@@ -67,53 +75,62 @@ const tiny = 1e-300
 // So c.no is at most e^ε times next(c).no plus δ to the last digit, and next(c).yes at most e^ε
 // times c.yes plus δ, however large ε is; and the halves do not drift apart, however many steps are
 // made.
-func (s dpSteps) next(c chance) (chance, error) {
+func (s dpSteps) next(c chance) chance {
 	grown := c.yes*s.grow*s.again + s.delta
 	if grown <= 0.5 { // by Lemma 3 this is then the lesser term, for the other is the lesser only from 1/2 on
-		return chance{grown, 1 - grown}, nil
+		return chance{grown, 1 - grown}
 	}
 	no := 0.0
 	if c.no > s.delta {
 		no = max(tiny, s.shrink*(c.no-s.delta))
 	}
 	no = min(c.no, max(no, 1-grown)) // the lesser term of Upper leaves the more of the opposite
-	return chance{1 - no, no}, nil
+	return chance{1 - no, no}
 }
 
 // balanced solves x = e^ε (1 − x) + δ, as the proof of doliveira2021 Corollary 2 does.
-func (s dpSteps) balanced() (chance, error) {
+func (s dpSteps) balanced() chance {
 	no := max(tiny, (1-s.delta)*s.shrink/(1+s.shrink))
-	return chance{1 - no, no}, nil
+	return chance{1 - no, no}
 }
 
+func (s dpSteps) err() error { return nil }
+
 // pairSteps are the steps of a suitable pair.
-type pairSteps struct{ pair Pair }
+type pairSteps struct {
+	pair  Pair
+	fault error
+}
 
 func (p Pair) stepper() (stepper, error) {
 	if p.Lower == nil || p.Upper == nil {
 		return nil, invalid("a pair without both of its bounds")
 	}
-	return pairSteps{p}, nil
+	return &pairSteps{pair: p}, nil
 }
 
 // next needs Upper alone: two chances are within the bounds of each other if each is at most the
 // Upper of the other (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite
 // chance.
-func (s pairSteps) next(c chance) (chance, error) {
-	yes := s.pair.Upper(c.yes)
-	if err := s.pair.checkStep(c, yes); err != nil {
-		return chance{}, err
+func (s *pairSteps) next(c chance) chance {
+	if s.fault != nil {
+		return c
+	}
+	yes, no := s.pair.Upper(c.yes), 0.0
+	if s.fault = s.pair.checkStep(c, yes); s.fault != nil {
+		return c
 	}
 	if yes = max(c.yes, yes); yes <= 0.5 {
-		return chanceOf(yes), nil
+		return chanceOf(yes)
 	}
-	no, err := s.pair.opposite(c, yes)
-	if err != nil {
-		return chance{}, err
+	if no, s.fault = s.pair.opposite(c, yes); s.fault != nil {
+		return c
 	}
 	no = min(c.no, no)
-	return chance{1 - no, no}, nil
+	return chance{1 - no, no}
 }
+
+func (s *pairSteps) err() error { return s.fault }
 
 // checkStep tests what concerns a chance c with Upper(c.yes) = yes.
 func (p Pair) checkStep(c chance, yes float64) error {
@@ -154,18 +171,14 @@ func (p Pair) opposite(c chance, yes float64) (float64, error) {
 
 // balanced searches the least error x ≤ 1/2 with 1 − Upper(x) ≤ x, to the last digit. The
 // difference of both sides increases with x, and at 1/2 it is at least 0.
-func (s pairSteps) balanced() (chance, error) {
+func (s *pairSteps) balanced() chance {
 	low, high := 0.0, 0.5
 	for {
 		middle := (low + high) / 2
 		if middle == low || middle == high {
-			return chance{1 - high, high}, nil
+			return chance{1 - high, high}
 		}
-		bound, err := s.next(chanceOf(middle))
-		if err != nil {
-			return chance{}, err
-		}
-		if bound.no <= middle {
+		if s.next(chanceOf(middle)).no <= middle {
 			high = middle
 		} else {
 			low = middle
@@ -173,28 +186,19 @@ func (s pairSteps) balanced() (chance, error) {
 	}
 }
 
-// within says whether a dataset may have a chance beside a neighbour whose chance and bound are
+// within reports whether a dataset may have a chance beside a neighbour whose chance and bound are
 // given. For both outputs what the bounds allow may be exceeded by [Tolerance]. That is more than
 // testing one of them: where e^ε is large, a harmless excess of a chance near 1 is a great one of
 // its opposite.
-func within(steps stepper, from, bound, to chance) (bool, error) {
-	if to.yes <= bound.yes && to.no >= bound.no {
-		return true, nil
-	}
-	back, err := steps.next(to.opposite())
-	if err != nil {
-		return false, err
-	}
-	return to.yes <= bound.yes+Tolerance && from.no <= back.yes+Tolerance, nil
+func within(steps stepper, from, bound, to chance) bool {
+	return to.yes <= bound.yes && to.no >= bound.no ||
+		to.yes <= bound.yes+Tolerance && from.no <= steps.next(to.opposite()).yes+Tolerance
 }
 
 // walk returns the largest chance at a distance from a dataset with chance c.
-func walk(steps stepper, c chance, distance int) (chance, error) {
-	var err error
+func walk(steps stepper, c chance, distance int) chance {
 	for range distance {
-		if c, err = steps.next(c); err != nil {
-			break
-		}
+		c = steps.next(c)
 	}
-	return c, err
+	return c
 }

@@ -1,9 +1,6 @@
 package graph
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // EdgeSet is a set of outputs at the two ends of an edge, as the condition of (ε,δ)-differential
 // privacy sees it in one direction.
@@ -74,7 +71,7 @@ func (t *Table) checkRows(vertices int) error {
 	}
 	for v := range vertices {
 		if reason := lawFault(t.At(v)); reason != "" {
-			return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("law %v: %s", t.At(v), reason)}
+			return faultAt(v, "law %v: %s", t.At(v), reason)
 		}
 	}
 	return nil

@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // Unreachable is the distance of a vertex that no path joins to a boundary. The optimal answer
 // there is always the true one: all datasets of its component have the same, so it tells nothing.
 const Unreachable = -1
@@ -17,14 +19,21 @@ func Distances(g *Graph, p *Preferences) ([]int32, error) {
 }
 
 func (g *Graph) distances(p *Preferences) []int32 {
-	distance := make([]int32, g.Vertices())
-	queue := make([]uint32, 0, g.Vertices())
-	for v := range distance {
-		distance[v] = Unreachable
+	boundary := make([]uint32, 0, g.Vertices())
+	for v := range g.Vertices() {
 		if g.onBoundary(p, v) {
-			distance[v] = 0
-			queue = append(queue, uint32(v))
+			boundary = append(boundary, uint32(v))
 		}
+	}
+	return g.distancesFrom(boundary)
+}
+
+// distancesFrom returns the distance of each vertex from the nearest of some, [Unreachable] where
+// no path leads.
+func (g *Graph) distancesFrom(queue []uint32) []int32 {
+	distance := slices.Repeat([]int32{Unreachable}, g.Vertices())
+	for _, v := range queue {
+		distance[v] = 0
 	}
 	for i := 0; i < len(queue); i++ {
 		v := queue[i]

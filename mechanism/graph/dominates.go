@@ -48,7 +48,7 @@ func (s *Solution) shortfall(ctx context.Context, v int) (*Shortfall, error) {
 		return nil, err
 	}
 	m := s.program
-	distances := m.distancesFrom(v)
+	distances := m.g.distancesFrom([]uint32{uint32(v)})
 	for ranks := 1; ranks < m.p.Outputs(); ranks++ {
 		has := m.prefix(s.exact, v, v, ranks)
 		if has >= m.bound(distances, v, ranks)-negligible {
@@ -85,28 +85,9 @@ func (m *program) outside(v, ranks int) (terms []lp.Term) {
 	return terms
 }
 
-// distancesFrom returns the distances from a vertex to all, [Unreachable] where no path leads.
-func (m *program) distancesFrom(v int) []int {
-	distance := make([]int, m.g.Vertices())
-	for w := range distance {
-		distance[w] = Unreachable
-	}
-	distance[v] = 0
-	queue := []int{v}
-	for i := 0; i < len(queue); i++ {
-		for _, w := range m.g.Neighbors(queue[i]) {
-			if distance[w] == Unreachable {
-				distance[w] = distance[queue[i]] + 1
-				queue = append(queue, int(w))
-			}
-		}
-	}
-	return distance
-}
-
 // bound returns the least probability of the first outputs of v that the law of a given vertex
 // allows.
-func (m *program) bound(distances []int, v, ranks int) float64 {
+func (m *program) bound(distances []int32, v, ranks int) float64 {
 	bound := 1.0
 	for w, law := range m.laws {
 		if law == nil || distances[w] == Unreachable {

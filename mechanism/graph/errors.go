@@ -39,3 +39,8 @@ func (e *InputError) Unwrap() error { return ErrInvalid }
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
+
+// faultAt is an error about a vertex.
+func faultAt[V any](v V, format string, args ...any) error {
+	return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf(format, args...)}
+}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -57,7 +58,14 @@ func Extend(g *Graph, p *Preferences, b Bounds, given []Given) (*Table, error) {
 			return nil, err
 		}
 	}
-	s.fillRest()
+	if err := s.steps.err(); err != nil {
+		return nil, err
+	}
+	for v, from := range s.from {
+		if from >= unseen { // no given vertex can be reached
+			s.table.set(v, int(from-unseen), chance{1, 0})
+		}
+	}
 	return s.table, nil
 }
 
@@ -124,33 +132,31 @@ func newSweep(g *Graph, p *Preferences, b Bounds) (*sweep, error) {
 // place puts the given chances into the table.
 func (s *sweep) place(given []Given) error {
 	for _, h := range given {
-		if reason := s.fault(h); reason != "" {
-			return &InputError{Vertex: fmt.Sprint(h.Vertex), Reason: reason}
+		switch {
+		case h.Vertex < 0 || h.Vertex >= s.graph.Vertices():
+			return faultAt(h.Vertex, "there is no such vertex")
+		case s.from[h.Vertex] < unseen:
+			return faultAt(h.Vertex, "given twice")
 		}
-		s.table.set(h.Vertex, h.Output, chanceOf(h.Probability))
+		c, err := givenChance(h.Vertex, h.Output, h.Probability)
+		if err != nil {
+			return err
+		}
+		s.table.set(h.Vertex, 0, c)
 		s.from[h.Vertex] = uint32(h.Vertex)
 	}
 	return nil
 }
 
-func (s *sweep) fault(h Given) string {
-	switch {
-	case h.Vertex < 0 || h.Vertex >= s.graph.Vertices():
-		return "there is no such vertex"
-	case s.from[h.Vertex] < unseen:
-		return "given twice"
-	}
-	return givenFault(h.Output, h.Probability)
-}
-
-func givenFault(output int, probability float64) string {
+// givenChance returns the chance of output 0 that is given.
+func givenChance[V any](vertex V, output int, probability float64) (chance, error) {
 	switch {
 	case output != 0 && output != 1:
-		return fmt.Sprintf("output %d is neither 0 nor 1", output)
+		return chance{}, faultAt(vertex, "output %d is neither 0 nor 1", output)
 	case !(probability >= 0 && probability <= 1):
-		return fmt.Sprintf("probability %v is not in [0,1]", probability)
+		return chance{}, faultAt(vertex, "probability %v is not in [0,1]", probability)
 	}
-	return ""
+	return chanceOf(probability).of(output), nil
 }
 
 // scan goes through all edges in order: it tests that one end of each boundary edge is given and
@@ -178,8 +184,8 @@ func (s *sweep) scanGiven(v int) error {
 		if from := s.from[w]; from >= unseen {
 			beside[from-unseen] = true
 		} else if int(w) > v {
-			if err := checkEdge(s.steps, edge{v, int(w), 0}, s.table.chance(v, 0),
-				s.table.chance(int(w), 0)); err != nil {
+			err := checkEdge(s.steps, edge{v, int(w), 0}, s.table.chance(v, 0), s.table.chance(int(w), 0))
+			if err != nil {
 				return err
 			}
 		}
@@ -217,12 +223,13 @@ func (s *sweep) run(color int) error {
 // given.
 func (s *sweep) visit(v uint32, color int) error {
 	here := s.table.chance(int(v), color)
-	bound, err := s.steps.next(here)
-	if err != nil {
-		return err
-	}
-	if err := s.checkOrder(bound, here, color); err != nil {
-		return err
+	bound := s.steps.next(here)
+	if n := len(s.queue); n > 0 {
+		// The order of the queue rests on this: the bound of a chance is not below those of smaller
+		// ones. Differences by rounding are no more than an error of that size in the result.
+		if last := s.table.chance(int(s.queue[n-1]), color); exceeds(last.yes, bound.yes) {
+			return cmp.Or[error](s.steps.err(), &PairError{UpperGrows, here.yes, last.yes, bound.yes})
+		}
 	}
 	free := s.from[v] != v
 	for _, w := range s.graph.Neighbors(int(v)) {
@@ -232,48 +239,20 @@ func (s *sweep) visit(v uint32, color int) error {
 			s.from[w] = v
 			s.queue = append(s.queue, w)
 		case from == w && free:
-			if err := s.compare(edge{int(v), int(w), color}, here, bound); err != nil {
-				return err
+			if there := s.table.chance(int(w), color); !within(s.steps, here, bound, there) {
+				return s.conflict(edge{int(v), int(w), color}, there)
 			}
 		}
 	}
 	return nil
 }
 
-// compare tests the chance of a given vertex beside that of a neighbour. If it is too large, it
-// names the given vertex that the label of the neighbour came from.
-func (s *sweep) compare(e edge, here, bound chance) error {
-	there := s.table.chance(e.to, e.output)
-	ok, err := within(s.steps, here, bound, there)
-	if ok || err != nil {
-		return err
-	}
+// conflict names, for a given vertex whose chance is too large beside a neighbour, the given vertex
+// that the label of the neighbour came from.
+func (s *sweep) conflict(e edge, there chance) error {
 	distance := 1
 	for ; s.from[e.from] != uint32(e.from); distance++ {
 		e.from = int(s.from[e.from])
 	}
 	return conflict(s.steps, e, distance, s.table.chance(e.from, e.output), there)
-}
-
-// checkOrder tests what the order of the queue rests on: that the bound of a chance is not below
-// those of smaller ones. Differences by rounding are no more than an error of that size in the
-// result.
-func (s *sweep) checkOrder(bound, here chance, color int) error {
-	if len(s.queue) == 0 {
-		return nil
-	}
-	last := s.table.chance(int(s.queue[len(s.queue)-1]), color)
-	if exceeds(last.yes, bound.yes) {
-		return &PairError{UpperGrows, here.yes, last.yes, bound.yes}
-	}
-	return nil
-}
-
-// fillRest gives the true answer where no given vertex can be reached.
-func (s *sweep) fillRest() {
-	for v, from := range s.from {
-		if from >= unseen {
-			s.table.set(v, int(from-unseen), chance{1, 0})
-		}
-	}
 }

@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"fmt"
+	"cmp"
 	"iter"
 )
 
@@ -37,17 +37,32 @@ type Surroundings[V comparable] struct {
 // [Privacy.Validate] refuses and more datasets than Limit, and a [*PairError] if a suitable pair
 // proves not to be one.
 func ExtendAt[V comparable](around Surroundings[V], b Bounds, at V) ([2]float64, error) {
-	s, err := newSearch(around, b, at)
+	if around.Near == nil || around.Color == nil || around.Given == nil || b == nil {
+		return [2]float64{}, invalid("surroundings without neighbours, colours, given datasets or bounds")
+	}
+	steps, err := b.stepper()
 	if err != nil {
 		return [2]float64{}, err
 	}
+	color := around.Color(at)
+	if color != 0 && color != 1 {
+		return [2]float64{}, faultAt(at, "true answer %d is neither 0 nor 1", color)
+	}
+	least := around.Least[color]
+	if !(least >= 0 && least <= 1) {
+		return [2]float64{}, invalid("least probability %v is not in [0,1]", least)
+	}
+	if around.Limit <= 0 {
+		around.Limit = 10_000_000
+	}
+	least = max(0, least-Tolerance) // 1 − 0.9 is less than 0.1
+	s := &search[V]{around, steps, color, least, map[V]struct{}{at: {}}, nil}
 	best, err := s.search(at)
 	if err != nil {
 		return [2]float64{}, err
 	}
-	var law [2]float64
-	law[s.color], law[1-s.color] = best.yes, best.no
-	return law, nil
+	law := best.of(color)
+	return [2]float64{law.yes, law.no}, nil
 }
 
 // search is the state of ExtendAt. All chances are those of the true answer at the dataset it is
@@ -57,11 +72,8 @@ type search[V comparable] struct {
 	steps  stepper
 	color  int
 	least  float64 // of the true answer, at all given datasets
-	limit  int
 	seen   map[V]struct{}
 	rings  []ring[V]
-	lowest chance // of the rings
-	best   chance // the result, as far as the rings say
 }
 
 // ring is what is given at one distance.
@@ -71,84 +83,44 @@ type ring[V comparable] struct {
 	where       V // of most
 }
 
-func newSearch[V comparable](around Surroundings[V], b Bounds, at V) (*search[V], error) {
-	if around.Near == nil || around.Color == nil || around.Given == nil || b == nil {
-		return nil, invalid("surroundings without neighbours, colours, given datasets or bounds")
-	}
-	steps, err := b.stepper()
-	if err != nil {
-		return nil, err
-	}
-	color := around.Color(at)
-	if color != 0 && color != 1 {
-		return nil, faultAt(at, "true answer %d is neither 0 nor 1", color)
-	}
-	if least := around.Least[color]; !(least >= 0 && least <= 1) {
-		return nil, invalid("least probability %v is not in [0,1]", least)
-	}
-	s := &search[V]{around: around, steps: steps, color: color, limit: around.Limit}
-	if s.limit <= 0 {
-		s.limit = 10_000_000
-	}
-	s.least = max(0, around.Least[color]-Tolerance) // 1 − 0.9 is less than 0.1
-	s.seen = map[V]struct{}{at: {}}
-	s.lowest, s.best = chance{1, 0}, chance{1, 0}
-	return s, nil
-}
-
-func faultAt[V comparable](v V, format string, args ...any) error {
-	return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf(format, args...)}
-}
-
 // search explores ring after ring.
 func (s *search[V]) search(at V) (chance, error) {
 	if c, ok, err := s.given(at); ok || err != nil {
 		return c, err
 	}
+	lowest, best := chance{1, 0}, chance{1, 0} // of the rings; and the result, as far as they say
 	// least is the smallest bound that any given dataset in the next ring may be the cause of.
-	least, err := s.steps.next(chanceOf(s.least))
-	for frontier := []V{at}; err == nil && len(frontier) > 0 && least.below(s.best); {
-		if frontier, err = s.expand(frontier); err == nil {
-			err = s.bind()
+	least := s.steps.next(chanceOf(s.least))
+	for frontier := []V{at}; len(frontier) > 0 && least.below(best); least = s.steps.next(least) {
+		var err error
+		if frontier, err = s.expand(frontier); err != nil {
+			return chance{}, err
 		}
-		if err == nil {
-			least, err = s.steps.next(least)
+		// A ring binds only if it has a smaller chance than all before it.
+		if last := s.rings[len(s.rings)-1]; last.any && last.least.below(lowest) {
+			lowest = last.least
+			if bound := walk(s.steps, lowest, len(s.rings)); bound.below(best) {
+				best = bound
+			}
+		}
+		if err := s.steps.err(); err != nil {
+			return chance{}, err
 		}
 	}
-	if err != nil {
-		return chance{}, err
-	}
-	return s.best, s.checkAround()
-}
-
-// bind takes the last ring into account. It binds only if it has a smaller chance than all before
-// it.
-func (s *search[V]) bind() error {
-	distance := len(s.rings)
-	last := s.rings[distance-1]
-	if !last.any || !last.least.below(s.lowest) {
-		return nil
-	}
-	s.lowest = last.least
-	bound, err := walk(s.steps, last.least, distance)
-	if err == nil && bound.below(s.best) {
-		s.best = bound
-	}
-	return err
+	return best, s.checkAround(best)
 }
 
 // expand returns the datasets beyond the frontier that are not given, and notes in a new ring those
 // that are.
-func (s *search[V]) expand(frontier []V) ([]V, error) {
-	var next []V
-	s.rings = append(s.rings, ring[V]{})
+func (s *search[V]) expand(frontier []V) (next []V, err error) {
+	var found ring[V]
 	for _, v := range frontier {
 		for w := range s.around.Near(v) {
 			if _, ok := s.seen[w]; ok {
 				continue
 			}
-			if len(s.seen) >= s.limit {
-				return nil, invalid("more than %d datasets to look at", s.limit)
+			if len(s.seen) >= s.around.Limit {
+				return nil, invalid("more than %d datasets to look at", s.around.Limit)
 			}
 			s.seen[w] = struct{}{}
 			c, ok, err := s.given(w)
@@ -156,7 +128,7 @@ func (s *search[V]) expand(frontier []V) ([]V, error) {
 			case err != nil:
 				return nil, err
 			case ok:
-				s.rings[len(s.rings)-1].note(w, c)
+				found.note(w, c)
 			case s.around.Color(w) != s.color:
 				return nil, faultAt(w, "has another true answer than its neighbour %v, and neither is given", v)
 			default:
@@ -164,23 +136,20 @@ func (s *search[V]) expand(frontier []V) ([]V, error) {
 			}
 		}
 	}
+	s.rings = append(s.rings, found)
 	return next, nil
 }
 
 // given returns the chance of the true answer s.color at a dataset, if given.
-func (s *search[V]) given(v V) (chance, bool, error) {
+func (s *search[V]) given(v V) (c chance, ok bool, err error) {
 	output, probability, ok := s.around.Given(v)
 	if !ok {
 		return chance{}, false, nil
 	}
-	if reason := givenFault(output, probability); reason != "" {
-		return chance{}, false, faultAt(v, "%s", reason)
+	if c, err = givenChance(v, output, probability); err != nil {
+		return chance{}, false, err
 	}
-	c := chanceOf(probability)
-	if output != s.color {
-		c = c.opposite()
-	}
-	if c.yes < s.least {
+	if c = c.of(s.color); c.yes < s.least {
 		return chance{}, false, faultAt(v, "answers %d with probability %v, below the least, %v",
 			s.color, c.yes, s.around.Least[s.color])
 	}
@@ -198,23 +167,15 @@ func (r *ring[V]) note(v V, c chance) {
 }
 
 // checkAround tests the given chances that were seen against the result.
-func (s *search[V]) checkAround() error {
-	here := s.best
+func (s *search[V]) checkAround(here chance) error {
 	for i, r := range s.rings {
-		bound, err := s.steps.next(here)
-		if err != nil {
-			return err
-		}
-		if r.any {
-			if ok, err := within(s.steps, here, bound, r.most); err != nil {
-				return err
-			} else if !ok {
-				return faultAt(r.where,
-					"answers %d with probability %v; beside others it may with at most %v, at distance %d",
-					s.color, r.most.yes, bound.yes, i+1)
-			}
+		bound := s.steps.next(here)
+		if r.any && !within(s.steps, here, bound, r.most) {
+			return cmp.Or(s.steps.err(), faultAt(r.where,
+				"answers %d with probability %v; beside others it may with at most %v, at distance %d",
+				s.color, r.most.yes, bound.yes, i+1))
 		}
 		here = bound
 	}
-	return nil
+	return s.steps.err()
 }

@@ -122,7 +122,10 @@ func checkRational(vertices int, laws [][]*big.Rat) (outputs int, err error) {
 		return 0, invalid("%d laws for %d vertices; one each is needed", len(laws), vertices)
 	}
 	for v, law := range laws {
-		if reason := rationalFault(law); reason != "" {
+		if len(law) < 2 || len(law) > MaxOutputs {
+			return 0, invalid("vertex %d: a law has 2 to %d outputs", v, MaxOutputs)
+		}
+		if reason := exact.LawFault(law); reason != "" {
 			return 0, invalid("vertex %d: %s", v, reason)
 		}
 		if len(law) != len(laws[0]) {
@@ -132,35 +135,26 @@ func checkRational(vertices int, laws [][]*big.Rat) (outputs int, err error) {
 	return len(laws[0]), nil
 }
 
-// rationalFault says what keeps p from being a law; "" if nothing does.
-func rationalFault(p []*big.Rat) string {
-	if len(p) < 2 || len(p) > MaxOutputs {
-		return "a law has 2 to 1024 outputs"
-	}
-	return exact.LawFault(p)
-}
-
 // at returns the variable of a pair.
 func (p *pairs) at(v, i, j int) int { return (v*p.first+i)*p.second + j }
 
 func (p *pairs) addLaws() (err error) {
 	one := big.NewRat(1, 1)
-	for v := range p.vertices {
-		for i := range p.first {
-			row := lp.Row{Equal: true, Bound: p.low[v][i]}
-			for j := range p.second {
-				row.Terms = append(row.Terms, lp.Term{Var: p.at(v, i, j), Coef: one})
-			}
-			err = errors.Join(err, p.program.Add(row))
+	add := func(bound *big.Rat, pairs int, at func(i int) int) {
+		row := lp.Row{Equal: true, Bound: bound}
+		for i := range pairs {
+			row.Terms = append(row.Terms, lp.Term{Var: at(i), Coef: one})
+		}
+		err = errors.Join(err, p.program.Add(row))
+	}
+	for v, law := range p.low {
+		for i, bound := range law {
+			add(bound, p.second, func(j int) int { return p.at(v, i, j) })
 		}
 	}
-	for v := range p.vertices {
-		for j := range p.second {
-			row := lp.Row{Equal: true, Bound: p.high[v][j]}
-			for i := range p.first {
-				row.Terms = append(row.Terms, lp.Term{Var: p.at(v, i, j), Coef: one})
-			}
-			err = errors.Join(err, p.program.Add(row))
+	for v, law := range p.high {
+		for j, bound := range law {
+			add(bound, p.first, func(i int) int { return p.at(v, i, j) })
 		}
 	}
 	return err

@@ -117,8 +117,7 @@ func checkGiven(g *Graph, p *Preferences, dp Privacy, given map[int][]float64) e
 			return invalid("a law is given for vertex %d, which is not there", v)
 		}
 		if reason := lawFault(given[v]); reason != "" || len(given[v]) != p.Outputs() {
-			return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("given law %v, for %d outputs: %s",
-				given[v], p.Outputs(), reason)}
+			return faultAt(v, "given law %v, for %d outputs: %s", given[v], p.Outputs(), reason)
 		}
 		for _, w := range g.Neighbors(v) {
 			if law := given[int(w)]; len(law) == p.Outputs() {

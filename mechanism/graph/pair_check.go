@@ -25,9 +25,14 @@ const (
 // String returns the property as a formula.
 func (p Property) String() string {
 	names := [...]string{
-		InRange: "Lower(α) and Upper(α) in [0,1]", LowerBelow: "Lower(α) ≤ α", UpperAbove: "α ≤ Upper(α)",
-		LowerOfUpper: "Lower(Upper(α)) ≤ α", UpperOfLower: "α ≤ Upper(Lower(α))", Opposite: "Upper(α) ≤ 1 − Lower(1−α)",
-		LowerGrows: "Lower increases", UpperGrows: "Upper increases",
+		InRange:      "Lower(α) and Upper(α) in [0,1]",
+		LowerBelow:   "Lower(α) ≤ α",
+		UpperAbove:   "α ≤ Upper(α)",
+		LowerOfUpper: "Lower(Upper(α)) ≤ α",
+		UpperOfLower: "α ≤ Upper(Lower(α))",
+		Opposite:     "Upper(α) ≤ 1 − Lower(1−α)",
+		LowerGrows:   "Lower increases",
+		UpperGrows:   "Upper increases",
 		TradeoffFits: "Tradeoff(α) = 1 − Upper(α)",
 	}
 	if int(p) >= len(names) || names[p] == "" {
@@ -77,15 +82,26 @@ func (p Pair) Check(points ...float64) error {
 	}
 	points = append(grid(), points...)
 	slices.Sort(points)
-	if err := p.checkRange(points); err != nil {
-		return err
-	}
-	for _, test := range p.tests() {
-		if err := test.at(points); err != nil {
-			return err
+	for _, alpha := range points {
+		for _, f := range []func(float64) float64{p.Lower, p.Upper, p.Tradeoff} {
+			if f == nil {
+				continue
+			}
+			if x := f(alpha); !inRange(x) {
+				return &PairError{InRange, alpha, x, 1}
+			}
 		}
 	}
-	return p.checkGrowth(points)
+	for _, test := range p.tests() {
+		before := points[0]
+		for _, alpha := range points {
+			if left, right := test.sides(before, alpha); exceeds(left, right) {
+				return &PairError{test.property, alpha, left, right}
+			}
+			before = alpha
+		}
+	}
+	return nil
 }
 
 // grid returns the points that every pair is tested at.
@@ -104,21 +120,6 @@ func grid() []float64 {
 	return points
 }
 
-func (p Pair) checkRange(points []float64) error {
-	functions := []func(float64) float64{p.Lower, p.Upper}
-	if p.Tradeoff != nil {
-		functions = append(functions, p.Tradeoff)
-	}
-	for _, alpha := range points {
-		for _, f := range functions {
-			if x := f(alpha); !inRange(x) {
-				return &PairError{Property: InRange, Alpha: alpha, Value: x, Limit: 1}
-			}
-		}
-	}
-	return nil
-}
-
 func inRange(x float64) bool { return x >= 0 && x <= 1 }
 
 // rounding is more than a few roundings of numbers up to 1.
@@ -133,47 +134,27 @@ func (p Pair) upper(alpha float64) float64 { return p.Upper(min(alpha+rounding, 
 // exceeds tells whether left ≤ right fails by more than rounding.
 func exceeds(left, right float64) bool { return !(left <= right+Tolerance) }
 
-// pairTest is a property in the form left ≤ right.
+// pairTest is a property in the form left ≤ right, at α and a point before it.
 type pairTest struct {
-	property    Property
-	left, right func(alpha float64) float64
+	property Property
+	sides    func(before, alpha float64) (left, right float64)
 }
 
-// tests returns the properties that concern one α.
+// tests returns the properties but [InRange].
 func (p Pair) tests() []pairTest {
-	itself := func(alpha float64) float64 { return alpha }
 	tests := []pairTest{
-		{LowerBelow, p.Lower, itself},
-		{UpperAbove, itself, p.Upper},
-		{LowerOfUpper, func(alpha float64) float64 { return p.lower(p.Upper(alpha)) }, itself},
-		{UpperOfLower, itself, func(alpha float64) float64 { return p.upper(p.Lower(alpha)) }},
-		{Opposite, p.Upper, func(alpha float64) float64 { return 1 - p.lower(1-alpha) }},
+		{LowerBelow, func(_, alpha float64) (left, right float64) { return p.Lower(alpha), alpha }},
+		{UpperAbove, func(_, alpha float64) (left, right float64) { return alpha, p.Upper(alpha) }},
+		{LowerOfUpper, func(_, alpha float64) (left, right float64) { return p.lower(p.Upper(alpha)), alpha }},
+		{UpperOfLower, func(_, alpha float64) (left, right float64) { return alpha, p.upper(p.Lower(alpha)) }},
+		{Opposite, func(_, alpha float64) (left, right float64) { return p.Upper(alpha), 1 - p.lower(1-alpha) }},
+		{LowerGrows, func(before, alpha float64) (left, right float64) { return p.Lower(before), p.Lower(alpha) }},
+		{UpperGrows, func(before, alpha float64) (left, right float64) { return p.Upper(before), p.Upper(alpha) }},
 	}
 	if p.Tradeoff != nil {
-		apart := func(alpha float64) float64 { return math.Abs(p.Tradeoff(alpha) - (1 - p.Upper(alpha))) }
-		tests = append(tests, pairTest{TradeoffFits, apart, func(float64) float64 { return 0 }})
+		tests = append(tests, pairTest{TradeoffFits, func(_, alpha float64) (left, right float64) {
+			return math.Abs(p.Tradeoff(alpha) - (1 - p.Upper(alpha))), 0
+		}})
 	}
 	return tests
-}
-
-func (t pairTest) at(points []float64) error {
-	for _, alpha := range points {
-		if left, right := t.left(alpha), t.right(alpha); exceeds(left, right) {
-			return &PairError{t.property, alpha, left, right}
-		}
-	}
-	return nil
-}
-
-func (p Pair) checkGrowth(points []float64) error {
-	for i := 1; i < len(points); i++ {
-		before, alpha := points[i-1], points[i]
-		if left, right := p.Lower(before), p.Lower(alpha); exceeds(left, right) {
-			return &PairError{LowerGrows, alpha, left, right}
-		}
-		if left, right := p.Upper(before), p.Upper(alpha); exceeds(left, right) {
-			return &PairError{UpperGrows, alpha, left, right}
-		}
-	}
-	return nil
 }

@@ -26,40 +26,23 @@ func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, err
 	if outputs < 2 || outputs > MaxOutputs {
 		return nil, invalid("%d outputs; 2 to %d are possible", outputs, MaxOutputs)
 	}
-	seen := make(map[string]bool, len(orders))
+	seen, copies := make(map[string]bool, len(orders)), make([][]int, len(orders))
 	for i, order := range orders {
 		if len(order) != outputs || !isPermutation(order) {
 			return nil, invalid("order %d, %v, does not rank each of %d outputs once", i, order, outputs)
 		}
-		key := orderKey(order)
+		key := fmt.Sprint(order)
 		if seen[key] {
 			return nil, invalid("order %v is given twice", order)
 		}
-		seen[key] = true
+		seen[key], copies[i] = true, slices.Clone(order)
 	}
 	for v, number := range of {
 		if int(number) >= len(orders) {
-			return nil, &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("there is no order %d", number)}
+			return nil, faultAt(v, "there is no order %d", number)
 		}
 	}
-	return &Preferences{outputs, cloneOrders(orders), slices.Clone(of)}, nil
-}
-
-// orderKey returns a text that no other order of at most [MaxOutputs] outputs has.
-func orderKey(order []int) string {
-	key := make([]byte, 0, 2*len(order))
-	for _, output := range order {
-		key = append(key, byte(output>>8), byte(output))
-	}
-	return string(key)
-}
-
-func cloneOrders(orders [][]int) [][]int {
-	copies := make([][]int, len(orders))
-	for i, order := range orders {
-		copies[i] = slices.Clone(order)
-	}
-	return copies
+	return &Preferences{outputs, copies, slices.Clone(of)}, nil
 }
 
 func isPermutation(order []int) bool {
@@ -88,7 +71,7 @@ func ColorsOf(outputs int, colors []int) (*Preferences, error) {
 	of := make([]uint32, len(colors))
 	for v, color := range colors {
 		if color < 0 || color >= outputs {
-			return nil, &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf("there is no output %d", color)}
+			return nil, faultAt(v, "there is no output %d", color)
 		}
 		of[v] = uint32(color)
 	}

@@ -9,56 +9,12 @@ import (
 // This file has what estimates need of linear algebra and of the χ² distribution. A ledger links
 // this package, and no library for so little.
 
-// matrix is by row.
-type matrix [][]float64
-
-func newMatrix(rows, columns int) matrix {
-	m, all := make(matrix, rows), make([]float64, rows*columns)
+func newMatrix(rows, columns int) [][]float64 {
+	m, all := make([][]float64, rows), make([]float64, rows*columns)
 	for i := range m {
 		m[i] = all[i*columns:][:columns]
 	}
 	return m
-}
-
-// factorize replaces the lower triangle of a symmetric matrix by its Cholesky factor L, where the matrix is LLᵀ. It
-// reports false if the matrix is not positive definite, or is too near to one that is not.
-func (m matrix) factorize() bool {
-	const least = 1e-14 // of a pivot, in proportion to the diagonal
-	for j := range m {
-		diagonal := m[j][j]
-		for k := range j {
-			m[j][j] -= m[j][k] * m[j][k]
-		}
-		if !(m[j][j] > least*diagonal) || math.IsInf(m[j][j], 1) {
-			return false
-		}
-		m[j][j] = math.Sqrt(m[j][j])
-		for i := j + 1; i < len(m); i++ {
-			for k := range j {
-				m[i][j] -= m[i][k] * m[j][k]
-			}
-			m[i][j] /= m[j][j]
-		}
-	}
-	return true
-}
-
-// solve returns x with LLᵀx = b, for the factor L.
-func (m matrix) solve(b []float64) []float64 {
-	x := append([]float64(nil), b...)
-	for i := range m {
-		for k := range i {
-			x[i] -= m[i][k] * x[k]
-		}
-		x[i] /= m[i][i]
-	}
-	for i := len(m) - 1; i >= 0; i-- {
-		for k := i + 1; k < len(m); k++ {
-			x[i] -= m[k][i] * x[k]
-		}
-		x[i] /= m[i][i]
-	}
-	return x
 }
 
 func dot(a, b []float64) (sum float64) {
@@ -68,14 +24,12 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// faint is the least singular value of a matrix that is inverted, in relation to its largest.
-const faint = 1e-9
-
 // pseudoInverse returns the inverse, by column, then row, of a matrix on its image, which must have
-// the given number of dimensions. It replaces the columns. They are rotated, two by two, until all
+// the given number of dimensions: so many singular values must be above faint, in relation to the
+// largest. It replaces the columns. They are rotated, two by two, until all
 // are orthogonal: then their lengths are the singular values (one-sided Jacobi; J. Demmel and
 // K. Veselić, "Jacobi's Method is More Accurate than QR", 1992).
-func pseudoInverse(columns [][]float64, rank int) (inverse [][]float64, ok bool) {
+func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]float64, ok bool) {
 	const sweeps = 60
 	rows, most := len(columns[0]), 0.0
 	for _, column := range columns {
@@ -85,7 +39,7 @@ func pseudoInverse(columns [][]float64, rank int) (inverse [][]float64, ok bool)
 		for i := range column {
 			column[i] /= most
 		}
-		columns[j] = append(column, make([]float64, len(columns))...)
+		columns[j] = slices.Concat(column, make([]float64, len(columns)))
 		columns[j][rows+j] = 1
 	}
 	for again, n := true, 0; again && n < sweeps; n++ {

@@ -26,36 +26,48 @@ func TestSurvival_ManyDegrees_IsThatOfTheLibrary(t *testing.T) {
 	}
 }
 
-// A solution fits its equations, and a matrix that is not positive definite is refused.
-func TestFactorize_RandomMatrices_SolveTheirEquations(t *testing.T) {
+// An inverse is one, also of a matrix of fewer dimensions on its image, and a matrix with too few of them is refused.
+func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := 1; size <= 32; size++ {
-		m, whole, b := newMatrix(size, size), newMatrix(size, size), make([]float64, size)
-		for i := range m {
-			for j := range i + 1 {
-				v := r.NormFloat64()
-				if i == j {
-					v = float64(2*size) + math.Abs(v)
+		for _, rank := range []int{size, max(size-1, 1)} {
+			for _, rows := range []int{size, size + 3} {
+				columns := newMatrix(size, rows)
+				for j := range columns {
+					for i := range columns[j] {
+						columns[j][i] = math.Ldexp(r.NormFloat64(), j%7) // of unlike lengths
+						if j >= rank {
+							columns[j][i] = -columns[0][i]
+						}
+					}
 				}
-				whole[i][j], whole[j][i] = v, v
-				m[i][j], m[j][i] = v, v
-			}
-			b[i] = r.NormFloat64()
-		}
-		if !m.factorize() {
-			t.Fatalf("size %d: refused", size)
-		}
-		x := m.solve(b)
-		for i := range whole {
-			if math.Abs(dot(whole[i], x)-b[i]) > 1e-9 {
-				t.Errorf("size %d, row %d: %v, want %v", size, i, dot(whole[i], x), b[i])
+				whole := newMatrix(size, rows)
+				for j := range whole {
+					copy(whole[j], columns[j])
+				}
+				inverse, ok := pseudoInverse(columns, rank, 1e-9)
+				if !ok {
+					t.Fatalf("size %d, rank %d: refused", size, rank)
+				}
+				for j := range whole { // A·A⁺·A = A
+					for i := range rows {
+						got := 0.0
+						for k := range whole {
+							got += whole[k][i] * dot(inverse[k], whole[j])
+						}
+						if math.Abs(got-whole[j][i]) > 1e-9 {
+							t.Errorf("size %d, rank %d, row %d: %v, want %v", size, rank, i, got, whole[j][i])
+						}
+					}
+				}
 			}
 		}
 	}
-	for name, m := range map[string]matrix{
-		"singular": {{1, 1}, {1, 1}}, "negative": {{-1}}, "zero": {{0}}, "not a number": {{math.NaN()}}, "infinite": {{math.Inf(1)}}, "indefinite": {{1, 2}, {2, 1}},
+	for name, m := range map[string][][]float64{
+		"singular": {{1, 1}, {1, 1}}, "nearly": {{1, 1}, {1, 1 + 1e-10}}, "zero": {{0}}, "not a number": {{math.NaN()}},
+		"infinite": {{math.Inf(1)}}, "flat": {{1}, {2}},
 	} {
-		if m.factorize() {
+		if _, ok := pseudoInverse(m, len(m), 1e-9); ok {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -9,6 +9,8 @@ const (
 	// enough is the least variance of a sum of gains, in squared steps, that the test takes for
 	// nearly normal. For a count it is that of a binomial number with an expectation of 5.
 	enough = 5
+	// singular is the least singular value of a covariance, in relation to its largest.
+	singular = 1e-14
 	// mostTested is how many values the test takes, the most common ones: it inverts matrices of
 	// that size.
 	mostTested = 32
@@ -41,33 +43,35 @@ func disagreement(parts []stratum) float64 {
 	if len(levels) < 2 || len(tested) == 0 {
 		return 1
 	}
-	total, pull, square := newMatrix(len(tested), len(tested)), make([]float64, len(tested)), 0.0
+	n := len(tested)
+	total, pull, square := newMatrix(n, n), make([]float64, n), 0.0
 	for _, l := range levels {
-		covariance := l.covariances(tested)
-		if !covariance.factorize() {
+		precision, ok := pseudoInverse(l.covariances(tested), n, singular)
+		if !ok {
 			return 1
 		}
 		// From the pooled shares, so that nothing is lost where the estimates are nearly equal.
-		away := make([]float64, len(tested))
+		away := make([]float64, n)
 		for i, v := range tested {
 			away[i] = l.share(v) - shares[v]
 		}
-		pulled := covariance.solve(away)
-		square += dot(away, pulled)
-		for i := range tested {
-			pull[i] += pulled[i]
-			unit := make([]float64, len(tested))
-			unit[i] = 1
-			for j, precision := range covariance.solve(unit) {
-				total[i][j] += precision
+		for i, row := range precision {
+			pulled := dot(row, away)
+			square += pulled * away[i]
+			pull[i] += pulled
+			for j, p := range row {
+				total[i][j] += p
 			}
 		}
 	}
-	if !total.factorize() {
+	common, ok := pseudoInverse(total, n, singular)
+	if !ok {
 		return 1
 	}
-	square = max(square-dot(total.solve(pull), pull), 0)
-	return survival(float64(len(tested)*(len(levels)-1)), square)
+	for i, row := range common {
+		square -= pull[i] * dot(row, pull)
+	}
+	return survival(float64(n*(len(levels)-1)), max(square, 0))
 }
 
 // simplex returns the shares nearest to estimated ones: not negative, and adding up to 1. They are
@@ -146,7 +150,7 @@ func (l level) together(values []int) float64 {
 }
 
 // covariances returns the covariances of a level's estimates for some values.
-func (l level) covariances(values []int) matrix {
+func (l level) covariances(values []int) [][]float64 {
 	m := newMatrix(len(values), len(values))
 	for i, u := range values {
 		for j, v := range values {

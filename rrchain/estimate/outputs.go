@@ -64,6 +64,10 @@ type estimator struct {
 	prior  float64 // the variance of one response of an object drawn at random, all inputs equally common
 }
 
+// faint is the least singular value of a mechanism, in relation to its largest, that an estimate is
+// made from.
+const faint = 1e-9
+
 // largest bounds variances and squares of gains, so that no sum or product of a few of them is
 // infinite.
 const largest = 1e250
@@ -95,7 +99,7 @@ func newEstimator(m *finite.Matrix) (*estimator, error) {
 		}
 		e.laws, e.away = append(e.laws, law), append(e.away, away)
 	}
-	gain, ok := pseudoInverse(contrast, m.Inputs()-1)
+	gain, ok := pseudoInverse(contrast, m.Inputs()-1, faint)
 	for _, row := range gain {
 		for o, root := range roots {
 			if root > 0 {

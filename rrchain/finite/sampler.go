@@ -122,13 +122,15 @@ func (s *Sampler) refine(c source, law int, u uint64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	x := &uniform{new(big.Int).SetUint64(u), 64}
-	for {
-		if rank, open := x.rank(laws[law]); !open {
-			return rank, nil
+	sums := laws[law]
+	last := len(sums) - 1
+	return exact.DrawRank(s.bits, u, last, func(prec uint) []exact.Interval {
+		thresholds := make([]exact.Interval, last)
+		for o, sum := range sums[:last] {
+			thresholds[o] = exact.Rational(new(big.Rat).SetFrac(sum, sums[last]), prec)
 		}
-		x.extend(s.bits.Uint64())
-	}
+		return thresholds
+	}), nil
 }
 
 // cachedCells is how many thresholds a sampler keeps: many more than the laws in use at a time, and
@@ -196,33 +198,4 @@ func (t *table) rank(law int, u uint64) (rank int, open bool) {
 		undecided |= exact.EqualMask(u, cell)
 	}
 	return rank, undecided != 0
-}
-
-// uniform is a uniform number in [0,1) of which some bits are known.
-type uniform struct {
-	prefix *big.Int
-	length uint
-}
-
-// extend reveals 64 more bits.
-func (x *uniform) extend(word uint64) {
-	x.prefix.Lsh(x.prefix, 64)
-	x.prefix.Or(x.prefix, new(big.Int).SetUint64(word))
-	x.length += 64
-}
-
-// rank counts the thresholds of a cumulative law that x is not below, unless for one it is open.
-func (x *uniform) rank(law []*big.Int) (rank int, open bool) {
-	last := len(law) - 1
-	low := new(big.Int).Mul(x.prefix, law[last])
-	high := new(big.Int).Add(low, law[last])
-	for _, sum := range law[:last] {
-		threshold := new(big.Int).Lsh(sum, x.length)
-		if low.Cmp(threshold) >= 0 {
-			rank++
-		} else if high.Cmp(threshold) > 0 {
-			open = true
-		}
-	}
-	return rank, open
 }

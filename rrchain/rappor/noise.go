@@ -134,18 +134,20 @@ type NoiseSampler struct{ source *exact.Bits }
 func NewNoiseSampler() *NoiseSampler { return &NoiseSampler{exact.NewBits()} }
 
 // redraw returns bits that are drawn one by one from the given ones.
-func (s *NoiseSampler) redraw(bits rrchain.Bits, draw func(bit int) byte) (rrchain.Bits, error) {
-	packed := make([]byte, (bits.Len()+7)/8)
+func redraw(bits rrchain.Bits, isSet func(bit int) bool) (rrchain.Bits, error) {
+	var ones []int
 	for i := range bits.Len() {
-		packed[i/8] |= draw(bits.Bit(i)) << (i % 8)
+		if isSet(bits.Bit(i)) {
+			ones = append(ones, i)
+		}
 	}
-	return rrchain.UnpackBits(bits.Len(), packed)
+	return rrchain.NewBits(bits.Len(), ones...)
 }
 
 // NoisyClient reports with the original noise.
 type NoisyClient struct {
 	permanent  rrchain.Bits
-	set, unset coin // what is reported of a permanent 1, and of a permanent 0
+	set, unset *big.Rat // how often a permanent 1 is reported as 1, and a permanent 0
 }
 
 // NewNoisyClient draws the permanent filter of a string. It is to be drawn once: whoever restarts
@@ -159,12 +161,12 @@ func NewNoisyClient(s *NoiseSampler, p Params, n Noise, cohort int, text string)
 	if err != nil {
 		return nil, err
 	}
-	replaced := newCoin(n.F) // F is exact, while 1 − F/2 may be 1 as a float64
-	permanent, err := s.redraw(filter, func(bit int) byte {
-		if replaced.draw(s.source) == 1 {
-			return byte(s.source.Uint64() & 1)
+	replaced := new(big.Rat).SetFloat64(n.F) // F is exact, while 1 − F/2 may be 1 as a float64
+	permanent, err := redraw(filter, func(bit int) bool {
+		if exact.Below(s.source.Uint64, replaced) {
+			bit = int(s.source.Uint64() & 1)
 		}
-		return byte(bit)
+		return bit == 1
 	})
 	if err != nil {
 		return nil, err
@@ -181,7 +183,7 @@ func ResumeNoisyClient(n Noise, permanent rrchain.Bits) (*NoisyClient, error) {
 	if permanent.Len() == 0 {
 		return nil, fmt.Errorf("%w: a permanent filter without bits", rrchain.ErrInvalid)
 	}
-	return &NoisyClient{permanent, newCoin(n.P), newCoin(n.Q)}, nil
+	return &NoisyClient{permanent, new(big.Rat).SetFloat64(n.P), new(big.Rat).SetFloat64(n.Q)}, nil
 }
 
 // Permanent returns the permanent filter. It must not leave the client: it costs what all reports
@@ -190,32 +192,7 @@ func (c *NoisyClient) Permanent() rrchain.Bits { return c.permanent }
 
 // Report draws one more report. [Noise.Loss] says what a number of them cost.
 func (c *NoisyClient) Report(s *NoiseSampler) (rrchain.Bits, error) {
-	return s.redraw(c.permanent, func(bit int) byte { return [...]coin{c.unset, c.set}[bit].draw(s.source) })
-}
-
-// coin is 1 with a probability from 0 to 1, exactly the number that a float64 holds. word and rest
-// are that number times 2⁶⁴: what is before the point and what is behind it.
-type coin struct {
-	sure bool // probability 1
-	word uint64
-	rest *big.Rat
-}
-
-func newCoin(probability float64) coin {
-	if probability == 1 {
-		return coin{sure: true}
-	}
-	whole, rest := math.Modf(math.Ldexp(probability, 64))
-	return coin{false, uint64(whole), new(big.Rat).SetFloat64(rest)}
-}
-
-func (c coin) draw(source *exact.Bits) byte {
-	if c.sure {
-		return 1
-	}
-	word := source.Uint64()
-	if word < c.word || word == c.word && exact.Below(source.Uint64, c.rest) {
-		return 1
-	}
-	return 0
+	return redraw(c.permanent, func(bit int) bool {
+		return exact.Below(s.source.Uint64, [...]*big.Rat{c.unset, c.set}[bit])
+	})
 }

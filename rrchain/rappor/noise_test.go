@@ -1,7 +1,6 @@
 package rappor
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -218,42 +217,6 @@ func TestTheLeastNoiseIsDrawn(t *testing.T) {
 	zeros := &NoiseSampler{exact.ReplayBits(func(page []byte) { clear(page) })}
 	if c := newNoisy(t, zeros, Params{2, 8, 1}, Noise{1e-17, 1, 0}, "Emma"); c.Permanent().Count() != 0 {
 		t.Error("a bit that is replaced by a fair coin stays 1")
-	}
-}
-
-// TestCoinsAreExact compares 64 bits with the number times 2⁶⁴, and more bits where these are equal.
-func TestCoinsAreExact(t *testing.T) {
-	for _, c := range []struct {
-		probability float64
-		words       []uint64
-		want        byte
-		read        int
-	}{
-		{1, nil, 1, 0},
-		{0, []uint64{0, 1}, 0, 2},
-		{0.5, []uint64{1<<63 - 1}, 1, 1},
-		{0.5, []uint64{1 << 63, 1}, 0, 2},
-		{0.75, []uint64{3<<62 + 1}, 0, 1},
-		{math.Ldexp(1, -65), []uint64{1}, 0, 1},
-		{math.Ldexp(1, -65), []uint64{0, 1<<63 - 1}, 1, 2},
-		{math.Ldexp(1, -65), []uint64{0, 1<<63 + 1}, 0, 2},
-	} {
-		words, read := c.words, 0
-		source := exact.ReplayBits(func(page []byte) {
-			for i, word := range words {
-				binary.BigEndian.PutUint64(page[8*i:], word)
-			}
-			binary.BigEndian.PutUint64(page[8*len(words):], 0x5ea1)
-		})
-		if got := newCoin(c.probability).draw(source); got != c.want {
-			t.Errorf("probability %v, words %#x: %d", c.probability, words, got)
-		}
-		for source.Uint64() != 0x5ea1 {
-			read++
-		}
-		if len(words)-read != c.read {
-			t.Errorf("probability %v: %d of the words %#x were read", c.probability, len(words)-read, words)
-		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/lab/internal/chart"
 	"github.com/sluicedp/sluice/lab/internal/simulate"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/lab/internal/chart"
 	"github.com/sluicedp/sluice/lab/internal/simulate"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/lab/internal/chart"
 	"github.com/sluicedp/sluice/privacy"
 )
 

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/lab/internal/chart"
 )
 
 // look tells a series from the others even without colours: by its marks and dashes.

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/lab/internal/chart"
 )
 
 func names(ticks []plot.Tick) string {

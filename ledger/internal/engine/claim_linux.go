@@ -116,13 +116,7 @@ func trusts(uid uint32, path string) bool {
 
 // forbidden reports whether a process may not have such sockets, or the system has none.
 func forbidden(err error) bool {
-	for _, code := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.ENOSYS, syscall.EAFNOSUPPORT,
-		syscall.EPROTONOSUPPORT} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, syscall.EACCES, syscall.EPERM, syscall.ENOSYS, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT)
 }
 
 // holderOf returns the credentials of the process that listens at an abstract socket, as the kernel

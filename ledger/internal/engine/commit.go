@@ -47,22 +47,14 @@ func (l *Engine) commit(batch []*Proposal) (tell func(), err error) {
 	case s != nil:
 		l.edge = s.Edge
 		l.Queue.settled(s.Counters.Events)
-		return l.telling(s, batch, took), nil
+		return l.telling(s, len(batch), took), nil
 	}
 	return nil, nil
 }
 
-// telling returns what reports a commit to the host, or nil. It copies what it needs: the requests
-// go on when they are settled.
-func (l *Engine) telling(s *state.State, batch []*Proposal, took time.Duration) func() {
-	var lines []Proposal
-	if l.Log.Debugging() {
-		for _, p := range batch {
-			if p.first != 0 {
-				lines = append(lines, Proposal{first: p.first, last: p.last, about: p.about})
-			}
-		}
-	}
+// telling returns what reports a commit of some requests to the host, or nil.
+func (l *Engine) telling(s *state.State, requests int, took time.Duration) func() {
+	lines := l.lines
 	if len(lines) == 0 && l.Observer == nil {
 		return nil
 	}
@@ -70,10 +62,9 @@ func (l *Engine) telling(s *state.State, batch []*Proposal, took time.Duration) 
 	if l.Observer != nil {
 		seen = observed(s, took)
 	}
-	requests := len(batch)
 	return func() {
 		for i := range lines {
-			l.Log.Now(func(log *zerolog.Logger) { lines[i].log(log, requests, took) })
+			l.Log.Now(func(log *zerolog.Logger) { lines[i].write(log, requests, took) })
 		}
 		l.Observe(func(o observe.Observer) { o.Committed(seen) })
 	}
@@ -132,16 +123,23 @@ func (l *Engine) StopIfOverwritten(err error) {
 	}
 }
 
-// log writes the line of a request that was committed.
-func (p *Proposal) log(to *zerolog.Logger, requests int, took time.Duration) {
+// logLine is what the host's log gets of a request that was committed.
+type logLine struct {
+	first, last uint64 // its events
+	key         string // "" if it has none
+	sale        uint64 // 0 if it made none
+	buyer       string
+}
+
+func (x *logLine) write(to *zerolog.Logger, requests int, took time.Duration) {
 	line := to.Debug()
-	if p.about.key != "" {
-		line = line.Str("key", p.about.key)
+	if x.key != "" {
+		line = line.Str("key", x.key)
 	}
-	if p.about.sale != 0 {
-		line = line.Uint64("sale", p.about.sale).Str("buyer", p.about.buyer)
+	if x.sale != 0 {
+		line = line.Uint64("sale", x.sale).Str("buyer", x.buyer)
 	}
-	line.Uint64("events", p.last-p.first+1).Uint64("first", p.first).Uint64("last", p.last).
+	line.Uint64("events", x.last-x.first+1).Uint64("first", x.first).Uint64("last", x.last).
 		Int("requests", requests).Dur("duration", took).Msg("committed")
 }
 
@@ -188,8 +186,8 @@ func (l *Engine) carryOut(batch []*Proposal, w kv.Writer, now time.Time) (*state
 	if s.Far != nil {
 		return nil, s.Far
 	}
-	if l.Log.Debugging() {
-		if err := describe(s, batch); err != nil {
+	if l.lines = nil; l.Log.Debugging() {
+		if l.lines, err = describe(s, batch); err != nil {
 			return nil, err
 		}
 	}
@@ -246,42 +244,40 @@ func (l *Engine) append(s *state.State) error {
 
 // isOver tells whether a journal takes nothing more from this process.
 func isOver(err error) bool {
-	for _, end := range []error{journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed,
-		journal.ErrReplaced} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed, journal.ErrReplaced)
 }
 
-// describe finds out what the log says of the requests of a batch, from the events that settle
-// them.
-func describe(s *state.State, batch []*Proposal) error {
+// isAny reports whether an error is one of some.
+func isAny(err error, of ...error) bool {
+	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
+}
+
+// describe returns what the log says of the requests of a batch, from the events that settle them.
+func describe(s *state.State, batch []*Proposal) (lines []logLine, err error) {
 	for _, p := range batch {
 		if p.first == 0 {
 			continue
 		}
+		one := logLine{first: p.first, last: p.last}
 		ev, err := s.Event(p.last)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		end, is := ev.Change.(*event.Settled)
-		if !is {
-			continue // the host's keys are set by no request
+		if end, is := ev.Change.(*event.Settled); is { // the host's keys are set by no request
+			one.key, one.sale = end.Key, end.Sale
 		}
-		if p.about = (about{key: end.Key, sale: end.Sale}); end.Sale == 0 {
-			continue
+		if one.sale != 0 {
+			r, err := s.Sale(one.sale)
+			if err != nil {
+				return nil, err
+			}
+			if one.buyer, err = s.BuyerName(r.Buyer); err != nil {
+				return nil, err
+			}
 		}
-		r, err := s.Sale(end.Sale)
-		if err != nil {
-			return err
-		}
-		if p.about.buyer, err = s.BuyerName(r.Buyer); err != nil {
-			return err
-		}
+		lines = append(lines, one)
 	}
-	return nil
+	return lines, nil
 }
 
 // decide makes the decision, unless the context of its request ends before it is made. Whatever is

@@ -111,13 +111,8 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 
 // passes tells whether what went wrong may be over when it is tried again.
 func passes(err error) bool {
-	for _, stays := range []error{errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, journal.ErrClosed,
-		kv.ErrUncertain, kv.ErrReplaced, kv.ErrOverwritten} {
-		if errors.Is(err, stays) {
-			return false
-		}
-	}
-	return true
+	return !isAny(err, errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, journal.ErrClosed,
+		kv.ErrUncertain, kv.ErrReplaced, kv.ErrOverwritten)
 }
 
 // foldMore waits until the journal goes on, and folds what has come.

@@ -187,24 +187,14 @@ func (l *Engine) notePlace(w kv.Writer, journal bool) error {
 }
 
 // copied tells whether the file, or the journal that it names, is not the one which was written to
-// last.
-func (l *Engine) copied(named bool) (bool, error) {
+// last. Where a file is read without its journal, only the file is compared.
+func (l *Engine) copied(named, alone bool) (bool, error) {
 	now, err := l.journal.from.Place(named)
 	if err != nil || now == "" {
 		return false, err
 	}
 	place, err := l.noted(state.KeyPlace)
-	return place != now, err
-}
-
-// copiedAlone is copied for a file whose journal is missing.
-func (l *Engine) copiedAlone() (bool, error) {
-	now, err := l.journal.from.Place(false)
-	if err != nil || now == "" {
-		return false, err
-	}
-	place, err := l.noted(state.KeyPlace)
-	return place != now && !strings.HasPrefix(place, now+" "), err
+	return place != now && !(alone && strings.HasPrefix(place, now+" ")), err
 }
 
 // position returns where the log ends.

@@ -28,20 +28,12 @@ import (
 // once Submit has returned nil; it may be called again, on another state, before that.
 type Decision func(*state.State) ([]event.Change, error)
 
-// about is what a request is in the log.
-type about struct {
-	key   string
-	sale  uint64 // 0 for none
-	buyer string
-}
-
 // Proposal is one caller's decision on its way through the queue.
 type Proposal struct {
 	Decide      Decision                 // runs in the transaction
 	Record      func(*state.State) error // records what decide has found to be done; nil if decide returns it
 	Part        bool                     // one of several of a large request: it lets others go first
 	first, last uint64                   // its events, once committed
-	about       about                    // what the log says of it
 	ctx         context.Context          // of the request: a decision that is not made when it ends is refused
 	reads       state.Reading            // what the decision reads
 	now         time.Time                // by the host's clock, when it was handed in

@@ -39,7 +39,7 @@ func (l *Engine) Recover(c Checks) error {
 	}
 	if j == nil {
 		if !l.untouched() { // who only reads is shown what is there
-			err = l.auditCopy(false, c.Audit)
+			err = l.auditCopy(false, false, c.Audit)
 		}
 		if err == nil {
 			err = admit()
@@ -55,16 +55,11 @@ func (l *Engine) Recover(c Checks) error {
 // readAlone reads a file whose journal is missing. Like any file with a journal it is audited if it
 // is a copy.
 func (l *Engine) readAlone(audit, admit func() error) error {
-	copied, err := l.copiedAlone()
-	switch {
-	case err != nil:
-		return err
-	case copied:
-		if err := audit(); err != nil {
-			return err
-		}
+	err := l.auditCopy(false, true, audit)
+	if err == nil {
+		err = admit()
 	}
-	if err := admit(); err != nil {
+	if err != nil {
 		return err
 	}
 	l.Missing, err = l.noted(state.KeyJournal)
@@ -176,8 +171,8 @@ func missing(name string) error {
 
 // auditCopy has the file audited if it is a copy, which may have been made while the file was
 // written to.
-func (l *Engine) auditCopy(named bool, audit func() error) error {
-	copied, err := l.copied(named)
+func (l *Engine) auditCopy(named, alone bool, audit func() error) error {
+	copied, err := l.copied(named, alone)
 	if err == nil && copied {
 		err = audit()
 	}
@@ -188,7 +183,7 @@ func (l *Engine) auditCopy(named bool, audit func() error) error {
 // by somebody who has put back a copy: that is seldom, so the file is audited whichever it was.
 func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) (term uint64, err error) {
 	if named {
-		err = l.auditCopy(true, audit)
+		err = l.auditCopy(true, false, audit)
 	} else if err = audit(); err == nil && !l.Standby { // which goes on from where any copy ends that the journal has
 		err = l.checkFolded(j)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -34,8 +33,8 @@ func logOf(t *testing.T) (records []fixture.Record, log []event.Event) {
 }
 
 // folded folds a log into an empty store.
-func folded(log []event.Event) (*memory.Store, error) {
-	store := &memory.Store{}
+func folded(log []event.Event) (*kv.Memory, error) {
+	store := &kv.Memory{}
 	return store, store.Update(func(w kv.Writer) error {
 		s, err := state.Begin(w, time.Time{})
 		if err != nil {

@@ -1,8 +1,8 @@
 // Package kv is the narrow interface between the logic of the ledger and what keeps its bytes:
 // buckets of ordered keys, serializable write transactions and snapshot read transactions.
 //
-// Package bolt implements it on a bbolt file, and package memory in memory. Package memtable has
-// the tests that any implementation must pass.
+// Package bolt implements it on a bbolt file, and [Memory] in memory. Package memtable has the tests
+// that any implementation must pass.
 package kv
 
 import (

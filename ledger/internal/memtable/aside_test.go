@@ -14,18 +14,17 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // filmed is a store in memory of which there is an image behind each update.
 type filmed struct {
-	memory.Store
-	images []*memory.Store
+	kv.Memory
+	images []*kv.Memory
 }
 
 func (f *filmed) Update(fn func(kv.Writer) error) error {
-	err := f.Store.Update(fn)
+	err := f.Memory.Update(fn)
 	f.images = append(f.images, f.Copy())
 	return err
 }
@@ -103,7 +102,7 @@ func filmOf(t *testing.T, number uint64) (f *filmed, before, behind []string) {
 	before, _ = content(t, s)
 	write(t, s, number, changes()...)
 	behind, _ = content(t, s)
-	f.images = []*memory.Store{f.Copy()}
+	f.images = []*kv.Memory{f.Copy()}
 	checkpoint(t, s)
 	return f, before, behind
 }
@@ -132,7 +131,7 @@ func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 
 // takeUp goes on with an image: by reading only, with a copy, and by a checkpoint that dies
 // anywhere.
-func takeUp(t *testing.T, image *memory.Store, n uint64, found []string, deep int) {
+func takeUp(t *testing.T, image *kv.Memory, n uint64, found []string, deep int) {
 	t.Helper()
 	still := tableOver(t, image.Copy(), memtable.Options{Mark: mark, ReadOnly: true})
 	want(t, still, found...)
@@ -252,7 +251,7 @@ func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 	f, _, _ := film(t)
 	other, _, _ := filmOf(t, 9)
-	i := slices.IndexFunc(f.images, func(image *memory.Store) bool { _, n := content(t, image); return n == 2 })
+	i := slices.IndexFunc(f.images, func(image *kv.Memory) bool { _, n := content(t, image); return n == 2 })
 	image := f.images[i]
 	keys, values := aside(t, image)
 	if len(keys) < 5 {
@@ -307,7 +306,7 @@ func TestAPortionOfAnotherCheckpointStaysOut(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 50, Step: func(step memtable.Step) {
 		if keys, _ := aside(t, b); step == memtable.SetAside {
-			if err := b.Store.Update(func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], before[0]) }); err != nil {
+			if err := b.Memory.Update(func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], before[0]) }); err != nil {
 				t.Error(err)
 			}
 		}
@@ -430,7 +429,7 @@ func (c longCompacting) Compact(_ context.Context, progress kv.Progress) error {
 
 // Whoever compacts while somebody else does holds up no checkpoint.
 func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
-	base := longCompacting{new(memory.Store), new(sync.Mutex), make(chan struct{}), make(chan struct{})}
+	base := longCompacting{new(kv.Memory), new(sync.Mutex), make(chan struct{}), make(chan struct{})}
 	s := tableOver(t, base, memtable.Options{Mark: mark})
 	done := make(chan error)
 	for range 2 {

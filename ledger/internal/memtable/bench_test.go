@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // benchStores are a table over nothing, and what it is measured against.
 func benchStores(b *testing.B, run func(b *testing.B, s kv.Store)) {
-	b.Run("memory", func(b *testing.B) { run(b, new(memory.Store)) })
+	b.Run("memory", func(b *testing.B) { run(b, new(kv.Memory)) })
 	b.Run("table", func(b *testing.B) {
-		run(b, tableOver(b, new(memory.Store), memtable.Options{Limit: math.MaxInt64 / 2}))
+		run(b, tableOver(b, new(kv.Memory), memtable.Options{Limit: math.MaxInt64 / 2}))
 	})
 }
 

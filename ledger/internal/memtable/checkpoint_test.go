@@ -18,13 +18,12 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // base is a store in memory that counts and can fail.
 type base struct {
-	memory.Store
+	kv.Memory
 	fault    atomic.Pointer[func(update func() error) error] // instead of an update
 	updates  int
 	written  []string // by the last update, in order
@@ -38,7 +37,7 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 	update := func() error {
 		b.updates++
 		b.written = nil
-		return b.Store.Update(func(w kv.Writer) error { return fn(noting{w, b}) })
+		return b.Memory.Update(func(w kv.Writer) error { return fn(noting{w, b}) })
 	}
 	if instead := b.fault.Load(); instead != nil && *instead != nil {
 		return (*instead)(update)
@@ -47,7 +46,7 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 }
 
 func (b *base) View(fn func(kv.Reader) error) error {
-	return b.Store.View(func(r kv.Reader) error {
+	return b.Memory.View(func(r kv.Reader) error {
 		if b.readLive {
 			r = live{r, b}
 		}
@@ -78,7 +77,7 @@ type live struct {
 }
 
 func (r live) Get(bucket string, key []byte) (value []byte, err error) {
-	err = r.base.Store.View(func(now kv.Reader) error { value, err = now.Get(bucket, key); return err })
+	err = r.base.Memory.View(func(now kv.Reader) error { value, err = now.Get(bucket, key); return err })
 	return value, err
 }
 
@@ -248,7 +247,7 @@ func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
 }
 
 type slowBase struct {
-	memory.Store
+	kv.Memory
 	before func()
 }
 
@@ -256,7 +255,7 @@ func (b *slowBase) View(fn func(kv.Reader) error) error {
 	if b.before != nil {
 		b.before()
 	}
-	return b.Store.View(fn)
+	return b.Memory.View(fn)
 }
 
 // When the limit is passed a checkpoint begins by itself; when much more is in memory before it
@@ -578,7 +577,7 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
-			write(t, &b.Store, 7, "a", "other")
+			write(t, &b.Memory, 7, "a", "other")
 			if err := meet(s); !errors.Is(err, kv.ErrOverwritten) {
 				t.Errorf("it returned %v", err)
 			}
@@ -600,7 +599,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("view", func(t *testing.T) {
 		b, s := begin(t)
 		other := errors.New("met damage")
-		if err := s.View(func(kv.Reader) error { write(t, &b.Store, 7, "a", "other"); return other }); !errors.Is(err, kv.ErrOverwritten) {
+		if err := s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }); !errors.Is(err, kv.ErrOverwritten) {
 			t.Error(err)
 		}
 		wantStopped(t, s, kv.ErrOverwritten)
@@ -611,7 +610,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 			if err := w.(memtable.Checker).Check(); err != nil {
 				t.Error(err)
 			}
-			write(t, &b.Store, 7, "a", "other")
+			write(t, &b.Memory, 7, "a", "other")
 			return w.Put("b", []byte("a"), []byte("2"))
 		})
 		if !errors.Is(err, kv.ErrOverwritten) {
@@ -622,7 +621,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("check", func(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
-			write(t, &b.Store, 7, "a", "other")
+			write(t, &b.Memory, 7, "a", "other")
 			return w.(memtable.Checker).Check()
 		})
 		if !errors.Is(err, kv.ErrOverwritten) {
@@ -801,7 +800,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	}
 	write(t, s, 4, "e", "4")
 	want(t, s, "a=2", "c=2", "d=3", "e=4")
-	over := tableOver(t, new(memory.Store), memtable.Options{})
+	over := tableOver(t, new(kv.Memory), memtable.Options{})
 	if !errors.Is(over.Compact(t.Context(), nil), errors.ErrUnsupported) || !errors.Is(over.CopyTo(t.Context(), path, kv.Pages, nil, nil), errors.ErrUnsupported) {
 		t.Error("a base that cannot be copied is")
 	}
@@ -810,7 +809,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 // What a reader will need is fetched from the base, if that can.
 func TestPrefetchReachesTheBase(t *testing.T) {
 	var asked []string
-	s := tableOver(t, fetching{new(memory.Store), &asked}, memtable.Options{})
+	s := tableOver(t, fetching{new(kv.Memory), &asked}, memtable.Options{})
 	err := s.View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
@@ -31,7 +30,7 @@ type model struct {
 	*testing.T
 	*rand.Rand
 	table   *memtable.Table
-	like    *memory.Store
+	like    *kv.Memory
 	updates uint64
 	held    []*held
 	gate    chan struct{} // lets a checkpoint go on that is held at a step; nil if none are
@@ -42,7 +41,7 @@ type model struct {
 type held struct {
 	ask  chan func(kv.Reader)
 	done chan error
-	like *memory.Store
+	like *kv.Memory
 }
 
 // A table shows what a store in memory does, and to each reader what it began with, wherever
@@ -50,8 +49,8 @@ type held struct {
 func TestATableIsAsTheModel(t *testing.T) {
 	for seed := range uint64(pace.Tries(24, 60, 600) / (1 + 3*pace.Race)) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			m := &model{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), like: new(memory.Store)}
-			base := kv.Store(new(memory.Store))
+			m := &model{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), like: new(kv.Memory)}
+			base := kv.Store(new(kv.Memory))
 			if seed%2 == 1 {
 				base = openBolt(t, filepath.Join(pace.Scratch(t), "base"))
 			}
@@ -289,7 +288,7 @@ func (m *model) step() {
 // In an update it may write to another bucket.
 func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 	const records = 200
-	s := tableOver(t, new(memory.Store), memtable.Options{Mark: mark})
+	s := tableOver(t, new(kv.Memory), memtable.Options{Mark: mark})
 	n := uint64(0)
 	var whole []string
 	for i := range records {
@@ -343,7 +342,7 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 // Readers, an update after the other and checkpoints without end: each reader finds what one update
 // left, all of it and nothing else.
 func TestReadersSeeWholeUpdates(t *testing.T) {
-	for name, base := range map[string]kv.Store{"memory": new(memory.Store), "bolt": openBolt(t, filepath.Join(pace.Scratch(t), "base"))} {
+	for name, base := range map[string]kv.Store{"memory": new(kv.Memory), "bolt": openBolt(t, filepath.Join(pace.Scratch(t), "base"))} {
 		t.Run(name, func(t *testing.T) {
 			s := tableOver(t, base, memtable.Options{Mark: mark, Limit: 20_000})
 			defer s.Close()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // Updates that fill the room faster than a checkpoint empties what is below are slowed down, before
@@ -37,7 +36,7 @@ func TestUpdatesKeepPaceWithACheckpoint(t *testing.T) {
 // Whoever makes much waits for the room that a checkpoint makes, and others find some meanwhile.
 func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 	held, goOn := make(chan struct{}), make(chan struct{})
-	s, err := Over(&memory.Store{}, Options{Mark: Mark{"m", []byte("m")}, Limit: 100_000, Portion: 1000, Step: func(at Step) {
+	s, err := Over(&kv.Memory{}, Options{Mark: Mark{"m", []byte("m")}, Limit: 100_000, Portion: 1000, Step: func(at Step) {
 		if at == SetAside {
 			close(held)
 			<-goOn
@@ -148,12 +147,12 @@ func TestOneCheckpointIsNoRuleForAll(t *testing.T) {
 
 // observed is a base where somebody looks when a transaction has done what it does.
 type observed struct {
-	memory.Store
+	kv.Memory
 	look func()
 }
 
 func (o *observed) Update(fn func(kv.Writer) error) error {
-	return o.Store.Update(func(w kv.Writer) error {
+	return o.Memory.Update(func(w kv.Writer) error {
 		err := fn(w)
 		o.look()
 		return err

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // FuzzPortion: what is stored aside is read, or refused as damaged, and nothing else happens,
@@ -68,7 +67,7 @@ func TestAPortionIsNoOther(t *testing.T) {
 func TestWhatIsAsideIsInOrder(t *testing.T) {
 	mark := Mark{"meta", []byte("m")}
 	over := func(buckets ...[]string) error {
-		base := new(memory.Store)
+		base := new(kv.Memory)
 		err := base.Update(func(w kv.Writer) error {
 			for i, names := range buckets {
 				b := beginPortion(nil, []byte("now"), names[0])

@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // A layer that was written is used again, once nobody looks at it, and not before.
 func TestALayerIsUsedAgain(t *testing.T) {
-	s, err := Over(new(memory.Store), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
+	s, err := Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
 	if err != nil {
 		t.Fatal(err)
 	}

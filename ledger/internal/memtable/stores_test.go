@@ -8,13 +8,12 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 func TestMemory_IsAStore(t *testing.T) {
 	conform(t, true, func(*testing.T) func() kv.Store {
-		return func() kv.Store { return new(memory.Store) }
+		return func() kv.Store { return new(kv.Memory) }
 	})
 }
 
@@ -45,7 +44,7 @@ func TestMemtable_IsAStore(t *testing.T) {
 		}
 		t.Run("memory, "+name, func(t *testing.T) {
 			conform(t, true, func(t *testing.T) func() kv.Store {
-				return func() kv.Store { return over(t, new(memory.Store)) }
+				return func() kv.Store { return over(t, new(kv.Memory)) }
 			})
 		})
 		t.Run("bolt, "+name, func(t *testing.T) {

@@ -1,5 +1,3 @@
-// Package rig says how package ledgertest wants a ledger made and opened. Its types are internal,
-// so that nobody else can ask for it.
 package request
 
 import (
@@ -11,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Place is where a ledger is: in a store, or if that is nil in the file at Path.
+// Backend is where a ledger is: in a store, or if that is nil in the file at Path.
 type Backend struct {
 	Store kv.Store // nil for a file
 	Path  string   // of the file

@@ -89,7 +89,8 @@ func (x *drawing) refuseUntold(s *state.State, o *rules.Subject) (*vocabulary.Re
 	return refusal, x.Rules.OrLess(s, o, x.asking(), rules.Offered(x.question), refusal)
 }
 
-// refuseAllUntold refuses objects without a true value, or for what else they would be refused by now.
+// refuseAllUntold refuses objects without a true value, or for what else they would be refused by
+// now.
 func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused []vocabulary.Refusal, err error) {
 	if len(names) == 0 {
 		return nil, nil

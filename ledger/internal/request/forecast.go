@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -133,7 +134,10 @@ func (x *forecast) read(ctx context.Context, s *state.State, out *vocabulary.Bud
 
 // outlook begins to count.
 func (x *forecast) counting(s *state.State, levels []privacy.Epsilon) *rules.Count {
-	return &rules.Count{Rules: x.Rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold, Lowest: privacy.MaxEpsilon()}
+	return &rules.Count{
+		Rules: x.Rules, State: s, Bid: x.bid, Buying: x.buying, Levels: levels, Untold: x.untold,
+		Lowest: privacy.MaxEpsilon(),
+	}
 }
 
 // tops returns the levels to look at where none are given.
@@ -234,9 +238,9 @@ func (x *forecast) recall(s *state.State) (out vocabulary.Budget, found bool, er
 // isConcerned reports whether an event may have changed what somebody can have.
 func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 	switch c := c.(type) {
-	case *event.Settled, *event.Answered, *event.ObjectRefused, *event.Stated, *event.TruthBound, *event.BuyerNamed, *event.PolicyDefined,
-		*event.QuestionDefined, *event.Reserved, *event.SaleMade: // what they come with concerns people, if anything does
-		return false, nil
+	case *event.Settled, *event.Answered, *event.ObjectRefused, *event.Stated, *event.TruthBound, *event.BuyerNamed,
+		*event.PolicyDefined, *event.QuestionDefined, *event.Reserved, *event.SaleMade:
+		return false, nil // what they come with concerns people, if anything does
 	case event.Personal:
 		p := x.through(s)
 		return p.Contains(s, c.About())
@@ -269,4 +273,43 @@ func (x *forecast) readAround(ctx context.Context, s *state.State, out *vocabula
 	x.levels = []privacy.Epsilon{out.Largest, x.levels[0]}
 	_, err = x.read(ctx, s, out)
 	return err
+}
+
+// mostKept is how many budgets are kept.
+const mostKept = 64
+
+// Kept are budgets that were found out before, by what was asked. The zero value is empty.
+type Forecasts struct {
+	mu  sync.Mutex
+	All map[[2]event.Sum]KeptForecast // used under the lock
+}
+
+// KeptBudget is a budget, with the instant at which time changes it.
+type KeptForecast struct {
+	Budget vocabulary.Budget // as of the event that it says
+	Until  time.Time         // or zero
+}
+
+// Keep keeps a budget, in place of another if there are many.
+func (b *Forecasts) Keep(key [2]event.Sum, out vocabulary.Budget, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.All == nil {
+		b.All = map[[2]event.Sum]KeptForecast{}
+	}
+	for other := range b.All {
+		if len(b.All) < mostKept {
+			break
+		}
+		delete(b.All, other)
+	}
+	b.All[key] = KeptForecast{out, until}
+}
+
+// Get returns what is kept, and until when it holds if nothing else happens.
+func (b *Forecasts) Get(key [2]event.Sum) (out vocabulary.Budget, until time.Time, found bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one, found := b.All[key]
+	return one.Budget, one.Until, found
 }

@@ -129,7 +129,9 @@ func CheckPanel(q *event.Question, objects int) error {
 	case objects == 0:
 		return fmt.Errorf("question %q: nobody takes part: %w", q.Name, errs.ErrUnknown)
 	case objects > vocabulary.MaxPanel:
-		return errs.Invalid("question %q: a request for all is for more than %d objects; name some of them, in several requests with keys of their own", q.Name, vocabulary.MaxPanel)
+		const text = "question %q: a request for all is for more than %d objects; " +
+			"name some of them, in several requests with keys of their own"
+		return errs.Invalid(text, q.Name, vocabulary.MaxPanel)
 	}
 	return nil
 }

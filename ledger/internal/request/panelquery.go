@@ -164,8 +164,12 @@ func (x *panelQuery) about() event.PanelSum {
 // recall looks up what was answered before.
 func (x *panelQuery) recall(s *state.State) (err error) {
 	x.leaves = false
-	if x.known, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole)); err == nil && x.request.Partial {
-		x.others, _, err = s.Answers(state.AnswerKey(x.question.Number, x.request.Query, x.whole.Partly()))
+	answers := func(panel event.PanelSum) (state.Answers, error) {
+		all, _, err := s.Answers(state.AnswerKey(x.question.Number, x.request.Query, panel))
+		return all, err
+	}
+	if x.known, err = answers(x.whole); err == nil && x.request.Partial {
+		x.others, err = answers(x.whole.Partly())
 	}
 	return err
 }
@@ -270,7 +274,8 @@ func (x *panelQuery) leaveOut(s *state.State, at time.Time) error {
 func (x *panelQuery) part(s *state.State, at time.Time) error {
 	x.able, x.refused = rules.Needy{}, NewRefusals(x.request.Partial)
 	for _, name := range x.names {
-		o, refusal, err := x.Rules.Subject(s, x.question, name, x.epsilon)
+		var o rules.Subject
+		refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
 		if err == nil && refusal == nil {
 			refusal, err = x.check(s, &o, at)
 		}
@@ -292,13 +297,14 @@ func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*voc
 		rules.OrLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
 	}
-	ask := rules.Charge{Asking: rules.Asking{Question: x.question, Epsilon: x.epsilon, At: at}, Cost: x.cost, Reaches: o.Chain.Current()}
-	refusal, err := x.Rules.CheckBudget(s, o, ask)
+	ask := rules.Asking{Question: x.question, Epsilon: x.epsilon, At: at}
+	charge := rules.Charge{Asking: ask, Cost: x.cost, Reaches: o.Chain.Current()}
+	refusal, err := x.Rules.CheckBudget(s, o, charge)
 	if err != nil {
 		return nil, err
 	}
 	if refusal != nil {
-		r, err := x.Rules.Headroom(s, o, ask)
+		r, err := x.Rules.Headroom(s, o, charge)
 		rules.OrLess(refusal, x.largest(r.Most()))
 		return refusal, err
 	}

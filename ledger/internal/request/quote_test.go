@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -53,7 +52,7 @@ func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 	}
 	end := &event.Settled{Key: "enroll", Digest: [32]byte{1}, First: 4, Final: true}
 	end.Counts[0] = many
-	store := &memory.Store{}
+	store := &kv.Memory{}
 	must(t, store.Update(func(w kv.Writer) error {
 		version := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
 		if err := w.Put(state.BucketMeta, []byte(state.KeyFormat), version); err != nil {

@@ -18,10 +18,10 @@ const (
 	termsBytes  = 8
 )
 
-// People are the objects of a quote, refused or not.
+// quotedPeople are the objects of a quote, refused or not.
 type quotedPeople struct{ people, under hash.Hash }
 
-// NewPeople returns none.
+// newQuotedPeople returns none.
 func newQuotedPeople() *quotedPeople { return &quotedPeople{sha256.New(), sha256.New()} }
 
 // add adds an object, with the number of its policy.
@@ -33,13 +33,13 @@ func (p *quotedPeople) add(name string, policy uint32) {
 	_, _ = p.under.Write(e.Buf)
 }
 
-// Offer is what a quote says of its objects.
+// quotedOffer is what a quote says of its objects.
 type quotedOffer struct {
 	sum hash.Hash
 	e   *wire.Encoder
 }
 
-// NewOffer returns the offer of a ledger to a buyer, without objects.
+// newQuotedOffer returns the offer of a ledger to a buyer, without objects.
 func newQuotedOffer(ledger [16]byte, buyer string, question uint32, epsilon privacy.Epsilon) *quotedOffer {
 	o := &quotedOffer{sha256.New(), wire.NewDigest("quote")}
 	o.e.Raw(ledger[:])
@@ -73,7 +73,8 @@ func (o *quotedOffer) write() {
 
 // id returns the ID of the quote that makes this offer about some people.
 func (o *quotedOffer) id(p *quotedPeople) string {
-	return hex.EncodeToString(slices.Concat(o.sum.Sum(nil)[:offerBytes], p.people.Sum(nil)[:peopleBytes], p.under.Sum(nil)[:termsBytes]))
+	offer, people, terms := o.sum.Sum(nil)[:offerBytes], p.people.Sum(nil)[:peopleBytes], p.under.Sum(nil)[:termsBytes]
+	return hex.EncodeToString(slices.Concat(offer, people, terms))
 }
 
 // areSameOffer reports whether two quotes offer the same.

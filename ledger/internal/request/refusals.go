@@ -16,8 +16,10 @@ type RefusalList struct {
 	Unlisted int                  // the rest
 	// Most is how many are listed; 0 is [vocabulary.MaxListed]. A partial request lists all of a
 	// transaction, which are recorded.
-	Most   int
-	Untold []string // the objects that are refused because the host has no true value of them, also those that are not listed
+	Most int
+	// Untold are the objects that are refused because the host has no true value of them, also those
+	// that are not listed.
+	Untold []string
 	sums   vocabulary.RefusalSums
 }
 
@@ -78,5 +80,7 @@ func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
 // Error returns that a request is refused for them. It lists the first [vocabulary.MaxListed].
 func (r *RefusalList) Error(q *event.Question) *vocabulary.RefusedError {
 	n := min(len(r.Listed), vocabulary.MaxListed)
-	return &vocabulary.RefusedError{Question: q.Name, Refused: slices.Clone(r.Listed[:n]), Unlisted: r.Count() - n, Sums: r.Sums()}
+	return &vocabulary.RefusedError{
+		Question: q.Name, Refused: slices.Clone(r.Listed[:n]), Unlisted: r.Count() - n, Sums: r.Sums(),
+	}
 }

@@ -305,7 +305,8 @@ func (x *selling) recordSold(s *state.State) error {
 		for len(left) > 0 && int(left[0].at) < from+len(names) {
 			one := left[0]
 			left = left[1:]
-			page = append(page, event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)})
+			sold := event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)}
+			page = append(page, sold)
 			changes = append(changes, &page[len(page)-1])
 		}
 		_, _, err := fold.Record(s, changes)

@@ -53,7 +53,8 @@ func StandingOf(s *state.State, key string, id event.Identity) (Standing, error)
 		return Standing{Through: s.Counters.Events}, err
 	}
 	if part.Digest == [sha256.Size]byte{} {
-		return Standing{}, fmt.Errorf("key %q: %w: the request that it was used for was about an object", key, errs.ErrForgotten)
+		const text = "key %q: %w: the request that it was used for was about an object"
+		return Standing{}, fmt.Errorf(text, key, errs.ErrForgotten)
 	}
 	first := part
 	if len(r.Settled) > 1 {
@@ -64,7 +65,10 @@ func StandingOf(s *state.State, key string, id event.Identity) (Standing, error)
 	if err := checkSame(s, first, &id); err != nil {
 		return Standing{}, err
 	}
-	st := Standing{settled: r.Settled, parts: len(r.Settled), Done: part.Final, Through: part.Through, dealt: part.Done, Last: r.Settled[len(r.Settled)-1]}
+	st := Standing{
+		settled: r.Settled, parts: len(r.Settled), Last: r.Settled[len(r.Settled)-1],
+		Done: part.Final, Through: part.Through, dealt: part.Done,
+	}
 	if !st.Done && st.dealt == 0 {
 		st.Cursor, err = cursor(s, r.Settled)
 	}

@@ -241,7 +241,8 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if err != nil {
 			return p, nil, err
 		}
-		o, refusal, err := x.Rules.Subject(s, q, name, privacy.Epsilon{})
+		var o rules.Subject
+		refusal, err := rules.ReadSubject(s, q, name, privacy.Epsilon{}, &o)
 		if err != nil {
 			return p, nil, err
 		}
@@ -391,7 +392,9 @@ func (x *sweep) follow(s *state.State, todo plan, p *Part) error {
 		for _, binding := range first {
 			c.Chain.Bound = &binding.(*event.TruthBound).Tag
 		}
-		p.Changes = append(append(p.Changes, first...), &event.Released{Object: c.Name, Question: c.question.Number, Epsilon: step.epsilon, Response: r})
+		p.Changes = append(append(p.Changes, first...), &event.Released{
+			Object: c.Name, Question: c.question.Number, Epsilon: step.epsilon, Response: r,
+		})
 	}
 	return nil
 }

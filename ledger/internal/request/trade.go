@@ -288,7 +288,7 @@ func roomFor[T any](list []T, more int) []T {
 func (t *trade) assess(
 	s *state.State, place int, name string, at time.Time,
 ) (one line, x rules.Subject, refusal *vocabulary.Refusal, err error) {
-	if x, refusal, err = t.Rules.Subject(s, t.question, name, t.epsilon); err != nil || refusal != nil {
+	if refusal, err = rules.ReadSubject(s, t.question, name, t.epsilon, &x); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
 	held := x.Chain.HeldBy(t.Buyer)

@@ -46,14 +46,6 @@ func Latest(first time.Time, others ...time.Time) time.Time {
 	return first
 }
 
-// Subject reads an object, or says why it can have no part in any request.
-func (l *Rules) Subject(
-	s *state.State, q *event.Question, name string, asked privacy.Epsilon,
-) (x Subject, refusal *vocabulary.Refusal, err error) {
-	refusal, err = ReadSubject(s, q, name, asked, &x)
-	return x, refusal, err
-}
-
 // Assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
 func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *vocabulary.Refusal, error) {

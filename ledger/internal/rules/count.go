@@ -15,7 +15,8 @@ const MostLevels = 100
 // mostKinds is how many kinds of objects are counted apart before they are summed, and begun anew.
 const mostKinds = 1024
 
-// Count counts how many objects of a panel can have a response at each of some levels, now and later.
+// Count counts how many objects of a panel can have a response at each of some levels, now and
+// later.
 // The exported fields up to Levels are set before the first object is added.
 type Count struct {
 	Rules  *Rules            // of the ledger
@@ -27,8 +28,10 @@ type Count struct {
 	// true value of them.
 	Untold []string
 	// Tops, unless nil, gets for each object the highest level that it can have at once.
-	Tops   Tops
-	Lowest privacy.Epsilon // an ε that everybody could have: at first the highest that is asked for, at last the largest ε for all
+	Tops Tops
+	// Lowest is an ε that all objects could have: at first the highest there is, at last the largest
+	// ε for all.
+	Lowest privacy.Epsilon
 
 	objects  uint64
 	counts   []vocabulary.BudgetLevel
@@ -56,10 +59,7 @@ type kind struct {
 	held    privacy.Epsilon // the highest level that the buyer holds
 	paid    uint64          // by the buyer
 	expires time.Time       // the end of the last reservation that holds something of the object, or zero
-	allowed places          // levels that may be had though the terms say otherwise, because the buyer holds them
-	blocked places          // levels that may not be had though the terms say otherwise, because others hold them
-	waiting places          // levels that may be had later, when those who reserved them do not hold them; if only is set, also when the sale opens
-	only    bool            // nothing but recorded levels can be had, which are those allowed: the noise key is missing, or the chain is full
+	apart   places          // levels that are counted for each object: not only the terms decide
 }
 
 // alike are the objects of a kind, by how many of the levels their budgets allow.
@@ -104,6 +104,14 @@ func (o *Count) Add(name string) error {
 	}
 	if k != o.last || o.alike == nil {
 		o.turnTo(k)
+	}
+	for i := range o.Levels {
+		if !k.apart.has(i) {
+			continue
+		}
+		if err := o.countApart(&x, &k, &span, i); err != nil {
+			return err
+		}
 	}
 	o.alike.now[o.within(span.Now)]++
 	o.alike.ever[o.within(span.Ever)]++
@@ -160,7 +168,7 @@ func (o *Count) turnTo(k kind) {
 // kindOf returns the kind of an object.
 func (o *Count) kindOf(x *Subject, span *Span) (k kind, err error) {
 	o.offer(x.Chain.Policy, x.Policy)
-	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered, only: span.Recorded}
+	k = kind{policy: x.Chain.Policy, buyers: x.Chain.Buyers, beside: x.Chain.Answered}
 	if k.expires, err = o.heldUntil(x); err != nil {
 		return k, err
 	}
@@ -170,14 +178,8 @@ func (o *Count) kindOf(x *Subject, span *Span) (k kind, err error) {
 		} else {
 			k.paid = x.Chain.PaidBy(o.Bid.Buyer)
 		}
-		if err := o.except(x, &k); err != nil {
-			return k, err
-		}
 	}
-	if k.only {
-		o.allowRecorded(x, &k, span)
-	}
-	return k, nil
+	return k, o.setApart(x, &k, span)
 }
 
 // heldUntil returns when the last of the reservations ends that hold something of an object, or
@@ -196,73 +198,89 @@ func (o *Count) heldUntil(x *Subject) (last time.Time, err error) {
 	return last, nil
 }
 
-// except notes at which levels the buyer is not treated as the terms alone say: because it holds
-// the response, or others do.
-func (o *Count) except(x *Subject, k *kind) error {
-	offered := o.offers[k.policy]
-	if k.held.IsZero() && (offered.holders == 0 || len(x.Chain.Levels)+len(x.Object.Held) == 0) {
+// setApart finds the levels at which not only the terms decide: an object may hand out none but
+// recorded levels, the buyer may hold a level, and other buyers may hold or reserve it.
+func (o *Count) setApart(x *Subject, k *kind, span *Span) error {
+	switch {
+	case span.Recorded:
+		o.odd = true
+		for i := range o.Levels {
+			k.apart.add(i)
+		}
+		return nil
+	case !o.Buying || k.held.IsZero() && o.offers[k.policy].holders == 0:
 		return nil
 	}
-	levels := make([]privacy.Epsilon, 0, len(x.Chain.Levels)+len(x.Object.Held))
+	add := func(epsilon privacy.Epsilon) {
+		if i, found := slices.BinarySearchFunc(o.Levels, epsilon, privacy.Epsilon.Compare); found {
+			k.apart.add(i)
+		} else {
+			o.odd = true // it counts where the largest ε for all is looked for
+		}
+	}
 	for _, at := range x.Chain.Levels {
-		levels = append(levels, at.Epsilon)
+		add(at.Epsilon)
 	}
 	for _, number := range x.Object.Held {
 		r, err := o.State.Sale(number)
 		if err != nil {
 			return err
 		}
-		levels = append(levels, r.Epsilon)
-	}
-	for _, epsilon := range levels {
-		i, found := slices.BinarySearchFunc(o.Levels, epsilon, privacy.Epsilon.Compare)
-		if !found {
-			o.odd = true // it counts where the largest ε for all is looked for
-			continue
-		}
-		bid := o.Bid
-		bid.Epsilon = epsilon
-		refusal, err := bid.CheckSale(o.State, x)
-		opens := refusal != nil && offered.comes(i)
-		if opens && offered.holders == 0 {
-			continue
-		}
-		if opens { // it may still have all its holders when the sale opens
-			refusal, err = bid.CheckHolders(o.State, x, epsilon, offered.holders)
-		}
-		switch {
-		case err != nil:
-			return err
-		case refusal == nil && !opens && offered.reasons[i] != "":
-			k.allowed.add(i)
-			o.odd = true
-		case refusal != nil && (opens || offered.reasons[i] == ""):
-			k.blocked.add(i)
-			o.odd = true
-			if refusal.Remedy == vocabulary.RemedyWaiting {
-				k.waiting.add(i)
-			}
-		}
+		add(r.Epsilon)
 	}
 	return nil
 }
 
-// allowRecorded notes which recorded levels can be had of an object of which nothing else can.
-func (o *Count) allowRecorded(x *Subject, k *kind, span *Span) {
-	o.odd = true
-	offered := o.offers[k.policy]
-	held, waiting := k.allowed, k.waiting
-	k.allowed, k.waiting = places{}, places{}
-	for i, epsilon := range o.Levels {
-		_, recorded := x.Chain.At(epsilon)
-		switch {
-		case !recorded, !span.Allows(o.Bid.Question, &x.Chain, epsilon):
-		case waiting.has(i) || offered.comes(i) && !held.has(i) && !k.blocked.has(i):
-			k.waiting.add(i)
-		case !k.blocked.has(i) && (offered.reasons[i] == "" || held.has(i)):
-			k.allowed.add(i)
-		}
+// barrier returns why a buyer may not have a level of an object now, whatever its budget, or "", and
+// whether the buyer may have it later, by time alone.
+func (o *Count) barrier(x *Subject, k *kind, i int) (reason vocabulary.Reason, waits bool, err error) {
+	f := o.offers[k.policy]
+	if !o.Buying || !k.apart.has(i) {
+		return f.reasons[i], f.comes(i), nil
 	}
+	bid := o.Bid
+	bid.Epsilon = o.Levels[i]
+	refusal, err := bid.CheckSale(o.State, x)
+	if err != nil || refusal == nil {
+		o.odd = o.odd || f.reasons[i] != ""
+		return "", false, err
+	}
+	reason, waits = refusal.Reason, refusal.Remedy == vocabulary.RemedyWaiting
+	o.odd = o.odd || f.reasons[i] == ""
+	if f.comes(i) && f.holders > 0 { // it may still have all its holders when the sale opens
+		refusal, err = bid.CheckHolders(o.State, x, bid.Epsilon, f.holders)
+		waits = refusal == nil || refusal.Remedy == vocabulary.RemedyWaiting
+		o.odd = o.odd || refusal != nil
+	}
+	return reason, waits, err
+}
+
+// countApart counts an object at a level, by its place, that is counted apart.
+func (o *Count) countApart(x *Subject, k *kind, span *Span, i int) error {
+	if !o.handsOut(x, span, i) || span.Ever.Less(o.Levels[i]) {
+		return nil
+	}
+	reason, waits, err := o.barrier(x, k, i)
+	if err != nil {
+		return err
+	}
+	f, within := o.offers[k.policy], !span.Now.Less(o.Levels[i])
+	switch {
+	case reason != "" && !waits:
+	case waits || !within:
+		o.wait(&o.counts[i], f, k, 1, within)
+	default:
+		o.counts[i].Can++
+		o.pay(&o.counts[i], f, k, 1)
+	}
+	return nil
+}
+
+// handsOut reports whether an object can hand out a level, by its place, if the budget allows it:
+// some can hand out recorded levels only.
+func (o *Count) handsOut(x *Subject, span *Span, i int) bool {
+	_, recorded := x.Chain.At(o.Levels[i])
+	return !span.Recorded || recorded && span.capacity.fits(o.Bid.Question, &x.Chain, o.Levels[i])
 }
 
 // lower lowers the ε that all could have to what an object could, at once.
@@ -291,4 +309,36 @@ func (o *Count) on(x *Subject) Offering {
 		return o.Bid.Offer(o.State, x)
 	}
 	return Offered(o.Bid.Question)
+}
+
+// Tops are the highest levels of objects, each once: there the number of those who can answer
+// changes.
+type Tops map[privacy.Epsilon]struct{}
+
+// mostTops is how many are kept: further ones are left out, since so many are too many to be asked
+// about anyway.
+const mostTops = 1 << 14
+
+func (t Tops) add(top privacy.Epsilon) {
+	if !top.IsZero() && len(t) < mostTops {
+		t[top] = struct{}{}
+	}
+}
+
+// Levels returns at most MostLevels levels to ask about, rising: all of them, or the lowest, the
+// highest and some evenly between.
+func (t Tops) Levels() []privacy.Epsilon {
+	all := make([]privacy.Epsilon, 0, len(t))
+	for top := range t {
+		all = append(all, top)
+	}
+	slices.SortFunc(all, privacy.Epsilon.Compare)
+	if len(all) <= MostLevels {
+		return all
+	}
+	some := make([]privacy.Epsilon, MostLevels)
+	for i := range some {
+		some[i] = all[i*(len(all)-1)/(MostLevels-1)]
+	}
+	return some
 }

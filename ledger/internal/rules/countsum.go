@@ -86,14 +86,10 @@ func (o *Count) sumAlike(k *kind, one *group) {
 	for i := len(o.Levels) - 1; i >= 0; i-- {
 		now, ever = now+uint64(one.now[i+1]), ever+uint64(one.ever[i+1])
 		switch sum := &o.counts[i]; {
-		case o.waits(k, i):
+		case k.apart.has(i):
+		case f.comes(i):
 			o.wait(sum, f, k, now, true)
 			o.wait(sum, f, k, ever-now, false)
-		case k.blocked.has(i):
-		case k.allowed.has(i):
-			sum.Can += now
-			o.pay(sum, f, k, now)
-		case k.only:
 		case f.reasons[i] == "":
 			sum.Can += now
 			o.pay(sum, f, k, now)
@@ -115,12 +111,6 @@ func (o *Count) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects 
 	} else {
 		sum.Price += int64(all)
 	}
-}
-
-// waits tells whether those of a kind can have a level by its place, as far as their budgets go,
-// but only later.
-func (o *Count) waits(k *kind, i int) bool {
-	return k.waiting.has(i) || !k.only && !k.allowed.has(i) && !k.blocked.has(i) && o.offers[k.policy].comes(i)
 }
 
 // wait adds objects that must wait for a level. within tells whether their budgets allow it at
@@ -153,15 +143,9 @@ func (o *Count) rises(f *saleTerms, k *kind) {
 func (o *Count) refuseAtTop(x *Subject, k *kind, span *Span) error {
 	i := len(o.Levels) - 1
 	top, f := o.Levels[i], o.offers[k.policy]
-	reason := f.reasons[i]
-	switch {
-	case k.allowed.has(i):
-		reason = ""
-	case k.blocked.has(i) && reason == "":
-		reason = vocabulary.HoldersFull
-	}
-	var err error
-	if reason == "" {
+	reason, waits, err := o.barrier(x, k, i)
+	waits = waits && o.handsOut(x, span, i)
+	if err == nil && reason == "" {
 		reason, err = o.short(x, span, top)
 	}
 	if err != nil || reason == "" {
@@ -174,7 +158,7 @@ func (o *Count) refuseAtTop(x *Subject, k *kind, span *Span) error {
 		}
 	}
 	var from time.Time
-	ever := reason == vocabulary.ChainCeiling || reason == vocabulary.ObjectCap || o.waits(k, i)
+	ever := reason == vocabulary.ChainCeiling || reason == vocabulary.ObjectCap || waits
 	if ever = ever && !span.Ever.Less(top); ever {
 		from, ever = o.from(f, k, top, !span.Now.Less(top))
 	}
@@ -216,7 +200,10 @@ func (o *Count) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from t
 // Result returns what was counted.
 func (o *Count) Result() (out vocabulary.Budget, until time.Time) {
 	o.sum()
-	out = vocabulary.Budget{Question: o.Bid.Question.Name, Objects: o.objects, Event: o.State.Counters.Events, At: o.State.Clock, Largest: o.Lowest, Levels: o.counts}
+	out = vocabulary.Budget{
+		Question: o.Bid.Question.Name, Objects: o.objects, Event: o.State.Counters.Events, At: o.State.Clock,
+		Largest: o.Lowest, Levels: o.counts,
+	}
 	for _, one := range o.refused {
 		if one.never {
 			one.From = time.Time{}

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // Respond returns the chain's response at ε: the recorded one, or one drawn now, from the truth if
@@ -97,4 +98,23 @@ func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32)
 	}
 	return []event.Change{&event.TruthBound{Object: name, Question: q.Number, Tag: l.Binder.Truth(name, q.Number,
 		to.Since, truth)}}
+}
+
+// drawFinite returns a response of a chain.
+func drawFinite(m *vocabulary.Mechanism, sampler *finite.Sampler, levels []state.Level, place int,
+	epsilon privacy.Epsilon, truth int32) (int, error) {
+	at := func(i int) rrchain.Level {
+		if i < 0 {
+			return rrchain.Level{}
+		}
+		return rrchain.Level{Epsilon: levels[i].Epsilon, Response: levels[i].Response.Index}
+	}
+	var made rrchain.Level
+	var err error
+	if place == len(levels) {
+		made, err = sampler.Raise(m.Family, at(place-1), epsilon, int(truth))
+	} else {
+		made, err = sampler.Between(m.Family, at(place-1), at(place), epsilon)
+	}
+	return made.Response, err
 }

@@ -56,12 +56,6 @@ type Span struct {
 	capacity capacity // of the chain, for who asks
 }
 
-// Allows reports whether the chain can hand out a level that is recorded, given how many entries it
-// has.
-func (p *Span) Allows(q *event.Question, c *state.Chain, epsilon privacy.Epsilon) bool {
-	return p.capacity.fits(q, c, epsilon)
-}
-
 // Span finds out how far the responses of an object can go, for whoever asks; the ε that is asked
 // for does not matter.
 func (l *Rules) Span(s *state.State, x *Subject, ask Asking) (span Span, err error) {

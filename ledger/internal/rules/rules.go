@@ -1,6 +1,15 @@
 package rules
 
-import "time"
+import (
+	"time"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
 
 // Rules decide who may have what, and draw it. They know the host's keys, and what requests in
 // memory hold.
@@ -12,4 +21,46 @@ type Rules struct {
 	Patience time.Duration
 	Noise    noises // does not change after Open
 	Holds    Holds  // of the raises that are under way
+}
+
+// Subject is one object of a request, with everything that decides about it.
+type Subject struct {
+	Name   string        // as in the request
+	Chain  state.Chain   // of the question that is asked
+	Object state.Object  // its budget
+	Policy policy.Policy // of the chain; the zero value if only the cap binds
+}
+
+// ReadSubject reads into x what decides about an object of a request for a question at an ε. If the
+// object takes no part, it returns why.
+func ReadSubject(
+	s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject,
+) (*vocabulary.Refusal, error) {
+	x.Name = name
+	found, err := s.ReadChain(q.Number, name, &x.Chain)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return refuse(name, asked, vocabulary.NotEnrolled, vocabulary.RemedyEnrolling), nil
+	}
+	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
+		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
+	}
+	if x.Object.Withdrew(x.Chain) {
+		return refuse(name, asked, vocabulary.Withdrawn, vocabulary.RemedyEnrolling), nil
+	}
+	x.Policy, err = s.Policy(x.Chain.Policy)
+	return nil, err
+}
+
+// LacksTruth refuses an object that the host has no true value of, or another than its chain began
+// with: the refusal does not say which.
+func LacksTruth(object string, asked privacy.Epsilon) *vocabulary.Refusal {
+	return refuse(object, asked, vocabulary.NoTruth, vocabulary.RemedyTruth)
+}
+
+// refuse returns the refusal of an object that asks for an ε.
+func refuse(object string, asked privacy.Epsilon, why vocabulary.Reason, remedy vocabulary.Remedy) *vocabulary.Refusal {
+	return &vocabulary.Refusal{Object: object, Reason: why, Asked: asked, Remedy: remedy}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/kv/memory"
 )
 
 // Whatever is read and written, in whatever order, and whatever was expected: what is kept is what is stored.
@@ -18,7 +17,7 @@ func TestWhatIsKeptIsWhatIsStored(t *testing.T) {
 	question := func() uint32 { return 1 + random.Uint32N(2) }
 	kept, missed := 0, 0
 	for range 300 {
-		store := new(memory.Store)
+		store := new(kv.Memory)
 		must(t, store.Update(func(w kv.Writer) error {
 			s := &State{Reader: w, Writer: w}
 			stored := func() *State { return &State{Reader: w} } // which has kept nothing

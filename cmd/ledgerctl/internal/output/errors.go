@@ -1,4 +1,3 @@
-// Package fault says what went wrong: errors, the hints that go with them, and the exit codes.
 package output
 
 import (

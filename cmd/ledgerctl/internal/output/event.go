@@ -15,7 +15,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// WriteEvent writes an event on one line for people: its number, its time, its kind, and its fields.
+// WriteEvent writes an event on one line for people: its number, its time, its kind, and its
+// fields.
 func WriteEvent(w io.Writer, ev ledger.Event) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
 	if ev.Erased {
@@ -56,8 +57,8 @@ func fieldsOf(detail reflect.Value) (all []eventField) {
 		}
 		all = append(all, eventField{label, detail.Field(i).Interface()})
 	}
-	order := strings.Fields("id object question values encoding levels noise-key epsilon query sale buyer objects key " +
-		"counts refused response method price expires policy cap consent spent")
+	order := strings.Fields("id object question values encoding levels noise-key epsilon query sale buyer objects " +
+		"key counts refused response method price expires policy cap consent spent")
 	place := func(f eventField) int {
 		if i := slices.Index(order, f.label); i >= 0 {
 			return i
@@ -68,8 +69,8 @@ func fieldsOf(detail reflect.Value) (all []eventField) {
 	return all
 }
 
-// writeField writes a field after a blank. It leaves out empty texts, and counts and numbers of sales
-// that are 0.
+// writeField writes a field after a blank. It leaves out empty texts, and counts and numbers of
+// sales that are 0.
 func writeField(w io.Writer, label string, value any) {
 	text := ""
 	switch v := value.(type) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os/signal"
 	"reflect"
 	"slices"
@@ -129,8 +128,8 @@ func Rows[T any](w io.Writer, header string, items []T, row func(T) []any) {
 // Printer is where the results, warnings and errors of one run of the program go.
 type Printer struct {
 	Stdout, Stderr io.Writer // the standard streams
-	JSON           bool      // results and errors are for programs
-	Quiet          bool      // there are no warnings
+	JSON           bool      `flag:"json"`  // results and errors are for programs
+	Quiet          bool      `flag:"quiet"` // there are no warnings
 	Taken          bool      // standard output is a file that the command writes, and has no room for the result
 	Pager          string    // shows tables that are longer than the terminal; "" for none
 	warned         []string
@@ -245,7 +244,8 @@ func fillLists(v reflect.Value) {
 	}
 }
 
-// WriteJSON writes one JSON value on one line.
+// WriteJSON writes one JSON value on one line. Fractions have 17 significant digits, enough to read
+// the same number back.
 func WriteJSON(w io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -253,18 +253,34 @@ func WriteJSON(w io.Writer, value any) error {
 	if err := encoder.Encode(withLists(value)); err != nil {
 		return err
 	}
-	_, err := w.Write(text.Bytes())
+	_, err := w.Write(withAllDigits(text.Bytes()))
 	return err
 }
 
-// Number is a float64 that JSON holds with 17 significant digits, enough to read the same one back.
-// What JSON has no number for is null.
-type Number float64
-
-// MarshalJSON implements [json.Marshaler].
-func (n Number) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
-		return []byte("null"), nil
+// withAllDigits rewrites the numbers of a JSON text that are no integers.
+func withAllDigits(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		end := i + 1
+		switch c := text[i]; {
+		case c == '"':
+			for ; text[end] != '"'; end++ {
+				if text[end] == '\\' {
+					end++
+				}
+			}
+			end++
+		case c == '-' || '0' <= c && c <= '9':
+			for strings.IndexByte("0123456789.e+-", text[end]) >= 0 {
+				end++
+			}
+			if number := text[i:end]; bytes.ContainsAny(number, ".e") {
+				value, _ := strconv.ParseFloat(string(number), 64) // which encoding/json has written
+				out, i = strconv.AppendFloat(out, value, 'g', 17, 64), end
+			}
+		}
+		out = append(out, text[i:end]...)
+		i = end
 	}
-	return strconv.AppendFloat(nil, float64(n), 'g', 17, 64), nil
+	return out
 }

@@ -1,12 +1,15 @@
-// Package words puts things in words for people.
 package output
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/spf13/pflag"
 )
 
 // OneLine keeps a message on one line, and what is in it from steering the terminal.
@@ -91,4 +94,23 @@ func IsPlain(name string) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,%", r)
 	}
 	return name != "" && name[0] != '-' && strings.IndexFunc(name, other) < 0
+}
+
+// WrongValue says what is wrong with the value of a flag, "" if it is something else that is wrong.
+func WrongValue(err error) string {
+	var wrong *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &wrong) {
+		return ""
+	}
+	flag, kinds := wrong.GetFlag(), map[string]string{"uint64": "a whole number from 0 on", "bool": "true or false",
+		"float64": "a number"}
+	switch {
+	case !errors.As(err, &number):
+		return fmt.Sprintf("--%s: %v", flag.Name, wrong.Unwrap())
+	case errors.Is(err, strconv.ErrRange):
+		return fmt.Sprintf("--%s: %q is too large, or too small", flag.Name, wrong.GetValue())
+	}
+	return fmt.Sprintf("--%s: %q is not %s", flag.Name, wrong.GetValue(),
+		cmp.Or(kinds[flag.Value.Type()], "a whole number"))
 }

@@ -1,70 +1,58 @@
 package serving
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/keyholder"
+	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
-// journalFlags are the flags of the commands about a journal.
-type journalFlags struct {
-	journal string
-	ledger  string
-	events  uint64
+// journalFlag says where the journal is.
+type journalFlag struct {
+	Journal string `flag:"journal,required,reads"`
 }
 
-func (h *Host) journalCommand() *cobra.Command {
-	return output.Group("journal", "no command given", h.restoreCommand(), h.acceptLossCommand(), h.dismissCommand())
+func (h *Host) restore(cmd *cobra.Command, _ []string, f *journalFlag) error {
+	return h.reopened(cmd, f.Journal, "the journal goes on after the file",
+		func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
+			return h.Open(ctx, ledger.Options{Journal: j.Restore})
+		})
 }
 
-// flag adds the flag that says where the journal is.
-func (f *journalFlags) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.journal, "journal", "", "the `FILE` that says where the journal is")
-	files.Mark(cmd.Flags(), files.Reads, files.ByName, "journal")
-	_ = cmd.MarkFlagRequired("journal") // it fails only for a flag that is not there
+type acceptLossFlags struct {
+	journalFlag
+	Events uint64 `flag:"events"`
 }
 
-func (h *Host) restoreCommand() *cobra.Command {
-	f := &journalFlags{}
-	cmd := &cobra.Command{
-		Use: "restore --journal FILE",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return h.reopened(cmd, f, "the journal goes on after the file",
-				func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
-					return h.Open(ctx, ledger.Options{Journal: j.Restore})
-				})
-		},
-	}
-	f.flag(cmd)
-	return cmd
+func (h *Host) acceptLoss(cmd *cobra.Command, _ []string, f *acceptLossFlags) error {
+	return h.reopened(cmd, f.Journal, "the loss is accepted",
+		func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
+			return h.openWithLoss(ctx, j, f.Events)
+		})
 }
 
-func (h *Host) acceptLossCommand() *cobra.Command {
-	f := &journalFlags{}
-	cmd := &cobra.Command{
-		Use: "accept-loss --journal FILE --events N",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return h.reopened(cmd, f, "the loss is accepted",
-				func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
-					return h.acceptLoss(ctx, j, f.events)
-				})
-		},
-	}
-	cmd.Flags().Uint64Var(&f.events, "events", 0,
-		"how many events are left, `N`: what the error without this flag says")
-	f.flag(cmd)
-	return cmd
-}
-
-// acceptLoss opens the ledger although events are lost, if it ends with a number of them.
-func (h *Host) acceptLoss(ctx context.Context, j *sharedJournal, events uint64) (*ledger.Ledger, error) {
+// openWithLoss opens the ledger although events are lost, if it ends with a number of them.
+func (h *Host) openWithLoss(ctx context.Context, j *sharedJournal, events uint64) (*ledger.Ledger, error) {
 	l, err := h.Open(ctx, ledger.Options{Journal: j.Restore})
 	if err == nil {
 		return nil, errors.Join(output.InputError("", "no event is lost: there is nothing to accept"), l.Close())
@@ -82,12 +70,12 @@ func (h *Host) acceptLoss(ctx context.Context, j *sharedJournal, events uint64) 
 }
 
 // reopened opens the ledger by way of its journal, and prints where it ends.
-func (h *Host) reopened(cmd *cobra.Command, f *journalFlags, done string,
+func (h *Host) reopened(cmd *cobra.Command, path, done string,
 	open func(context.Context, *sharedJournal) (*ledger.Ledger, error)) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
 	}
-	j, err := openJournal(cmd.Context(), h.Files, f.journal)
+	j, err := openJournal(cmd.Context(), h.Files, path)
 	if err != nil {
 		return err
 	}
@@ -103,27 +91,21 @@ func (h *Host) reopened(cmd *cobra.Command, f *journalFlags, done string,
 	return h.PrintDone(done, "", journalEnd(stats.Events))
 }
 
-func (h *Host) dismissCommand() *cobra.Command {
-	f := &journalFlags{}
-	cmd := &cobra.Command{
-		Use:  "dismiss HOST --journal FILE",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			head, err := dismissHost(cmd.Context(), h.Files, f.journal, f.ledger, args[0])
-			if err != nil {
-				return err
-			}
-			var out output.Fields
-			out.Add("", "dismissed", args[0])
-			out = append(out, journalEnd(head.End.Events)...)
-			out.Add("host", "", args[0])
-			return h.PrintDone(fmt.Sprintf("host %q is dismissed", args[0]), "", out)
-		},
+type dismissFlags struct {
+	journalFlag
+	Ledger string `flag:"ledger"`
+}
+
+func (h *Host) dismiss(cmd *cobra.Command, args []string, f *dismissFlags) error {
+	head, err := dismissHost(cmd.Context(), h.Files, f.Journal, f.Ledger, args[0])
+	if err != nil {
+		return err
 	}
-	cmd.Flags().StringVar(&f.ledger, "ledger", "",
-		"the `ID` of the ledger, if the database has the journals of several")
-	f.flag(cmd)
-	return cmd
+	var out output.Fields
+	out.Add("", "dismissed", args[0])
+	out = append(out, journalEnd(head.End.Events)...)
+	out.Add("host", "", args[0])
+	return h.PrintDone(fmt.Sprintf("host %q is dismissed", args[0]), "", out)
 }
 
 // journalEnd returns where a journal ends now.
@@ -133,4 +115,272 @@ func journalEnd(events uint64) (out output.Fields) {
 	out.Add("time", "", now)
 	out.Add("", "time", now.Format(time.RFC3339))
 	return out
+}
+
+// settings are what the file says.
+type settings struct {
+	Database    string            `json:"database"`
+	Schema      string            `json:"schema"`
+	Synchronous bool              `json:"synchronous"`
+	Host        string            `json:"host"`
+	Keys        string            `json:"keys"`
+	Listen      string            `json:"listen"`
+	Others      map[string]string `json:"others"`
+	Cert        string            `json:"cert"`
+	Key         string            `json:"key"`
+	Authority   string            `json:"authority"`
+}
+
+// mostSettings is more than any file of settings has, in bytes.
+const mostSettings = 1 << 20
+
+// readSettings reads the file, and sets all paths relative to it.
+func readSettings(ctx context.Context, f *input.Files, path string) (s settings, err error) {
+	text, err := f.TextOrFile(ctx, "@"+path, mostSettings)
+	if err != nil {
+		return s, err
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&s); err != nil {
+		return s, output.InputError(`"ledgerctl serve --help" shows what is in it`,
+			"--journal: %q is no JSON of a journal's settings: %s", path, jsonReason(err))
+	}
+	input.WarnExposed(f.Out, path)
+	for _, must := range []struct{ name, value string }{
+		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key",
+			s.Key}, {"authority", s.Authority},
+	} {
+		if must.value == "" {
+			return s, output.InputError("", "--journal %q: %q is missing", path, must.name)
+		}
+	}
+	if len(s.Others) == 0 {
+		return s, output.InputError("", `--journal %q: "others" is missing: a journal is shared by two hosts at least`,
+			path)
+	}
+	for _, at := range []*string{&s.Keys, &s.Cert, &s.Key, &s.Authority} {
+		if !filepath.IsAbs(*at) {
+			*at = filepath.Join(filepath.Dir(path), *at)
+		}
+	}
+	return s, nil
+}
+
+// jsonReason returns what is wrong with the file, without the values in it: one of them has a
+// password.
+func jsonReason(err error) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("a syntax error at byte %d", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%q is no %v", kind.Field, kind.Type)
+	}
+	return err.Error() // names a field that is unknown, or the end of the file
+}
+
+// sharedJournal is the journal as this host has it.
+type sharedJournal struct {
+	Host    string // the name of this host
+	Address string // where its keys are shown
+	options pgjournal.Options
+	own     *keyholder.Directory
+	server  *http.Server
+	ended   chan error
+	now     atomic.Pointer[pgjournal.Journal]
+}
+
+// openJournal reads the file of settings, and shows the keys that lie here until Close, which is to
+// be called after the ledger's. The journal itself is opened with the ledger.
+func openJournal(ctx context.Context, f *input.Files, path string) (*sharedJournal, error) {
+	s, err := readSettings(ctx, f, path)
+	if err != nil {
+		return nil, err
+	}
+	config, err := mutual(ctx, f, s)
+	if err != nil {
+		return nil, err
+	}
+	j := &sharedJournal{Host: s.Host, ended: make(chan error, 1)}
+	if j.options, err = s.optionsWith(config, path); err != nil {
+		return nil, err
+	}
+	if j.own, err = keyholder.OpenDirectory(s.Keys); err != nil {
+		return nil, err
+	}
+	j.options.Keys = j.own
+	at, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return nil, errors.Join(err, j.own.Close())
+	}
+	j.Address = at.Addr().String()
+	j.server = &http.Server{Handler: keyholder.Handler(j.own), ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	go func() { j.ended <- j.server.Serve(tls.NewListener(at, config)) }()
+	return j, nil
+}
+
+// options returns those of the journal, without the keys of this host.
+func (s settings) options(ctx context.Context, f *input.Files, path string) (o pgjournal.Options, err error) {
+	config, err := mutual(ctx, f, s)
+	if err != nil {
+		return o, err
+	}
+	return s.optionsWith(config, path)
+}
+
+// optionsWith is options for hosts that know each other by a configuration.
+func (s settings) optionsWith(config *tls.Config, path string) (o pgjournal.Options, err error) {
+	o = pgjournal.Options{Database: s.Database, Schema: s.Schema, Host: s.Host, Synchronous: s.Synchronous}
+	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
+		other, err := keyholder.Dial(name, s.Others[name], config)
+		if err != nil {
+			return o, output.InputError("", "--journal %q: %v", path, err)
+		}
+		o.Others = append(o.Others, other)
+	}
+	return o, nil
+}
+
+// mutual returns how the hosts know each other.
+func mutual(ctx context.Context, f *input.Files, s settings) (*tls.Config, error) {
+	pool, err := input.Pool(ctx, f, `"authority"`, s.Authority)
+	if err != nil {
+		return nil, err
+	}
+	own, err := input.Pair(ctx, f, s.Cert, s.Key)
+	if err != nil {
+		return nil, output.InputError("", `"cert", "key": %w`, err)
+	}
+	input.WarnExposed(f.Out, s.Key)
+	return keyholder.Mutual(own, pool), nil
+}
+
+// Restore is Find for a database that has lost the journal, or its end ([pgjournal.Restore]).
+func (j *sharedJournal) Restore(w journal.Wanted) (journal.Journal, error) {
+	return pgjournal.Restore(j.options)(w)
+}
+
+// leftOf returns where a ledger ends that an error says has lost events which were told.
+func leftOf(err error) (end journal.Position, lost bool) {
+	if l, is := errors.AsType[*pgjournal.LostError](err); is {
+		return l.End, true
+	}
+	return end, false
+}
+
+// AcceptLoss has the journal opened although more was told than it has, if it ends there.
+func (j *sharedJournal) AcceptLoss(end journal.Position) { j.options.AcceptLoss = &end }
+
+// dismissHost has the journal of a ledger forget the base of a host, and returns what the database
+// says of the journal. It needs neither the ledger's file nor the keys of this host, which a server
+// may have open.
+func dismissHost(ctx context.Context, f *input.Files, path, ledger, host string) (head journal.Head, err error) {
+	s, err := readSettings(ctx, f, path)
+	if err != nil {
+		return head, err
+	}
+	if _, other := s.Others[host]; !other && host != s.Host {
+		return head, output.InputError("", "%q is neither this host nor one of its \"others\" in %q", host, path)
+	}
+	o, err := s.options(ctx, f, path)
+	if err != nil {
+		return head, err
+	}
+	o.Keys = o.Others[0] // which is asked for nothing
+	id, err := idOf(ctx, o, ledger)
+	if err != nil {
+		return head, err
+	}
+	j, err := pgjournal.Open(ctx, o, id)
+	if err != nil {
+		return head, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	if head, err = j.Head(ctx); err != nil {
+		return head, err
+	}
+	if head.Host == host {
+		return head, output.InputError("have a standby take over first",
+			"host %q has the ledger, and cannot be dismissed", host)
+	}
+	return head, j.Dismiss(ctx, host)
+}
+
+// idOf reads the id of a ledger. "" is the only one whose journal is there.
+func idOf(ctx context.Context, o pgjournal.Options, text string) (id [16]byte, err error) {
+	if text != "" {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return id, output.UsageError("", "--ledger: %q is no id of a ledger", text)
+		}
+		return id, nil
+	}
+	all, err := pgjournal.Ledgers(ctx, o)
+	if err != nil {
+		return id, err
+	}
+	if len(all) != 1 {
+		return id, output.UsageError("say which one by --ledger; their ids are in the column ledger of the table heads",
+			"the database has the journals of %d ledgers", len(all))
+	}
+	return all[0], nil
+}
+
+// Find is how a ledger finds the journal ([ledger.Options.Journal]).
+func (j *sharedJournal) Find(w journal.Wanted) (journal.Journal, error) {
+	found, err := pgjournal.For(j.options)(w)
+	if mine, is := found.(*pgjournal.Journal); err == nil && is {
+		j.now.Store(mine)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // which would be taken for the ledger's file
+		err = output.InputError("without --standby it is made, once, if the ledger has none yet", "%v", err)
+	}
+	return found, err
+}
+
+// Leader is the host that has claimed the journal last.
+func (j *sharedJournal) Leader(ctx context.Context) (string, error) {
+	now := j.now.Load()
+	if now == nil {
+		return "", journal.ErrClosed
+	}
+	return now.Leader(ctx)
+}
+
+// Until shows the keys until ctx ends, or they cannot be shown any more.
+func (j *sharedJournal) Until(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-j.ended:
+		j.ended <- err
+		return err
+	}
+}
+
+// Close shows the keys no more.
+func (j *sharedJournal) Close() error {
+	err := j.server.Close()
+	if ended := <-j.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return errors.Join(err, j.own.Close())
+}
+
+func (h *Host) keyholder(cmd *cobra.Command, _ []string, f *journalFlag) (err error) {
+	j, err := openJournal(cmd.Context(), h.Files, f.Journal)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	var out output.Fields
+	out.Add("host", "host", j.Host)
+	out.Add("listen", "keys at", j.Address)
+	if err := h.Print(out); err != nil {
+		return err
+	}
+	return j.Until(cmd.Context())
 }

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
@@ -18,7 +20,7 @@ import (
 func parsed(t *testing.T, args ...string) (*limits, error) {
 	t.Helper()
 	l, flags := &limits{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	l.define(flags)
+	input.Define(&cobra.Command{}, flags, l)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -35,8 +37,8 @@ func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 		Body: 64 << 20, Memory: 256 << 20, Slowest: 16 << 10, Read: 10 * time.Second, Write: 30 * time.Second, Time: 10 * time.Minute,
 		Running: 256, Streams: 1024, Each: 64, Rate: 1000, Burst: 2000, Records: 500_000, RecordBurst: 4_000_000,
 	}
-	if got := plain.handler(); got != want || plain.connections <= 0 || plain.connections > 12000 {
-		t.Errorf("%+v, %d connections", got, plain.connections)
+	if got := plain.handler(); got != want || plain.Connections <= 0 || plain.Connections > 12000 {
+		t.Errorf("%+v, %d connections", got, plain.Connections)
 	}
 	for arg, of := range map[string]func(l *limits) bool{
 		"body=1MiB": func(l *limits) bool { return l.handler().Body == 1<<20 }, "memory=1GiB": func(l *limits) bool { return l.handler().Memory == 1<<30 },
@@ -45,8 +47,8 @@ func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 		"requests=3": func(l *limits) bool { return l.handler().Running == 3 }, "streams=3": func(l *limits) bool { return l.handler().Streams == 3 },
 		"streams-each=3": func(l *limits) bool { return l.handler().Each == 3 }, "rate=0.5": func(l *limits) bool { return l.handler().Rate == 0.5 },
 		"burst=3": func(l *limits) bool { return l.handler().Burst == 3 }, "header=3s": func(l *limits) bool { return l.server(&ledgerhttp.Handler{}).ReadHeaderTimeout == 3*time.Second },
-		"idle=3s": func(l *limits) bool { return l.server(&ledgerhttp.Handler{}).IdleTimeout == 3*time.Second }, "connections=3": func(l *limits) bool { return l.connections == 3 },
-		"connections-per-address=0": func(l *limits) bool { return l.perAddress == 0 }, "unproven=3s": func(l *limits) bool { return l.unproven == 3*time.Second },
+		"idle=3s": func(l *limits) bool { return l.server(&ledgerhttp.Handler{}).IdleTimeout == 3*time.Second }, "connections=3": func(l *limits) bool { return l.Connections == 3 },
+		"connections-per-address=0": func(l *limits) bool { return l.PerAddress == 0 }, "unproven=3s": func(l *limits) bool { return l.Unproven == 3*time.Second },
 		"records=3": func(l *limits) bool { return l.handler().Records == 3 }, "record-burst=3": func(l *limits) bool { return l.handler().RecordBurst == 3 },
 		"large-requests=3": func(l *limits) bool { return l.handler().Panels == 3 },
 	} {

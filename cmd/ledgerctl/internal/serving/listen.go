@@ -1,5 +1,3 @@
-// Package listen opens what a server listens on, and sees to it that nothing is open that nobody
-// chose.
 package serving
 
 import (
@@ -15,25 +13,25 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
-// tlsFiles are files for TLS. The zero value is none.
+// tlsFiles are the flags for TLS. The zero value is none.
 type tlsFiles struct {
-	// the server's certificate and its key, in PEM; they are read for each connection, so that they
-	// can be renewed
-	Cert, Key string
-	ClientCA  string // the certificates that a client's must be signed by; "" asks clients for none
+	// The server's certificate and its key, in PEM. They are read for each connection, so that they
+	// can be renewed.
+	Cert     string `flag:"tls-cert,reads"`
+	Key      string `flag:"tls-key,reads"`
+	ClientCA string `flag:"client-ca,reads"` // the certificates that a client's must be signed by; "" asks for none
 }
 
 // listenOn listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT.
 // Without TLS the host must be this machine. bound returns the listener as one whose connections
 // are bounded; TLS is on top of that.
-func listenOn(ctx context.Context, address string, s tlsFiles, f *files.Files,
+func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	bound func(net.Listener) net.Listener) (net.Listener, error) {
 	config, err := s.config(ctx, f)
 	if err != nil {
@@ -79,7 +77,7 @@ func loopback(host string) bool {
 }
 
 // config returns what TLS needs, or nil if there is to be none.
-func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, error) {
+func (s tlsFiles) config(ctx context.Context, f *input.Files) (*tls.Config, error) {
 	switch {
 	case s == tlsFiles{}:
 		return nil, nil
@@ -93,7 +91,7 @@ func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, erro
 		}
 	}
 	load := func(ctx context.Context) (*tls.Certificate, error) {
-		pair, err := keys.Pair(ctx, f, s.Cert, s.Key)
+		pair, err := input.Pair(ctx, f, s.Cert, s.Key)
 		return &pair, err
 	}
 	if _, err := load(ctx); err != nil {
@@ -104,7 +102,7 @@ func (s tlsFiles) config(ctx context.Context, f *files.Files) (*tls.Config, erro
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return load(hello.Context()) },
 	}
 	if s.ClientCA != "" {
-		pool, err := keys.Pool(ctx, f, "--client-ca", s.ClientCA)
+		pool, err := input.Pool(ctx, f, "--client-ca", s.ClientCA)
 		if err != nil {
 			return nil, err
 		}

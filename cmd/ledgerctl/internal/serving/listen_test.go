@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/pace"
 )
@@ -60,7 +60,7 @@ func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key 
 	return cert, key, pair
 }
 
-func noFiles() *files.Files { return &files.Files{Out: &output.Printer{Quiet: true}} }
+func noFiles() *input.Files { return &input.Files{Out: &output.Printer{Quiet: true}} }
 
 // With TLS, a client must know the server; with mutual TLS, the server must know the client, too. A renewed certificate counts at once.
 func TestTLS(t *testing.T) {

@@ -18,8 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/keys"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
@@ -31,7 +30,7 @@ import (
 // Host is what the commands have from the program.
 type Host struct {
 	*output.Printer
-	*files.Files
+	*input.Files
 	// the ledger's file, when a command runs
 	DB *string
 	// refuses a command where no file is meant
@@ -43,48 +42,30 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{h.serveCommand(), h.healthCommand(), h.tokenCommand(), h.keyholderCommand(),
-		h.journalCommand()}
+	return []*cobra.Command{
+		input.Command("serve", h.serve),
+		input.Command("health", h.health),
+		h.tokenCommand(),
+		input.Command("keyholder --journal FILE", h.keyholder),
+		input.Group("journal", "no command given",
+			input.Command("restore --journal FILE", h.restore),
+			input.Command("accept-loss --journal FILE --events N", h.acceptLoss),
+			input.Command("dismiss HOST --journal FILE", h.dismiss)),
+	}
 }
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	listen, tokens, truthURL, truthToken string
-	truthTimeout                         time.Duration
-	tls                                  tlsFiles
-	signer                               keys.Signer
-	journal                              string
-	standby                              bool
-	limits                               limits
-}
-
-func (h *Host) serveCommand() *cobra.Command {
-	f := &serveFlags{}
-	cmd := &cobra.Command{
-		Use:  "serve",
-		RunE: func(cmd *cobra.Command, _ []string) error { return h.serve(cmd, f) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", "",
-		"the `ADDRESS` to listen on, unix:PATH or HOST:PORT (default: unix: and the ledger's name and .sock)")
-	flags.StringVar(&f.tokens, "tokens", "",
-		"the `FILE` with the tokens (default on HOST:PORT: the ledger's name and .tokens)")
-	flags.StringVar(&f.tls.Cert, "tls-cert", "",
-		"a `FILE` with the server's certificate, in PEM; it may be renewed meanwhile")
-	flags.StringVar(&f.tls.Key, "tls-key", "", "a `FILE` with the key of --tls-cert, in PEM")
-	flags.StringVar(&f.tls.ClientCA, "client-ca", "",
-		"a `FILE` with the certificates, in PEM, that a client's must be signed by (default: clients need none)")
-	flags.StringVar(&f.truthURL, "truth-url", "",
-		"the `URL` that is asked for true values which draws need and requests do not bring")
-	flags.StringVar(&f.truthToken, "truth-token", "", "a `FILE` with the token for --truth-url")
-	flags.DurationVar(&f.truthTimeout, "truth-timeout", time.Minute, "how long one answer of --truth-url may take")
-	flags.StringVar(&f.journal, "journal", "", "the `FILE` that says where the journal is, if that is in PostgreSQL")
-	flags.BoolVar(&f.standby, "standby", false,
-		"follow the host that has the ledger, and change nothing before a takeover")
-	f.signer.Flag(cmd)
-	f.limits.define(flags)
-	files.Mark(flags, files.Reads, files.ByName, "tokens", "tls-cert", "tls-key", "client-ca", "truth-token", "journal")
-	return cmd
+	Listen       string        `flag:"listen"`
+	Tokens       string        `flag:"tokens,reads"`
+	TruthURL     string        `flag:"truth-url"`
+	TruthToken   string        `flag:"truth-token,reads"`
+	TruthTimeout time.Duration `flag:"truth-timeout" default:"1m"`
+	Journal      string        `flag:"journal,reads"`
+	Standby      bool          `flag:"standby"`
+	TLS          tlsFiles
+	Signer       input.Signer
+	Limits       limits
 }
 
 // tokensFile is where the tokens of a ledger are unless a flag names another file.
@@ -100,20 +81,20 @@ func (h *Host) socketFile() string {
 	return path
 }
 
-func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
+func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
 	}
-	if f.standby && f.journal == "" {
+	if f.Standby && f.Journal == "" {
 		return output.UsageError("give --journal FILE", "a standby follows a journal that other hosts have, too")
 	}
-	if err := f.limits.check(); err != nil {
+	if err := f.Limits.check(); err != nil {
 		return err
 	}
-	if f.listen == "" {
-		f.listen = "unix:" + h.socketFile()
+	if f.Listen == "" {
+		f.Listen = "unix:" + h.socketFile()
 	}
-	if path, unix := strings.CutPrefix(f.listen, "unix:"); unix {
+	if path, unix := strings.CutPrefix(f.Listen, "unix:"); unix {
 		if err := h.CheckPlace("--listen", path, ledgerfile.Socket); err != nil {
 			return err
 		}
@@ -128,16 +109,16 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	}
 	counts := metrics.New()
 	options.Meter = counts
-	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.truthTimeout, Standby: f.standby,
+	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.TruthTimeout, Standby: f.Standby,
 		Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
-	if f.journal != "" {
-		j, err := openJournal(cmd.Context(), h.Files, f.journal)
+	if f.Journal != "" {
+		j, err := openJournal(cmd.Context(), h.Files, f.Journal)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, j.Close()) }()
 		opening.Journal = j.Find
-		if f.standby {
+		if f.Standby {
 			options.Leader = j.Leader
 		}
 	}
@@ -157,11 +138,11 @@ func (h *Host) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.Handler, signer note.Signer) error {
 	l := handler.Ledger()
 	if signer != nil {
-		if err := keys.CheckSigner(signer, l.About().LogKey); err != nil {
+		if err := input.CheckSigner(signer, l.About().LogKey); err != nil {
 			return err
 		}
 	}
-	at, err := listenOn(ctx, f.listen, f.tls, h.Files, f.limits.bound)
+	at, err := listenOn(ctx, f.Listen, f.TLS, h.Files, f.Limits.bound)
 	if err != nil {
 		return err
 	}
@@ -172,15 +153,15 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 	if err := h.Print(out); err != nil {
 		return errors.Join(err, at.Close())
 	}
-	return until(ctx, handler, f.limits.server(handler), at)
+	return until(ctx, handler, f.Limits.server(handler), at)
 }
 
 // address is what commands give as --addr.
 func (f *serveFlags) address(at net.Listener) string {
 	switch {
-	case strings.HasPrefix(f.listen, "unix:"):
-		return f.listen
-	case f.tls.Cert != "":
+	case strings.HasPrefix(f.Listen, "unix:"):
+		return f.Listen
+	case f.TLS.Cert != "":
 		return "https://" + at.Addr().String()
 	}
 	return "http://" + at.Addr().String()
@@ -250,27 +231,27 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 	if h.Quiet {
 		level = zerolog.ErrorLevel
 	}
-	o.Limits = f.limits.handler()
+	o.Limits = f.Limits.handler()
 	o.Scratch = filepath.Dir(ledgerfile.Real(*h.DB)) // copies of the ledger are in its directory
 	o.Logger = zerolog.New(h.Stderr).Level(level).With().Timestamp().Logger()
 	if o.Gate, err = h.gate(f, o.Logger); err != nil {
 		return o, err
 	}
-	if f.truthURL == "" && f.truthToken != "" {
+	if f.TruthURL == "" && f.TruthToken != "" {
 		return o, output.UsageError("", "--truth-token is for --truth-url")
 	}
-	if f.truthURL == "" {
+	if f.TruthURL == "" {
 		return o, nil
 	}
 	token := ""
-	if f.truthToken != "" {
-		text, err := h.TextOrFile(ctx, "@"+f.truthToken, maxToken)
+	if f.TruthToken != "" {
+		text, err := h.TextOrFile(ctx, "@"+f.TruthToken, maxToken)
 		if err != nil {
 			return o, err
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	if o.Truth, err = ledgerhttp.TruthAt(f.truthURL, token, nil); err != nil {
+	if o.Truth, err = ledgerhttp.TruthAt(f.TruthURL, token, nil); err != nil {
 		return o, output.UsageError("", "--truth-url: %v", err)
 	}
 	return o, nil
@@ -281,9 +262,9 @@ const maxToken = 64 << 10
 
 // gate says who may come. On a Unix socket that is its owner, unless tokens are asked for.
 func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) {
-	path := f.tokens
+	path := f.Tokens
 	switch {
-	case path == "" && strings.HasPrefix(f.listen, "unix:"):
+	case path == "" && strings.HasPrefix(f.Listen, "unix:"):
 		return ledgerhttp.Everybody{Name: "owner", Role: ledgerhttp.Operator}, nil
 	case path == "":
 		path = h.tokensFile()
@@ -302,12 +283,45 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
-	if f.signer.Path == "" {
-		if _, err := os.Stat(keys.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
+	if f.Signer.Path == "" {
+		if _, err := os.Stat(input.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
 			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is",
-				keys.SignerFile(*h.DB)))
+				input.SignerFile(*h.DB)))
 			return nil, nil
 		}
 	}
-	return f.signer.Load(ctx, h.Files, *h.DB)
+	return f.Signer.Load(ctx, h.Files, *h.DB)
+}
+
+func (h *Host) health(cmd *cobra.Command, _ []string, _ *input.None) error {
+	health, err := h.Health(cmd.Context())
+	if health.Host.Role == "" {
+		return err
+	}
+	return errors.Join(h.Print(describeHealth(health)), err)
+}
+
+// describeHealth returns the health of a ledger as it is printed.
+func describeHealth(h observe.Health) (out output.Fields) {
+	leader, term, lag := h.Host.Leader, fmt.Sprint(h.Host.Term), fmt.Sprint(h.Host.Lag)
+	switch {
+	case !h.Host.Answered:
+		const unknown = "unknown, since the journal does not answer"
+		leader, term, lag = unknown, unknown, unknown
+	case h.Host.Term == 0:
+		leader, term = "this host alone", "none"
+	}
+	out.Inline(h)
+	out.Add("", "role", h.Host.Role)
+	out.Add("", "leader", leader)
+	out.Add("", "term", term)
+	out.Add("", "lag", lag)
+	out.Add("", "fenced", h.Host.Fenced)
+	out.Add("", "events", h.Events)
+	out.Add("", "waiting", h.Waiting)
+	out.Add("", "pending", h.Pending)
+	out.Add("", "memory", fmt.Sprintf("%d of %d bytes", h.Memory, h.Room))
+	out.Add("", "file", fmt.Sprintf("%d bytes, %d of them free", h.Bytes, h.Free))
+	out.Add("", "reservations", h.Reservations)
+	return out
 }

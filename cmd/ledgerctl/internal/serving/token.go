@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,61 +15,60 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/files"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
+// tokenFlags are the flags of all commands about tokens.
+type tokenFlags struct {
+	Tokens string `flag:"tokens,writes" kind:"token file"`
+}
+
 func (h *Host) tokenCommand() *cobra.Command {
-	var path string
-	cmd := output.Group("token", "say whether to add, to remove or to list tokens",
-		h.tokenAddCommand(&path), h.tokenRemoveCommand(&path), h.tokenListCommand(&path))
-	cmd.PersistentFlags().StringVar(&path, "tokens", "",
-		"the `FILE` with the tokens (default: the ledger's name and .tokens)")
-	files.MarkAs(cmd.PersistentFlags(), ledgerfile.Tokens, "tokens")
-	return cmd
-}
-
-func (h *Host) tokenAddCommand(path *string) *cobra.Command {
-	var role, whom string
-	cmd := &cobra.Command{
-		Use:  "add NAME --role ROLE",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if *path == "" {
-				if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
-					return &output.Error{Kind: "not-found", Code: output.ExitMisuse,
-						Hint: "give --db the ledger that is served, or --tokens FILE", Err: fmt.Errorf("there is no "+
-							"ledger at %q", *h.DB)}
-				}
+	of := &tokenFlags{}
+	cmd := input.Group("token", "say whether to add, to remove or to list tokens",
+		input.Command("add NAME --role ROLE", func(cmd *cobra.Command, args []string, f *tokenAddFlags) error {
+			return h.tokenAdd(cmd, args[0], of.Tokens, f)
+		}),
+		input.Command("remove NAME", func(cmd *cobra.Command, args []string, _ *input.None) error {
+			return h.tokenRemove(cmd.Context(), args[0], h.orTokens(of.Tokens))
+		}),
+		input.Command("list", func(cmd *cobra.Command, _ []string, _ *input.None) error {
+			file, err := h.readTokens(cmd.Context(), h.orTokens(of.Tokens), false)
+			if err != nil {
+				return err
 			}
-			return h.tokenAdd(cmd.Context(), h.orTokens(*path),
-				ledgerhttp.Token{Name: args[0], Role: ledgerhttp.Role(role), Whom: whom})
-		},
-	}
-	cmd.Flags().StringVar(&role, "role", "", "what whoever has it may do: a `ROLE`")
-	cmd.Flags().StringVar(&whom, "name", "", "the buyer or the person, `WHOM`, of a token that is of one")
-	// These fail only for a flag that was not defined.
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.MarkFlagRequired("role")
+			return h.Print(listTokens(file.Tokens))
+		}))
+	input.Define(cmd, cmd.PersistentFlags(), of)
 	return cmd
 }
 
-func (h *Host) orTokens(path string) string {
-	if path == "" {
-		return h.tokensFile()
-	}
-	return path
+func (h *Host) orTokens(path string) string { return cmp.Or(path, h.tokensFile()) }
+
+type tokenAddFlags struct {
+	Role string `flag:"role,required" values:"operator desk buyer person auditor metrics"`
+	Whom string `flag:"name"`
 }
 
-func (h *Host) tokenAdd(ctx context.Context, path string, t ledgerhttp.Token) error {
+func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags) error {
+	if path == "" {
+		if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
+			return &output.Error{Kind: "not-found", Code: output.ExitMisuse,
+				Hint: "give --db the ledger that is served, or --tokens FILE",
+				Err:  fmt.Errorf("there is no ledger at %q", *h.DB)}
+		}
+	}
+	path = h.orTokens(path)
+	t := ledgerhttp.Token{Name: name, Role: ledgerhttp.Role(f.Role), Whom: f.Whom}
 	if err := checkToken(t); err != nil {
 		return err
 	}
 	token := ledgerhttp.NewToken()
 	t.SHA256 = ledgerhttp.HashToken(token)
-	_, err := h.changeTokens(ctx, path, true, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
+	_, err := h.changeTokens(cmd.Context(), path, true, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
 		if slices.ContainsFunc(all, func(other ledgerhttp.Token) bool { return other.Name == t.Name }) {
 			return nil, output.UsageError("give it another NAME, or remove that one first",
 				"there is a token of the name %q already", t.Name)
@@ -201,46 +201,22 @@ func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 		return err
 	}
 	defer out.Discard()
-	return out.Save(func(w io.Writer) error {
-		_, err := w.Write(append(text, '\n'))
-		return err
+	return out.SaveBytes(append(text, '\n'))
+}
+
+func (h *Host) tokenRemove(ctx context.Context, name, path string) error {
+	left, err := h.changeTokens(ctx, path, false, func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
+		left := slices.DeleteFunc(slices.Clone(all), func(t ledgerhttp.Token) bool { return t.Name == name })
+		if len(left) == len(all) {
+			return nil, output.UsageError(`"ledgerctl token list" shows their names`,
+				"there is no token of the name %q", name)
+		}
+		return left, nil
 	})
-}
-
-func (h *Host) tokenRemoveCommand(path *string) *cobra.Command {
-	return &cobra.Command{
-		Use:  "remove NAME",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			left, err := h.changeTokens(cmd.Context(), h.orTokens(*path), false,
-				func(all []ledgerhttp.Token) ([]ledgerhttp.Token, error) {
-					named := func(t ledgerhttp.Token) bool { return t.Name == args[0] }
-					left := slices.DeleteFunc(slices.Clone(all), named)
-					if len(left) == len(all) {
-						return nil, output.UsageError(`"ledgerctl token list" shows their names`,
-							"there is no token of the name %q", args[0])
-					}
-					return left, nil
-				})
-			if err != nil {
-				return err
-			}
-			return h.PrintDone(fmt.Sprintf("the token %q is removed", args[0]), "", listTokens(left))
-		},
+	if err != nil {
+		return err
 	}
-}
-
-func (h *Host) tokenListCommand(path *string) *cobra.Command {
-	return &cobra.Command{
-		Use: "list",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			file, err := h.readTokens(cmd.Context(), h.orTokens(*path), false)
-			if err != nil {
-				return err
-			}
-			return h.Print(listTokens(file.Tokens))
-		},
-	}
+	return h.PrintDone(fmt.Sprintf("the token %q is removed", name), "", listTokens(left))
 }
 
 // listTokens lists tokens, by their hashes.

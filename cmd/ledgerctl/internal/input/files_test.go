@@ -1,0 +1,54 @@
+package input
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+)
+
+func TestFilesApartAreWritten(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"a", "b"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("a/there", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][2]string{{"a/new", "b/new"}, {"a/there", "a/new"}, {"a/there", "b/there"}, {"a/new", ""}, {"no/new", "nor/new"}} {
+		a := &Files{Out: &output.Printer{}, named: []Named{{By: "--truth", Path: names[1], Role: Reads}}}
+		if err := a.checkNamed("--out", names[0]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestText_ByteOrderMark_IsSkipped: some editors begin a text file with a byte order mark, which is no part of it.
+func TestText_ByteOrderMark_IsSkipped(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "a": "a", "\ufeff": "", "\ufeffa": "a", "\ufeff\ufeffa": "\ufeffa", "a\ufeff": "a\ufeff", "\xef\xbb": "\xef\xbb", "\xef\xbbab": "\xef\xbbab",
+	} {
+		for _, in := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text))} {
+			if got, err := io.ReadAll(Text(in)); string(got) != want || err != nil {
+				t.Errorf("%+q is read as %+q, %v; want %+q", text, got, err, want)
+			}
+		}
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &Files{Out: &output.Printer{}}
+		if got, err := s.TextOrFile(t.Context(), "@"+path, 100); string(got) != want || err != nil {
+			t.Errorf("%+q in a file is read as %+q, %v; want %+q", text, got, err, want)
+		}
+		if got, err := s.Bytes(t.Context(), path, 100); string(got) != text || err != nil {
+			t.Errorf("the bytes of %+q are %+q, %v", text, got, err)
+		}
+	}
+}

@@ -1,0 +1,443 @@
+package input
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/ledgerclient"
+	"github.com/sluicedp/sluice/rrchain"
+)
+
+// maxKey is more than any key has, in bytes.
+const maxKey = 64 << 10
+
+// secretPrefix begins every signing key. No message may contain one.
+const secretPrefix = "PRIVATE+KEY+"
+
+// Signer is the flag --signer.
+type Signer struct {
+	Path string `flag:"signer,reads"` // the file, or "" for the one beside the ledger
+}
+
+// SignerFile is where the signing key of a ledger is unless a flag names another file.
+func SignerFile(db string) string { return ledgerfile.Beside(db, ledgerfile.SigningKey) }
+
+// Load reads the signing key. No error says anything of what is in the file.
+func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, error) {
+	path := cmp.Or(f.Path, SignerFile(db))
+	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &output.Error{
+			Kind: "not-found", Code: output.ExitMisuse,
+			Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
+			Err:  fmt.Errorf("there is no signing key at %q", path),
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
+	if err == nil {
+		WarnExposed(s.Out, path)
+		return signer, nil
+	}
+	what := "holds no signing key"
+	if _, err := note.NewVerifier(strings.TrimSpace(string(text))); err == nil {
+		what = "holds a log key, by which signatures are checked, not the signing key"
+	}
+	return nil, output.InputError("a signing key is one line that begins with "+secretPrefix+
+		`, as "ledgerctl init" wrote it`, "%q %s", path, what)
+}
+
+// OtherSigner is the hint against a key that is not the ledger's.
+const OtherSigner = `--signer FILE names the key that "ledgerctl init" wrote for this ledger`
+
+// CheckSigner refuses a key whose signatures nobody could check who has the ledger's log key.
+func CheckSigner(signer note.Signer, logKey string) error {
+	ours, err := note.NewVerifier(logKey)
+	if err != nil {
+		return nil // the ledger names no key
+	}
+	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
+		return output.UsageError(OtherSigner, "the signing key %s is not the one of this ledger's log key, %s",
+			keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
+	}
+	return nil
+}
+
+// keyID is the beginning of a verifier key, by which people know it.
+func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
+
+// Verifier is the flag --vkey.
+type Verifier struct {
+	Text string `flag:"vkey,reads@"`
+}
+
+// Load returns the key, or nil if none is given.
+func (f *Verifier) Load(ctx context.Context, s *Files) (note.Verifier, error) {
+	if f.Text == "" {
+		return nil, nil
+	}
+	return verifier(ctx, s, "--vkey", f.Text)
+}
+
+// verifier reads a verifier key that a flag gave.
+func verifier(ctx context.Context, s *Files, flag, given string) (note.Verifier, error) {
+	text, err := s.TextOrFile(ctx, given, maxKey)
+	if err != nil {
+		return nil, err
+	}
+	key := strings.TrimSpace(string(text))
+	verifier, err := note.NewVerifier(key)
+	switch {
+	case err == nil:
+		return verifier, nil
+	case key == "":
+		return nil, output.UsageError("", "%s is empty", flag)
+	case strings.HasPrefix(key, secretPrefix):
+		// Whoever checks should not have it: it would prove nothing to them.
+		return nil, output.UsageError("the log key is the public one of the pair",
+			"%s is given a signing key, which must stay secret", flag)
+	default:
+		return nil, output.UsageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it `+
+			"as log key; @FILE reads it from a file", "%s is no verifier key", flag)
+	}
+}
+
+// HostKeys are the flags for the secret keys of the host: by the truth key people are bound to
+// their true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only
+// read need none, and open none of the files.
+type HostKeys struct {
+	Truth   string   `flag:"truth-key,reads"`           // the file with the key
+	Noise   []string `flag:"noise-key,repeated,reads="` // NAME=FILE
+	Current string   `flag:"noise-key-current,empty"`   // a NAME
+
+	truthGiven, currentGiven bool
+}
+
+// Given tells whether any key is given.
+func (k *HostKeys) Given() bool { return k.truthGiven || k.currentGiven || len(k.Noise) > 0 }
+
+// Settle notes which flags are given, and refuses those without a file.
+func (k *HostKeys) Settle(cmd *cobra.Command) error {
+	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
+	names := k.Names()
+	for i, given := range k.Noise {
+		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
+			// What is given instead may be the key itself: it is not repeated.
+			return output.UsageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
+		}
+		if slices.Contains(names[:i], names[i]) {
+			return output.UsageError("", "--noise-key is given twice for %q", names[i])
+		}
+	}
+	switch {
+	case len(names) > 1 && !k.currentGiven:
+		return output.UsageError("--noise-key-current NAME; nobody's key changes by it",
+			"%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
+	case k.Current != "" && !slices.Contains(names, k.Current):
+		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.Current)
+	case k.currentGiven && len(names) == 0:
+		return output.UsageError("", "--noise-key-current is for --noise-key")
+	}
+	return nil
+}
+
+// Names returns the names of the noise keys, as they were given.
+func (k *HostKeys) Names() []string {
+	names := make([]string, len(k.Noise))
+	for i, given := range k.Noise {
+		names[i], _, _ = strings.Cut(given, "=")
+	}
+	return names
+}
+
+// Set reads the keys for a ledger that is to be opened for writing.
+func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (err error) {
+	if options.ReadOnly {
+		return nil
+	}
+	if k.truthGiven {
+		if options.TruthKey, err = secret(ctx, s, "--truth-key", k.Truth); err != nil {
+			return err
+		}
+	}
+	if len(k.Noise) == 0 {
+		return nil
+	}
+	keys := map[string][]byte{}
+	for _, given := range k.Noise {
+		name, file, _ := strings.Cut(given, "=")
+		key, err := secret(ctx, s, "--noise-key "+name, file)
+		if err != nil {
+			return err
+		}
+		if len(key) != rrchain.NoiseKeySize {
+			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file,
+				len(key), rrchain.NoiseKeySize)
+		}
+		keys[name] = key
+	}
+	options.NoiseKey = ledger.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
+		key, given := keys[name]
+		if !given {
+			return nil, output.UsageError("--noise-key "+name+"=FILE gives it",
+				"this ledger has had a key of that name, which is not given")
+		}
+		return key, nil
+	}}
+	return nil
+}
+
+// currentName returns the name of the key for chains that begin.
+func (k *HostKeys) currentName() string {
+	if k.currentGiven {
+		return k.Current
+	}
+	return k.Names()[0]
+}
+
+// leastSecret and mostSecret are the smallest and the largest number of bytes of a key.
+// mostSecretFile is more than any file with one has.
+const (
+	leastSecret    = 16
+	mostSecret     = 1 << 10
+	mostSecretFile = 4 << 10
+)
+
+const secretHint = "such a file holds 32 random bytes, as they are or as 64 hexadecimal digits: " +
+	"(umask 077; openssl rand -hex 32 > FILE)"
+
+// secret reads a key from the file that a flag names. No error says anything of what is in the
+// file.
+func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
+	if path == "-" {
+		return nil, output.UsageError("", "%s: a key cannot be standard input", flag)
+	}
+	text, err := s.Bytes(ctx, path, mostSecretFile)
+	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
+		return nil, output.UsageError(secretHint,
+			"%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: secretHint,
+			Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parseSecret(text)
+	if !ok {
+		return nil, output.InputError(secretHint, "%s: %q holds no key", flag, path)
+	}
+	WarnExposed(s.Out, path)
+	return key, nil
+}
+
+// parseSecret reads a key: hexadecimal digits in one line, or 32 bytes as they are. (Of such bytes,
+// drawn at random, all are digits once in 10³⁴ times.) Only before digits a byte order mark is no
+// part of the key.
+func parseSecret(text []byte) (key []byte, ok bool) {
+	digits := strings.TrimRight(strings.TrimPrefix(string(text), "\ufeff"), "\r\n")
+	if allDigits(digits) {
+		key, err := hex.DecodeString(digits)
+		return key, err == nil && len(key) >= leastSecret && len(key) <= mostSecret
+	}
+	return text, len(text) == rrchain.NoiseKeySize
+}
+
+func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
+
+// Trust is the checkpoint that the ledger must go on from, whatever is done with it: an older copy,
+// put in its place, would draw again what was drawn since.
+type Trust struct {
+	File     string `flag:"trust,reads"`      // the file with the checkpoint
+	Key      string `flag:"trust-key,reads@"` // the verifier key that signed it, or @FILE
+	keyGiven bool   // by the flag
+}
+
+// Settle takes what the flags do not give from the environment.
+func (t *Trust) Settle() {
+	t.keyGiven = t.Key != ""
+	if t.File == "" {
+		t.File = os.Getenv("LEDGER_CHECKPOINT")
+	}
+	if t.Key == "" {
+		t.Key = os.Getenv("LEDGER_LOG_KEY")
+	}
+}
+
+// Set has the ledger held against the checkpoint when it is opened.
+func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) error {
+	// Whoever gives a key expects that something is checked by it.
+	if t.File == "" && t.keyGiven {
+		return output.UsageError("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed",
+			"--trust-key needs --trust")
+	}
+	if t.File == "" {
+		return nil
+	}
+	if t.Key == "" {
+		return output.UsageError(`give --trust-key, or $LEDGER_LOG_KEY, the log key that "ledgerctl init" printed`,
+			"a checkpoint is to be trusted, and no key to check it by is given")
+	}
+	key, err := verifier(ctx, s, "--trust-key", t.Key)
+	if err != nil {
+		return err
+	}
+	signed, err := s.TextOrFile(ctx, "@"+t.File, MaxCheckpoint)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &output.Error{
+			Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl audit checkpoint" makes one`,
+			Err: fmt.Errorf("there is no checkpoint at %q", t.File),
+		}
+	}
+	options.Checkpoint, options.Verifiers = signed, note.VerifierList(key)
+	return err
+}
+
+// MaxCheckpoint is more than any checkpoint has, in bytes.
+const MaxCheckpoint = 1 << 20
+
+// Remote are the flags for a ledger that another process has open and serves.
+type Remote struct {
+	Address string `flag:"addr"`            // "" for none
+	Token   string `flag:"token,reads"`     // the file with the token
+	CA      string `flag:"addr-ca,reads"`   // the file with the authorities of the server
+	Cert    string `flag:"addr-cert,reads"` // the file with the certificate of this client
+	Key     string `flag:"addr-key,reads"`  // the file with the key of Cert
+}
+
+// Dial returns the ledger behind the address.
+func (r *Remote) Dial(ctx context.Context, s *Files) (*ledgerclient.Client, error) {
+	token, err := r.secret(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.tls(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	// No proxy: of what stands between, nobody may read.
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token,
+		HTTP: &http.Client{Transport: transport}})
+}
+
+// secret returns the token.
+func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
+	if r.Token == "" {
+		return os.Getenv("LEDGER_TOKEN"), nil
+	}
+	if r.Token == "-" {
+		return "", output.UsageError("", "--token cannot be standard input")
+	}
+	text, err := s.TextOrFile(ctx, "@"+r.Token, maxKey)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, " \r\n\t") {
+		return "", output.InputError(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.Token)
+	}
+	WarnExposed(s.Out, r.Token)
+	return token, nil
+}
+
+func (r *Remote) tls(ctx context.Context, s *Files) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS13}
+	if r.CA != "" {
+		pool, err := Pool(ctx, s, "--addr-ca", r.CA)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = pool
+	}
+	switch {
+	case (r.Cert == "") != (r.Key == ""):
+		return nil, output.UsageError("", "--addr-cert and --addr-key go together")
+	case r.Cert != "":
+		pair, err := Pair(ctx, s, r.Cert, r.Key)
+		if err != nil {
+			return nil, output.InputError("", "--addr-cert, --addr-key: %w", err)
+		}
+		WarnExposed(s.Out, r.Key)
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// Pair reads a certificate and its key from two files.
+func Pair(ctx context.Context, s *Files, cert, key string) (tls.Certificate, error) {
+	if cert == "-" || key == "-" {
+		return tls.Certificate{}, errors.New("a certificate and its key cannot be standard input")
+	}
+	shown, err := s.TextOrFile(ctx, "@"+cert, maxCertificates)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	secret, err := s.TextOrFile(ctx, "@"+key, maxKey)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(shown, secret)
+}
+
+// Pool reads the certificates of a file that a flag names.
+func Pool(ctx context.Context, s *Files, flag, path string) (*x509.CertPool, error) {
+	text, err := s.TextOrFile(ctx, "@"+path, maxCertificates)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, output.InputError("", "%s: %q holds no certificates in PEM", flag, path)
+	}
+	return pool, nil
+}
+
+// maxCertificates is more than any file of certificates has, in bytes.
+const maxCertificates = 4 << 20
+
+// WarnWritable warns of a ledger that others can write to.
+func WarnWritable(p *output.Printer, path string) {
+	if mode, open := openTo(path, 0o022); open {
+		p.Warn(fmt.Sprintf("the ledger %q can be written to by others than its owner (mode %04o): chmod go-w %[1]q",
+			path, mode))
+	}
+}
+
+// openTo returns the permissions of a file, and whether any of some are among them.
+func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
+		return 0, false
+	}
+	mode = info.Mode().Perm()
+	return mode, mode&any != 0
+}
+
+// WarnExposed warns of a key that others can read.
+func WarnExposed(p *output.Printer, path string) {
+	if mode, open := openTo(path, 0o077); open {
+		p.Warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600 %[1]q", path,
+			mode))
+	}
+}

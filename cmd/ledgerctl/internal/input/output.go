@@ -1,0 +1,96 @@
+package input
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+)
+
+// Output is a file of results that gets its name only when it is complete, or standard output. A
+// nil one is none.
+type Output struct {
+	Path string           // its name; - for standard output
+	file *ledgerfile.File // nil for standard output
+	out  io.Writer
+}
+
+// NewOutput begins the file that a flag names (see [Files.CheckFiles]), or none if path is empty,
+// before anything is drawn: a draw that could not be handed out would be a waste. It replaces the
+// file that path leads to, whose owner and mode it keeps; only the owner can read a new one. What
+// goes to standard output, named -, is there in place of the result.
+func (s *Files) NewOutput(flag, path string) (*Output, error) {
+	return s.NewFile(flag, path, ledgerfile.Unknown, 0o600)
+}
+
+// NewFile is [Files.NewOutput] for a file that is something to a ledger, or that has another mode
+// if it is new.
+func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode) (*Output, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if path == "-" {
+		if s.Out.Taken {
+			return nil, output.UsageError("", "%s and another file cannot both be standard output", flag)
+		}
+		s.Out.Taken = true
+		return &Output{Path: path, out: s.Out.Stdout}, nil
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, output.UsageError("", "%s: %q is not a regular file", flag, path)
+	}
+	if err := s.checkNamed(flag, path); err != nil {
+		return nil, err
+	}
+	check := func(resolved string) error { return s.checkResolved(flag, resolved, as) }
+	file, err := ledgerfile.Create(path, ledgerfile.Options{Mode: mode, Check: check})
+	var classed *output.Error
+	switch {
+	case errors.As(err, &classed):
+		return nil, err
+	case errors.Is(err, fs.ErrNotExist) && isDir(filepath.Dir(path)):
+		return nil, output.InputError("", "%s: the symbolic link %q leads to a directory that does not exist", flag,
+			path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, output.InputError("", "%s: there is no directory %q", flag, filepath.Dir(path))
+	case err != nil:
+		return nil, output.InputError("", "%s: %q cannot be written: %w", flag, path, output.Cause(err))
+	}
+	return &Output{path, file, file}, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Save has the file written, and gives it its name.
+func (o *Output) Save(write func(io.Writer) error) error {
+	if o == nil {
+		return nil
+	}
+	err := write(o.out)
+	if err != nil || o.file == nil {
+		return err
+	}
+	return o.file.Commit()
+}
+
+// SaveBytes has some bytes written, and gives the file its name.
+func (o *Output) SaveBytes(content []byte) error {
+	return o.Save(func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// Discard removes the file if it did not get its name.
+func (o *Output) Discard() {
+	if o != nil {
+		o.file.Discard()
+	}
+}

@@ -1,0 +1,79 @@
+package input
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+)
+
+// A file of results is there whole or not at all, and keeps its mode.
+func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.csv")
+	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := &Files{Out: &output.Printer{}}
+	failed := errors.New("the draw failed")
+	for _, test := range []struct {
+		err  error
+		want string
+	}{{failed, "before"}, {nil, "after"}} {
+		out, err := s.NewOutput("--out", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = out.Save(func(w io.Writer) error {
+			_, err := io.WriteString(w, "after")
+			return errors.Join(err, test.err)
+		})
+		out.Discard()
+		if !errors.Is(err, test.err) {
+			t.Errorf("error %v, want %v", err, test.err)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != test.want {
+			t.Errorf("the file holds %q, %v; want %q", text, err, test.want)
+		}
+		if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 1 {
+			t.Errorf("there are %v, %v", all, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+// Standard output can be one file, which stands there in place of the result.
+func TestOutputToStandardOutput(t *testing.T) {
+	var stdout bytes.Buffer
+	s := &Files{Out: &output.Printer{Stdout: &stdout}}
+	out, err := s.NewOutput("--receipt", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.NewOutput("--out", "-"); err == nil {
+		t.Error("it is two files")
+	}
+	if err := out.Save(func(w io.Writer) error { _, err := io.WriteString(w, "receipt"); return err }); err != nil || stdout.String() != "receipt" || !s.Out.Taken {
+		t.Errorf("%q, %v", &stdout, err)
+	}
+	out.Discard()
+}
+
+// Nobody is told of the temporary file, whose name was never given.
+func TestOutputWithoutItsDirectory(t *testing.T) {
+	s := &Files{Out: &output.Printer{}}
+	_, err := s.NewOutput("--out", "nodir/x.csv")
+	if want := `--out: there is no directory "nodir"`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	_, err = s.NewOutput("--out", "output.go/x.csv")
+	if want := `--out: "output.go/x.csv" cannot be written: `; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), ".x.csv.") {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -1,0 +1,91 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+)
+
+// A command that waits for a pipe ends with its context: whether nobody has opened the other end, or nobody writes there.
+func TestReadingEndsWithTheContext(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	silent, other := io.Pipe()
+	defer other.Close()
+	for _, path := range []string{fifo, "-"} {
+		s := func() *Files { return &Files{Out: &output.Printer{}, Stdin: silent} }
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer stop()
+		if err := s().Stream(ctx, path, func(in io.Reader) error { _, err := io.ReadAll(in); return err }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%q: %v", path, err)
+		}
+		if _, err := s().TextOrFile(ctx, "@"+path, 100); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// TestStream_PipeTwice_IsRefused: a pipe that is opened again never ends, whatever name it is opened by.
+func TestStream_PipeTwice_IsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink(fifo, link)); err != nil {
+		t.Fatal(err)
+	}
+	const stdin, shell = "-", "as a shell names a process substitution"
+	for _, names := range [][2]string{{fifo, fifo}, {fifo, link}, {stdin, stdin}, {stdin, shell}, {shell, stdin}} {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range names {
+			if names[i] == shell {
+				names[i] = fmt.Sprintf("/proc/self/fd/%d", reader.Fd())
+			}
+		}
+		s := &Files{Out: &output.Printer{}, Stdin: reader}
+		read := func(path string) error {
+			return s.Stream(t.Context(), path, func(in io.Reader) error { _, err := io.ReadAll(in); return err })
+		}
+		_, err = writer.WriteString("text")
+		if err = errors.Join(err, writer.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if names[0] == fifo {
+			go func() { _ = os.WriteFile(fifo, []byte("text"), 0) }()
+		}
+		if err := read(names[0]); err != nil {
+			t.Fatalf("%q: %v", names, err)
+		}
+		err = read(names[1])
+		if classed := (*output.Error)(nil); !errors.As(err, &classed) || classed.Code != output.ExitMisuse || !strings.Contains(err.Error(), "once only") {
+			t.Errorf("%q: %v; want wrong usage", names, err)
+		}
+		reader.Close()
+	}
+}
+
+// TestStream_FileTwice_IsRead: a regular file may be read as often as a command needs it.
+func TestStream_FileTwice_IsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &Files{Out: &output.Printer{}}
+	for range 2 {
+		if text, err := s.TextOrFile(t.Context(), "@"+path, 100); string(text) != "text" || err != nil {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package mechanisms
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/estimate"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// familyFlags are the flags of the commands that make a family of mechanisms.
+type familyFlags struct {
+	Values   []string    `flag:"values,required,reads@"`
+	Epsilons epsilonList `flag:"epsilon,required"`
+	Out      string      `flag:"out,writes" ext:"json"`
+}
+
+// epsilonList is a flag for a list of ε.
+type epsilonList []privacy.Epsilon
+
+// Set implements [pflag.Value].
+func (e *epsilonList) Set(text string) error {
+	*e = epsilonList{}
+	for item := range strings.SplitSeq(text, ",") {
+		epsilon, err := privacy.ParseEpsilon(item)
+		if err != nil {
+			return err
+		}
+		*e = append(*e, epsilon)
+	}
+	return nil
+}
+
+func (e *epsilonList) String() string { return "" } // the flag has no default
+func (e *epsilonList) Type() string   { return "epsilons" }
+
+// check refuses what makes no family, in the words of the flags.
+func (f *familyFlags) check(values []string) error {
+	if len(values) < 2 {
+		return output.UsageError("", "--values: a question has at least two values")
+	}
+	for i, epsilon := range f.Epsilons {
+		switch {
+		case epsilon.IsZero():
+			return output.UsageError("", "--epsilon: ε = 0 is not above 0")
+		case i > 0 && !f.Epsilons[i-1].Less(epsilon):
+			return output.UsageError("", "--epsilon: the ε must rise, and %v comes behind %v", epsilon, f.Epsilons[i-1])
+		}
+	}
+	return nil
+}
+
+// family makes a mechanism, and prints it.
+func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx context.Context,
+	values []string) (mechanismFile, error)) error {
+	values, err := ReadValues(f.Values)
+	if err != nil {
+		return err
+	}
+	if err := f.check(values); err != nil {
+		return err
+	}
+	file, err := h.NewOutput("--out", f.Out)
+	if err != nil {
+		return err
+	}
+	defer file.Discard()
+	made, err := design(cmd.Context(), values)
+	if err != nil {
+		return err
+	}
+	if err := file.Save(func(w io.Writer) error { return output.WriteJSON(w, made) }); err != nil {
+		return err
+	}
+	return h.Print(made)
+}
+
+// step is a mechanism at one ε.
+type step struct {
+	epsilon privacy.Epsilon
+	size    int // of the subsets; else 0
+	blocks  [][]int
+	matrix  *finite.Matrix
+	names   []string // of the outputs
+}
+
+// meanVariance returns the variance of an estimated share from one response, on average over the
+// shares, if all are equal.
+func meanVariance(m *finite.Matrix) (float64, error) {
+	variances, err := estimate.OutputVariance(m, slices.Repeat([]int64{1}, m.Inputs()))
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, variance := range variances {
+		sum += variance
+	}
+	return sum, nil // the mean, of as many people as there are values, times their number
+}
+
+func (h *Host) hadamard(cmd *cobra.Command, _ []string, f *familyFlags) error {
+	return h.family(cmd, f, f.hadamard)
+}
+
+// hadamard makes Hadamard response.
+func (f *familyFlags) hadamard(ctx context.Context, values []string) (mechanismFile, error) {
+	design, err := finite.HadamardResponse(len(values))
+	if err != nil {
+		return mechanismFile{}, err
+	}
+	var steps []step
+	for _, epsilon := range f.Epsilons {
+		matrix, err := design.At(epsilon)
+		if err != nil {
+			return mechanismFile{}, err
+		}
+		steps = append(steps, step{epsilon: epsilon, matrix: matrix, names: numbered(matrix.Outputs())})
+	}
+	return newMechanismFile(ctx, values, steps)
+}
+
+// subsetFlags are the flags of mechanism family subset.
+type subsetFlags struct {
+	familyFlags
+	Sizes []int `flag:"size"`
+}
+
+func (h *Host) subset(cmd *cobra.Command, _ []string, f *subsetFlags) error {
+	return h.family(cmd, &f.familyFlags, f.subsets)
+}
+
+// subsets makes subset selection.
+func (f *subsetFlags) subsets(ctx context.Context, values []string) (mechanismFile, error) {
+	sizes, err := f.sizesFor(len(values))
+	if err != nil {
+		return mechanismFile{}, err
+	}
+	var steps []step
+	for i, epsilon := range f.Epsilons {
+		s, err := subsetStep(len(values), sizes[i], epsilon)
+		if err != nil {
+			return mechanismFile{}, err
+		}
+		s.names = blockNames(values, s.blocks)
+		steps = append(steps, s)
+	}
+	return newMechanismFile(ctx, values, steps)
+}
+
+// subsetStep is subset selection at one ε.
+func subsetStep(values, size int, epsilon privacy.Epsilon) (step, error) {
+	design, err := finite.SubsetSelection(values, size)
+	if err != nil {
+		return step{}, err
+	}
+	matrix, err := design.At(epsilon)
+	return step{epsilon: epsilon, size: size, blocks: design.Blocks(), matrix: matrix}, err
+}
+
+// maxName is the most bytes that the name of an output can have.
+const maxName = 256
+
+// blockNames names blocks by their values, or by their numbers where some would be too long or
+// alike.
+func blockNames(values []string, blocks [][]int) []string {
+	names, seen := make([]string, len(blocks)), map[string]bool{}
+	for b, block := range blocks {
+		parts := make([]string, len(block))
+		for i, value := range block {
+			parts[i] = values[value]
+		}
+		names[b] = strings.Join(parts, "+")
+		if len(names[b]) > maxName || seen[names[b]] {
+			return numbered(len(blocks))
+		}
+		seen[names[b]] = true
+	}
+	return names
+}
+
+// numbered returns the numbers from 0 on as names.
+func numbered(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
+// sizesFor returns the size of the subsets at each ε.
+func (f *subsetFlags) sizesFor(values int) ([]int, error) {
+	switch n := len(f.Epsilons); len(f.Sizes) {
+	case 0:
+		return f.bestSizes(values)
+	case 1:
+		return slices.Repeat(f.Sizes, n), nil
+	case n:
+		return f.Sizes, nil
+	default:
+		return nil, output.UsageError("give one size, or one for each ε", "--size has %d sizes, and --epsilon %d ε",
+			len(f.Sizes), n)
+	}
+}
+
+// way is subset selection at some ε, each a degradation of the next.
+type way struct {
+	last  step
+	sizes []int
+	cost  float64 // the sum of the logarithms of the variances
+}
+
+// bestSizes returns the sizes for which the product of the variances is least, among those for
+// which there is a way from each ε to the next. What is best at each ε apart need not be so.
+func (f *subsetFlags) bestSizes(values int) ([]int, error) {
+	ways := []way{{}}
+	for _, epsilon := range f.Epsilons {
+		candidates, err := f.candidates(values, epsilon)
+		if err != nil {
+			return nil, err
+		}
+		ways, err = extend(ways, candidates, values)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.MinFunc(ways, byCost).sizes, nil
+}
+
+func byCost(a, b way) int { return cmp.Compare(a.cost, b.cost) }
+
+// extend returns the best way to each candidate for the next higher ε. The size always may stay as
+// it is.
+func extend(ways []way, candidates []step, values int) ([]way, error) {
+	var longer []way
+	for _, c := range candidates {
+		variance, err := meanVariance(c.matrix)
+		if err != nil {
+			return nil, err
+		}
+		var below []way
+		for _, w := range ways {
+			if w.sizes == nil || leads(values, c, w.last) {
+				below = append(below, w)
+			}
+		}
+		if len(below) > 0 {
+			best := slices.MinFunc(below, byCost)
+			longer = append(longer, way{c, append(slices.Clone(best.sizes), c.size), best.cost + math.Log(variance)})
+		}
+	}
+	return longer, nil
+}
+
+// candidates returns subset selection of all sizes for which there are few enough subsets.
+func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, error) {
+	most := finite.MaxCells
+	if len(f.Epsilons) > 1 {
+		most = 64 // subsets, so that the channel to the next ε does not get too large
+	}
+	var all []step
+	for size := 1; size == 1 || size < values; size++ {
+		s, err := subsetStep(values, size, epsilon)
+		if err != nil && size == 1 {
+			return nil, err
+		}
+		if err == nil && len(s.blocks) <= most {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// leads tells whether subset selection at a lower ε is a degradation of that at a higher one: the
+// condition that [finite.SubsetSelection] tells, but for what is too near the border for float64,
+// and what would take a linear program of more than seconds. [finite.NewFamily] proves it
+// afterwards.
+func leads(values int, higher, lower step) bool {
+	if higher.size == lower.size {
+		return true
+	}
+	const most, margin = 1000, 1 + 1e-6
+	if len(higher.blocks)*len(lower.blocks) > most {
+		return false
+	}
+	m, s, t := float64(values), float64(higher.size), float64(lower.size)
+	up, down := math.Exp(higher.epsilon.Float64()), math.Exp(lower.epsilon.Float64())
+	if t > s {
+		return t*(down-1)*margin <= s*(up-1)
+	}
+	return down*((s-t)*up+m-s)*margin <= up*(m-t)
+}

@@ -1,0 +1,261 @@
+package mechanisms
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
+)
+
+// mechanismFile is a file with a mechanism: a [ledger.Mechanism], and what "ledgerctl mechanism
+// family" tells besides, which may be left out.
+type mechanismFile struct {
+	ledger.Mechanism
+	Values []string      `json:"values,omitempty"` // the inputs, in their order
+	Levels []familyLevel `json:"levels,omitempty"`
+}
+
+// mechanismText is a mechanismFile before its matrices are read, so that an error can tell which
+// one it is about.
+type mechanismText struct {
+	Family  json.RawMessage `json:"family"`
+	Outputs [][]string      `json:"outputs"`
+	Values  []string        `json:"values"`
+	Levels  json.RawMessage `json:"levels"` // follows from the family
+}
+
+const (
+	mechanismHint = `a mechanism is {"family":{"levels":[…]},"outputs":[[…],…]}, ` +
+		`as "ledgerctl mechanism family" makes it`
+	countedHint  = "mechanisms, inputs and outputs are counted from 0"
+	degradedHint = "what is answered at the lower ε cannot be made from what is answered at the higher one without " +
+		"the truth, " +
+		"so that both together would cost more than the higher ε"
+)
+
+// ReadMechanism reads the mechanism of a question with some values from a file.
+func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) (*ledger.Mechanism, error) {
+	text, err := h.readMechanismText(ctx, path)
+	if err != nil {
+		return nil, output.InputError("", "--mechanism: %w", err)
+	}
+	var file mechanismText
+	if err := strictJSON(text, &file); err != nil {
+		return nil, output.InputError(mechanismHint, "--mechanism: %s: %w", path, err)
+	}
+	if file.Values != nil && !slices.Equal(file.Values, values) {
+		return nil, output.InputError("a mechanism is for some values in some order",
+			"--mechanism: %s is for the values %s, not %s",
+			path, output.Listed(file.Values), output.Listed(values))
+	}
+	family, err := readFamily(ctx, file.Family)
+	if err != nil {
+		return nil, output.InputError(familyHint(err), "--mechanism: %s: %w", path, err)
+	}
+	return &ledger.Mechanism{Family: family, Outputs: file.Outputs}, nil
+}
+
+// readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
+func (h *Host) readMechanismText(ctx context.Context, path string) (text string, err error) {
+	if path != "-" {
+		return readText(path, vocabulary.MaxMechanism)
+	}
+	err = h.Stream(ctx, path, func(in io.Reader) error {
+		read, err := io.ReadAll(io.LimitReader(in, vocabulary.MaxMechanism+1))
+		if err == nil && len(read) > vocabulary.MaxMechanism {
+			err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
+		}
+		text = string(read)
+		return err
+	})
+	return text, err
+}
+
+// strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be
+// passed over.
+func strictJSON(text string, value any) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(value); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one JSON value")
+	}
+	return nil
+}
+
+// formError says that a text does not have the form of a mechanism.
+type formError struct{ error }
+
+// readFamily reads the levels one by one before all of them, because the family's own errors do not
+// tell whose a wrong probability is.
+func readFamily(ctx context.Context, text json.RawMessage) (*finite.Family, error) {
+	var parts struct {
+		Levels   []json.RawMessage `json:"levels"`
+		Channels []json.RawMessage `json:"channels"`
+	}
+	if len(text) == 0 || bytes.Equal(text, []byte("null")) {
+		return nil, formError{errors.New("there is no family")}
+	}
+	if err := strictJSON(string(text), &parts); err != nil {
+		return nil, formError{fmt.Errorf("the family: %w", err)}
+	}
+	levels := make([]*finite.Matrix, len(parts.Levels))
+	for i, level := range parts.Levels {
+		levels[i] = &finite.Matrix{}
+		if err := levels[i].UnmarshalJSON(level); err != nil {
+			return nil, fmt.Errorf("mechanism %d: %w", i, err)
+		}
+	}
+	if parts.Channels == nil {
+		return finite.NewFamily(ctx, levels...)
+	}
+	for i, channel := range parts.Channels {
+		if err := new(finite.Matrix).UnmarshalJSON(channel); err != nil {
+			return nil, fmt.Errorf("the channel from mechanism %d to mechanism %d: %w", i+1, i, err)
+		}
+	}
+	family := &finite.Family{}
+	if err := json.Unmarshal(text, family); err != nil {
+		return nil, err
+	}
+	return family, nil
+}
+
+// familyHint says what may help against the error of a family.
+func familyHint(err error) string {
+	var form formError
+	var game *finite.NotDegradationError
+	switch {
+	case errors.As(err, &form):
+		return mechanismHint
+	case errors.As(err, &game):
+		return degradedHint
+	case errors.Is(err, finite.ErrNoCertificate):
+		return `fewer outputs, or the channels between the levels in "channels"`
+	}
+	return countedHint
+}
+
+// familyLevel tells what a mechanism at one ε is good for.
+type familyLevel struct {
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	Size     int             `json:"size,omitempty"` // of the subsets
+	Outputs  int             `json:"outputs"`
+	Variance float64         `json:"variance"` // of an estimated share from one response
+	Direct   float64         `json:"variance_randomized_response"`
+}
+
+// newMechanismFile makes the family of some mechanisms by rising ε.
+func newMechanismFile(ctx context.Context, values []string, steps []step) (mechanismFile, error) {
+	out := mechanismFile{Values: values}
+	var matrices []*finite.Matrix
+	for _, s := range steps {
+		level, err := newFamilyLevel(s)
+		if err != nil {
+			return out, err
+		}
+		out.Levels, out.Outputs = append(out.Levels, level), append(out.Outputs, s.names)
+		matrices = append(matrices, s.matrix)
+	}
+	family, err := finite.NewFamily(ctx, matrices...)
+	var game *finite.NotDegradationError
+	if errors.As(err, &game) {
+		return out, &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: degradedHint +
+			"; other sizes, or ε farther apart, may do", Err: err}
+	}
+	out.Family = family
+	return out, err
+}
+
+func newFamilyLevel(s step) (familyLevel, error) {
+	level := familyLevel{Epsilon: s.epsilon, Size: s.size, Outputs: s.matrix.Outputs()}
+	variance, err := meanVariance(s.matrix)
+	if err != nil {
+		return level, err
+	}
+	direct, err := subsetStep(s.matrix.Inputs(), 1, s.epsilon)
+	if err != nil {
+		return level, err
+	}
+	level.Variance = variance
+	level.Direct, err = meanVariance(direct.matrix)
+	return level, err
+}
+
+func (r mechanismFile) Table(w io.Writer) {
+	fmt.Fprintln(w, "ε\tSUBSETS OF\tOUTPUTS\tVARIANCE\tRANDOMIZED RESPONSE\tRATIO")
+	for _, l := range r.Levels {
+		size := "–"
+		if l.Size > 0 {
+			size = strconv.Itoa(l.Size)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.6g\t%.6g\t%.4g\n", l.Epsilon, size, l.Outputs, l.Variance, l.Direct,
+			l.Variance/l.Direct)
+	}
+	fmt.Fprintln(w, "\nThe variance is that of an estimated share from one response; N people have an Nth of it.")
+}
+
+// ReadValues returns the values that a flag lists, or those in the file that it names. A question
+// has more than one value, so that a single one that begins with @ cannot be meant as such.
+func ReadValues(values []string) ([]string, error) {
+	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
+		for _, v := range values {
+			if strings.TrimSpace(v) != v {
+				return nil, output.UsageError("only commas stand between values, such as --values yes,no",
+					"--values: the value %q begins or ends with a blank", v)
+			}
+		}
+		return values, nil
+	}
+	if len(values) > 1 {
+		return nil, output.UsageError("a file's name cannot have a comma in it; a value that begins with @ can "+
+			"stand in a file", "--values takes a list of values or one @FILE, not both")
+	}
+	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
+	if err != nil {
+		return nil, output.InputError("", "--values: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, "\r")
+		if strings.TrimSpace(lines[i]) != lines[i] {
+			return nil, output.InputError("", "--values: line %d of %s begins or ends with a blank", i+1, values[0][1:])
+		}
+	}
+	return lines, nil
+}
+
+// readText reads a regular file of up to so many bytes, without a byte order mark.
+func readText(path string, most int64) (string, error) {
+	// It is asked before it is opened, because a named pipe opens only once its other end does.
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return "", fmt.Errorf("%q is not a file of up to %d bytes", path, most)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(input.Text(io.LimitReader(file, most)))
+	return string(text), err
+}

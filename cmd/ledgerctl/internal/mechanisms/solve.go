@@ -1,0 +1,522 @@
+// Package mechanisms holds the commands that compute mechanisms and need no ledger.
+package mechanisms
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Host is what the commands have from the program.
+type Host struct {
+	*output.Printer
+	*input.Files
+}
+
+// Commands returns the commands.
+func (h *Host) Commands() []*cobra.Command {
+	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family",
+		input.Command("solve", h.solve),
+		input.Group("mechanism family", "say which mechanism to make: subset or hadamard",
+			input.Command("subset", h.subset),
+			input.Command("hadamard", h.hadamard)))}
+}
+
+// bounds are the flags that bound how much neighbours may differ.
+type bounds struct {
+	Epsilon privacy.Epsilon `flag:"epsilon,required"`
+	Delta   privacy.Delta   `flag:"delta"`
+}
+
+func (b *bounds) privacy() graph.Privacy {
+	return graph.Privacy{Epsilon: b.Epsilon.Float64(), Delta: b.Delta.Float64()}
+}
+
+func parseProbability(text string) (float64, error) {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || strings.Trim(text, "0123456789.eE+-") != "" || !(value >= 0 && value <= 1) || math.Signbit(value) {
+		return 0, fmt.Errorf("%q is not a decimal number from 0 to 1", text)
+	}
+	return value, nil
+}
+
+// law is a flag for a list of probabilities.
+type law []float64
+
+// Set implements [pflag.Value].
+func (l *law) Set(text string) error {
+	*l = law{}
+	for item := range strings.SplitSeq(text, ",") {
+		value, err := parseProbability(item)
+		if err != nil {
+			return err
+		}
+		*l = append(*l, value)
+	}
+	return nil
+}
+
+func (l *law) String() string { return "" } // the flags have no defaults
+func (l *law) Type() string   { return "law" }
+
+// explain adds to an error about a law what it sums to.
+func (l law) explain(err error) error {
+	sum := 0.0
+	for _, x := range l {
+		sum += x
+	}
+	if errors.Is(err, graph.ErrInvalid) && math.Abs(sum-1) > graph.Tolerance {
+		const missing = "they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more"
+		hint := fmt.Sprintf(missing, sum, graph.Tolerance)
+		return &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: hint, Err: err}
+	}
+	return err
+}
+
+// cells returns the cells of probabilities, each after a tab.
+func cells(probabilities []float64) string {
+	var text strings.Builder
+	for _, p := range probabilities {
+		fmt.Fprintf(&text, "\t%.9g", p)
+	}
+	return text.String()
+}
+
+// solveFlags are the flags of mechanism solve.
+type solveFlags struct {
+	Nodes string `flag:"nodes,required,reads"`
+	Edges string `flag:"edges,required,reads"`
+	ID    string `flag:"id-column" default:"id"`
+	Color string `flag:"color-column,required"`
+	bounds
+	Balanced     bool     `flag:"balanced"`
+	Boundary     []string `flag:"boundary"`
+	BoundaryFile string   `flag:"boundary-file,reads"`
+	Order        []string `flag:"order"`
+	Law          law      `flag:"boundary-law"`
+}
+
+func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	var infeasible *conflict
+	out, err := interruptible(cmd.Context(), func() (out solveResult, err error) {
+		g, err := h.readGraph(cmd.Context(), f)
+		if err != nil {
+			return out, err
+		}
+		table, err := h.mechanism(cmd.Context(), f, g)
+		if infeasible = f.conflict(g, err); err != nil && infeasible == nil {
+			return out, err
+		}
+		return newSolveResult(f, g, table, infeasible)
+	})
+	if err == nil {
+		err = h.Print(out)
+	}
+	if err == nil && infeasible != nil {
+		err = &output.Error{Kind: "infeasible", Code: output.ExitRefused,
+			Hint: "a larger ε or δ, or other probabilities", Err: infeasible}
+	}
+	return err
+}
+
+// interruptible returns what a computation returns, or the error of ctx as soon as that has ended.
+// The computation takes no context: it goes on then, while the program ends.
+func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, error) {
+	type result struct {
+		it  T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		it, err := compute()
+		done <- result{it, err}
+	}()
+	select {
+	case r := <-done:
+		return r.it, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// check tests that the flags go together.
+func (f *solveFlags) check(cmd *cobra.Command) error {
+	var modes, inputs []string
+	for _, name := range []string{"balanced", "boundary", "boundary-file", "order"} {
+		if cmd.Flags().Changed(name) && (name != "balanced" || f.Balanced) {
+			modes = append(modes, "--"+name)
+		}
+	}
+	for _, path := range []string{f.Nodes, f.Edges, f.BoundaryFile} {
+		if path == "-" {
+			inputs = append(inputs, path)
+		}
+	}
+	switch {
+	case len(modes) == 0:
+		return output.UsageError("give --balanced, --boundary, --boundary-file or --order",
+			"nothing is said about the boundary")
+	case len(modes) > 1:
+		return output.UsageError("give one of them", "%s exclude each other", strings.Join(modes, " and "))
+	case f.Law != nil && f.Order == nil:
+		return output.UsageError("", "--boundary-law is for --order")
+	case f.Law != nil && len(f.Law) != len(f.Order):
+		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
+			len(f.Order))
+	case len(inputs) > 1:
+		return output.UsageError("", "no more than one file can be standard input")
+	}
+	return nil
+}
+
+func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
+	err = h.Stream(ctx, f.Nodes, func(nodes io.Reader) error {
+		return h.Stream(ctx, f.Edges, func(edges io.Reader) error {
+			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.ID, ColorColumn: f.Color,
+				Colors: f.Order})
+			return f.inFile(err)
+		})
+	})
+	return g, err
+}
+
+// inFile says in an error about a file which one it is.
+func (f *solveFlags) inFile(err error) error {
+	var fields *graph.InputError
+	switch {
+	case err == nil, errors.Is(err, graph.ErrInvalid) && !errors.As(err, &fields):
+		return err
+	case !errors.As(err, &fields):
+		return output.InputError("", "%w", err) // it cannot be read
+	}
+	named, hint := *fields, ""
+	switch fields.File {
+	case "nodes":
+		named.File = f.Nodes
+		if fields.Line == 1 {
+			hint = "--id-column and --color-column must name columns of the first row, in the same spelling"
+		}
+	case "edges":
+		named.File = f.Edges
+		if fields.Line == 1 {
+			hint = `the first row must name the columns "source" and "target", which hold the ids of the two ends`
+		}
+	default:
+		named.File = f.BoundaryFile
+		if fields.Line == 1 {
+			hint = `the first row must name the columns "id", "color" and "probability"`
+		}
+	}
+	return output.InputError(hint, "%w", &named)
+}
+
+// mechanism computes what the flags ask for.
+func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
+	if f.Order != nil {
+		return f.ranked(g)
+	}
+	if len(g.Colors) != 2 {
+		return nil, output.UsageError("give --order with all of them", "column %q has %d colours", f.Color,
+			len(g.Colors))
+	}
+	switch {
+	case f.Balanced:
+		return graph.BinaryBalanced(g.Graph, g.Preferences, f.privacy())
+	case f.Boundary != nil:
+		truth, err := f.truth(g)
+		if err != nil {
+			return nil, err
+		}
+		return graph.BinaryHomogeneous(g.Graph, g.Preferences, f.privacy(), truth)
+	}
+	return h.extend(ctx, f, g)
+}
+
+// ranked computes the mechanism of --order.
+func (f *solveFlags) ranked(g *graph.CSVGraph) (*graph.Table, error) {
+	boundary, err := f.boundaryLaw(len(g.Colors))
+	if err != nil {
+		return nil, err
+	}
+	t, err := graph.Homogeneous(g.Graph, g.Preferences, f.privacy(),
+		slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows()))
+	var edge *graph.EdgeError
+	if errors.As(err, &edge) {
+		return nil, err
+	}
+	return t, law(boundary).explain(err)
+}
+
+// boundaryLaw returns --boundary-law or the default.
+func (f *solveFlags) boundaryLaw(colors int) ([]float64, error) {
+	if f.Law != nil {
+		return f.Law, nil
+	}
+	return graph.DefaultLaw(colors, f.Epsilon.Float64())
+}
+
+// truth reads --boundary.
+func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
+	truth = [2]float64{math.NaN(), math.NaN()}
+	for _, item := range f.Boundary {
+		equals := strings.LastIndexByte(item, '=')
+		if equals < 0 {
+			return truth, output.UsageError("", "--boundary: %q is not COLOR=P", item)
+		}
+		color := slices.Index(g.Colors, item[:equals])
+		switch {
+		case color < 0:
+			return truth, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
+				f.Color)
+		case !math.IsNaN(truth[color]):
+			return truth, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
+		}
+		if truth[color], err = parseProbability(item[equals+1:]); err != nil {
+			return truth, output.UsageError("", "--boundary: %w", err)
+		}
+	}
+	for _, p := range truth {
+		if math.IsNaN(p) {
+			return truth, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
+				f.Color)
+		}
+	}
+	return truth, nil
+}
+
+// extend computes the mechanism of --boundary-file.
+func (h *Host) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
+	var given []graph.Given
+	err := h.Stream(ctx, f.BoundaryFile, func(in io.Reader) (err error) {
+		given, err = g.ReadGiven(in)
+		return f.inFile(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	table, err := graph.Extend(g.Graph, g.Preferences, f.privacy(), given)
+	var missed *graph.MissedEdgeError
+	if errors.As(err, &missed) {
+		err = output.InputError("one end at least of each edge that joins two colours must be given",
+			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.BoundaryFile,
+			g.IDs[missed.From], g.IDs[missed.To])
+	}
+	return table, err
+}
+
+// conflict says why there is no mechanism: at To the answers of Colors have together a higher
+// probability than they may have at that distance from From.
+type conflict struct {
+	From            string   `json:"from"`
+	To              string   `json:"to"`
+	Colors          []string `json:"colors"`
+	Distance        int      `json:"distance"`
+	FromProbability float64  `json:"from_probability"`
+	ToProbability   float64  `json:"to_probability"`
+	Bound           float64  `json:"bound"` // the largest possible ToProbability
+}
+
+func (c *conflict) Error() string {
+	return fmt.Sprintf("no mechanism has these probabilities: vertex %q answers %s with %.12g; "+
+		"at distance %d, vertex %q may with at most %.12g, but does with %.12g",
+		c.From, quotedList(c.Colors), c.FromProbability, c.Distance, c.To, c.Bound, c.ToProbability)
+}
+
+// quotedList returns "A" or "B".
+func quotedList(names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(all, " or ")
+}
+
+// conflict puts the error of a mechanism that does not exist in the words of the files. It returns
+// nil for other errors.
+func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
+	var pair *graph.ConflictError
+	if errors.As(err, &pair) {
+		return &conflict{
+			From: g.IDs[pair.From], To: g.IDs[pair.To], Colors: []string{g.Colors[pair.Output]},
+			Distance:        pair.Distance,
+			FromProbability: pair.FromProbability, ToProbability: pair.ToProbability,
+			Bound: pair.Bound,
+		}
+	}
+	var edge *graph.EdgeError
+	if !errors.As(err, &edge) {
+		return nil
+	}
+	// There the excess is at From.
+	c := &conflict{From: g.IDs[edge.To], To: g.IDs[edge.From], Distance: 1}
+	for _, color := range edge.Outputs {
+		c.Colors = append(c.Colors, g.Colors[color])
+		c.FromProbability += f.Law[slices.Index(g.Preferences.Order(edge.To), color)]
+		c.ToProbability += f.Law[slices.Index(g.Preferences.Order(edge.From), color)]
+	}
+	c.Bound = c.ToProbability - edge.Excess
+	return c
+}
+
+type solveResult struct {
+	Epsilon       privacy.Epsilon `json:"epsilon"`
+	Delta         privacy.Delta   `json:"delta"`
+	Colors        []string        `json:"colors"`                 // in their order
+	BoundaryLaw   []float64       `json:"boundary_law,omitempty"` // with --order only
+	DefaultLaw    bool            `json:"boundary_law_default,omitempty"`
+	Edges         int             `json:"edges"`
+	BoundaryEdges int             `json:"boundary_edges"` // between two colours
+	Feasible      bool            `json:"feasible"`
+	Conflict      *conflict       `json:"conflict"`
+	Vertices      []vertexResult  `json:"vertices"`
+
+	uniform bool // the law depends on colour and distance alone
+}
+
+type vertexResult struct {
+	ID            string             `json:"id"`
+	Color         string             `json:"color"`
+	Distance      *int32             `json:"distance"`      // nil if there is no boundary
+	Probabilities map[string]float64 `json:"probabilities"` // of each colour; nil if there is no mechanism
+
+	color int
+	law   []float64 // the probabilities in the order of the colours
+}
+
+// newSolveResult describes the mechanism, or the graph alone if there is a conflict.
+func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflict) (solveResult, error) {
+	out := solveResult{
+		Epsilon: f.Epsilon, Delta: f.Delta, Colors: g.Colors, Edges: g.Graph.Edges(), BoundaryEdges: boundaryEdges(g),
+		Feasible: c == nil, Conflict: c, Vertices: make([]vertexResult, len(g.IDs)), uniform: f.BoundaryFile == "",
+	}
+	if f.Order != nil {
+		boundary, err := f.boundaryLaw(len(g.Colors))
+		if err != nil {
+			return out, err
+		}
+		out.BoundaryLaw, out.DefaultLaw = boundary, f.Law == nil
+	}
+	distances, err := graph.Distances(g.Graph, g.Preferences)
+	if err != nil {
+		return out, err
+	}
+	for i, id := range g.IDs {
+		color := g.Preferences.Color(i)
+		v := vertexResult{ID: id, Color: g.Colors[color], color: color}
+		if distances[i] != graph.Unreachable {
+			v.Distance = &distances[i]
+		}
+		if c == nil {
+			v.law, v.Probabilities = t.At(i), map[string]float64{}
+			for color, name := range g.Colors {
+				v.Probabilities[name] = v.law[color]
+			}
+		}
+		out.Vertices[i] = v
+	}
+	return out, nil
+}
+
+// boundaryEdges counts the edges between two colours.
+func boundaryEdges(g *graph.CSVGraph) int {
+	ends := 0
+	for v := range g.Graph.Vertices() {
+		for _, w := range g.Graph.Neighbors(v) {
+			if g.Preferences.Color(v) != g.Preferences.Color(int(w)) {
+				ends++
+			}
+		}
+	}
+	return ends / 2
+}
+
+func (r solveResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "vertices\t%d\nedges\t%d\nedges between colours\t%d\n", len(r.Vertices), r.Edges, r.BoundaryEdges)
+	fmt.Fprintf(w, "ε\t%s\nδ\t%s\n", r.Epsilon, r.Delta)
+	if r.BoundaryLaw != nil {
+		fmt.Fprintf(w, "law on the boundary\t%s", strings.Join(strings.Fields(cells(r.BoundaryLaw)), ", "))
+		if r.DefaultLaw {
+			fmt.Fprint(w, " (randomized response, as --boundary-law is not given)")
+		}
+		fmt.Fprintln(w)
+	}
+	if !r.Feasible {
+		fmt.Fprintln(w, "mechanism\tnone")
+		return
+	}
+	if r.uniform {
+		r.tableRegions(w)
+	}
+	r.tableVertices(w)
+}
+
+// tableRegions has a line for all vertices of one colour at one distance, which have the same law.
+func (r solveResult) tableRegions(w io.Writer) {
+	type region struct {
+		color    int
+		distance int64
+	}
+	of := map[region][]*vertexResult{}
+	for i, v := range r.Vertices {
+		at := region{v.color, 1 << 32} // no boundary comes last
+		if v.Distance != nil {
+			at.distance = int64(*v.Distance)
+		}
+		of[at] = append(of[at], &r.Vertices[i])
+	}
+	fmt.Fprintf(w, "\nTRUE ANSWER\tDISTANCE\tVERTICES%s\n", r.heads())
+	for _, at := range slices.SortedFunc(maps.Keys(of), func(a, b region) int {
+		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.distance, b.distance))
+	}) {
+		first := of[at][0]
+		fmt.Fprintf(w, "%s\t%s\t%d%s\n", output.OneLine(first.Color), first.distance(), len(of[at]),
+			cells(first.law))
+	}
+}
+
+func (r solveResult) tableVertices(w io.Writer) {
+	const most = 100
+	fmt.Fprintf(w, "\nVERTEX\tTRUE ANSWER\tDISTANCE%s\n", r.heads())
+	for i, v := range r.Vertices {
+		if i == most {
+			fmt.Fprintf(w, "… and %d more; --json lists all\n", len(r.Vertices)-most)
+			return
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
+			cells(v.law))
+	}
+}
+
+// heads returns the heads of the columns with the probabilities.
+func (r solveResult) heads() string {
+	var text strings.Builder
+	for _, color := range r.Colors {
+		fmt.Fprintf(&text, "\tPr[%s]", output.OneLine(color))
+	}
+	return text.String()
+}
+
+func (v *vertexResult) distance() string {
+	if v.Distance == nil {
+		return "–"
+	}
+	return fmt.Sprint(*v.Distance)
+}

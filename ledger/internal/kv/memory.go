@@ -1,0 +1,221 @@
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+)
+
+// Memory is a [Store] in memory, for tests. Its updates are as durable as the process. The zero value
+// is empty and ready.
+type Memory struct {
+	writing sync.Mutex
+	mu      sync.Mutex
+	state   map[string]*node // never modified once it is stored here
+	updates uint64           // that led to it, here and where it was copied from
+	closed  bool
+}
+
+// node is a record in the tree of a bucket, a treap: keys rise from left to right, priorities fall
+// from the root down. An update modifies only nodes that it has created, and copies others.
+type node struct {
+	key, value  []byte
+	left, right *node
+	priority    uint32
+	update      uint64 // that created the node: how many led to it
+}
+
+// of returns a node that an update may modify: this one, or a copy.
+func (n *node) of(update uint64) *node {
+	if n.update == update {
+		return n
+	}
+	c := *n
+	c.update = update
+	return &c
+}
+
+// put returns the tree with a record.
+func (n *node) put(key, value []byte, update uint64) *node {
+	if n == nil {
+		return &node{key: slices.Clip(bytes.Clone(key)), value: value, priority: rand.Uint32(), update: update}
+	}
+	n = n.of(update)
+	switch bytes.Compare(key, n.key) {
+	case 0:
+		n.value = value
+	case -1:
+		n.left = n.left.put(key, value, update)
+		if l := n.left; l.priority > n.priority {
+			n.left, l.right = l.right, n
+			return l
+		}
+	default:
+		n.right = n.right.put(key, value, update)
+		if r := n.right; r.priority > n.priority {
+			n.right, r.left = r.left, n
+			return r
+		}
+	}
+	return n
+}
+
+// remove returns the tree without a key that it has.
+func (n *node) remove(key []byte, update uint64) *node {
+	c := bytes.Compare(key, n.key)
+	if c == 0 {
+		return join(n.left, n.right, update)
+	}
+	n = n.of(update)
+	if c < 0 {
+		n.left = n.left.remove(key, update)
+	} else {
+		n.right = n.right.remove(key, update)
+	}
+	return n
+}
+
+// join returns a tree with the records of two, of which all keys of the first are below those of the
+// second.
+func join(a, b *node, update uint64) *node {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	case a.priority > b.priority:
+		a = a.of(update)
+		a.right = join(a.right, b, update)
+		return a
+	}
+	b = b.of(update)
+	b.left = join(a, b.left, update)
+	return b
+}
+
+func (n *node) get(key []byte) []byte {
+	for n != nil {
+		switch bytes.Compare(key, n.key) {
+		case 0:
+			return n.value
+		case -1:
+			n = n.left
+		default:
+			n = n.right
+		}
+	}
+	return nil
+}
+
+// scan returns false once visit has.
+func (n *node) scan(from []byte, visit func(key, value []byte) bool) bool {
+	if n == nil {
+		return true
+	}
+	if bytes.Compare(from, n.key) <= 0 && (!n.left.scan(from, visit) || !visit(n.key, n.value)) {
+		return false
+	}
+	return n.right.scan(from, visit)
+}
+
+func (m *Memory) snapshot() (map[string]*node, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, errors.New("store is closed")
+	}
+	return m.state, nil
+}
+
+// View implements [Store].
+func (m *Memory) View(fn func(Reader) error) error {
+	state, err := m.snapshot()
+	if err != nil {
+		return err
+	}
+	return fn(&memoryTx{state: state})
+}
+
+// Update implements [Store].
+func (m *Memory) Update(fn func(Writer) error) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	state, err := m.snapshot()
+	if err != nil {
+		return err
+	}
+	tx := &memoryTx{state: map[string]*node{}, update: m.updates + 1}
+	maps.Copy(tx.state, state)
+	if err := fn(tx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state, m.updates = tx.state, tx.update
+	return nil
+}
+
+// Size implements [Store] with the number of bytes in keys and values.
+func (m *Memory) Size() (size int64, err error) {
+	state, err := m.snapshot()
+	for _, tree := range state {
+		tree.scan(nil, func(key, value []byte) bool {
+			size += int64(len(key) + len(value))
+			return true
+		})
+	}
+	return size, err
+}
+
+// Close implements [Store].
+func (m *Memory) Close() error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}
+
+// Copy returns a store of its own that holds what this one does. It takes no longer for a large store
+// than for a small one.
+func (m *Memory) Copy() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Memory{state: m.state, updates: m.updates}
+}
+
+type memoryTx struct {
+	state  map[string]*node
+	update uint64 // 0 reads
+}
+
+func (t *memoryTx) Get(bucket string, key []byte) ([]byte, error) {
+	return t.state[bucket].get(key), nil
+}
+
+func (t *memoryTx) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	t.state[bucket].scan(from, visit)
+	return nil
+}
+
+func (t *memoryTx) Put(bucket string, key, value []byte) error {
+	if len(key) == 0 || len(value) == 0 {
+		return errors.New("empty key or value")
+	}
+	t.state[bucket] = t.state[bucket].put(key, bytes.Clone(value), t.update)
+	return nil
+}
+
+func (t *memoryTx) Delete(bucket string, key []byte) error {
+	if len(key) == 0 {
+		return errors.New("empty key")
+	}
+	if tree := t.state[bucket]; tree.get(key) != nil {
+		t.state[bucket] = tree.remove(key, t.update)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package kv_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/kv"
+)
+
+// A copy has what was there, and goes its own way from there on; so does what was copied.
+func TestACopyGoesItsOwnWay(t *testing.T) {
+	put := func(s *kv.Memory, value string) {
+		t.Helper()
+		if err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte(value)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(s *kv.Memory, value string) {
+		t.Helper()
+		err := s.View(func(r kv.Reader) error {
+			got, err := r.Get("b", []byte("k"))
+			if string(got) != value {
+				t.Errorf("there is %q, want %q", got, value)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := &kv.Memory{}
+	put(first, "1")
+	second := first.Copy()
+	want(second, "1")
+	put(second, "2")
+	want(first, "1")
+	put(first, "3")
+	want(second, "2")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want(second, "2")
+	want(first.Copy(), "3")
+}
+
+// Many records, put and deleted at random in many updates, of which some fail: each copy keeps what it began with.
+func TestAStoreIsAsMaps(t *testing.T) {
+	m, want, random := new(kv.Memory), map[string]string{}, rand.New(rand.NewPCG(1, 2))
+	fault := errors.New("no more")
+	var copies []*kv.Memory
+	var wanted []map[string]string
+	for n := range 300 {
+		next, fails := maps.Clone(want), n%7 == 3
+		err := m.Update(func(w kv.Writer) error {
+			for range random.IntN(60) {
+				key, value := strconv.Itoa(random.IntN(3000)), strconv.Itoa(random.Int())
+				if random.IntN(5) < 2+n/150 {
+					delete(next, key)
+					if err := w.Delete("b", []byte(key)); err != nil {
+						return err
+					}
+					continue
+				}
+				next[key] = value
+				if err := w.Put("b", []byte(key), []byte(value)); err != nil {
+					return err
+				}
+			}
+			wantPairs(t, w, next)
+			if fails {
+				return fault
+			}
+			return nil
+		})
+		if fails != (err != nil) {
+			t.Fatal(err)
+		}
+		if !fails {
+			want = next
+		}
+		copies, wanted = append(copies, m.Copy()), append(wanted, maps.Clone(want))
+		if n%5 == 4 { // it goes on in a copy, and what it was copied from on its own
+			before := m
+			m = m.Copy()
+			if err := before.Update(func(w kv.Writer) error { return w.Put("b", []byte("1000"), []byte("astray")) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, s := range copies {
+		if err := s.View(func(r kv.Reader) error { wantPairs(t, r, wanted[i]); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantPairs fails if a scan, or a search, finds anything else.
+func wantPairs(t *testing.T, r kv.Reader, want map[string]string) {
+	t.Helper()
+	order, i := slices.Sorted(maps.Keys(want)), 0
+	err := r.Scan("b", nil, func(key, value []byte) bool {
+		if i == len(order) || string(key) != order[i] || string(value) != want[order[i]] {
+			t.Fatalf("record %d of %d is %s %s", i, len(order), key, value)
+		}
+		i++
+		return true
+	})
+	if err != nil || i != len(order) {
+		t.Fatalf("%d records, want %d (%v)", i, len(order), err)
+	}
+	for n := range 30 {
+		key := strconv.Itoa(100 * n)
+		if value, err := r.Get("b", []byte(key)); err != nil || string(value) != want[key] {
+			t.Fatalf("%s is %s, want %s (%v)", key, value, want[key], err)
+		}
+	}
+}
