@@ -14,18 +14,11 @@ import (
 )
 
 // alternative adds to the error of a refused answer what the panel could answer: at its ε, and at
-// the largest for all. If that cannot be found out, the error stays as it is.
+// the largest for all.
 func (x *panelQuery) alternative(ctx context.Context, err error) error {
-	err = callback.Tell(err)
-	var refused *vocabulary.RefusedError
-	if !errors.As(err, &refused) {
-		return err
-	}
-	var out vocabulary.Budget
-	if x.Engine.View(ctx, func(s *state.State) error { return x.lookAround(s, &x.why, &out) }) == nil {
-		refused.Instead = &out
-	}
-	return err
+	return x.explain(ctx, callback.Tell(err), func(s *state.State, out *vocabulary.Budget) error {
+		return x.lookAround(s, &x.why, out)
+	})
 }
 
 // lookAround looks at the ε that was asked for, and at the largest that all can answer at.

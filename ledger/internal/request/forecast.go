@@ -73,7 +73,7 @@ func (x *forecast) set(ctx context.Context, r Forecast) (err error) {
 	if x.bid.Question, err = x.Question(ctx, r.Question); err != nil {
 		return err
 	}
-	x.panel.All = r.All
+	x.panel.All, x.panel.Question = r.All, x.bid.Question.Number
 	if len(r.Epsilons) > rules.MostLevels {
 		return errs.Invalid("a budget at %d values of ε; %d are possible", len(r.Epsilons), rules.MostLevels)
 	}
@@ -90,9 +90,9 @@ func (x *forecast) set(ctx context.Context, r Forecast) (err error) {
 
 // through returns the panel, as it is in a state.
 func (x *forecast) through(s *state.State) Panel {
-	return Panel{
-		Names: x.panel.Names, All: x.panel.All, Question: x.bid.Question.Number, Through: s.Counters.Events,
-	}
+	p := x.panel
+	p.Through = s.Counters.Events
+	return p
 }
 
 // form returns the identity of the request, as the key of its answer.
@@ -249,16 +249,20 @@ func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 }
 
 // alternative adds to the error of a request that was refused at an ε what its objects could
-// answer: at this ε, and at the largest for all. If that cannot be found out, the error stays as it
-// is.
+// answer: at this ε, and at the largest for all.
 func (x *forecast) alternative(ctx context.Context, err error, epsilon privacy.Epsilon) error {
-	var refused *vocabulary.RefusedError
-	if err == nil || !errors.As(err, &refused) || x.bid.Question == nil {
-		return err
-	}
 	x.levels = []privacy.Epsilon{epsilon}
+	return x.explain(ctx, err, func(s *state.State, out *vocabulary.Budget) error { return x.readAround(ctx, s, out) })
+}
+
+// explain adds to the error of a request that was refused what would be possible instead, as read
+// finds out in a snapshot. If that cannot be found out, the error stays as it is.
+func (e *Executor) explain(
+	ctx context.Context, err error, read func(*state.State, *vocabulary.Budget) error,
+) error {
 	var out vocabulary.Budget
-	if x.Engine.View(ctx, func(s *state.State) error { return x.readAround(ctx, s, &out) }) == nil {
+	refused, is := errors.AsType[*vocabulary.RefusedError](err)
+	if is && e.Engine.View(ctx, func(s *state.State) error { return read(s, &out) }) == nil {
 		refused.Instead = &out
 	}
 	return err

@@ -92,12 +92,24 @@ func (o Orders) Number(place uint64) (uint64, error) {
 // SoldSale returns a sale by a number that a caller gave, or [errs.ErrUnknown]. A reservation that
 // was not captured is no sale.
 func SoldSale(s *state.State, number uint64) (state.Sale, error) {
+	return orderIf(s, "sale", number, func(r state.Sale) bool { return r.Status == state.SaleSold })
+}
+
+// Reservation returns a reservation by a number that a caller gave, or [errs.ErrUnknown]. A sale that
+// was never reserved is none.
+func Reservation(s *state.State, number uint64) (state.Sale, error) {
+	return orderIf(s, "reservation", number, func(r state.Sale) bool { return r.Granted != 0 })
+}
+
+// orderIf returns a sale or a reservation that is what the caller takes it for, or [errs.ErrUnknown].
+func orderIf(s *state.State, kind string, number uint64, is func(state.Sale) bool) (state.Sale, error) {
+	unknown := fmt.Errorf("%s %d: %w", kind, number, errs.ErrUnknown)
 	if number == 0 || number > s.Counters.Sales {
-		return state.Sale{}, fmt.Errorf("sale %d: %w", number, errs.ErrUnknown)
+		return state.Sale{}, unknown
 	}
 	r, err := s.Sale(number)
-	if err == nil && r.Status != state.SaleSold {
-		err = fmt.Errorf("sale %d: %w", number, errs.ErrUnknown)
+	if err == nil && !is(r) {
+		err = unknown
 	}
 	return r, err
 }

@@ -15,11 +15,11 @@ import (
 // file grow, and could block a writer.
 const MostRead = 4096
 
-// Read returns a part of a list, and the number after which the next part begins; 0 at the end.
-type ReadPage[T any] func(ctx context.Context, p vocabulary.Page) (found []T, next uint64, err error)
-
-// Each yields the items of a list, part by part.
-func EachInPages[T any](ctx context.Context, p vocabulary.Page, read ReadPage[T]) iter.Seq2[T, error] {
+// EachInPages yields the items of a list, part by part. read returns a part, and the number after
+// which the next one begins; 0 at the end.
+func EachInPages[T any](
+	ctx context.Context, p vocabulary.Page, read func(context.Context, vocabulary.Page) ([]T, uint64, error),
+) iter.Seq2[T, error] {
 	p.Limit = MostRead
 	return func(yield func(T, error) bool) {
 		for p := p; ; {
@@ -41,7 +41,7 @@ func EachInPages[T any](ctx context.Context, p vocabulary.Page, read ReadPage[T]
 	}
 }
 
-// Check refuses a limit that is none.
+// CheckLimit refuses a limit that is none.
 func CheckLimit(limit int) error {
 	if limit < 1 {
 		return errs.Invalid("a part of a list with the limit %d: it must be at least 1", limit)
@@ -49,24 +49,25 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
-// Describe returns a sale or reservation as hosts read it, and its size in rows, which is 0 if it
-// is not to be listed.
-type DescribeOrder[T any] func(s *state.State, number uint64, r state.Sale) (one T, size int, err error)
-
-// Sales returns what describe makes of the sales and reservations of a page, and the place after
-// which the next page begins; 0 at the end. Orders of other buyers than that of the page, if it
-// names one, cost no time. It reads at most [MostRead] records, and lists about
-// [vocabulary.MaxPanel] rows.
+// OrdersPage returns what describe makes of the sales and reservations of a page, and the place after
+// which the next page begins; 0 at the end. describe also returns the size in rows, which is 0 if the
+// order is not to be listed. Orders of other buyers than that of the page, if it names one, cost no
+// time. It reads at most [MostRead] records, and lists about [vocabulary.MaxPanel] rows.
 func OrdersPage[T any](
-	ctx context.Context, e *engine.Engine, p vocabulary.Page, describe DescribeOrder[T],
+	ctx context.Context, e *engine.Engine, p vocabulary.Page,
+	describe func(s *state.State, number uint64, r state.Sale) (one T, size int, err error),
 ) (found []T, next uint64, err error) {
 	if err := checkPage(p); err != nil {
 		return nil, 0, err
 	}
 	err = e.View(ctx, func(s *state.State) error {
-		question, exists, err := questionOf(s, p)
-		if err != nil || !exists {
-			return err
+		var question uint32 // 0 for all
+		if p.Question != "" {
+			number, exists, err := s.QuestionNumber(p.Question)
+			if err != nil || !exists {
+				return err
+			}
+			question = number
 		}
 		of, err := OrdersOf(s, p.Buyer)
 		if err != nil {
@@ -97,16 +98,7 @@ func checkPage(p vocabulary.Page) error {
 	return CheckLimit(p.Limit)
 }
 
-// questionOf returns the number of the question of a page, 0 for all. exists is false if the ledger
-// has no such question.
-func questionOf(s *state.State, p vocabulary.Page) (number uint32, exists bool, err error) {
-	if p.Question == "" {
-		return 0, true, nil
-	}
-	return s.QuestionNumber(p.Question)
-}
-
-// read passes the orders of a page to describe, one after the other.
+// readOrders passes the orders of a page to describe, one after the other.
 func readOrders[T any](
 	s *state.State, of Orders, p vocabulary.Page, describe func(number uint64, r state.Sale) (T, int, error),
 ) (found []T, next uint64, err error) {

@@ -304,7 +304,7 @@ func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*voc
 		return nil, err
 	}
 	if refusal != nil {
-		r, err := x.Rules.Headroom(s, o, charge)
+		r, err := charge.Headroom(s, o, x.Rules.Holds.List())
 		rules.OrLess(refusal, x.largest(r.Most()))
 		return refusal, err
 	}

@@ -78,10 +78,9 @@ func (o *quotedOffer) id(p *quotedPeople) string {
 }
 
 // areSameOffer reports whether two quotes offer the same.
-func areSameOffer(id, other string) bool { return offerOf(id) == offerOf(other) }
-
-// offerOf returns the part of an ID that stands for what is offered.
-func offerOf(id string) string { return id[:min(len(id), 2*offerBytes)] }
+func areSameOffer(id, other string) bool {
+	return id[:min(len(id), 2*offerBytes)] == other[:min(len(other), 2*offerBytes)]
+}
 
 // areUnderOtherTerms reports whether one quote is about the same people as another, under other
 // policies.

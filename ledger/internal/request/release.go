@@ -118,16 +118,13 @@ func (x *release) commit(ctx context.Context) error {
 	if x.decided = err == nil; x.decided || !prompt || errors.Is(err, errOvertaken) {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx)
-	if x.Engine.View(ctx, x.lookUpSettled) == nil && x.st.Done {
+	failed := x.Engine.View(context.WithoutCancel(ctx), func(s *state.State) (err error) {
+		x.st, err = StandingOf(s, x.key, x.id)
+		return err
+	})
+	if failed == nil && x.st.Done {
 		return nil
 	}
-	return err
-}
-
-// lookUpSettled finds the event that settled the request, if one did.
-func (x *release) lookUpSettled(s *state.State) (err error) {
-	x.st, err = StandingOf(s, x.key, x.id)
 	return err
 }
 

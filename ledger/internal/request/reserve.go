@@ -2,7 +2,6 @@ package request
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -166,19 +165,6 @@ func OrderRefusals(s *state.State, r state.Sale) (all []vocabulary.Refusal, err 
 func AsGranted(s *state.State, number uint64) (state.Sale, error) {
 	r, err := Reservation(s, number)
 	r.Status, r.Expires = state.SaleReserved, s.Now.Add(1)
-	return r, err
-}
-
-// Reservation returns a reservation by a number that a caller gave.
-func Reservation(s *state.State, number uint64) (state.Sale, error) {
-	unknown := fmt.Errorf("reservation %d: %w", number, errs.ErrUnknown)
-	if number == 0 || number > s.Counters.Sales {
-		return state.Sale{}, unknown
-	}
-	r, err := s.Sale(number)
-	if err == nil && r.Granted == 0 { // a sale that was never reserved
-		err = unknown
-	}
 	return r, err
 }
 

@@ -25,7 +25,7 @@ type Sweep struct {
 // Sweep executes a sweep. It also returns, by the number of the question, what is wrong with true
 // values.
 func (e *Executor) Sweep(ctx context.Context, r Sweep) (Outcome, map[uint32]*rules.TruthFaults, error) {
-	x := &sweep{faults: map[uint32]*rules.TruthFaults{}}
+	x := &sweep{truths: map[valueOf]int32{}, faults: map[uint32]*rules.TruthFaults{}}
 	if err := x.begin(e, x, r.Key); err != nil {
 		return Outcome{}, nil, err
 	}
@@ -48,8 +48,14 @@ func (e *Executor) Sweep(ctx context.Context, r Sweep) (Outcome, map[uint32]*rul
 // long they have waited.
 type sweep struct {
 	bulk
-	truths map[uint32]map[string]int32   // of the next part, by question
+	truths map[valueOf]int32             // of the next part
 	faults map[uint32]*rules.TruthFaults // of all parts, by question
+}
+
+// valueOf names what the host was asked for: the true value of an object in a question.
+type valueOf struct {
+	question uint32
+	object   string
 }
 
 // forget overwrites the true values.
@@ -60,9 +66,6 @@ func (x *sweep) forget() {
 
 // forgetPart overwrites the true values of a part. Those of the next one are asked for later.
 func (x *sweep) forgetPart() {
-	for _, values := range x.truths {
-		clear(values)
-	}
 	clear(x.truths)
 	x.asOf = 0
 }
@@ -90,8 +93,8 @@ func (x *sweep) Truths(ctx context.Context, after string) error {
 			return err
 		}
 		var later rules.Later
-		for _, need := range needs {
-			number := need.question.Number
+		for _, number := range slices.Sorted(maps.Keys(needs)) {
+			need := needs[number]
 			if x.faults[number] == nil {
 				x.faults[number] = &rules.TruthFaults{}
 			}
@@ -102,7 +105,9 @@ func (x *sweep) Truths(ctx context.Context, after string) error {
 			if err != nil {
 				return err
 			}
-			x.told(need.question.Number, need.Names, values)
+			for i, name := range need.Names {
+				x.truths[valueOf{number, name}] = values[i]
+			}
 			clear(values)
 		}
 		if later.Err != nil {
@@ -117,10 +122,9 @@ type need struct {
 	rules.Needy
 }
 
-// needs returns the true values that the next part needs and that were not asked for, in the order
-// of questions.
-func (x *sweep) needs(ctx context.Context, after string) (needs []need, err error) {
-	byQuestion := map[uint32]*need{}
+// needs returns the true values that the next part needs and that were not asked for, by question.
+func (x *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need, err error) {
+	needs = map[uint32]*need{}
 	err = x.Engine.View(ctx, func(s *state.State) error {
 		if x.asOf == 0 {
 			x.asOf = s.Counters.Events
@@ -143,30 +147,15 @@ func (x *sweep) needs(ctx context.Context, after string) (needs []need, err erro
 				if !c.unasked {
 					continue
 				}
-				if byQuestion[c.question.Number] == nil {
-					byQuestion[c.question.Number] = &need{question: c.question}
+				if needs[c.question.Number] == nil {
+					needs[c.question.Number] = &need{question: c.question}
 				}
-				byQuestion[c.question.Number].Add(name, c.Chain.Bond())
+				needs[c.question.Number].Add(name, c.Chain.Bond())
 			}
 		}
 		return nil
 	})
-	for _, number := range slices.Sorted(maps.Keys(byQuestion)) {
-		needs = append(needs, *byQuestion[number])
-	}
 	return needs, err
-}
-
-func (x *sweep) told(question uint32, names []string, values []int32) {
-	if x.truths == nil {
-		x.truths = map[uint32]map[string]int32{}
-	}
-	if x.truths[question] == nil {
-		x.truths[question] = make(map[string]int32, len(names))
-	}
-	for i, name := range names {
-		x.truths[question][name] = values[i]
-	}
 }
 
 // plan is what a sweep has to do with one object.
@@ -294,7 +283,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 
 // checkTold refuses a draw for which there is no true value. If the host was not asked, it will be.
 func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
-	truth, known := x.truths[c.question.Number][c.Name]
+	truth, known := x.truths[valueOf{c.question.Number, c.Name}]
 	switch {
 	case !known:
 		c.unasked = true
@@ -316,19 +305,13 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 	return p.chains[at].after.Current(), true
 }
 
-// reachOf adds a response to the chain as it is in memory.
-func reachOf(c *state.Chain, epsilon privacy.Epsilon, r event.Response) {
-	at, _ := state.FindLevel(c.Levels, epsilon)
-	c.Levels = slices.Insert(c.Levels, at, state.NewLevel(epsilon, r.Value, 0))
-}
-
 // mostSteps bounds the events of one part of a sweep: chains that have much to catch up with would
 // otherwise make a transaction of millions.
 const mostSteps = 4 * state.PartSize
 
 // decide draws for one part.
 func (x *sweep) Decide(s *state.State, names []string) (p Part, err error) {
-	swept := map[uint32]*event.SweptQuestion{}
+	var sum Outcome
 	for i, name := range names {
 		if len(p.Changes) > mostSteps {
 			p.Left = len(names) - i
@@ -342,11 +325,11 @@ func (x *sweep) Decide(s *state.State, names []string) (p Part, err error) {
 			return p, err
 		}
 		for _, c := range todo.chains {
-			c.count(swept)
+			c.count(sum.SweptOf(c.question.Number))
 		}
 	}
-	for _, number := range slices.Sorted(maps.Keys(swept)) {
-		one := swept[number]
+	for _, number := range slices.Sorted(maps.Keys(sum.Swept)) {
+		one := sum.Swept[number]
 		p.Swept = append(p.Swept, one)
 		p.Counts[event.SweepRaised] += one.Raised
 		p.Counts[event.SweepUnchanged] += one.Unchanged
@@ -355,12 +338,7 @@ func (x *sweep) Decide(s *state.State, names []string) (p Part, err error) {
 }
 
 // count adds what becomes of a chain.
-func (c planned) count(swept map[uint32]*event.SweptQuestion) {
-	number := c.question.Number
-	if swept[number] == nil {
-		swept[number] = &event.SweptQuestion{SweptCount: event.SweptCount{Question: number}}
-	}
-	one := swept[number]
+func (c planned) count(one *event.SweptQuestion) {
 	switch {
 	case c.refusal != nil:
 		one.Refused++
@@ -380,15 +358,16 @@ func (x *sweep) follow(s *state.State, todo plan, p *Part) error {
 	}
 	for _, step := range todo.steps {
 		c := &todo.chains[step.chain]
-		truth, asked := x.truths[c.question.Number][c.Name]
-		if step.verdict == event.Drawn && !asked {
+		truth, known := x.truths[valueOf{c.question.Number, c.Name}]
+		if step.verdict == event.Drawn && !known {
 			return errOvertaken
 		}
 		r, first, err := x.Rules.Respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}
-		reachOf(&c.Chain, step.epsilon, r)
+		at, _ := state.FindLevel(c.Chain.Levels, step.epsilon)
+		c.Chain.Levels = slices.Insert(c.Chain.Levels, at, state.NewLevel(step.epsilon, r.Value, 0))
 		for _, binding := range first {
 			c.Chain.Bound = &binding.(*event.TruthBound).Tag
 		}

@@ -125,7 +125,7 @@ func (t *trade) alternative(ctx context.Context, err error) error {
 		return err
 	}
 	bid := rules.Bid{Question: t.question, Client: t.buyer}
-	panel := Panel{Names: t.names, All: t.panel.All}
+	panel := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number}
 	f := &forecast{Executor: t.Executor, bid: bid, buying: true, panel: panel, untold: t.refused.Untold}
 	return f.alternative(ctx, err, t.epsilon)
 }

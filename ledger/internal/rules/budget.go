@@ -121,15 +121,10 @@ func (c *Charge) Headroom(s *state.State, x *Subject, holds []*Hold) (h Headroom
 	return HeadroomOf(x, c.At, buyers, held), nil
 }
 
-// Headroom is [Charge.Headroom] beside all that requests hold in memory.
-func (l *Rules) Headroom(s *state.State, x *Subject, ask Charge) (Headroom, error) {
-	return ask.Headroom(s, x, l.Holds.List())
-}
-
 // CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's
 // cap, or nil.
 func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*vocabulary.Refusal, error) {
-	h, err := l.Headroom(s, x, ask)
+	h, err := ask.Headroom(s, x, l.Holds.List())
 	if err != nil || !h.Most().Less(ask.Cost) {
 		return nil, err
 	}

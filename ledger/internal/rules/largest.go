@@ -158,7 +158,8 @@ func (l *Rules) largestDrawn(
 	if !current.Less(most) {
 		return none, nil
 	}
-	r, err := l.Headroom(s, x, Charge{ask, state.Minus(most, current), most})
+	charge := Charge{ask, state.Minus(most, current), most}
+	r, err := charge.Headroom(s, x, l.Holds.List())
 	if err != nil {
 		return none, err
 	}
