@@ -102,8 +102,8 @@ func (c *Client) copyTo(
 	return done, err
 }
 
-// withFetched calls use with a copy of the server's ledger, as it is at one instant. The copy is in a
-// new directory in dir, which is removed at the end, so that errors call it by another name.
+// withFetched calls use with a copy of the server's ledger, as it is at one instant. The copy is in
+// a new directory in dir, which is removed at the end: errors call it by name.
 func (c *Client) withFetched(
 	ctx context.Context, dir, name string, query url.Values, use func(*ledger.Ledger) error,
 ) (err error) {

@@ -70,7 +70,8 @@ func counted(s ledger.Stats) []prometheus.Metric {
 // hostOf are the metrics of the part that the host has in the ledger.
 func hostOf(h observe.Host) []prometheus.Metric {
 	all := []prometheus.Metric{
-		gaugeOf("sluice_host_leader", "Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
+		gaugeOf("sluice_host_leader",
+			"Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
 			oneIf(h.Role == observe.Leader)),
 		gaugeOf("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.",
 			oneIf(h.Fenced)),
