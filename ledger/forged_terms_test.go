@@ -150,6 +150,7 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 	held := hold(third, hooli, "0.75", 75, 2)
 	both := slices.Concat(raised[:1], held, raised[1:])
 	late := slices.Concat(held, three, sale(third+1, acme, "0.75", 25), again(sale(third+2, zeta, "0.75", 25)), again(sale(third, hooli, "0.75", 75)))
+	newcomer := []event.Change{&event.BuyerNamed{Number: 5, Name: "umbrella"}}
 	return map[string]pairOfLogs{
 		"sold for what it cost before":     {sound: append(raised[:2:2], sale(third, hooli, "1", 120)...), forged: append(raised[:2:2], sale(third, hooli, "1", 100)...), why: "the price is 120, not 100"},
 		"sold for what it will cost":       {sound: append(sale(third, hooli, "1", 100), raised...), forged: append(sale(third, hooli, "1", 120), raised...), why: "the price is 100, not 120"},
@@ -167,7 +168,7 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 		"captured above a new ceiling":     {sound: append(slices.Clone(held), sale(third, hooli, "0.75", 75)...), forged: slices.Concat(held, under([]policy.Policy{groundMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", "")), sale(third, hooli, "0.75", 75)), why: "above the ceiling of 0.5"},
 		"captured above a new cap":         {sound: slices.Concat(held, []event.Change{to(2, "0.75", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{to(2, "0.749999999", "")}, sale(third, hooli, "0.75", 75)), why: "more than its cap"},
 		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolment(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "was not reserved for it"},
-		"a fourth holder":                  {sound: late, forged: append(late[:len(late)-2:len(late)-2], again(sale(third+3, initech, "0.75", 75))...), why: "2 buyers hold it at ε=0.75, and 1 have reserved it, of 3 who may"},
+		"a fourth holder":                  {sound: late, forged: append(late[:len(late)-2:len(late)-2], append(newcomer, again(sale(third+3, 5, "0.75", 75))...)...), why: `it is not for sale to "umbrella" at ε=0.75: holders-full`},
 		"sold after it has closed":         {sound: append(until(61*time.Minute), sale(third, hooli, "1", 100)...), forged: append(until(time.Hour), sale(third, hooli, "1", 100)...), why: "it is not for sale", after: time.Hour},
 		"sold above a new ceiling":         {sound: append(lower[:2:2], below...), forged: append(lower[:2:2], sale(third, hooli, "0.75", 75)...), why: "it is not for sale"},
 	}

@@ -252,12 +252,12 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		"held off the stride":           {sound: hold(of(hooli, "0.75", 75), "cid"), forged: hold(of(hooli, "0.7", 70), "cid"), why: "it is not for sale"},
 		"sold above the offer":          {sound: sale(of(hooli, "1.5", 150), draw, "cid", fresh), forged: sale(of(hooli, "1.75", 175), draw, "cid", fresh), why: "it is not for sale"},
 		"held above the offer":          {sound: hold(of(hooli, "1.5", 150), "cid"), forged: hold(of(hooli, "1.75", 175), "cid"), why: "it is not for sale"},
-		"sold to one too many":          {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(hooli, "0.5", 50), resale, "cid", again), why: "2 buyers hold it at ε=0.5, and 0 have reserved it, of 2 who may"},
-		"held for one too many":         {sound: hold(of(acme, "0.5", 0), "cid"), forged: hold(of(hooli, "0.5", 50), "cid"), why: "2 buyers hold it at ε=0.5, and 0 have reserved it, of 2 who may"},
-		"reserved by one too many":      {sound: bothReserve, forged: slices.Concat(bothReserve, reserving(third+2, zeta, 25)), why: "0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may"},
-		"sold where all is reserved":    {sound: bothBuy, forged: slices.Concat(bothReserve, taking(third+2, zeta, 25, fresh)), why: "0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may"},
-		"sold where the rest is held":   {sound: slices.Concat(reserving(third, hooli, 75), taking(third+1, acme, 25, fresh)), forged: slices.Concat(reserving(third, hooli, 75), taking(third+1, acme, 25, fresh), taking(third+2, zeta, 25, sameAgain)), why: "1 buyers hold it at ε=0.75, and 1 have reserved it, of 2 who may"},
-		"reserved where the rest is so": {sound: bothBuy, forged: slices.Concat(reserving(third, hooli, 75), taking(third, hooli, 75, fresh), reserving(third+1, acme, 25), reserving(third+2, zeta, 25)), why: "1 buyers hold it at ε=0.75, and 1 have reserved it, of 2 who may"},
+		"sold to one too many":          {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(hooli, "0.5", 50), resale, "cid", again), why: `it is not for sale to "hooli" at ε=0.5: holders-full`},
+		"held for one too many":         {sound: hold(of(acme, "0.5", 0), "cid"), forged: hold(of(hooli, "0.5", 50), "cid"), why: `it is not for sale to "hooli" at ε=0.5: holders-full`},
+		"reserved by one too many":      {sound: bothReserve, forged: slices.Concat(bothReserve, reserving(third+2, zeta, 25)), why: `it is not for sale to "zeta" at ε=0.75: holders-full`},
+		"sold where all is reserved":    {sound: bothBuy, forged: slices.Concat(bothReserve, taking(third+2, zeta, 25, fresh)), why: `it is not for sale to "zeta" at ε=0.75: holders-full`},
+		"sold where the rest is held":   {sound: slices.Concat(reserving(third, hooli, 75), taking(third+1, acme, 25, fresh)), forged: slices.Concat(reserving(third, hooli, 75), taking(third+1, acme, 25, fresh), taking(third+2, zeta, 25, sameAgain)), why: `it is not for sale to "zeta" at ε=0.75: holders-full`},
+		"reserved where the rest is so": {sound: bothBuy, forged: slices.Concat(reserving(third, hooli, 75), taking(third, hooli, 75, fresh), reserving(third+1, acme, 25), reserving(third+2, zeta, 25)), why: `it is not for sale to "zeta" at ε=0.75: holders-full`},
 		"sold without terms":            {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 0), draw, "fay", fresh), why: "it is not for sale"},
 		"held without terms":            {sound: hold(of(acme, "0.5", 50), "eve"), forged: hold(of(acme, "0.5", 0), "fay"), why: "it is not for sale"},
 		"an order too little":           {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.500000001", 51), draw, "eve", fresh), why: "above the ceiling of 0.5"},
@@ -317,7 +317,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 		spoil func(*state.State)
 	}{
 		"as reserved": {"", 75, func(*state.State) {}},
-		"one more has reserved": {"0 buyers hold it at ε=0.75, and 2 have reserved it, of 2 who may", 75, func(s *state.State) {
+		"one more has reserved": {"it is sold to one holder too many: holders-full", 75, func(s *state.State) {
 			o, _, err := s.Object("cid")
 			must(t, err)
 			for number, buyer := range map[uint64]uint32{8: acme, 9: zeta} {

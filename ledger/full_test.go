@@ -272,7 +272,7 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	must(t, follow(l, hold(vocabulary.MaxReservations)...))
 	_, err := reserved(t, l, "last", "acme", "1")
 	must(t, err)
-	wantForged(t, follow(l, hold(vocabulary.MaxReservations+1)...), "one of 129; at most 128 are possible")
+	wantForged(t, follow(l, hold(vocabulary.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
 	promised := crowded(t, vocabulary.MaxEntries-2)
 	_, err = reserved(t, promised, "promised", "acme", "2")
 	must(t, err)

@@ -34,7 +34,7 @@ func (Noted) Kind() string { return "noted" }
 
 func (d Noted) about() string { return d.Object }`},
 		{"ledger/internal/event/kinds.go", "KindTerms                     // [TermsChanged]", "\tKindNoted // [Noted]"},
-		{"ledger/internal/event/kinds.go", "(*TermsChanged).parse),", "\t\tKindNoted: kindOf((*Noted).describe, (*Noted).parse),"},
+		{"ledger/internal/event/kinds.go", "(*TermsChanged).mapTo),", "\t\tKindNoted: kindOf((*Noted).mapTo),"},
 		{"ledger/internal/event/members.go", "func (*Withdrawn) Kind() Kind { return KindWithdrawn }", `
 // Noted is what the host notes about an object.
 type Noted struct {
@@ -73,12 +73,10 @@ func (c *Noted) requests(names Names) ([]Identity, error) {
 	return []Identity{NoteRequest(q.Name, c.Object, c.Text)}, nil
 }
 
-func (c *Noted) describe(to *describer) event.Noted {
-	return event.Noted{Object: c.Object, Question: to.question(c.Question), Text: c.Text}
-}
-
-func (c *Noted) parse(d *event.Noted, p *parser) {
-	c.Object, c.Question, c.Text = d.Object, p.question(d.Question), d.Text
+func (c *Noted) mapTo(d *event.Noted, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	m.question(&c.Question, &d.Question)
+	same(m, &c.Text, &d.Text)
 }`},
 		{"ledger/internal/fold/apply.go", "return with(s, c, ev, check.Epoch, applyEpoch)",
 			"\tcase *event.Noted:\n\t\treturn with(s, c, ev, check.Noted, applyMention)"},

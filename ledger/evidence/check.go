@@ -39,7 +39,8 @@ func (c Checked) OK() bool { return c.Signed && len(c.Faults) == 0 }
 
 // Fault is something in a document that cannot be right.
 type Fault struct {
-	Item   int    `json:"item,omitempty"`   // the response of a receipt or the event of a statement, from 1; 0 for the document
+	// Item is the response of a receipt or the event of a statement, from 1; 0 for the document.
+	Item   int    `json:"item,omitempty"`
 	Event  uint64 `json:"event,omitempty"`  // the event that it says it is, or 0
 	Object string `json:"object,omitempty"` // whom it is about
 	Text   string `json:"text"`             // in English, for people; no program should read it
@@ -82,7 +83,8 @@ func (v *checker) faultOf(at item, format string, args ...any) {
 		}
 		v.Faults = append(v.Faults, Fault{at.number, at.event, at.object, text})
 	case n == maxFaults:
-		v.Faults = append(v.Faults, Fault{Text: fmt.Sprintf("there are more than %d faults; the others are not listed", maxFaults)})
+		text := fmt.Sprintf("there are more than %d faults; the others are not listed", maxFaults)
+		v.Faults = append(v.Faults, Fault{Text: text})
 	}
 }
 
@@ -164,6 +166,7 @@ func (v *checker) checkRoot(proof []tlog.Hash) {
 	if err != nil {
 		v.fault("the proof does not belong to these events and this checkpoint: %v", err)
 	} else if root != v.Head.Root {
-		v.fault("the leaves and the proof do not give the root of the checkpoint: one of these hashes was altered, or the events are not in that log")
+		v.fault("the leaves and the proof do not give the root of the checkpoint: " +
+			"one of these hashes was altered, or the events are not in that log")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -49,12 +50,12 @@ func newHostileHost(t testing.TB) *hostileHost {
 // statement signs a statement about "ann" of some facts, which become the events of a log from its second one on.
 func (h *hostileHost) statement(says []Detail) []byte {
 	h.t.Helper()
-	header := headerOf(h.about)
+	ledger := uuid.UUID(h.about.ID).String()
 	st := Statement{
-		Format: StatementFormat, Ledger: header.ledger, Created: header.created, Currency: header.currency, LogKey: header.logKey, Object: "ann", Time: hostileTime,
+		Format: StatementFormat, Ledger: ledger, Created: h.about.At, Currency: h.about.Currency, LogKey: h.about.LogKey, Object: "ann", Time: hostileTime,
 		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
 	}
-	says = append([]Detail{&said.Created{ID: header.ledger, Currency: header.currency, LogKey: header.logKey}}, says...)
+	says = append([]Detail{&said.Created{ID: ledger, Currency: h.about.Currency, LogKey: h.about.LogKey}}, says...)
 	g, edge := newGlossary(), &merkle.Edge{}
 	for i, d := range says {
 		f := Fact{Event: uint64(i + 1), Time: hostileTime, Says: d, Salt: make(Hex, 16)}

@@ -69,8 +69,8 @@ func readDocument(what string, data []byte, into any, document func() any) error
 		return errs.Invalid("the %s: %w", what, err)
 	}
 	if at := firstDifference(data, written); at >= 0 {
-		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: from byte %d on it is %q where there should be %q",
-			what, at, excerpt(data, at), excerpt(written, at))
+		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: "+
+			"from byte %d on it is %q where there should be %q", what, at, excerpt(data, at), excerpt(written, at))
 	}
 	return nil
 }
@@ -83,6 +83,7 @@ func present[T any](list []T) []T {
 	return list
 }
 
+// offset returns where JSON has a fault of syntax, for an error; "" for another fault.
 func offset(err error) string {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		return fmt.Sprintf(" (byte %d)", syntax.Offset)
@@ -90,6 +91,7 @@ func offset(err error) string {
 	return ""
 }
 
+// sameText refuses a value that is written otherwise than it should be.
 func sameText(want, got any) error {
 	wanted, err := json.Marshal(want)
 	if err != nil {
@@ -101,7 +103,8 @@ func sameText(want, got any) error {
 	}
 	if at := firstDifference(is, wanted); at >= 0 {
 		const before = 20 // bytes to show of what is the same
-		return fmt.Errorf("%q where there should be %q", excerpt(is, max(0, at-before)), excerpt(wanted, max(0, at-before)))
+		from := max(0, at-before)
+		return fmt.Errorf("%q where there should be %q", excerpt(is, from), excerpt(wanted, from))
 	}
 	return nil
 }
@@ -126,26 +129,13 @@ func excerpt(text []byte, from int) []byte {
 	return text[from:min(from+most, len(text))]
 }
 
-// header is what every document begins with: what the log says of the ledger.
-type header struct {
-	ledger   string
-	created  time.Time
-	currency string
-	logKey   string
-}
-
-// headerOf returns what the documents of a ledger begin with.
-func headerOf(a event.About) header {
-	return header{uuid.UUID(a.ID).String(), a.At, a.Currency, a.LogKey}
-}
-
-// about returns what a header says of the ledger.
-func (h header) about() (event.About, error) {
-	id, err := uuid.Parse(h.ledger)
-	if err == nil && id.String() != h.ledger {
-		err = fmt.Errorf("%q is no UUID in the usual form", h.ledger)
+// aboutOf returns what the head of a document says of the ledger.
+func aboutOf(ledger string, created time.Time, currency, logKey string) (event.About, error) {
+	id, err := uuid.Parse(ledger)
+	if err == nil && id.String() != ledger {
+		err = fmt.Errorf("%q is no UUID in the usual form", ledger)
 	}
-	return event.About{Created: event.Created{ID: id, Currency: h.currency, LogKey: h.logKey}, At: h.created}, err
+	return event.About{Created: event.Created{ID: id, Currency: currency, LogKey: logKey}, At: created}, err
 }
 
 // Entry is an event with its leaf in the log, as package ledger reads it for a document.

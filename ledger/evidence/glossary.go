@@ -43,8 +43,10 @@ func (b begun) holds(ev event.Event) bool {
 // newGlossary returns one that knows nothing.
 func newGlossary() glossary {
 	return glossary{
-		map[uint32]*event.Question{}, map[uint32]*policy.Policy{}, map[uint32]string{}, map[uint64]begun{}, map[uint64]begun{},
-		map[string]uint32{}, map[string]uint32{}, map[string]uint32{}, map[term]uint64{},
+		questions: map[uint32]*event.Question{}, named: map[string]uint32{},
+		policies: map[uint32]*policy.Policy{}, planned: map[string]uint32{},
+		buyers: map[uint32]string{}, known: map[string]uint32{},
+		reservations: map[uint64]begun{}, sales: map[uint64]begun{}, spare: map[term]uint64{},
 	}
 }
 

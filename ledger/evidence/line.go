@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"sync"
@@ -27,6 +26,9 @@ type closing struct {
 	Salt Hex       `json:"salt"`
 	Leaf tlog.Hash `json:"leaf"`
 }
+
+// usualParts is how many fields a line has at most, unless a new kind has more.
+const usualParts = 20
 
 // shape is how facts of one kind are written.
 type shape struct {
@@ -67,39 +69,31 @@ func hasPolicy(t reflect.Type) bool {
 	})
 }
 
-// matched yields each field of a line with that of the fact it is of. detail is a pointer to the
-// shape's struct.
-func (s shape) matched(line reflect.Value, begin *opening, detail any, end *closing) iter.Seq2[reflect.Value, reflect.Value] {
-	return func(yield func(inLine, inFact reflect.Value) bool) {
-		at := 0
-		each := func(part reflect.Value, fields []int) bool {
-			for _, i := range fields {
-				if !yield(line.Field(at), part.Field(i)) {
-					return false
-				}
-				at++
-			}
-			return true
-		}
-		_ = each(reflect.ValueOf(begin).Elem(), []int{0, 1, 2}) &&
-			each(reflect.ValueOf(detail).Elem(), s.fields) && each(reflect.ValueOf(end).Elem(), []int{0, 1})
+// parts appends to all the fields of a fact, in the order in which a line has them. Says points to
+// the shape's struct.
+func (f *Fact) parts(all []reflect.Value, of shape, kind *string) []reflect.Value {
+	all = append(all, reflect.ValueOf(&f.Event), reflect.ValueOf(&f.Time), reflect.ValueOf(kind))
+	detail := reflect.ValueOf(f.Says).Elem()
+	for _, i := range of.fields {
+		all = append(all, detail.Field(i).Addr())
 	}
+	return append(all, reflect.ValueOf(&f.Salt), reflect.ValueOf(&f.Leaf))
 }
 
 // line returns a struct with what a fact has, which [encoding/json] writes as the fact is written.
 // It has no shape if the fact says nothing.
 func (f Fact) line() (line any, of shape) {
-	begin, end := opening{f.Event, f.Time, f.Kind()}, closing{f.Salt, f.Leaf}
-	of, known := shapes()[begin.Kind]
+	kind := f.Kind()
+	of, known := shapes()[kind]
 	if !known || reflect.TypeOf(f.Says) != reflect.PointerTo(of.detail) {
 		return struct {
 			opening
 			closing
-		}{begin, end}, shape{}
+		}{opening{f.Event, f.Time, kind}, closing{f.Salt, f.Leaf}}, shape{}
 	}
 	all := reflect.New(of.line)
-	for inLine, inFact := range of.matched(all.Elem(), &begin, f.Says, &end) {
-		inLine.Set(inFact)
+	for i, part := range f.parts(make([]reflect.Value, 0, usualParts), of, &kind) {
+		all.Elem().Field(i).Set(part.Elem())
 	}
 	return all.Interface(), of
 }
@@ -132,17 +126,15 @@ func (f *Fact) UnmarshalJSON(data []byte) error {
 	if !known {
 		return noSuchKind(of.Kind)
 	}
-	line, detail := reflect.New(is.line), reflect.New(is.detail)
+	line, read := reflect.New(is.line), Fact{Says: reflect.New(is.detail).Interface().(Detail)}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(line.Interface()); err != nil {
 		return fmt.Errorf("an event of the kind %q: %w", of.Kind, err)
 	}
-	var begin opening
-	var end closing
-	for inLine, inFact := range is.matched(line.Elem(), &begin, detail.Interface(), &end) {
-		inFact.Set(inLine)
+	for i, part := range read.parts(make([]reflect.Value, 0, usualParts), is, &of.Kind) {
+		part.Elem().Set(line.Elem().Field(i))
 	}
-	*f = Fact{begin.Event, begin.Time, detail.Interface().(Detail), end.Salt, end.Leaf}
+	*f = read
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -112,27 +113,25 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	client, isBuyer := buyer.Change.(*event.BuyerNamed)
 	made, isSale := sale.Change.(*event.SaleMade)
 	if !isCreated || !isQuestion || !isBuyer || !isSale {
-		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d make no sale", created.Number, question.Number, buyer.Number, sale.Number)
+		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d make no sale",
+			created.Number, question.Number, buyer.Number, sale.Number)
 	}
-	h := headerOf(event.About{Created: *began, At: created.Time})
 	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
 	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: Receipt{
-		Format: ReceiptFormat, Ledger: h.ledger, Created: h.created, Currency: h.currency, LogKey: h.logKey,
-		Buyer: client.Name, Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding, Mechanism: event.NameOutputs(asked.Mechanism),
-		Responses: []SoldResponse{},
+		Format: ReceiptFormat, Ledger: uuid.UUID(began.ID).String(), Created: created.Time,
+		Currency: began.Currency, LogKey: began.LogKey, Buyer: client.Name,
+		Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding,
+		Mechanism: event.NameOutputs(asked.Mechanism), Responses: []SoldResponse{},
 		Evidence: Evidence{
 			Created: created.proven(), Sale: shown.proven(), Withheld: shown.Withheld[:],
-			Question: Defined{asked.Number, question.Time, question.proven()}, Buyer: Defined{client.Number, buyer.Time, buyer.proven()},
+			Question: Defined{asked.Number, question.Time, question.proven()},
+			Buyer:    Defined{client.Number, buyer.Time, buyer.proven()},
 		},
 	}}
-	m.receipt.tell(made, sale.Time)
+	r := &m.receipt
+	r.Sale, r.Epsilon, r.Time = made.Sale, made.Epsilon, sale.Time
+	r.Objects, r.Price, r.Refused, r.Upgrades = made.Objects, int64(made.Price), made.Refused, made.Tally.Upgrades
 	return m, nil
-}
-
-// tell fills in what the event of the sale says.
-func (r *Receipt) tell(c *event.SaleMade, at time.Time) {
-	r.Sale, r.Epsilon, r.Objects, r.Price, r.Refused, r.Time = c.Sale, c.Epsilon, c.Objects, int64(c.Price), c.Refused, at
-	r.Upgrades = c.Tally.Upgrades
 }
 
 // Add adds the next response of the sale. An event that is none is [errs.ErrCorrupt].
@@ -147,7 +146,8 @@ func (m *ReceiptMaker) Add(ev Entry) error {
 		one.Erased, one.Commitment = true, ev.Erased[:]
 	} else {
 		shown := event.Withhold(ev.Event)
-		one.Object, one.Response, one.Salt, one.Withheld = c.Object, m.question.Text(r.Epsilon, c.Value), shown.Salt[:], shown.Withheld[:]
+		one.Object, one.Response = c.Object, m.question.Text(r.Epsilon, c.Value)
+		one.Salt, one.Withheld = shown.Salt[:], shown.Withheld[:]
 	}
 	r.Responses = append(r.Responses, one)
 	return nil
@@ -202,7 +202,7 @@ func ReadReceipt(data []byte) (Receipt, error) {
 func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
 	v.checkFormat(r.Format, ReceiptFormat)
-	about, err := header{r.Ledger, r.Created, r.Currency, r.LogKey}.about()
+	about, err := aboutOf(r.Ledger, r.Created, r.Currency, r.LogKey)
 	if err != nil {
 		v.fault("the ledger: %v", err)
 	}
@@ -234,18 +234,25 @@ func (r *Receipt) checkHeads(v *checker, about event.About) {
 	e := r.Evidence
 	head := func(name string, p Proven, at time.Time, c event.Change) {
 		ev := event.Event{Number: p.Event, Time: at, Change: c}
-		if _, is := c.(*event.SaleMade); is && !v.withhold(&ev, item{event: p.Event}, e.Withheld) {
+		in := item{event: p.Event}
+		if _, is := c.(*event.SaleMade); is && !v.withhold(&ev, in, e.Withheld) {
 			ev.Change = nil
 		}
-		v.check(ev, proven{what: "altered: the " + name + ", salt or leaf)", salt: p.Salt, leaf: p.Leaf, item: item{event: p.Event}})
+		v.check(ev, proven{in, "altered: the " + name + ", salt or leaf)", p.Salt, p.Leaf})
 	}
 	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.Created)
-	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time, &event.QuestionDefined{Number: e.Question.Number, Question: r.asked()})
-	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time, &event.BuyerNamed{Number: e.Buyer.Number, Name: r.Buyer})
-	head("sale (its number, ε, objects, price, refused, upgrades, what is withheld of it, time", e.Sale, r.Time, &event.SaleMade{
-		Deal:  event.Deal{Sale: r.Sale, Buyer: e.Buyer.Number, Question: e.Question.Number, Epsilon: r.Epsilon, Objects: r.Objects, Price: uint64(r.Price), Refused: r.Refused},
-		Tally: event.SaleTally{Upgrades: r.Upgrades},
-	})
+	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time,
+		&event.QuestionDefined{Number: e.Question.Number, Question: r.asked()})
+	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time,
+		&event.BuyerNamed{Number: e.Buyer.Number, Name: r.Buyer})
+	head("sale (its number, ε, objects, price, refused, upgrades, what is withheld of it, time", e.Sale, r.Time,
+		&event.SaleMade{
+			Deal: event.Deal{
+				Sale: r.Sale, Buyer: e.Buyer.Number, Question: e.Question.Number, Epsilon: r.Epsilon,
+				Objects: r.Objects, Price: uint64(r.Price), Refused: r.Refused,
+			},
+			Tally: event.SaleTally{Upgrades: r.Upgrades},
+		})
 }
 
 // checkResponse checks one response against its leaf, and that it stands where it belongs.
@@ -262,7 +269,8 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 	p := proven{at, "altered: the object, response, price, salt, leaf or what is withheld", one.Salt, one.Leaf}
 	if one.Erased {
 		p.what = "altered: the price, commitment or leaf of an erased response"
-		if one.Object != "" || one.Response != "" || one.Withheld != nil || one.Salt != nil || len(one.Commitment) != len(event.Commitment{}) {
+		isMore := one.Object != "" || one.Response != "" || one.Withheld != nil || one.Salt != nil
+		if isMore || len(one.Commitment) != len(event.Commitment{}) {
 			v.faultOf(at, "an erased response has a price and a commitment, and nothing else")
 		}
 		ev.Erased = &event.Commitment{}
@@ -288,7 +296,8 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 // false if that is no commitment.
 func (v *checker) withhold(ev *event.Event, at item, commitment Hex) bool {
 	if len(commitment) != len(event.Commitment{}) {
-		v.faultOf(at, "what is withheld has a commitment of %d bytes; it has %d", len(commitment), len(event.Commitment{}))
+		v.faultOf(at, "what is withheld has a commitment of %d bytes; it has %d",
+			len(commitment), len(event.Commitment{}))
 		return false
 	}
 	ev.Withheld = (*event.Commitment)(commitment)
@@ -324,7 +333,8 @@ func (r *Receipt) checkOrder(v *checker) {
 			continue
 		}
 		if one.Object <= last {
-			v.faultOf(item{i + 1, one.Event, one.Object}, "it comes behind object %q: names come in order, each once", last)
+			v.faultOf(item{i + 1, one.Event, one.Object},
+				"it comes behind object %q: names come in order, each once", last)
 		}
 		last = one.Object
 	}

@@ -2,6 +2,8 @@ package evidence
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -46,7 +48,7 @@ type Statement struct {
 	Earned   int64           `json:"earned"`   // by sales, in minor units of the currency
 	// Forgotten is the event that destroyed what came before, or 0. What it had cost is in Chains.
 	Forgotten uint64           `json:"forgotten"`
-	Chains    []StatedChain    `json:"chains"`   // in the order in which the questions were defined, and of their epochs
+	Chains    []StatedChain    `json:"chains"`   // in the order of the definitions of questions, and of their epochs
 	Terms     []StatedTerms    `json:"terms"`    // changes of them, in the order of the log
 	Released  []StatedResponse `json:"released"` // in the order of the log, like all below
 	Charges   []StatedCharge   `json:"charges"`  // for answers about panels
@@ -62,8 +64,10 @@ type StatedChain struct {
 	Question string `json:"question"` // by its name
 	// Epoch counts from 1, since the object was last forgotten. Each is about a value of its own
 	// (Ledger.BeginEpoch), and what they cost adds up.
-	Epoch     int             `json:"epoch"`
-	Ended     uint64          `json:"ended"`            // the event that ended it, 0 for the current one: what was released before belongs to it
+	Epoch int `json:"epoch"`
+	// Ended is the event that ended it, 0 for the current one: what was released before belongs to
+	// it.
+	Ended     uint64          `json:"ended"`
 	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
 	Withdrawn bool            `json:"withdrawn"`        // nothing more is released unless the object is enrolled again
 	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the highest response: all of them together cost that
@@ -158,7 +162,8 @@ func ReadStatement(data []byte) (Statement, error) {
 	var st Statement
 	err := readDocument("statement", data, &in, func() any {
 		st = Statement(in.plain)
-		st.Chains, st.Terms, st.Released, st.Charges, st.Sales, st.Events = in.Chains.list, in.Terms.list, in.Released.list, in.Charges.list, in.Sales.list, in.Events.list
+		st.Chains, st.Terms, st.Released = in.Chains.list, in.Terms.list, in.Released.list
+		st.Charges, st.Sales, st.Events = in.Charges.list, in.Sales.list, in.Events.list
 		st.Proof = present(st.Proof)
 		st.inUTC()
 		return st
@@ -204,7 +209,7 @@ func (st *Statement) inUTC() {
 func (st Statement) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
 	v.checkFormat(st.Format, StatementFormat)
-	about, err := header{st.Ledger, st.Created, st.Currency, st.LogKey}.about()
+	about, err := aboutOf(st.Ledger, st.Created, st.Currency, st.LogKey)
 	if err != nil {
 		v.fault("the ledger: %v", err)
 	}
@@ -250,38 +255,33 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 
 // checkTold compares the readable part of a statement with what its events tell, field by field.
 func (v *checker) checkTold(told, said Statement) {
-	same := func(name string, err error) {
+	want, got := reflect.ValueOf(told), reflect.ValueOf(said)
+	for i := range want.NumField() {
+		var err error
+		name := want.Type().Field(i).Tag.Get("json")
+		switch list := want.Field(i).Kind() == reflect.Slice; {
+		case slices.Contains([]string{"format", "events", "proof", "checkpoint"}, name): // are checked by themselves
+		case list:
+			err = sameItems(want.Field(i), got.Field(i))
+		default:
+			err = sameText(want.Field(i).Interface(), got.Field(i).Interface())
+		}
 		if err != nil {
 			v.fault("%s is not what the events come to: %v", name, err)
 		}
 	}
-	for _, field := range []struct {
-		name       string
-		told, said any
-	}{
-		{"ledger", told.Ledger, said.Ledger}, {"created", told.Created, said.Created}, {"currency", told.Currency, said.Currency}, {"log_key", told.LogKey, said.LogKey},
-		{"event", told.Event, said.Event}, {"time", told.Time, said.Time}, {"cap", told.Cap, said.Cap}, {"spent", told.Spent, said.Spent},
-		{"earned", told.Earned, said.Earned}, {"forgotten", told.Forgotten, said.Forgotten},
-	} {
-		same(field.name, sameText(field.told, field.said))
-	}
-	same("chains", sameItems(told.Chains, said.Chains))
-	same("terms", sameItems(told.Terms, said.Terms))
-	same("released", sameItems(told.Released, said.Released))
-	same("charges", sameItems(told.Charges, said.Charges))
-	same("sales", sameItems(told.Sales, said.Sales))
 }
 
 // sameItems compares two lists one by one, up to the first difference. What the events come to may
 // be far longer as text than what the document says: each of many chains names its policy in full.
-func sameItems[T any](want, got []T) error {
-	for i := range min(len(want), len(got)) {
-		if err := sameText(want[i], got[i]); err != nil {
+func sameItems(want, got reflect.Value) error {
+	for i := range min(want.Len(), got.Len()) {
+		if err := sameText(want.Index(i).Interface(), got.Index(i).Interface()); err != nil {
 			return fmt.Errorf("no. %d: %w", i+1, err)
 		}
 	}
-	if len(want) != len(got) {
-		return fmt.Errorf("%d where there should be %d", len(got), len(want))
+	if want.Len() != got.Len() {
+		return fmt.Errorf("%d where there should be %d", got.Len(), want.Len())
 	}
 	return nil
 }

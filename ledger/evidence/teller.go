@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -53,8 +55,8 @@ func (t *teller) tell(ev event.Event) {
 		if ev.Number != 1 {
 			t.fault("a log begins with the creation of the ledger")
 		}
-		h := headerOf(event.About{Created: *c, At: ev.Time})
-		t.out.Ledger, t.out.Created, t.out.Currency, t.out.LogKey = h.ledger, h.created, h.currency, h.logKey
+		t.out.Ledger, t.out.Created = uuid.UUID(c.ID).String(), ev.Time
+		t.out.Currency, t.out.LogKey = c.Currency, c.LogKey
 	case *event.Forgotten:
 		t.begin(c, ev)
 	}
@@ -166,7 +168,9 @@ func (t *teller) changeTerms(c *event.TermsChanged, ev event.Event) {
 		t.checkLess(c, ch.policy, ev)
 	}
 	ch.policy, t.account.Cap = c.Policy, c.Cap
-	t.out.Terms = append(t.out.Terms, StatedTerms{t.name(c.Question), t.policies[c.Policy], c.Cap, c.Consent, ev.Number, ev.Time})
+	t.out.Terms = append(t.out.Terms, StatedTerms{
+		t.name(c.Question), t.policies[c.Policy], c.Cap, c.Consent, ev.Number, ev.Time,
+	})
 }
 
 // checkLess finds fault with new terms that may allow more.
@@ -218,15 +222,17 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 // state puts the current epoch of a chain in words.
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
-		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy], Withdrawn: t.withdrawn > c.enrolled, Epsilon: c.highest,
-		Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
+		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy],
+		Withdrawn: t.withdrawn > c.enrolled,
+		Epsilon:   c.highest, Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
 	}
 }
 
 // compare holds the list of a stated event against the events that are there.
 func (t *teller) compare(c *event.Stated) {
 	if c.Forgotten != t.out.Forgotten {
-		t.fault("it lists the events behind event %d, by which the object was forgotten; here that is event %d", c.Forgotten, t.out.Forgotten)
+		t.fault("it lists the events behind event %d, by which the object was forgotten; here that is event %d",
+			c.Forgotten, t.out.Forgotten)
 	}
 	for i := range max(len(c.Events), len(t.listed)) {
 		switch {
@@ -283,7 +289,9 @@ func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Respo
 	ch.add(epsilon, r.Value)
 	t.addEntries(ch, t.levelEntries(question))
 	t.count(ch)
-	t.out.Released = append(t.out.Released, StatedResponse{t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time})
+	t.out.Released = append(t.out.Released, StatedResponse{
+		t.name(question), epsilon, t.value(question, epsilon, r.Value), r.Method.String(), ev.Number, ev.Time,
+	})
 }
 
 func (t *teller) value(question uint32, epsilon privacy.Epsilon, v event.Value) string {
@@ -312,7 +320,10 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 	if t.account.Earned += c.Price; int64(t.account.Earned) < 0 {
 		t.fault("the earnings are more than can be counted")
 	}
-	t.out.Sales = append(t.out.Sales, StatedSale{c.Sale, t.buyers[r.Buyer], t.name(r.Question), r.Epsilon, t.value(r.Question, r.Epsilon, c.Value), int64(c.Price), ev.Number, ev.Time})
+	t.out.Sales = append(t.out.Sales, StatedSale{
+		c.Sale, t.buyers[r.Buyer], t.name(r.Question), r.Epsilon, t.value(r.Question, r.Epsilon, c.Value),
+		int64(c.Price), ev.Number, ev.Time,
+	})
 }
 
 // hand makes a buyer a holder of a level.
@@ -415,9 +426,13 @@ func (c *toldChain) spent() privacy.Epsilon { return plus(c.highest, c.answered)
 func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
 
 func newTeller(object string) *teller {
-	return &teller{glossary: newGlossary(), chains: map[uint32]*toldChain{}, proven: map[[2]uint32]time.Time{}, out: Statement{
-		Format: StatementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{}, Terms: []StatedTerms{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
-	}}
+	out := Statement{
+		Format: StatementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{},
+		Terms: []StatedTerms{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
+	}
+	return &teller{
+		glossary: newGlossary(), chains: map[uint32]*toldChain{}, proven: map[[2]uint32]time.Time{}, out: out,
+	}
 }
 
 // plus returns a + b, or the largest ε if that is above it: a statement that cannot be true must

@@ -28,7 +28,9 @@ type Budget struct {
 type BudgetLevel struct {
 	Epsilon privacy.Epsilon `json:"epsilon"` // the level
 	Can     uint64          `json:"can"`     // how many can answer at once
-	Price   int64           `json:"price"`   // what the buyer would pay for these, in minor units of the currency; 0 without a buyer
+	// Price is what the buyer would pay for these, in minor units of the currency; 0 without a
+	// buyer.
+	Price int64 `json:"price"`
 	// Later is how many more will be able to by time alone: if nothing else is released of them
 	// until then, and all reservations that hold something of them end unused.
 	Later uint64 `json:"later"`

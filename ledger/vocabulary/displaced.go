@@ -2,7 +2,6 @@ package vocabulary
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -66,19 +65,10 @@ type DisplacedError struct {
 }
 
 func (e *DisplacedError) Error() string {
-	const shown = 3
-	var text strings.Builder
-	fmt.Fprintf(&text, "question %q: the answer would take levels on offer off the market: ", e.Question)
-	for i, one := range e.Displaced {
-		if i == shown {
-			fmt.Fprintf(&text, "; and %d more", len(e.Displaced)-shown)
-			break
-		}
-		if i > 0 {
-			text.WriteString("; ")
-		}
-		fmt.Fprintf(&text, "%q at ε=%s of %d objects, for which a new buyer would pay %d minor units", one.Question, one.Epsilon, one.Objects, one.Revenue)
-	}
-	text.WriteString("; the request must accept this loss")
-	return text.String()
+	rows := firstOf(e.Displaced, len(e.Displaced), func(one Displaced) string {
+		return fmt.Sprintf("%q at ε=%s of %d objects, for which a new buyer would pay %d minor units",
+			one.Question, one.Epsilon, one.Objects, one.Revenue)
+	})
+	return fmt.Sprintf("question %q: the answer would take levels on offer off the market: %s; "+
+		"the request must accept this loss", e.Question, rows)
 }

@@ -82,32 +82,37 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	const shown = 3
-	var text strings.Builder
-	all := len(e.Refused) + e.Unlisted
-	what := "objects"
+	all, what, counts, instead := len(e.Refused)+e.Unlisted, "objects", "", ""
 	if all == 1 {
 		what = "object"
 	}
-	fmt.Fprintf(&text, "question %q: refused for %d %s: ", e.Question, all, what)
-	// Of a single reason the first refusals say all.
-	if sums := e.sums(); all > shown && len(sums) > 1 {
-		writeSums(&text, sums)
-	}
-	for i, refusal := range e.Refused {
-		if i == shown {
-			fmt.Fprintf(&text, "; and %d more", all-shown)
-			break
+	if sums := e.sums(); all > shown && len(sums) > 1 { // of a single reason the first refusals say all
+		var texts []string
+		for _, sum := range sums {
+			texts = append(texts, fmt.Sprintf("%d %s", sum.Count, sum.Reason))
 		}
-		if i > 0 {
-			text.WriteString("; ")
-		}
-		text.WriteString(refusal.String())
+		counts = strings.Join(texts, ", ") + ": "
 	}
 	if e.Instead != nil {
-		text.WriteString(e.Instead.nearest())
+		instead = e.Instead.nearest()
 	}
-	return text.String()
+	return fmt.Sprintf("question %q: refused for %d %s: %s%s%s", e.Question, all, what, counts,
+		firstOf(e.Refused, all, Refusal.String), instead)
+}
+
+// shown is how many items of a list an error has in its text.
+const shown = 3
+
+// firstOf returns the texts of the first items of a list, and how many more there are of all.
+func firstOf[T any](list []T, all int, text func(T) string) string {
+	var texts []string
+	for _, one := range list[:min(shown, len(list))] {
+		texts = append(texts, text(one))
+	}
+	if all > shown {
+		texts = append(texts, fmt.Sprintf("and %d more", all-shown))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // sums returns Sums, or what they are of an error that was made without them.
@@ -116,17 +121,6 @@ func (e *RefusedError) sums() []RefusalSum {
 		return SumRefusals(e.Refused)
 	}
 	return e.Sums
-}
-
-// writeSums writes how many are refused for each reason.
-func writeSums(text *strings.Builder, sums []RefusalSum) {
-	for i, sum := range sums {
-		if i > 0 {
-			text.WriteString(", ")
-		}
-		fmt.Fprintf(text, "%d %s", sum.Count, sum.Reason)
-	}
-	text.WriteString(": ")
 }
 
 // MaxListed is how many refusals the error of a refused request lists, and the quote of an order

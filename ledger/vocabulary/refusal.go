@@ -109,7 +109,8 @@ func (r Refusal) String() string {
 		return fmt.Sprintf("object %q: %s: ε=%s asked, which costs %s; the ceiling is %s, %s is spent, %s remains (%s)",
 			r.Object, r.Reason, r.Asked, r.Cost, r.Ceiling, r.Spent, r.Remaining, r.help())
 	case CapDiffers:
-		return fmt.Sprintf("object %q: %s: its cap is %s, not %s (changing its %s helps)", r.Object, r.Reason, r.Ceiling, r.Asked, r.Remedy)
+		return fmt.Sprintf("object %q: %s: its cap is %s, not %s (changing its %s helps)",
+			r.Object, r.Reason, r.Ceiling, r.Asked, r.Remedy)
 	case PolicyDiffers:
 		return fmt.Sprintf("object %q: %s (changing its %s helps)", r.Object, r.Reason, r.Remedy)
 	case NeedsConsent:

@@ -46,11 +46,13 @@ func checkEncoding(q vocabulary.Question) error {
 	case q.Encoding == vocabulary.Finite:
 		return checkMechanism(q.Mechanism, len(q.Values))
 	case q.Encoding != vocabulary.Direct && q.Encoding != vocabulary.Unary:
-		return fmt.Errorf("the encoding %.40q is none of %q, %q and %q", string(q.Encoding), vocabulary.Direct, vocabulary.Unary, vocabulary.Finite)
+		return fmt.Errorf("the encoding %.40q is none of %q, %q and %q",
+			string(q.Encoding), vocabulary.Direct, vocabulary.Unary, vocabulary.Finite)
 	case q.Mechanism != nil:
 		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
 	case q.Encoding == vocabulary.Unary && len(q.Values) > vocabulary.MaxUnaryValues:
-		return fmt.Errorf("%d values; unary encoding is possible for up to %d", len(q.Values), vocabulary.MaxUnaryValues)
+		return fmt.Errorf("%d values; unary encoding is possible for up to %d",
+			len(q.Values), vocabulary.MaxUnaryValues)
 	}
 	return nil
 }
@@ -75,7 +77,7 @@ func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
 func definitionDigest(q vocabulary.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)
-	coded(wire.Writing(e), &q.Encoding, encodings())
+	coded(wire.Writing(e), &q.Encoding, vocabulary.Encodings())
 	for _, value := range q.Values {
 		e.Text(value)
 	}
@@ -83,9 +85,4 @@ func definitionDigest(q vocabulary.Question) [sha256.Size]byte {
 		e.Raw(EncodeMechanism(q.Mechanism))
 	}
 	return e.Sum()
-}
-
-// encodings are the encodings of questions. The number of one in events is its place, from 1.
-func encodings() []vocabulary.Encoding {
-	return []vocabulary.Encoding{vocabulary.Direct, vocabulary.Unary, vocabulary.Finite}
 }

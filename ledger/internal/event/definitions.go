@@ -28,16 +28,18 @@ func (c *Created) Fields(x wire.Codec) {
 	x.Text(&c.LogKey)
 }
 
-func (c *Created) describe(*describer) event.Created {
-	return event.Created{ID: uuid.UUID(c.ID).String(), Currency: c.Currency, LogKey: c.LogKey}
-}
-
-func (c *Created) parse(d *event.Created, p *parser) {
-	id, err := uuid.Parse(d.ID)
-	if err != nil {
-		p.fail("the id: %w", err)
+func (c *Created) mapTo(d *event.Created, m *mapper) {
+	if m.parses() {
+		id, err := uuid.Parse(d.ID)
+		if err != nil {
+			m.fail("the id: %w", err)
+		}
+		c.ID = id
+	} else {
+		d.ID = uuid.UUID(c.ID).String()
 	}
-	c.ID, c.Currency, c.LogKey = id, d.Currency, d.LogKey
+	same(m, &c.Currency, &d.Currency)
+	same(m, &c.LogKey, &d.LogKey)
 }
 
 // TruthKeySet says that from here on chains are bound to their truth by keyed hashes. Check tells
@@ -49,7 +51,7 @@ func (*TruthKeySet) Kind() Kind { return KindTruthKey }
 // Fields implements [Change].
 func (c *TruthKeySet) Fields(x wire.Codec) { x.Array(c.Check[:]) }
 
-func (c *TruthKeySet) describe(*describer) event.TruthKeySet { return event.TruthKeySet{} }
+func (*TruthKeySet) mapTo(*event.TruthKeySet, *mapper) {}
 
 // NoiseKeySet gives a noise key a number, by which chains refer to it. Check tells whether a key is
 // the one.
@@ -68,7 +70,9 @@ func (c *NoiseKeySet) Fields(x wire.Codec) {
 	x.Array(c.Check[:])
 }
 
-func (c *NoiseKeySet) describe(*describer) event.NoiseKeySet { return event.NoiseKeySet{Name: c.Name} }
+func (c *NoiseKeySet) mapTo(d *event.NoiseKeySet, m *mapper) {
+	same(m, &c.Name, &d.Name)
+}
 
 // QuestionDefined adds a question under the next free number.
 type QuestionDefined struct {
@@ -82,7 +86,7 @@ func (*QuestionDefined) Kind() Kind { return KindQuestion }
 func (c *QuestionDefined) Fields(x wire.Codec) {
 	x.U32(&c.Number)
 	x.Text(&c.Name)
-	coded(x, &c.Encoding, encodings())
+	coded(x, &c.Encoding, vocabulary.Encodings())
 	wire.List(x, &c.Values, 1, x.Text)
 	if c.Encoding != vocabulary.Finite {
 		return
@@ -95,17 +99,14 @@ func (c *QuestionDefined) Fields(x wire.Codec) {
 	}
 }
 
-func (c *QuestionDefined) describe(*describer) event.QuestionDefined {
-	return event.QuestionDefined{
-		Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding, Mechanism: c.Mechanism,
-	}
-}
-
-func (c *QuestionDefined) parse(d *event.QuestionDefined, p *parser) {
-	c.Number = d.Number
-	c.Question = vocabulary.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}
-	if err := CheckQuestion(c.Question); err != nil {
-		p.fail("%w", err)
+func (c *QuestionDefined) mapTo(d *event.QuestionDefined, m *mapper) {
+	same(m, &c.Number, &d.Number)
+	same(m, &c.Name, &d.Name)
+	same(m, &c.Values, &d.Values)
+	same(m, &c.Encoding, &d.Encoding)
+	same(m, &c.Mechanism, &d.Mechanism)
+	if m.parses() {
+		m.note(CheckQuestion(c.Question))
 	}
 }
 
@@ -129,20 +130,18 @@ func (c *PolicyDefined) Fields(x wire.Codec) {
 	x.Text(&c.JSON)
 }
 
-func (c *PolicyDefined) describe(to *describer) event.PolicyDefined {
-	d := event.PolicyDefined{Number: c.Number}
-	if p := to.policy(c.Number); p != nil {
-		d.Policy = *p
+func (c *PolicyDefined) mapTo(d *event.PolicyDefined, m *mapper) {
+	same(m, &c.Number, &d.Number)
+	switch {
+	case !m.parses():
+		if p := m.policyOf(c.Number); p != nil {
+			d.Policy = *p
+		}
+	case d.Policy.IsZero():
+		m.fail("there is no policy")
+	default:
+		c.JSON = d.Policy.String()
 	}
-	return d
-}
-
-func (c *PolicyDefined) parse(d *event.PolicyDefined, p *parser) {
-	if d.Policy.IsZero() {
-		p.fail("there is no policy")
-		return
-	}
-	c.Number, c.JSON = d.Number, d.Policy.String()
 }
 
 // BuyerNamed gives a buyer a number, by which chains and sales refer to it.
@@ -159,13 +158,10 @@ func (c *BuyerNamed) Fields(x wire.Codec) {
 	x.Text(&c.Name)
 }
 
-func (c *BuyerNamed) describe(*describer) event.BuyerNamed {
-	return event.BuyerNamed{Number: c.Number, Name: c.Name}
-}
-
-func (c *BuyerNamed) parse(d *event.BuyerNamed, p *parser) {
-	if err := CheckName("buyer", d.Name); err != nil { // all sales to the buyer repeat it
-		p.fail("%w", err)
+func (c *BuyerNamed) mapTo(d *event.BuyerNamed, m *mapper) {
+	if m.parses() {
+		m.note(CheckName("buyer", d.Name)) // all sales to the buyer repeat it
 	}
-	c.Number, c.Name = d.Number, d.Name
+	same(m, &c.Number, &d.Number)
+	same(m, &c.Name, &d.Name)
 }

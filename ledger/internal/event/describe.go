@@ -32,9 +32,9 @@ func Describe(ev Event, names Names) (event.Event, error) {
 	if row := k.row(); row != nil && said.Erased && isPersonal && !isLasting {
 		said.Says = row.zero
 	} else if row != nil && (isPersonal || !said.Erased) {
-		to := &describer{names: names}
-		if said.Says = row.describe(ev.Change, to); to.err != nil {
-			return event.Event{}, to.err
+		var err error
+		if said.Says, err = row.describe(ev.Change, names, false); err != nil {
+			return event.Event{}, err
 		}
 	}
 	if said.Says == nil {
@@ -62,81 +62,7 @@ func DescribeFact(c Change, names Names) (event.Detail, error) {
 	if row == nil || row.parse == nil {
 		return nil, nil
 	}
-	to := &describer{names: names, isFact: true}
-	return row.describe(c, to), to.err
-}
-
-// describer describes a change, and keeps the first error of a name that it looked up.
-type describer struct {
-	names  Names
-	isFact bool // for a statement, which does not repeat what a sale is about with each object
-	err    error
-}
-
-func (to *describer) note(err error) {
-	if to.err == nil {
-		to.err = err
-	}
-}
-
-func (to *describer) question(number uint32) string {
-	q, err := to.names.Question(number)
-	if err != nil {
-		to.note(err)
-		return ""
-	}
-	return q.Name
-}
-
-// policy returns a policy by its number; nil for number 0, which is none.
-func (to *describer) policy(number uint32) *policy.Policy {
-	if number == 0 {
-		return nil
-	}
-	p, err := to.names.Policy(number)
-	if err != nil {
-		to.note(err)
-		return nil
-	}
-	return &p
-}
-
-func (to *describer) buyer(number uint32) string {
-	name, err := to.names.BuyerName(number)
-	to.note(err)
-	return name
-}
-
-func (to *describer) noiseKey(number uint32) string {
-	name, err := to.names.NoiseKeyName(number)
-	to.note(err)
-	return name
-}
-
-func (to *describer) deal(by Kind, sale uint64) Deal {
-	of, err := to.names.Deal(by, sale)
-	to.note(err)
-	return of
-}
-
-// namesOf returns the question, the ε and the buyer of a sale or reservation.
-func (to *describer) namesOf(of Deal) (question string, epsilon privacy.Epsilon, buyer string) {
-	if to.err != nil {
-		return "", of.Epsilon, ""
-	}
-	return to.question(of.Question), of.Epsilon, to.buyer(of.Buyer)
-}
-
-func (to *describer) response(object string, question uint32, at privacy.Epsilon, r Response) (text, method string) {
-	q, err := to.names.Question(question)
-	if err == nil {
-		text, err = q.ResponseText(object, at, r.Value)
-	}
-	if err != nil {
-		to.note(err)
-		return "", ""
-	}
-	return text, r.Method.String()
+	return row.describe(c, names, true)
 }
 
 // Numbers looks up the numbers of what details name: 0 if nothing before defines it.
@@ -150,96 +76,171 @@ type Numbers interface {
 // Parse returns the change that a detail of a statement describes, or nil for a kind that
 // statements do not have. The error says what is wrong with the detail.
 func Parse(d event.Detail, numbers Numbers) (Change, error) {
-	from := &parser{from: numbers}
 	for _, row := range table() {
-		if row == nil || row.parse == nil || d == nil || row.zero.Kind() != d.Kind() {
-			continue
-		}
-		from.checkOmitted(d, row.omitted)
-		c, is := row.parse(d, from)
-		if is && from.err == nil {
-			return c, nil
-		}
-		if is {
-			return nil, from.err
+		if row != nil && row.parse != nil && d != nil && row.zero.Kind() == d.Kind() {
+			return row.parse(d, numbers)
 		}
 	}
 	return nil, nil
 }
 
-// parser parses a detail, and keeps the first thing that is wrong with it.
-type parser struct {
-	from Numbers
-	err  error
+// mapper maps a change to the detail that describes it or, with numbers, a detail back to its
+// change. So a kind has one list of its fields for both. It keeps the first thing that is wrong.
+type mapper struct {
+	names   Names
+	numbers Numbers // nil to describe a change
+	isFact  bool    // of a statement, which does not repeat what a sale is about with each object
+	err     error
 }
 
-func (p *parser) fail(format string, args ...any) {
-	if p.err == nil {
-		p.err = fmt.Errorf(format, args...)
+// parses reports whether a detail is mapped to a change, and not a change to a detail.
+func (m *mapper) parses() bool { return m.numbers != nil }
+
+func (m *mapper) note(err error) {
+	if m.err == nil {
+		m.err = err
 	}
 }
 
+func (m *mapper) fail(format string, args ...any) { m.note(fmt.Errorf(format, args...)) }
+
 // checkOmitted refuses a detail that says more than a statement proves.
-func (p *parser) checkOmitted(d event.Detail, omitted [][]int) {
+func (m *mapper) checkOmitted(d event.Detail, omitted [][]int) {
 	v := reflect.Indirect(reflect.ValueOf(d))
 	for _, index := range omitted {
 		if !v.FieldByIndex(index).IsZero() {
-			p.fail("a statement does not have the field %s of the kind %q", v.Type().FieldByIndex(index).Name, d.Kind())
+			m.fail("a statement does not have the field %s of the kind %q",
+				v.Type().FieldByIndex(index).Name, d.Kind())
 		}
 	}
 }
 
-func (p *parser) question(name string) uint32 {
-	number := p.from.QuestionNumber(name)
-	if number == 0 {
-		p.fail("question %q is not defined before", name)
+// same maps a field that is the same in both.
+func same[T any](m *mapper, c, d *T) {
+	if m.parses() {
+		*c = *d
+	} else {
+		*d = *c
 	}
-	return number
 }
 
-func (p *parser) policy(one *policy.Policy) uint32 {
-	if one == nil {
-		return 0
+func (m *mapper) question(number *uint32, name *string) {
+	if !m.parses() {
+		*name = m.questionName(*number)
+	} else if *number = m.numbers.QuestionNumber(*name); *number == 0 {
+		m.fail("question %q is not defined before", *name)
 	}
-	number := p.from.PolicyNumber(one.String())
-	if number == 0 {
-		p.fail("policy %.100s is not defined before", one)
-	}
-	return number
 }
 
-func (p *parser) buyer(name string) uint32 {
-	number := p.from.BuyerNumber(name)
-	if number == 0 {
-		p.fail("buyer %q is not named before", name)
-	}
-	return number
-}
-
-func (p *parser) response(question uint32, epsilon privacy.Epsilon, text, method string) Response {
-	q, err := p.from.Question(question)
+func (m *mapper) questionName(number uint32) string {
+	q, err := m.names.Question(number)
 	if err != nil {
-		p.fail("the sale or question it belongs to is not there before")
-		return Response{}
+		m.note(err)
+		return ""
 	}
-	value, known := q.Read(epsilon, text)
-	how, possible := ParseMethod(method)
-	if !known || !possible {
-		p.fail("the response %q by the method %q is none", text, method)
-	}
-	return Response{Value: value, Method: how}
+	return q.Name
 }
 
-func (p *parser) amount(v int64) uint64 {
-	if v < 0 {
-		p.fail("an amount of %d", v)
+// policy maps a policy: nil is number 0, which is none.
+func (m *mapper) policy(number *uint32, p **policy.Policy) {
+	if !m.parses() {
+		*p = m.policyOf(*number)
+	} else if *p == nil {
+		*number = 0
+	} else if *number = m.numbers.PolicyNumber((*p).String()); *number == 0 {
+		m.fail("policy %.100s is not defined before", *p)
 	}
-	return uint64(v)
 }
 
-// fill copies bytes of a fixed number.
-func (p *parser) fill(into []byte, from event.Hex) {
-	if copy(into, from) != len(into) || len(from) != len(into) {
-		p.fail("%d bytes where there should be %d", len(from), len(into))
+func (m *mapper) policyOf(number uint32) *policy.Policy {
+	if number == 0 {
+		return nil
+	}
+	p, err := m.names.Policy(number)
+	if err != nil {
+		m.note(err)
+		return nil
+	}
+	return &p
+}
+
+func (m *mapper) buyer(number *uint32, name *string) {
+	if !m.parses() {
+		*name = m.buyerName(*number)
+	} else if *number = m.numbers.BuyerNumber(*name); *number == 0 {
+		m.fail("buyer %q is not named before", *name)
+	}
+}
+
+func (m *mapper) buyerName(number uint32) string {
+	name, err := m.names.BuyerName(number)
+	m.note(err)
+	return name
+}
+
+func (m *mapper) noiseKey(number uint32) string {
+	name, err := m.names.NoiseKeyName(number)
+	m.note(err)
+	return name
+}
+
+// dealOf returns what a sale or reservation is about. One that a fact names and that is not there
+// has no question, which is what is wrong with the fact.
+func (m *mapper) dealOf(by Kind, sale uint64) Deal {
+	of, err := m.names.Deal(by, sale)
+	if !m.parses() {
+		m.note(err)
+	}
+	return of
+}
+
+// namesOf returns the question, the ε and the buyer of a sale or reservation.
+func (m *mapper) namesOf(of Deal) (question string, epsilon privacy.Epsilon, buyer string) {
+	if m.err != nil {
+		return "", of.Epsilon, ""
+	}
+	return m.questionName(of.Question), of.Epsilon, m.buyerName(of.Buyer)
+}
+
+// response maps the response of an object to the question, and at the ε, of a deal.
+func (m *mapper) response(object string, of Deal, r *Response, text, method *string) {
+	q, err := m.names.Question(of.Question)
+	if !m.parses() {
+		if err == nil {
+			*text, err = q.ResponseText(object, of.Epsilon, r.Value)
+		}
+		*method = r.Method.String()
+		m.note(err)
+		return
+	}
+	if err != nil {
+		m.fail("the sale or question it belongs to is not there before")
+		return
+	}
+	var isValue, isMethod bool
+	r.Value, isValue = q.Read(of.Epsilon, *text)
+	if r.Method, isMethod = ParseMethod(*method); !isValue || !isMethod {
+		m.fail("the response %q by the method %q is none", *text, *method)
+	}
+}
+
+func (m *mapper) amount(c *uint64, d *int64) {
+	if !m.parses() {
+		*d = int64(*c)
+		return
+	}
+	if *c = uint64(*d); *d < 0 {
+		m.fail("an amount of %d", *d)
+	}
+}
+
+// tag maps the keyed hash of a true value, which only facts have.
+func (m *mapper) tag(c *Tag, d *event.Hex) {
+	if m.parses() {
+		if copy(c[:], *d); len(*d) != len(c) {
+			m.fail("%d bytes where there should be %d", len(*d), len(c))
+		}
+	} else if m.isFact {
+		*d = c[:]
 	}
 }

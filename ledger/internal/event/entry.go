@@ -121,7 +121,8 @@ func (w *Written) commitment() Commitment {
 	}
 	var salt Salt
 	copy(salt[:], w.hidden.Buf)
-	fields, withheld := w.hidden.Buf[len(salt):len(w.hidden.Buf)-w.withheld], w.hidden.Buf[len(w.hidden.Buf)-w.withheld:]
+	shown := len(w.hidden.Buf) - w.withheld
+	fields, withheld := w.hidden.Buf[len(salt):shown], w.hidden.Buf[shown:]
 	w.shown.Buf = append(append(w.shown.Buf[:0], salt[:]...), withheld...)
 	inner, outer := sha256.Sum256(w.shown.Buf), salt.shown()
 	w.shown.Buf = append(append(append(w.shown.Buf[:0], outer[:]...), fields...), inner[:]...)

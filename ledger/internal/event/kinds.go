@@ -83,41 +83,47 @@ const (
 	KindTerms                     // [TermsChanged]
 )
 
-// kind is how the events of a kind are encoded, described and read.
+// kind is how the events of a kind are encoded, and mapped to what hosts read.
 type kind struct {
-	zero     event.Detail                               // what an erased event says
-	empty    func() Change                              // returns a new change
-	describe func(Change, *describer) event.Detail      // nil for a change of another kind
-	parse    func(event.Detail, *parser) (Change, bool) // of what a statement has; nil for kinds that it has not
-	omitted  [][]int                                    // fields of the detail that a statement does not have
+	zero     event.Detail  // what an erased event says
+	empty    func() Change // returns a new change
+	describe func(c Change, names Names, isFact bool) (event.Detail, error)
+	parse    func(event.Detail, Numbers) (Change, error) // returns nil for another kind; nil if no fact is of it
+	omitted  [][]int                                     // fields of the detail that a fact does not have
 }
 
-// kindOf makes the row of a kind in the table. parse is nil for kinds that no statement has.
-func kindOf[C, D any, P interface {
+// kindOf makes the row of a kind in the table. mapTo maps a change to its detail and, of a kind
+// that statements have, back.
+func kindOf[C any, D event.Detail, P interface {
 	*C
 	Change
-}](describe func(P, *describer) D, parse func(P, *D, *parser)) *kind {
-	k := &kind{empty: func() Change { return P(new(C)) }}
-	k.zero, _ = any(*new(D)).(event.Detail)
-	k.describe = func(c Change, to *describer) event.Detail {
-		one, is := c.(P)
-		if !is {
-			return nil
-		}
-		d, _ := any(describe(one, to)).(event.Detail)
-		return d
+}](mapTo func(P, *D, *mapper)) *kind {
+	var zero D
+	k := &kind{zero: zero, empty: func() Change { return P(new(C)) }}
+	k.describe = func(c Change, names Names, isFact bool) (event.Detail, error) {
+		to := &struct { // in one piece of memory
+			detail D
+			mapper mapper
+		}{mapper: mapper{names: names, isFact: isFact}}
+		mapTo(c.(P), &to.detail, &to.mapper)
+		return to.detail, to.mapper.err
 	}
-	if parse != nil {
-		k.omitted = omittedFields(k.zero)
-		k.parse = func(d event.Detail, from *parser) (Change, bool) {
-			said, is := any(d).(*D)
-			if !is {
-				return nil, false
-			}
-			c := P(new(C))
-			parse(c, said, from)
-			return c, true
+	isFact := func(d event.Detail) bool { return d.Kind() == zero.Kind() }
+	if !slices.ContainsFunc(event.FactDetails(), isFact) {
+		return k
+	}
+	k.omitted = omittedFields(zero)
+	k.parse = func(d event.Detail, numbers Numbers) (Change, error) {
+		said, is := any(d).(*D)
+		if !is {
+			return nil, nil
 		}
+		c, m := P(new(C)), mapper{names: numbers, numbers: numbers, isFact: true}
+		m.checkOmitted(d, k.omitted)
+		if mapTo(c, said, &m); m.err != nil {
+			return nil, m.err
+		}
+		return c, nil
 	}
 	return k
 }
@@ -126,8 +132,8 @@ func kindOf[C, D any, P interface {
 func omittedFields(d event.Detail) (omitted [][]int) {
 	said := event.FactFields(d)
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(d)) {
-		isSaid := slices.ContainsFunc(said, func(one reflect.StructField) bool { return slices.Equal(one.Index, f.Index) })
-		if !isSaid && !f.Anonymous {
+		isThis := func(one reflect.StructField) bool { return slices.Equal(one.Index, f.Index) }
+		if !f.Anonymous && !slices.ContainsFunc(said, isThis) {
 			omitted = append(omitted, f.Index)
 		}
 	}
@@ -137,29 +143,29 @@ func omittedFields(d event.Detail) (omitted [][]int) {
 // table has a row for each kind, by its number.
 var table = sync.OnceValue(func() []*kind {
 	return []*kind{
-		KindCreated:   kindOf((*Created).describe, (*Created).parse),
-		KindTruthKey:  kindOf((*TruthKeySet).describe, nil),
-		KindNoiseKey:  kindOf((*NoiseKeySet).describe, nil),
-		KindQuestion:  kindOf((*QuestionDefined).describe, (*QuestionDefined).parse),
-		KindPolicy:    kindOf((*PolicyDefined).describe, (*PolicyDefined).parse),
-		KindEnrolled:  kindOf((*Enrolled).describe, (*Enrolled).parse),
-		KindReleased:  kindOf((*Released).describe, (*Released).parse),
-		KindSettled:   kindOf((*Settled).describe, nil),
-		KindCharged:   kindOf((*Charged).describe, (*Charged).parse),
-		KindAnswered:  kindOf((*Answered).describe, nil),
-		KindBuyer:     kindOf((*BuyerNamed).describe, (*BuyerNamed).parse),
-		KindReserved:  kindOf((*Reserved).describe, (*Reserved).parse),
-		KindHeld:      kindOf((*Held).describe, (*Held).parse),
-		KindCancelled: kindOf((*Cancelled).describe, nil),
-		KindSale:      kindOf((*SaleMade).describe, (*SaleMade).parse),
-		KindSold:      kindOf((*Sold).describe, (*Sold).parse),
-		KindWithdrawn: kindOf((*Withdrawn).describe, (*Withdrawn).parse),
-		KindBound:     kindOf((*TruthBound).describe, (*TruthBound).parse),
-		KindRefused:   kindOf((*ObjectRefused).describe, (*ObjectRefused).parse),
-		KindStated:    kindOf((*Stated).describe, (*Stated).parse),
-		KindForgotten: kindOf((*Forgotten).describe, (*Forgotten).parse),
-		KindEpoch:     kindOf((*EpochBegun).describe, (*EpochBegun).parse),
-		KindTerms:     kindOf((*TermsChanged).describe, (*TermsChanged).parse),
+		KindCreated:   kindOf((*Created).mapTo),
+		KindTruthKey:  kindOf((*TruthKeySet).mapTo),
+		KindNoiseKey:  kindOf((*NoiseKeySet).mapTo),
+		KindQuestion:  kindOf((*QuestionDefined).mapTo),
+		KindPolicy:    kindOf((*PolicyDefined).mapTo),
+		KindEnrolled:  kindOf((*Enrolled).mapTo),
+		KindReleased:  kindOf((*Released).mapTo),
+		KindSettled:   kindOf((*Settled).mapTo),
+		KindCharged:   kindOf((*Charged).mapTo),
+		KindAnswered:  kindOf((*Answered).mapTo),
+		KindBuyer:     kindOf((*BuyerNamed).mapTo),
+		KindReserved:  kindOf((*Reserved).mapTo),
+		KindHeld:      kindOf((*Held).mapTo),
+		KindCancelled: kindOf((*Cancelled).mapTo),
+		KindSale:      kindOf((*SaleMade).mapTo),
+		KindSold:      kindOf((*Sold).mapTo),
+		KindWithdrawn: kindOf((*Withdrawn).mapTo),
+		KindBound:     kindOf((*TruthBound).mapTo),
+		KindRefused:   kindOf((*ObjectRefused).mapTo),
+		KindStated:    kindOf((*Stated).mapTo),
+		KindForgotten: kindOf((*Forgotten).mapTo),
+		KindEpoch:     kindOf((*EpochBegun).mapTo),
+		KindTerms:     kindOf((*TermsChanged).mapTo),
 	}
 })
 

@@ -153,13 +153,3 @@ func canAnswer(m *vocabulary.Mechanism, epsilon privacy.Epsilon, output int) boo
 	level, _ := m.Family.Level(epsilon)
 	return level.At(0, output).Sign() > 0
 }
-
-// levelWithin returns the highest level of a mechanism at or below an ε, if there is one.
-func levelWithin(m *vocabulary.Mechanism, epsilon privacy.Epsilon) (level privacy.Epsilon, found bool) {
-	for _, at := range m.Family.Epsilons() {
-		if !epsilon.Less(at) {
-			level, found = at, true
-		}
-	}
-	return level, found
-}

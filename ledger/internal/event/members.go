@@ -29,16 +29,15 @@ func (c *Enrolled) Fields(x wire.Codec) {
 	x.Epsilon(&c.Cap)
 }
 
-func (c *Enrolled) describe(to *describer) event.Enrolled {
-	return event.Enrolled{
-		Object: c.Object, Question: to.question(c.Question), NoiseKey: to.noiseKey(c.Noise), Noise: c.Noise,
-		Policy: to.policy(c.Policy), Cap: c.Cap,
+func (c *Enrolled) mapTo(d *event.Enrolled, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	m.question(&c.Question, &d.Question)
+	if !m.parses() {
+		d.NoiseKey = m.noiseKey(c.Noise)
 	}
-}
-
-func (c *Enrolled) parse(d *event.Enrolled, p *parser) {
-	c.Object, c.Question, c.Policy = d.Object, p.question(d.Question), p.policy(d.Policy)
-	c.Noise, c.Cap = d.Noise, d.Cap
+	same(m, &c.Noise, &d.Noise)
+	m.policy(&c.Policy, &d.Policy)
+	same(m, &c.Cap, &d.Cap)
 }
 
 func (c *Enrolled) references() References { return References{Question: c.Question, Policy: c.Policy} }
@@ -57,9 +56,9 @@ func (c *Withdrawn) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestWithdraw, c.Object)}, nil
 }
 
-func (c *Withdrawn) describe(*describer) event.Withdrawn { return event.Withdrawn{Object: c.Object} }
-
-func (c *Withdrawn) parse(d *event.Withdrawn, _ *parser) { c.Object = d.Object }
+func (c *Withdrawn) mapTo(d *event.Withdrawn, m *mapper) {
+	same(m, &c.Object, &d.Object)
+}
 
 // EpochBegun closes the chain of an object and begins a new one, about a value of its own.
 type EpochBegun struct {
@@ -85,12 +84,9 @@ func (c *EpochBegun) requests(names Names) ([]Identity, error) {
 	return []Identity{EpochRequest(q.Name, c.Object)}, nil
 }
 
-func (c *EpochBegun) describe(to *describer) event.EpochBegun {
-	return event.EpochBegun{Object: c.Object, Question: to.question(c.Question)}
-}
-
-func (c *EpochBegun) parse(d *event.EpochBegun, p *parser) {
-	c.Object, c.Question = d.Object, p.question(d.Question)
+func (c *EpochBegun) mapTo(d *event.EpochBegun, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	m.question(&c.Question, &d.Question)
 }
 
 func (c *EpochBegun) references() References { return References{Question: c.Question} }
@@ -117,15 +113,12 @@ func (c *TermsChanged) Fields(x wire.Codec) {
 	x.Text(&c.Consent)
 }
 
-func (c *TermsChanged) describe(to *describer) event.TermsChanged {
-	return event.TermsChanged{
-		Object: c.Object, Question: to.question(c.Question), Policy: to.policy(c.Policy), Cap: c.Cap, Consent: c.Consent,
-	}
-}
-
-func (c *TermsChanged) parse(d *event.TermsChanged, p *parser) {
-	c.Object, c.Question, c.Policy = d.Object, p.question(d.Question), p.policy(d.Policy)
-	c.Cap, c.Consent = d.Cap, d.Consent
+func (c *TermsChanged) mapTo(d *event.TermsChanged, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	m.question(&c.Question, &d.Question)
+	m.policy(&c.Policy, &d.Policy)
+	same(m, &c.Cap, &d.Cap)
+	same(m, &c.Consent, &d.Consent)
 }
 
 func (c *TermsChanged) references() References {
@@ -154,17 +147,17 @@ func (c *ObjectRefused) Fields(x wire.Codec) {
 	}
 }
 
-func (c *ObjectRefused) describe(to *describer) event.ObjectRefused {
-	return event.ObjectRefused{Question: to.question(c.Question), Refusal: c.Refusal}
-}
-
-func (c *ObjectRefused) parse(d *event.ObjectRefused, p *parser) {
-	c.Question, c.Refusal = p.question(d.Question), d.Refusal
+func (c *ObjectRefused) mapTo(d *event.ObjectRefused, m *mapper) {
+	m.question(&c.Question, &d.Question)
+	same(m, &c.Refusal, &d.Refusal)
+	if !m.parses() {
+		return
+	}
 	if !slices.Contains(ReasonCodes(), c.Reason) || !slices.Contains(RemedyCodes(), c.Remedy) {
-		p.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
+		m.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
 	}
 	if c.Why != "" && c.Reason != vocabulary.NeedsConsent {
-		p.fail("it says why, which is said of %s only", vocabulary.NeedsConsent)
+		m.fail("it says why, which is said of %s only", vocabulary.NeedsConsent)
 	}
 }
 
@@ -195,15 +188,13 @@ func (c *Stated) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestStatement, c.Object)}, nil
 }
 
-func (c *Stated) describe(*describer) event.Stated {
-	return event.Stated{
-		Object: c.Object, Cap: c.Cap, Spent: c.Spent, Earned: int64(c.Earned), Forgotten: c.Forgotten, Events: c.Events,
-	}
-}
-
-func (c *Stated) parse(d *event.Stated, p *parser) {
-	c.Object, c.Forgotten, c.Events = d.Object, d.Forgotten, d.Events
-	c.Account = Account{d.Cap, d.Spent, p.amount(d.Earned)}
+func (c *Stated) mapTo(d *event.Stated, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	same(m, &c.Cap, &d.Cap)
+	same(m, &c.Spent, &d.Spent)
+	m.amount(&c.Earned, &d.Earned)
+	same(m, &c.Forgotten, &d.Forgotten)
+	same(m, &c.Events, &d.Events)
 }
 
 // Forgotten destroys all events about an object, and everything that was released of it. What it
@@ -233,20 +224,21 @@ func (c *Forgotten) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestForget, c.Object)}, nil
 }
 
-func (c *Forgotten) describe(to *describer) event.Forgotten {
-	d := event.Forgotten{Object: c.Object, Cap: c.Cap, Spent: c.Spent, Earned: int64(c.Earned), Erased: c.Events}
-	for _, r := range c.Chains {
-		d.Chains = append(d.Chains, event.ForgottenChain{
-			Question: to.question(r.Question), Policy: to.policy(r.Policy), Spent: r.Spent,
-		})
+func (c *Forgotten) mapTo(d *event.Forgotten, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	same(m, &c.Cap, &d.Cap)
+	same(m, &c.Spent, &d.Spent)
+	m.amount(&c.Earned, &d.Earned)
+	same(m, &c.Events, &d.Erased)
+	if m.parses() {
+		c.Chains = append(c.Chains, make([]Remnant, len(d.Chains))...)
+	} else {
+		d.Chains = append(d.Chains, make([]event.ForgottenChain, len(c.Chains))...)
 	}
-	return d
-}
-
-func (c *Forgotten) parse(d *event.Forgotten, p *parser) {
-	c.Object, c.Events, c.Account = d.Object, d.Erased, Account{d.Cap, d.Spent, p.amount(d.Earned)}
-	for _, one := range d.Chains {
-		c.Chains = append(c.Chains, Remnant{p.question(one.Question), p.policy(one.Policy), one.Spent})
+	for i := range c.Chains {
+		m.question(&c.Chains[i].Question, &d.Chains[i].Question)
+		m.policy(&c.Chains[i].Policy, &d.Chains[i].Policy)
+		same(m, &c.Chains[i].Spent, &d.Chains[i].Spent)
 	}
 }
 

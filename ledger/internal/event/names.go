@@ -11,8 +11,8 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// MaxNameBytes is the longest name of an object, question, value or buyer, and the longest idempotency
-// key, in bytes.
+// MaxNameBytes is the longest name of an object, question, value or buyer, and the longest
+// idempotency key, in bytes.
 const MaxNameBytes = 256
 
 // CheckName returns nil if name may be a name: of an object, a question, a value, an output, a
@@ -103,7 +103,8 @@ func CheckAsked(names []string, all bool, most int) ([]string, error) {
 		return nil, errs.Invalid("a request names its objects or asks for all of them")
 	}
 	if len(names) > most {
-		return nil, errs.Invalid("a request about %d objects; %d are possible: divide it into several, with keys of their own", len(names), most)
+		return nil, errs.Invalid("a request about %d objects; %d are possible: "+
+			"divide it into several, with keys of their own", len(names), most)
 	}
 	if all {
 		return nil, nil

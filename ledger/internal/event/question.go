@@ -32,7 +32,12 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 	if q.Encoding != vocabulary.Finite {
 		return ceiling, true
 	}
-	return levelWithin(q.Mechanism, ceiling)
+	for _, at := range q.Mechanism.Family.Epsilons() {
+		if !ceiling.Less(at) {
+			level, found = at, true
+		}
+	}
+	return level, found
 }
 
 // Work returns how much a draw costs: how many probabilities, or bits, it looks at. It is at least
@@ -65,7 +70,10 @@ type Question struct {
 // NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as
 // a forged document may have, a question in finite encoding has no responses.
 func NewQuestion(c *QuestionDefined) *Question {
-	q := &Question{Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding, Index: make(map[string]int, len(c.Values))}
+	q := &Question{
+		Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding,
+		Index: make(map[string]int, len(c.Values)),
+	}
 	for i, value := range c.Values {
 		q.Index[value] = i
 	}

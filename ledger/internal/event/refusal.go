@@ -12,16 +12,19 @@ import (
 // 1: a new one goes to the end.
 func ReasonCodes() []vocabulary.Reason {
 	return []vocabulary.Reason{
-		vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotEnrolled, vocabulary.NoTruth, vocabulary.CapDiffers, vocabulary.PolicyDiffers,
-		vocabulary.Withdrawn, vocabulary.NotForSale, vocabulary.NotOnOffer, vocabulary.BuyerRefused, vocabulary.SaleClosed, vocabulary.HoldersFull, vocabulary.NoNoiseKey, vocabulary.NoTruthKey, vocabulary.EpochBegun, vocabulary.NeedsConsent,
+		vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotEnrolled, vocabulary.NoTruth,
+		vocabulary.CapDiffers, vocabulary.PolicyDiffers, vocabulary.Withdrawn, vocabulary.NotForSale,
+		vocabulary.NotOnOffer, vocabulary.BuyerRefused, vocabulary.SaleClosed, vocabulary.HoldersFull,
+		vocabulary.NoNoiseKey, vocabulary.NoTruthKey, vocabulary.EpochBegun, vocabulary.NeedsConsent,
 		vocabulary.Full,
 	}
 }
 
-// RemedyCodes lists what events say helps, numbered as [ReasonCodes] are. What helps against a
-// quote that has become another is in no event.
+// RemedyCodes lists what events say helps, numbered as [ReasonCodes] are: all remedies but those
+// against a quote that has become another, which is in no event.
 func RemedyCodes() []vocabulary.Remedy {
-	return []vocabulary.Remedy{vocabulary.RemedyNothing, vocabulary.RemedyWaiting, vocabulary.RemedyEnrolling, vocabulary.RemedyTruth, vocabulary.RemedyKey, vocabulary.RemedyLess, vocabulary.RemedyTerms, vocabulary.RemedyConsent}
+	all := vocabulary.Remedies()
+	return all[:slices.Index(all, vocabulary.RemedyPaying)]
 }
 
 // coded describes a value by its place among some, from 1.

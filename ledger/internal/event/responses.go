@@ -27,17 +27,10 @@ func (c *TruthBound) Fields(x wire.Codec) {
 	x.Array(c.Tag[:])
 }
 
-func (c *TruthBound) describe(to *describer) event.TruthBound {
-	d := event.TruthBound{Object: c.Object, Question: to.question(c.Question)}
-	if to.isFact {
-		d.Truth = c.Tag[:]
-	}
-	return d
-}
-
-func (c *TruthBound) parse(d *event.TruthBound, p *parser) {
-	c.Object, c.Question = d.Object, p.question(d.Question)
-	p.fill(c.Tag[:], d.Truth)
+func (c *TruthBound) mapTo(d *event.TruthBound, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	m.question(&c.Question, &d.Question)
+	m.tag(&c.Tag, &d.Truth)
 }
 
 func (c *TruthBound) references() References { return References{Question: c.Question} }
@@ -65,15 +58,11 @@ func (c *Released) Fields(x wire.Codec) {
 	}
 }
 
-func (c *Released) describe(to *describer) event.Released {
-	d := event.Released{Object: c.Object, Question: to.question(c.Question), Epsilon: c.Epsilon}
-	d.Response, d.Method = to.response(c.Object, c.Question, c.Epsilon, c.Response)
-	return d
-}
-
-func (c *Released) parse(d *event.Released, p *parser) {
-	c.Object, c.Question, c.Epsilon = d.Object, p.question(d.Question), d.Epsilon
-	c.Response = p.response(c.Question, d.Epsilon, d.Response, d.Method)
+func (c *Released) mapTo(d *event.Released, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	m.question(&c.Question, &d.Question)
+	same(m, &c.Epsilon, &d.Epsilon)
+	m.response(c.Object, Deal{Question: c.Question, Epsilon: c.Epsilon}, &c.Response, &d.Response, &d.Method)
 }
 
 func (c *Released) references() References { return References{Question: c.Question} }
@@ -97,12 +86,10 @@ func (c *Charged) Fields(x wire.Codec) {
 	x.Epsilon(&c.Epsilon)
 }
 
-func (c *Charged) describe(to *describer) event.Charged {
-	return event.Charged{Object: c.Object, Question: to.question(c.Question), Epsilon: c.Epsilon}
-}
-
-func (c *Charged) parse(d *event.Charged, p *parser) {
-	c.Object, c.Question, c.Epsilon = d.Object, p.question(d.Question), d.Epsilon
+func (c *Charged) mapTo(d *event.Charged, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	m.question(&c.Question, &d.Question)
+	same(m, &c.Epsilon, &d.Epsilon)
 }
 
 func (c *Charged) references() References { return References{Question: c.Question} }
@@ -139,15 +126,17 @@ func (c *Answered) public(x wire.Codec) {
 // Fields implements [Change].
 func (c *Answered) Fields(x wire.Codec) { x.Array(c.Panel[:]) }
 
-func (c *Answered) describe(to *describer) event.Answered {
-	d := event.Answered{Epsilon: c.Epsilon, Query: c.Query, Objects: c.Objects, Method: c.Method.String()}
-	q, err := to.names.Question(c.Question)
+func (c *Answered) mapTo(d *event.Answered, m *mapper) {
+	same(m, &c.Epsilon, &d.Epsilon)
+	same(m, &c.Query, &d.Query)
+	same(m, &c.Objects, &d.Objects)
+	d.Method = c.Method.String()
+	q, err := m.names.Question(c.Question)
 	if err == nil {
 		d.Question = q.Name
 		d.Response, err = q.AnswerText(c.Query, c.Result)
 	}
-	to.note(err)
-	return d
+	m.note(err)
 }
 
 func (c *Answered) references() References { return References{Question: c.Question} }

@@ -61,8 +61,8 @@ func (q *Question) AnswerText(query string, r Result) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if r.Scored && parsed.Outputs(len(q.Values)) != 2 {
-		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, parsed.Outputs(len(q.Values)))
+	if n := parsed.Outputs(len(q.Values)); r.Scored && n != 2 {
+		return "", errs.Corrupt(nil, "query %q: a score for a query with %d answers", query, n)
 	}
 	output := r.answer()
 	texts, err := parsed.Answers(q.Values)
@@ -92,7 +92,8 @@ func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	certain := at.Distance == mechanism.Unreachable
 	scored := !certain && parsed.Outputs(len(q.Values)) == 2
 	if r.Scored != scored || certain && r.Output != at.Color() {
-		return errs.Corrupt(nil, "query %q about %d objects: an answer of %v, which has probability 0", query, objects, r)
+		return errs.Corrupt(nil, "query %q about %d objects: an answer of %v, which has probability 0",
+			query, objects, r)
 	}
 	return nil
 }

@@ -41,17 +41,17 @@ func (c *Reserved) Fields(x wire.Codec) {
 	x.Time(&c.Expires)
 }
 
-func (c *Reserved) describe(to *describer) event.Reserved {
-	return event.Reserved{
-		Question: to.question(c.Question), Epsilon: c.Epsilon, Objects: c.Objects, Sale: c.Sale,
-		Buyer: to.buyer(c.Buyer), Price: int64(c.Price), Expires: c.Expires, Refused: c.Refused,
-	}
-}
-
-func (c *Reserved) parse(d *event.Reserved, p *parser) {
-	c.Deal = Deal{d.Sale, p.buyer(d.Buyer), p.question(d.Question), d.Epsilon, d.Objects, p.amount(d.Price), d.Refused}
-	if c.Expires = d.Expires; !InLog(d.Expires) {
-		p.fail("the time %v is none of a log", d.Expires)
+func (c *Reserved) mapTo(d *event.Reserved, m *mapper) {
+	same(m, &c.Sale, &d.Sale)
+	m.buyer(&c.Buyer, &d.Buyer)
+	m.question(&c.Question, &d.Question)
+	same(m, &c.Epsilon, &d.Epsilon)
+	same(m, &c.Objects, &d.Objects)
+	m.amount(&c.Price, &d.Price)
+	same(m, &c.Refused, &d.Refused)
+	same(m, &c.Expires, &d.Expires)
+	if m.parses() && !InLog(c.Expires) {
+		m.fail("the time %v is none of a log", c.Expires)
 	}
 }
 
@@ -77,16 +77,14 @@ func (c *Held) Fields(x wire.Codec) {
 	x.Short(&c.Policy)
 }
 
-func (c *Held) describe(to *describer) event.Held {
-	d := event.Held{Object: c.Object, Sale: c.Sale, Price: int64(c.Price), Policy: to.policy(c.Policy)}
-	if !to.isFact {
-		d.Question, d.Epsilon, d.Buyer = to.namesOf(to.deal(KindReserved, c.Sale))
+func (c *Held) mapTo(d *event.Held, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	same(m, &c.Sale, &d.Sale)
+	m.amount(&c.Price, &d.Price)
+	m.policy(&c.Policy, &d.Policy)
+	if !m.isFact {
+		d.Question, d.Epsilon, d.Buyer = m.namesOf(m.dealOf(KindReserved, c.Sale))
 	}
-	return d
-}
-
-func (c *Held) parse(d *event.Held, p *parser) {
-	c.Object, c.Sale, c.Price, c.Policy = d.Object, d.Sale, p.amount(d.Price), p.policy(d.Policy)
 }
 
 func (c *Held) references() References { return References{Policy: c.Policy, Reservation: c.Sale} }
@@ -103,10 +101,9 @@ func (c *Cancelled) requests(Names) ([]Identity, error) {
 	return []Identity{CancelRequest(c.Sale)}, nil
 }
 
-func (c *Cancelled) describe(to *describer) event.Cancelled {
-	d := event.Cancelled{Sale: c.Sale}
-	d.Question, d.Epsilon, d.Buyer = to.namesOf(to.deal(KindReserved, c.Sale))
-	return d
+func (c *Cancelled) mapTo(d *event.Cancelled, m *mapper) {
+	same(m, &c.Sale, &d.Sale)
+	d.Question, d.Epsilon, d.Buyer = m.namesOf(m.dealOf(KindReserved, c.Sale))
 }
 
 // SaleMade begins a sale.
@@ -125,18 +122,19 @@ func (c *SaleMade) Fields(x wire.Codec) {
 
 func (c *SaleMade) withheld(x wire.Codec) { c.Tally.methods(x) }
 
-func (c *SaleMade) describe(to *describer) event.SaleMade {
-	return event.SaleMade{
-		Question: to.question(c.Question), Epsilon: c.Epsilon, Objects: c.Objects, Sale: c.Sale,
-		Buyer: to.buyer(c.Buyer), Price: int64(c.Price), Refused: c.Refused,
-		Draws: c.Tally.Draws, Resales: c.Tally.Resales, Degradations: c.Tally.Degradations,
-		Insertions: c.Tally.Insertions, Upgrades: c.Tally.Upgrades,
-	}
-}
-
-func (c *SaleMade) parse(d *event.SaleMade, p *parser) {
-	c.Deal = Deal{d.Sale, p.buyer(d.Buyer), p.question(d.Question), d.Epsilon, d.Objects, p.amount(d.Price), d.Refused}
-	c.Tally = SaleTally{d.Draws, d.Resales, d.Degradations, d.Insertions, d.Upgrades}
+func (c *SaleMade) mapTo(d *event.SaleMade, m *mapper) {
+	same(m, &c.Sale, &d.Sale)
+	m.buyer(&c.Buyer, &d.Buyer)
+	m.question(&c.Question, &d.Question)
+	same(m, &c.Epsilon, &d.Epsilon)
+	same(m, &c.Objects, &d.Objects)
+	m.amount(&c.Price, &d.Price)
+	same(m, &c.Refused, &d.Refused)
+	same(m, &c.Tally.Draws, &d.Draws)
+	same(m, &c.Tally.Resales, &d.Resales)
+	same(m, &c.Tally.Degradations, &d.Degradations)
+	same(m, &c.Tally.Insertions, &d.Insertions)
+	same(m, &c.Tally.Upgrades, &d.Upgrades)
 }
 
 func (c *SaleMade) references() References { return References{Question: c.Question, Buyer: c.Buyer} }
@@ -163,21 +161,17 @@ func (c *Sold) Fields(x wire.Codec) {
 
 func (c *Sold) withheld(x wire.Codec) { c.Method.fields(x) }
 
-func (c *Sold) describe(to *describer) event.Sold {
-	d, of := event.Sold{Object: c.Object, Sale: c.Sale, Price: int64(c.Price)}, to.deal(KindSale, c.Sale)
-	if c.Method != 0 { // else it is erased
-		d.Response, d.Method = to.response(c.Object, of.Question, of.Epsilon, c.Response)
+func (c *Sold) mapTo(d *event.Sold, m *mapper) {
+	same(m, &c.Object, &d.Object)
+	same(m, &c.Sale, &d.Sale)
+	m.amount(&c.Price, &d.Price)
+	of := m.dealOf(KindSale, c.Sale)
+	if c.Method != 0 || m.parses() { // else it is erased
+		m.response(c.Object, of, &c.Response, &d.Response, &d.Method)
 	}
-	if !to.isFact {
-		d.Question, d.Epsilon, d.Buyer = to.namesOf(of)
+	if !m.isFact {
+		d.Question, d.Epsilon, d.Buyer = m.namesOf(of)
 	}
-	return d
-}
-
-func (c *Sold) parse(d *event.Sold, p *parser) {
-	of, _ := p.from.Deal(KindSale, d.Sale) // without it there is no question
-	c.Object, c.Sale, c.Price = d.Object, d.Sale, p.amount(d.Price)
-	c.Response = p.response(of.Question, of.Epsilon, d.Response, d.Method)
 }
 
 func (c *Sold) references() References { return References{Sale: c.Sale} }

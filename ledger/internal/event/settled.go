@@ -80,12 +80,14 @@ func (c *Settled) identity(x wire.Codec) {
 	}
 }
 
-func (c *Settled) describe(*describer) event.Settled {
-	d := event.Settled{Sale: c.Sale, Key: c.Key, Counts: c.Counts, LeftOut: c.Refused}
+func (c *Settled) mapTo(d *event.Settled, m *mapper) {
+	same(m, &c.Sale, &d.Sale)
+	same(m, &c.Key, &d.Key)
+	same(m, (*[3]uint64)(&c.Counts), &d.Counts)
+	same(m, &c.Refused, &d.LeftOut)
 	if c.Alone { // else a request about many
-		d.Object = c.Object
+		same(m, &c.Object, &d.Object)
 	}
-	return d
 }
 
 // Wanted is the question, by number, and the ε at which a request wants responses.

@@ -17,8 +17,8 @@ func (t SaleTally) IsOf(erased uint64) bool {
 
 // Counts tells whether a tally can be that of so many objects.
 func (t SaleTally) Counts(objects uint64) bool {
-	return t.Upgrades <= objects && t.Draws <= objects && t.Resales <= objects && t.Degradations <= objects && t.Insertions <= objects &&
-		t.Draws+t.Resales+t.Degradations+t.Insertions == objects
+	most := max(t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades) // else the sum could overflow
+	return most <= objects && t.Draws+t.Resales+t.Degradations+t.Insertions == objects
 }
 
 // of returns the count of the objects whose responses come about by a method.

@@ -113,11 +113,11 @@ func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 			return err
 		}
 		number, epsilon = r.Question, r.Epsilon
-		name, err := s.BuyerName(r.Buyer)
+		bid, err := bidOf(s, &r, nil)
 		if err != nil {
 			return err
 		}
-		w.order = &rules.Bid{Client: name, Epsilon: epsilon, Buyer: r.Buyer, Granted: r.Granted}
+		w.order = &bid
 		if r.Status == state.SaleSold && r.Granted != 0 {
 			w.order.Reserved = s.Counters.Unsettled
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
 )
 
 // checkDeal checks a sale or reservation that has the next number.
@@ -125,93 +124,85 @@ func noteOpened(o *state.Opened, object string, price uint64) error {
 	return nil
 }
 
-// Held checks that an object of a reservation can be reserved, at the price and under the terms
-// that the event says.
-func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
-	r, err := s.Sale(c.Sale)
+// inSale returns an object that is part of a sale or reservation, and its chain.
+func inSale(s *state.State, number uint64, object string) (d Draw, err error) {
+	r, err := s.Sale(number)
 	if err != nil {
 		return d, err
 	}
-	if r.Status != state.SaleReserved {
+	if d, err = enrolledIn(s, r.Question, object); err != nil {
+		return d, err
+	}
+	d.Sale = r
+	d.Question, err = s.Question(r.Question)
+	return d, err
+}
+
+// Held checks that an object of a reservation can be reserved, at the price and under the terms
+// that the event says.
+func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
+	if d, err = inSale(s, c.Sale, c.Object); err != nil {
+		return d, err
+	}
+	if d.Sale.Status != state.SaleReserved {
 		return d, fault("sale %d is no reservation", c.Sale)
 	}
 	if err := noteShare(&s.Counters, c.Object, c.Price); err != nil {
 		return d, err
 	}
-	if d, err = enrolledIn(s, r.Question, c.Object); err != nil {
-		return d, err
-	}
-	d.Sale = r
 	if err := d.checkHeld(s, c, ev.Time); err != nil {
 		return d, fmt.Errorf("object %q, reservation %d: %w", c.Object, c.Sale, err)
 	}
 	return d, nil
 }
 
-// checkHeld checks the terms and the price of what is reserved, and that budget and entries are
-// left for it.
+// checkHeld checks the terms and the price of what is reserved, and that a request could have it:
+// that budget, entries and a reservation are left for it. What bound the request was no more than
+// that: the ceiling of a clock that may have gone back, and what requests held in memory.
 func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error) {
 	if c.Policy != d.Chain.Policy {
 		return fault("it is reserved under policy %d, and was under policy %d", c.Policy, d.Chain.Policy)
 	}
-	if err := d.checkPrice(s, c.Price, at); err != nil {
+	if err := d.checkPrice(s, c.Price); err != nil {
 		return err
 	}
-	if d.Question, err = s.Question(d.Sale.Question); err != nil {
+	anyKey := rules.Rules{ReadOnly: true}
+	_, refusal, err := anyKey.Assess(s, &d.Subject, rules.Asking{
+		Question: d.Question, Epsilon: d.Sale.Epsilon, At: at, Buyer: d.Sale.Buyer, Reserving: true,
+		Newcomer: d.Chain.HeldBy(d.Sale.Buyer).IsZero(),
+	})
+	if err == nil && refusal != nil {
+		err = fault("it cannot be reserved: %v", refusal)
+	}
+	if err != nil {
 		return err
 	}
-	if err := d.checkHeadroom(s, at); err != nil {
-		return err
-	}
-	if d.Held, err = s.StillHeld(d.Object, 0); err != nil {
-		return err
-	}
-	if d.Held = append(d.Held, c.Sale); len(d.Held) > vocabulary.MaxReservations {
-		return fault("it is one of %d; at most %d are possible", len(d.Held), vocabulary.MaxReservations)
-	}
-	return d.checkEntries(s, privacy.Epsilon{}, rules.Recipient{}, at)
-}
-
-// checkHeadroom checks that the ceiling of an object's chain and the object's cap have enough left
-// for what is reserved, beside what live reservations hold. What bound the request was no more than
-// that: the ceiling of a clock that may have gone back, and what requests held in memory.
-func (d *Draw) checkHeadroom(s *state.State, at time.Time) error {
-	r, current := &d.Sale, d.Chain.Current()
-	if !current.Less(r.Epsilon) {
-		return nil // it costs nothing
-	}
-	ask := rules.Charge{Cost: state.Minus(r.Epsilon, current), Reaches: r.Epsilon, Asking: rules.Asking{
-		Question: d.Question, Epsilon: r.Epsilon, At: at, Buyer: r.Buyer, Newcomer: d.Chain.HeldBy(r.Buyer).IsZero(),
-	}}
-	h, err := ask.Headroom(s, &d.Subject, nil)
-	if err == nil && (h.Left.Less(ask.Cost) || h.CapLeft.Less(ask.Cost)) {
-		err = fault("it costs %s, of which the ceiling has %s left, and the cap %s", ask.Cost, h.Left, h.CapLeft)
-	}
+	d.Held, err = s.StillHeld(d.Object, 0)
+	d.Held = append(d.Held, c.Sale)
 	return err
 }
 
+// bidOf returns what a sale is to the terms of its objects.
+func bidOf(s *state.State, r *state.Sale, q *event.Question) (rules.Bid, error) {
+	name, err := s.BuyerName(r.Buyer)
+	return rules.Bid{Question: q, Epsilon: r.Epsilon, Client: name, Buyer: r.Buyer, Granted: r.Granted}, err
+}
+
 // checkPrice checks that an object's terms sell the response to the buyer at this price.
-func (d *Draw) checkPrice(s *state.State, price uint64, at time.Time) (err error) {
+func (d *Draw) checkPrice(s *state.State, price uint64) (err error) {
 	if d.Policy, err = s.Policy(d.Chain.Policy); err != nil {
 		return err
 	}
-	r, sale := &d.Sale, d.Policy.Terms()
-	if err := checkDue(d.Policy, r, &d.Chain, price); err != nil {
+	if err := checkDue(d.Policy, &d.Sale, &d.Chain, price); err != nil {
 		return err
 	}
-	recorded, found := d.Chain.At(r.Epsilon)
-	switch {
-	case found && recorded.IsHeldBy(r.Buyer):
-		return nil
-	case sale == nil:
-		return fault("it is not for sale")
-	}
-	if err := d.checkHolders(s, recorded, sale, at); err != nil {
+	bid, err := bidOf(s, &d.Sale, d.Question)
+	if err != nil {
 		return err
 	}
-	name, err := s.BuyerName(r.Buyer)
-	if err == nil && rules.Barrier(sale, name, r.Epsilon, at) != "" {
-		err = fault("it is not for sale to %q at ε=%s", name, r.Epsilon)
+	refusal, err := bid.CheckSale(s, &d.Subject)
+	if err == nil && refusal != nil {
+		err = fault("it is not for sale to %q at ε=%s: %s", bid.Client, bid.Epsilon, refusal.Reason)
 	}
 	return err
 }
@@ -224,36 +215,17 @@ func checkDue(p policy.Policy, r *state.Sale, c *state.Chain, price uint64) erro
 	return nil
 }
 
-// checkHolders checks that as many buyers may hold a level as hold or have reserved it, with one
-// more.
-func (d *Draw) checkHolders(s *state.State, recorded state.Level, sale *policy.Terms, at time.Time) error {
-	if sale.Holders() == 0 {
-		return nil
-	}
-	deal := event.Deal{Buyer: d.Sale.Buyer, Question: d.Sale.Question, Epsilon: d.Sale.Epsilon}
-	reserving, err := rules.Reserving(s, d.Object, recorded, deal, at)
-	if err == nil && len(recorded.Holders)+reserving >= sale.Holders() {
-		err = fault("%d buyers hold it at ε=%s, and %d have reserved it, of %d who may",
-			len(recorded.Holders), deal.Epsilon, reserving, sale.Holders())
-	}
-	return err
-}
-
 // Sold checks that an object's response can be sold, and its price.
 func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
-	r, err := s.Sale(c.Sale)
-	if err != nil {
+	if d, err = inSale(s, c.Sale, c.Object); err != nil {
 		return d, err
 	}
-	if d, err = enrolledIn(s, r.Question, c.Object); err != nil {
-		return d, err
-	}
-	d.Sale = r
+	r := &d.Sale
 	isReserved := slices.Contains(d.Object.Held, c.Sale) && d.Object.Withdrawn <= r.Granted
 	if r.Status != state.SaleSold || r.Granted != 0 && !isReserved {
 		return d, fault("object %q is sold without sale %d, or was not reserved for it", c.Object, c.Sale)
 	}
-	if err := d.checkPromise(s, c, ev.Time); err != nil {
+	if err := d.checkPromise(s, c); err != nil {
 		return d, err
 	}
 	had := d.Chain.HeldBy(r.Buyer)
@@ -279,12 +251,9 @@ func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error) {
 	r := &d.Sale
 	if r.Granted == 0 {
-		if err := d.checkPrice(s, c.Price, at); err != nil {
+		if err := d.checkPrice(s, c.Price); err != nil {
 			return err
 		}
-	}
-	if d.Question, err = s.Question(r.Question); err != nil {
-		return err
 	}
 	if err := d.checkHandedOut(s, c, at); err != nil {
 		return err
@@ -321,7 +290,7 @@ func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error
 // checkPromise checks that an object of a reservation is sold for what is due by the prices that
 // were in force when it was reserved, and for no more than was reserved. Whether the terms sell it
 // at all was checked then.
-func (d *Draw) checkPromise(s *state.State, c *event.Sold, now time.Time) error {
+func (d *Draw) checkPromise(s *state.State, c *event.Sold) error {
 	if d.Sale.Granted == 0 {
 		return nil
 	}
@@ -337,14 +306,14 @@ func (d *Draw) checkPromise(s *state.State, c *event.Sold, now time.Time) error 
 		case promised.Price < c.Price:
 			return fault("object %q is sold for %d, and was reserved for %d", c.Object, c.Price, promised.Price)
 		default:
-			return d.checkPromised(s, promised, c, now)
+			return d.checkPromised(s, promised, c)
 		}
 	}
 }
 
 // checkPromised checks an object of a reservation by the terms that were in force when it was
 // reserved.
-func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold, now time.Time) error {
+func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold) error {
 	r := &d.Sale
 	p, err := s.Policy(promised.Policy)
 	if err != nil {
@@ -352,14 +321,17 @@ func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold
 	}
 	wrong := checkDue(p, r, &d.Chain, c.Price)
 	recorded, _ := d.Chain.At(r.Epsilon)
-	if wrong == nil && p.Terms() != nil && !recorded.IsHeldBy(r.Buyer) {
-		wrong = d.checkHolders(s, recorded, p.Terms(), now)
-		if wrong != nil { // other terms may have let others in since
-			changed, err := s.TermsChangedSince(d.Object, r.Granted)
-			if err != nil || slices.Contains(changed, r.Question) {
-				return err
-			}
+	if terms := p.Terms(); wrong == nil && terms != nil && terms.Holders() > 0 && !recorded.IsHeldBy(r.Buyer) {
+		bid := rules.Bid{Question: d.Question, Buyer: r.Buyer}
+		refusal, err := bid.CheckHolders(s, &d.Subject, r.Epsilon, terms.Holders())
+		if err != nil || refusal == nil {
+			return err
 		}
+		changed, err := s.TermsChangedSince(d.Object, r.Granted)
+		if err != nil || slices.Contains(changed, r.Question) {
+			return err // other terms may have let others in since
+		}
+		wrong = fault("it is sold to one holder too many: %s", refusal.Reason)
 	}
 	if wrong != nil {
 		wrong = fmt.Errorf("object %q, sale %d: %w", c.Object, c.Sale, wrong)
