@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -34,9 +35,10 @@ type Advanced struct {
 	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
 	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel]
 	// of all questions; [Ledger.Refusals] yields all.
-	Refused                    []Refusal `json:"refused"`
-	Unlisted                   int       `json:"unlisted,omitempty"` // how many more fall short, or did and are forgotten since
-	TruthChanged, TruthInvalid []string  `json:"-"`                  // of those refused, for the host alone: see [RaiseResult]
+	Refused []Refusal `json:"refused"`
+	// Unlisted is how many more fall short, or did and are forgotten since.
+	Unlisted                   int      `json:"unlisted,omitempty"`
+	TruthChanged, TruthInvalid []string `json:"-"` // of those refused, for the host alone: see [RaiseResult]
 }
 
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
@@ -59,9 +61,7 @@ type Advanced struct {
 // Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth
 // function, and those of any write.
 func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
-	done, faults, err := l.requests.Sweep(ctx, request.Sweep{
-		Key: r.Key, Question: r.Question, Truth: r.Truth, Progress: r.Progress,
-	})
+	done, faults, err := l.requests.Sweep(ctx, request.Sweep(r))
 	if err != nil {
 		return AdvanceResult{}, err
 	}
@@ -72,12 +72,12 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 func (l *Ledger) advanced(
 	ctx context.Context, done request.Outcome, faults map[uint32]*rules.TruthFaults,
 ) (AdvanceResult, error) {
-	out := AdvanceResult{First: done.First, Last: done.Last}
-	err := l.engine.View(ctx, func(s *state.State) error {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (AdvanceResult, error) {
+		out := AdvanceResult{First: done.First, Last: done.Last}
 		for _, number := range slices.Sorted(maps.Keys(done.Swept)) {
 			q, err := s.Question(number)
 			if err != nil {
-				return err
+				return out, err
 			}
 			n := done.Swept[number]
 			one := Advanced{
@@ -89,10 +89,6 @@ func (l *Ledger) advanced(
 			}
 			out.Questions = append(out.Questions, one)
 		}
-		return nil
+		return out, nil
 	})
-	if err != nil {
-		return AdvanceResult{}, err
-	}
-	return out, nil
 }

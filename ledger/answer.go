@@ -29,13 +29,15 @@ type AnswerRequest struct {
 
 // AnswerResult is the answer to a query.
 type AnswerResult struct {
-	Answer                     string          `json:"answer"`  // "yes" or "no", or a value of the question
-	Epsilon                    privacy.Epsilon `json:"epsilon"` // of the answer
-	Objects                    uint64          `json:"objects"` // the size of the panel, without those left out
-	Charged                    privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
-	Refused                    []Refusal       `json:"refused"` // left out, only if the request was partial; by a recorded answer: when it was first given, but for who is forgotten since
-	TruthChanged, TruthInvalid []string        `json:"-"`       // of those refused, for the host alone: see [RaiseResult]
-	Event                      uint64          `json:"event"`   // the event that recorded the answer
+	Answer  string          `json:"answer"`  // "yes" or "no", or a value of the question
+	Epsilon privacy.Epsilon `json:"epsilon"` // of the answer
+	Objects uint64          `json:"objects"` // the size of the panel, without those left out
+	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
+	// Refused were left out, only if the request was partial. Of a recorded answer they are those
+	// that were left out when it was first given, without those forgotten since.
+	Refused                    []Refusal `json:"refused"`
+	TruthChanged, TruthInvalid []string  `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
+	Event                      uint64    `json:"event"` // the event that recorded the answer
 }
 
 // Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response
@@ -64,19 +66,12 @@ type AnswerResult struct {
 // appears in a result, an error, the log or the file, except a score: the signed distance with
 // ε-differentially private noise.
 func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
-	result, err := l.requests.Answer(ctx, r.query())
+	result, err := l.requests.Answer(ctx, request.Query(r))
 	return AnswerResult(result), err
 }
 
 // QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing
 // and asks for no truth; the Key and the Truth of the request are not used.
 func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote, error) {
-	return l.requests.QuoteAnswer(ctx, r.query())
-}
-
-func (r *AnswerRequest) query() request.Query {
-	return request.Query{
-		Key: r.Key, Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Objects: r.Objects, All: r.All,
-		Partial: r.Partial, AcceptLoss: r.AcceptLoss, Truth: r.Truth,
-	}
+	return l.requests.QuoteAnswer(ctx, request.Query(r))
 }

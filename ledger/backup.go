@@ -56,11 +56,8 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	if !ok {
 		return out, fmt.Errorf("copy: %w", errors.ErrUnsupported)
 	}
-	// The copy is of the file as it is: it must be the one that this process wrote, when it is
-	// begun and when it is made.
-	same := func() error { return l.engine.View(ctx, func(*state.State) error { return nil }) }
 	resolved, err := newFile(path, l.file)
-	if err = errors.Join(same(), err); err != nil {
+	if err = errors.Join(l.checkFile(ctx), err); err != nil {
 		return out, err
 	}
 	err = callback.WithProgress(ctx, progress, func(ctx context.Context, report callback.Progress) error {
@@ -72,7 +69,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 			if out, err = verifyCopy(ctx, copied, l.engine.Clock, p.verified); err != nil {
 				return err
 			}
-			return same()
+			return l.checkFile(ctx)
 		})
 	})
 	if err != nil {
@@ -80,6 +77,12 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 		return Copied{}, l.orEnded(err) // by the checkpoint before the copy, maybe
 	}
 	return out, nil
+}
+
+// checkFile checks that the file is the one that this process wrote, before it is copied and when
+// it is.
+func (l *Ledger) checkFile(ctx context.Context) error {
+	return l.engine.View(ctx, func(*state.State) error { return nil })
 }
 
 // orEnded returns why the ledger has ended, if it has: an error of its file tells less then.
@@ -123,7 +126,9 @@ func (l *Ledger) closeCopy(ctx context.Context, path string) error {
 }
 
 // verifyCopy verifies a copy that has no name yet.
-func verifyCopy(ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64)) (out Copied, err error) {
+func verifyCopy(
+	ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64),
+) (out Copied, err error) {
 	s, err := bolt.Open(path, true)
 	if err != nil {
 		return out, err
@@ -155,7 +160,7 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if l.engine.ReadOnly && !l.engine.Standby {
 		return ErrReadOnly
 	}
-	if err := l.engine.View(ctx, func(*state.State) error { return nil }); err != nil { // it is the file to be compacted
+	if err := l.checkFile(ctx); err != nil {
 		return err
 	}
 	from, ok := l.engine.Copier()
@@ -175,7 +180,7 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 		err = l.engine.Moved()
 	}
 	if err != nil {
-		err = l.orEnded(err)
+		return l.orEnded(err)
 	}
-	return err
+	return nil
 }

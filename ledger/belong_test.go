@@ -130,8 +130,8 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Errorf("something was written: %v, before %v", after, before)
 			}
-			if err := file.Destroy(path + ".journal"); errors.Is(err, journal.ErrInUse) {
-				t.Error("somebody still has the journal open")
+			if os.Rename(path+".journal", path+".journal.gone") == nil && errors.Is(file.Sweep(path+".journal"), journal.ErrInUse) {
+				t.Error("the journal is still open")
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -34,11 +36,7 @@ type Publishing struct {
 // it was changed or dropped (see [Options.Checkpoint], [Ledger.Consistency]). It reads only.
 // Without a Signer it returns [ErrNoSigner].
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
-	var head evidence.Head
-	err := l.engine.View(ctx, func(s *state.State) (err error) {
-		head, err = l.documents.Head(s, s.Counters.Events)
-		return err
-	})
+	head, err := l.Head(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -50,28 +48,21 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 }
 
 // Head returns the log's tree at a size, at most its number of events; 0 stands for that number.
-func (l *Ledger) Head(ctx context.Context, events uint64) (head evidence.Head, err error) {
-	err = l.engine.View(ctx, func(s *state.State) (err error) {
-		if events == 0 {
-			events = s.Counters.Events
-		}
-		head, err = l.documents.Head(s, events)
-		return err
+func (l *Ledger) Head(ctx context.Context, events uint64) (evidence.Head, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (evidence.Head, error) {
+		return l.documents.Head(s, cmp.Or(events, s.Counters.Events))
 	})
-	return head, err
 }
 
 // Consistency proves that the tree of the first from events is the beginning of that of the first
 // to events: [tlog.CheckTree] verifies it. 0 < from ≤ to, and to is at most the number of events.
-func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (proof tlog.TreeProof, err error) {
-	err = l.engine.View(ctx, func(s *state.State) (err error) {
-		if from == 0 || from > to || to > s.Counters.Events {
-			return errs.Invalid("a proof that %d events are the first of %d, in a log of %d", from, to, s.Counters.Events)
+func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (tlog.TreeProof, error) {
+		if all := s.Counters.Events; from == 0 || from > to || to > all {
+			return nil, errs.Invalid("a proof that %d events are the first of %d, in a log of %d", from, to, all)
 		}
-		proof, err = tlog.ProveTree(int64(to), int64(from), s)
-		return err
+		return tlog.ProveTree(int64(to), int64(from), s)
 	})
-	return proof, err
 }
 
 // ConsistencyOf is [Ledger.Consistency] for a buyer: between two sizes at which it has receipts,

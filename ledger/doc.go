@@ -25,10 +25,12 @@
 // What a policy (package policy) allows may grow with time. [Ledger.Advance] draws what has been
 // released, [Ledger.Watch] streams it. A policy with terms of sale puts a chain on the market:
 //
-//   - [Ledger.Quote] says what an order costs, whom it would refuse and how the responses would come about, and changes nothing.
-//   - [Ledger.Sell] carries an order out in one transaction: responses, charges, prices, credits. It can be held to a quote.
-//     Buyers read what they bought with [Ledger.Deliveries].
-//   - [Ledger.Reserve] holds budget and price while a buyer pays. [Ledger.Capture] or [Ledger.Cancel] ends that, or time does.
+//   - [Ledger.Quote] says what an order costs, whom it would refuse and how the responses would
+//     come about, and changes nothing.
+//   - [Ledger.Sell] carries an order out in one transaction: responses, charges, prices, credits.
+//     It can be held to a quote. Buyers read what they bought with [Ledger.Deliveries].
+//   - [Ledger.Reserve] holds budget and price while a buyer pays. [Ledger.Capture] or
+//     [Ledger.Cancel] ends that, or time does.
 //   - [Ledger.Withdraw] takes an object off the market, and out of everything else.
 //
 // A buyer who upgrades pays the price of the level less what it has paid for the object; the same
@@ -38,18 +40,24 @@
 //
 // # What can be relied on
 //
-//   - A response is on disk before a caller sees it. The process may die at any instant. What was committed last is in a directory
-//     beside the file, NAME.journal, which belongs to it: see [Open]. Elsewhere ([Options.Journal]) the journal outlives the machine: a standby
-//     follows it ([Options.Standby]), and takes over ([Ledger.TakeOver]).
-//   - Every draw is checked against the chain's ceiling and the object's cap in the transaction that records it, in integers.
-//   - For an object, question and ε there is one response, for ever, for everyone, unless the object is forgotten.
-//   - Every request that changes something takes an idempotency key. The same key with the same request returns the same result;
-//     with another request, [ErrKeyConflict]. So a host that uses the id of its own order row as the key gets exactly one draw
-//     for each order (see the example "exactly once").
+//   - A response is on disk before a caller sees it. The process may die at any instant. What was
+//     committed last is in a directory beside the file, NAME.journal, which belongs to it: see
+//     [Open]. Elsewhere ([Options.Journal]) the journal outlives the machine: a standby follows it
+//     ([Options.Standby]), and takes over ([Ledger.TakeOver]).
+//   - Every draw is checked against the chain's ceiling and the object's cap in the transaction
+//     that records it, in integers.
+//   - For an object, question and ε there is one response, for ever, for everyone, unless the
+//     object is forgotten.
+//   - Every request that changes something takes an idempotency key. The same key with the same
+//     request returns the same result; with another request, [ErrKeyConflict]. So a host that uses
+//     the id of its own order row as the key gets exactly one draw for each order (see the example
+//     "exactly once").
 //   - The truth appears in no file, log line or error. No refusal depends on which value it is.
-//   - A refused call changes nothing, and says why and what would help ([RefusedError], [QuoteError]).
-//   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing before it was changed or dropped;
-//     with [Options.Checkpoint], an older copy of the file does not open.
+//   - A refused call changes nothing, and says why and what would help ([RefusedError],
+//     [QuoteError]).
+//   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing
+//     before it was changed or dropped; with [Options.Checkpoint], an older copy of the file does
+//     not open.
 //
 // The list in full, and what is not guaranteed, is in docs/guarantees.md.
 //

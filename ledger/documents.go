@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -16,17 +17,14 @@ import (
 //
 // Two receipts of a sale say the same, but for the objects forgotten in between. Receipts of two
 // sales name the log at two sizes; [Ledger.Consistency] proves that it is one log.
-func (l *Ledger) Receipt(ctx context.Context, sale uint64) (r evidence.Receipt, err error) {
+func (l *Ledger) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
 	if l.documents.Signer == nil {
-		return r, ErrNoSigner
+		return evidence.Receipt{}, ErrNoSigner
 	}
-	var sold state.Sale
-	err = l.engine.View(ctx, func(s *state.State) (err error) {
-		sold, err = request.SoldSale(s, sale)
-		return err
-	})
+	find := func(s *state.State) (state.Sale, error) { return request.SoldSale(s, sale) }
+	sold, err := engine.Read(ctx, &l.engine, find)
 	if err != nil {
-		return r, err
+		return evidence.Receipt{}, err
 	}
 	return l.documents.Receipt(ctx, sold, sale)
 }

@@ -67,16 +67,19 @@ func (l *Ledger) Enroll(ctx context.Context, r EnrollRequest) (EnrollResult, err
 	if r.Terms != nil && (!r.Policy.IsZero() || !r.Cap.IsZero()) {
 		return EnrollResult{}, errs.Invalid("a policy or a cap for all, and terms for each")
 	}
-	x := enrollment.Enrolment{List: r.list(all)}
-	if x.Question, err = l.requests.Question(ctx, r.Question); err != nil {
+	q, err := l.requests.Question(ctx, r.Question)
+	if err != nil {
 		return EnrollResult{}, err
 	}
+	x := enrollment.Enrolment{List: r.list(all), New: r.New}
 	for _, p := range x.Policies() {
 		if err := event.CheckPolicy(*p); err != nil {
 			return EnrollResult{}, err
 		}
 	}
-	x.Executor, x.Key, x.Id, x.Partial, x.Progress, x.New = &l.requests, r.Key, r.form(&x.List), r.Partial, r.Progress, r.New
+	x.Request = enrollment.Request{
+		Executor: &l.requests, Key: r.Key, Id: r.form(&x.List), Question: q, Partial: r.Partial, Progress: r.Progress,
+	}
 	x.DryRun = r.DryRun
 	done, err := x.Run(ctx)
 	if err != nil {

@@ -112,16 +112,19 @@ func (e *QuoteError) Error() string {
 	if e.TermsChanged {
 		since = "; it was quoted under other terms"
 	}
+	q := &e.Quote
 	if e.Remedy == vocabulary.RemedyPaying {
 		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d%s",
-			e.Quote.Question, e.Quote.Buyer, e.Quote.Price, e.Quote.Currency, *e.MaxPrice, since)
+			q.Question, q.Buyer, q.Price, q.Currency, *e.MaxPrice, since)
 	}
-	return fmt.Sprintf("question %q: the order of %q is not what was quoted as %q: it is %d object(s) for %d %s (minor units), %d refused%s",
-		e.Quote.Question, e.Quote.Buyer, e.Expected, e.Quote.Objects, e.Quote.Price, e.Quote.Currency, len(e.Quote.Refused)+e.Quote.Unlisted, since)
+	const text = "question %q: the order of %q is not what was quoted as %q: " +
+		"it is %d object(s) for %d %s (minor units), %d refused%s"
+	refused := len(q.Refused) + q.Unlisted
+	return fmt.Sprintf(text, q.Question, q.Buyer, e.Expected, q.Objects, q.Price, q.Currency, refused, since)
 }
 
 // Progress is called now and then during a long request, with the number of objects done and the
 // number in all (or of what else the request says), on the goroutine of the caller. Nothing is held
 // then: it may use the ledger, and delays no other caller. If it panics, the panic continues when
 // the transaction under way has ended.
-type Progress func(done, total int)
+type Progress = func(done, total int)

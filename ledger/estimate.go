@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
@@ -40,8 +40,12 @@ type Estimate struct {
 	N        int64           `json:"n"`        // objects counted
 	Values   []ValueEstimate `json:"values"`   // in the order of the question's
 	Levels   []LevelCount    `json:"levels"`   // by rising ε
-	Method   string          `json:"method"`   // how levels are combined: "level" if there is one alone, "stratified" if each counts in proportion to its objects, "pooled" if by precision
-	Covers   string          `json:"covers"`   // what intervals are about: "panel", the shares among the objects counted, or "population", those of which the objects are a random sample
+	// Method is how levels are combined: "level" if there is one alone, "stratified" if each counts
+	// in proportion to its objects, "pooled" if by precision.
+	Method string `json:"method"`
+	// Covers is what intervals are about: "panel", the shares among the objects counted, or
+	// "population", those of which the objects are a random sample.
+	Covers string `json:"covers"`
 	// Disagreement is a p-value, where there are several levels: the probability that levels differ
 	// as much or more if the level of an object is independent of its value. It is 1 if there are
 	// too few responses for a test. See [estimate.Disagreement].
@@ -98,11 +102,12 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	if err != nil {
 		return Estimate{}, err
 	}
-	if len(counts) == 0 && !r.Epsilon.IsZero() {
-		return Estimate{}, fmt.Errorf("question %q: %w at ε=%s", r.Question, ErrNoResponses, r.Epsilon)
-	}
-	if len(counts) == 0 {
+	switch {
+	case len(counts) > 0:
+	case r.Epsilon.IsZero():
 		return Estimate{}, fmt.Errorf("question %q: %w", r.Question, ErrNoResponses)
+	default:
+		return Estimate{}, fmt.Errorf("question %q: %w at ε=%s", r.Question, ErrNoResponses, r.Epsilon)
 	}
 	out := Estimate{Question: r.Question, Method: "level", Covers: "panel", Event: last}
 	for _, level := range counts {
@@ -112,7 +117,8 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	if r.Population {
 		out.Covers = "population"
 	}
-	found, p, err := sharesOf(q, estimate.Options{Confidence: r.Confidence, Pool: r.Pool, Population: r.Population}, counts)
+	options := estimate.Options{Confidence: r.Confidence, Pool: r.Pool, Population: r.Population}
+	found, p, err := sharesOf(q, options, counts)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -130,7 +136,9 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 }
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
-func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
+func (l *Ledger) readTallies(
+	ctx context.Context, r EstimateRequest,
+) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
 		if q, err = request.QuestionByName(s, r.Question); err != nil {
 			return err
@@ -156,14 +164,13 @@ func (l *Ledger) readTallies(ctx context.Context, r EstimateRequest) (q *event.Q
 // Levels returns every ε at which there are responses to a question, rising, and how many: also
 // those that are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a
 // time proportional to values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
-func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCount, err error) {
-	err = l.engine.View(ctx, func(s *state.State) error {
-		levels = nil
+func (l *Ledger) Levels(ctx context.Context, question string) ([]LevelCount, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (levels []LevelCount, err error) {
 		q, err := request.QuestionByName(s, question)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return s.ScanTallies(q.Number, privacy.Epsilon{}, func(key state.TallyKey, t state.Tally) error {
+		err = s.ScanTallies(q.Number, privacy.Epsilon{}, func(key state.TallyKey, t state.Tally) error {
 			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.Epsilon {
 				levels = append(levels, LevelCount{Epsilon: key.Epsilon})
 			}
@@ -171,24 +178,24 @@ func (l *Ledger) Levels(ctx context.Context, question string) (levels []LevelCou
 				last.N += int64(t.Recorded)
 				return ctx.Err()
 			}
-			return errs.Corrupt(nil, "question %q: more responses are counted at ε=%s than there are chains", question, key.Epsilon)
+			const text = "question %q: more responses are counted at ε=%s than there are chains"
+			return errs.Corrupt(nil, text, question, key.Epsilon)
 		})
+		return levels, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return levels, nil
 }
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
-func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
+func (l *Ledger) recount(
+	ctx context.Context, r EstimateRequest,
+) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
 	if q, err = l.requests.Question(ctx, r.Question); err != nil {
 		return nil, nil, 0, err
 	}
 	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}
 	last = l.engine.Queue.DurableEvents()
 	var fault error
-	scan := levelScan{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
+	scan := levels{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
 	err = scan.Each(ctx, func(name string, at *state.Level) bool {
 		if r.Include(name) {
 			fault = sum.add(name, at)
@@ -208,31 +215,28 @@ func (l *Ledger) recount(ctx context.Context, r EstimateRequest) (q *event.Quest
 type tallying struct {
 	question *event.Question
 	at       map[privacy.Epsilon]*estimate.UnaryCounts // in other encodings too
-	last     *estimate.UnaryCounts                     // those of the response before: the next is mostly at the same ε
+	last     *estimate.UnaryCounts                     // of the response before: most are at the same ε
 }
 
 func (t *tallying) add(name string, l *state.Level) error {
 	if !t.question.Has(l.Epsilon, l.Response) {
-		_, err := toldResponse(t.question, name, *l)
+		_, err := describeLevel(t.question, name, *l)
 		return err
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {
 		if t.last = t.at[l.Epsilon]; t.last == nil {
-			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: make([]int64, countedOutputs(t.question, l.Epsilon))}
+			counts := make([]int64, countedOutputs(t.question, l.Epsilon))
+			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: counts}
 			t.at[l.Epsilon] = t.last
 		}
 	}
 	t.last.Objects++
-	if l.Response.IsUnary() {
-		t.addRow(l.Response.Bits)
-	} else {
+	if !l.Response.IsUnary() {
 		t.last.ByValue[l.Response.Index]++
+		return nil
 	}
-	return nil
-}
-
-func (t *tallying) addRow(row rrchain.Bits) {
-	for v := range row.Ones() {
+	for v := range l.Response.Bits.Ones() {
 		t.last.ByValue[v]++
 	}
+	return nil
 }

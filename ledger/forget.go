@@ -49,11 +49,11 @@ func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 		return err
 	}
 	id := event.ObjectRequest(event.RequestForget, object)
-	err := l.requests.Once(ctx, key, "", id, func(s *state.State) (event.Change, error) { return forgetObject(s, object) })
-	if err != nil {
+	forget := func(s *state.State) (event.Change, error) { return forgetObject(s, object) }
+	if err := l.requests.Once(ctx, key, "", id, forget); err != nil {
 		return err
 	}
-	return l.engine.Erase(ctx) // also for a request that was settled before: who made it may not have come to this
+	return l.engine.Erase(ctx) // also for a request that was settled before: its caller may not have come to this
 }
 
 // forgetObject returns the change that destroys what there is about an object, or nil if there is

@@ -39,8 +39,10 @@ const atOnce = 4096
 // hold. The zero value is ready.
 type openReservations struct {
 	mu   sync.Mutex
-	seen uint64          // how many sales, by number, were looked at
-	open map[uint64]bool // the reservations among them that may hold yet, and whether they did when they were looked at last
+	seen uint64 // how many sales, by number, were looked at
+	// open are the reservations among them that may hold yet, and whether they did when they were
+	// read last.
+	open map[uint64]bool
 }
 
 func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, error) {

@@ -7,13 +7,14 @@ import (
 	"iter"
 
 	says "github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Event is one entry of the log in words. What it says is one of the types of package event.
+// Event is one entry of the log. What it says is one of the types of package event.
 type Event = says.Event
 
 // Events yields the log in order, beginning with the event of the given number, up to the last one
@@ -64,63 +65,52 @@ func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 // settles. It tells whether to go on.
 func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield func(Event, error) bool) bool {
 	first, err := l.firstRefusal(ctx, settled)
-	for at := max(first, from); err == nil && at < settled; {
-		var events []Event
-		events, err = l.someRefusals(ctx, at, settled)
-		for _, ev := range events {
-			if !ev.Erased && !yield(ev, nil) {
-				return false
-			}
-		}
-		at += uint64(len(events))
-	}
 	if err != nil {
 		yield(Event{}, err)
+		return false
 	}
-	return err == nil
-}
-
-// someRefusals reads some of a range of events that all refuse somebody.
-func (l *Ledger) someRefusals(ctx context.Context, from, end uint64) ([]Event, error) {
-	events, err := l.someEvents(ctx, from, int(min(scanSize, end-from)))
-	if err == nil && len(events) == 0 {
-		err = errs.Corrupt(nil, "event %d is missing", from)
-	}
-	for i, ev := range events {
-		if _, is := ev.Says.(says.ObjectRefused); !is {
-			return events[:i], errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
+	for ev, err := range l.Events(ctx, max(first, from)) {
+		if err == nil && ev.Number >= settled {
+			return true
+		}
+		if _, is := ev.Says.(says.ObjectRefused); err == nil && !is {
+			err = errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
+		}
+		if err != nil {
+			yield(Event{}, err)
+			return false
+		}
+		if !ev.Erased && !yield(ev, nil) {
+			return false
 		}
 	}
-	return events, err
+	yield(Event{}, errs.Corrupt(nil, "event %d is missing", settled))
+	return false
 }
 
 // settledBy returns the events that settled the parts of a request.
-func (l *Ledger) settledBy(ctx context.Context, key string) (settled []uint64, err error) {
+func (l *Ledger) settledBy(ctx context.Context, key string) ([]uint64, error) {
 	if err := event.CheckName("idempotency key", key); err != nil {
 		return nil, err
 	}
-	err = l.engine.View(ctx, func(s *state.State) error {
+	return engine.Read(ctx, &l.engine, func(s *state.State) ([]uint64, error) {
 		r, known, err := s.Request(key)
 		if err == nil && !known {
 			err = fmt.Errorf("key %q: %w", key, ErrUnknown)
 		}
-		settled = r.Settled
-		return err
+		return r.Settled, err
 	})
-	return settled, err
 }
 
 // firstRefusal returns where the refusals begin whose request, or part of one, an event settles.
-func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (first uint64, err error) {
-	err = l.engine.View(ctx, func(s *state.State) error {
+func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (uint64, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (uint64, error) {
 		part, err := s.Settlement(settled)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		first = settled - part.Refused
-		return state.CheckRefused(settled, part.Refused)
+		return settled - part.Refused, state.CheckRefused(settled, part.Refused)
 	})
-	return first, err
 }
 
 // someEvents reads at most that many events in one snapshot.
@@ -138,7 +128,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 				return false
 			}
 			if ev.Number != from+uint64(len(events)) {
-				fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, from+uint64(len(events)))
+				fault = errs.Corrupt(nil, "event %d is missing", from+uint64(len(events)))
 				return false
 			}
 			events = append(events, ev)
@@ -147,7 +137,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 			return !full
 		})
 		if next := from + uint64(len(events)); err == nil && fault == nil && !full && next <= s.Counters.Events {
-			fault = fmt.Errorf("%w: event %d is missing", ErrCorrupt, next)
+			fault = errs.Corrupt(nil, "event %d is missing", next)
 		}
 		return err
 	})
@@ -162,7 +152,7 @@ const mostBytes = 4 << 20
 
 func openEvent(s *state.State, key, value []byte) (Event, error) {
 	if len(key) != 8 {
-		return Event{}, fmt.Errorf("%w: event with the key %x", ErrCorrupt, key)
+		return Event{}, errs.Corrupt(nil, "event with the key %x", key)
 	}
 	payload, err := wire.Unseal(state.BucketEvents, key, value)
 	if err != nil {

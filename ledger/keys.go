@@ -18,7 +18,7 @@ import (
 //
 // One object's value must not change within an epoch of its chain; see [Options.TruthKey] and
 // [Ledger.BeginEpoch].
-type TruthFunc func(ctx context.Context, question string, objects []string) (values []string, err error)
+type TruthFunc = func(ctx context.Context, question string, objects []string) (values []string, err error)
 
 // TruthOf returns a TruthFunc with the value of one object in one question: of the first that it is
 // called for. For any other, and for several at a time, it returns [ErrTruthSource], and nothing is

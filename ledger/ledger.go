@@ -205,7 +205,8 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := fold.Record(s, []event.Change{&event.Created{ID: id, Currency: currency, LogKey: options.LogKey}}); err != nil {
+	created := &event.Created{ID: id, Currency: currency, LogKey: options.LogKey}
+	if _, _, err := fold.Record(s, []event.Change{created}); err != nil {
 		return err
 	}
 	return fold.Flush(s)
@@ -301,8 +302,10 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	l.engine.Room, l.engine.Standby, l.engine.Observer, l.engine.Alone = options.Memory, options.Standby, options.Observer, options.WithoutJournal
-	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}); err != nil {
+	l.engine.Room, l.engine.Standby, l.engine.Observer = options.Memory, options.Standby, options.Observer
+	l.engine.Alone = options.WithoutJournal
+	leap := engine.Leap{Allowed: options.ClockLeap, Confirmed: options.ClockAhead}
+	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, leap); err != nil {
 		return nil, err
 	}
 	err = l.engine.View(context.Background(), func(s *state.State) (err error) {
@@ -373,11 +376,7 @@ func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 		}
 		fresh = append(fresh, set...)
 	}
-	var known []event.NoiseKeySet
-	err := l.engine.View(context.Background(), func(s *state.State) (err error) {
-		known, err = s.NoiseKeys()
-		return err
-	})
+	known, err := engine.Read(context.Background(), &l.engine, (*state.State).NoiseKeys)
 	if err != nil {
 		return err
 	}
@@ -426,5 +425,9 @@ func (l *Ledger) Close() error {
 
 // About returns what the ledger was created with.
 func (l *Ledger) About() About {
-	return About{ID: uuid.UUID(l.documents.About.ID).String(), Created: l.documents.About.At, Currency: l.documents.About.Currency, LogKey: l.documents.About.LogKey, Origin: l.documents.About.Origin(), MissingJournal: l.engine.Missing}
+	a := &l.documents.About
+	return About{
+		ID: uuid.UUID(a.ID).String(), Created: a.At, Currency: a.Currency, LogKey: a.LogKey, Origin: a.Origin(),
+		MissingJournal: l.engine.Missing,
+	}
 }

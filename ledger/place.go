@@ -73,5 +73,6 @@ func journals(path string, o Options) engine.Journals {
 	if o.Journal == nil {
 		return beside
 	}
-	return engine.Elsewhere{Open: o.Journal, Beside: beside.dir(), File: func() (string, error) { return beside.Place(false) }}
+	file := func() (string, error) { return beside.Place(false) }
+	return engine.Elsewhere{Open: o.Journal, Beside: beside.dir(), File: file}
 }

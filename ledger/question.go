@@ -2,14 +2,11 @@ package ledger
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
 // DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
@@ -26,7 +23,8 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
-	return l.requests.Once(ctx, key, "", event.DefineRequest(q, asked), func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") })
+	define := func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") }
+	return l.requests.Once(ctx, key, "", event.DefineRequest(q, asked), define)
 }
 
 // defineQuestion returns the change that defines a question, or nil if it is defined already.
@@ -55,26 +53,26 @@ func defineQuestion(s *state.State, q Question, strict bool) (event.Change, erro
 // Questions returns all questions in the order of their definition.
 func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 	var all []Question
-	err := l.scan(ctx, state.BucketQuestions, []byte("q"), func(key, value []byte) (bool, error) {
-		if len(key) != len(state.NumberKey(0)) || key[0] != 'q' {
-			return false, fmt.Errorf("%w: %x among the questions", ErrCorrupt, key)
-		}
-		payload, err := wire.Unseal(state.BucketQuestions, key, value)
+	for more := true; more; {
+		err := l.engine.View(ctx, func(s *state.State) error {
+			end := min(uint64(s.Counters.Questions), uint64(len(all))+scanSize)
+			more = end < uint64(s.Counters.Questions)
+			for uint64(len(all)) < end {
+				number := uint32(len(all)) + 1
+				// The state's own copy of a question is shared: the host may change what it gets.
+				q, found, err := state.Lookup(s, state.BucketQuestions, state.NumberKey(number), event.DecodeQuestion)
+				if err != nil || !found || q.Number != number {
+					return errs.Corrupt(err, "question %d is missing, or is another", number)
+				}
+				all = append(all, Question{
+					Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism,
+				})
+			}
+			return nil
+		})
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		q, err := event.DecodeQuestion(payload)
-		if err == nil && binary.BigEndian.Uint32(key[1:]) != q.Number {
-			err = fmt.Errorf("%w: question %d stands where another should", ErrCorrupt, q.Number)
-		}
-		if err != nil {
-			return false, err
-		}
-		all = append(all, Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism})
-		return true, nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	return all, nil
 }

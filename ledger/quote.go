@@ -19,7 +19,8 @@ type Order struct {
 	Epsilon  privacy.Epsilon `json:"epsilon"`  // above 0
 	// Objects: the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
 	Objects []string `json:"objects,omitzero"`
-	All     bool     `json:"all,omitempty"` // everyone enrolled in the question by now, who has not withdrawn
+	// All: all objects enrolled in the question by now that have not withdrawn
+	All bool `json:"all,omitempty"`
 	// StopAtRefusal ends the order at the first object that is refused, unless it is sold in part:
 	// nothing is computed about the others, nor what would be possible instead. It is for buyers
 	// who may not see refusals, and no part of what a key stands for.
@@ -111,14 +112,16 @@ func (l *Ledger) orderError(err error) error {
 		return err
 	}
 	return &QuoteError{
-		Quote: l.quote(m.Quote), Expected: m.Expected, TermsChanged: m.TermsChanged, MaxPrice: m.MaxPrice, Remedy: m.Remedy,
+		Quote: l.quote(m.Quote), Expected: m.Expected, TermsChanged: m.TermsChanged, MaxPrice: m.MaxPrice,
+		Remedy: m.Remedy,
 	}
 }
 
-// offer puts a deal in words, without its names.
+// offer returns a deal as hosts read it, without its names.
 func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
 	return Offer{
 		Epsilon: d.Epsilon, Price: int64(d.Price), Currency: l.documents.About.Currency, Objects: d.Objects,
-		Draws: n.Draws, Resales: n.Resales, Degradations: n.Degradations, Insertions: n.Insertions, Upgrades: n.Upgrades,
+		Draws: n.Draws, Resales: n.Resales, Degradations: n.Degradations, Insertions: n.Insertions,
+		Upgrades: n.Upgrades,
 	}
 }

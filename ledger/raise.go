@@ -64,10 +64,7 @@ type RaiseResult struct {
 // the source of truths fails or the process dies in between, the parts committed so far stay, and
 // the same request with the same key goes on where it stopped.
 func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error) {
-	done, changed, invalid, err := l.requests.Raise(ctx, request.Raise{
-		Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Objects: r.Objects, All: r.All, Partial: r.Partial,
-		Truth: r.Truth, Progress: r.Progress,
-	})
+	done, changed, invalid, err := l.requests.Raise(ctx, request.Raise(r))
 	if err != nil {
 		return RaiseResult{}, err
 	}
@@ -79,8 +76,8 @@ func (l *Ledger) Raise(ctx context.Context, r RaiseRequest) (RaiseResult, error)
 	}, nil
 }
 
-// toldResponse puts a recorded level in words.
-func toldResponse(q *event.Question, object string, at state.Level) (Response, error) {
+// describeLevel describes a recorded level.
+func describeLevel(q *event.Question, object string, at state.Level) (Response, error) {
 	value, err := q.ResponseText(object, at.Epsilon, at.Response)
 	if err != nil {
 		return Response{}, err

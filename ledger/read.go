@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -24,41 +25,11 @@ import (
 // grow, and could stand in the way of a writer; so long reads are cut into short ones.
 const scanSize = 4096
 
-// scan passes the records of a bucket, from a key on, to visit, until it returns false. It reads in
-// snapshots of bounded length, so records written meanwhile may or may not be seen.
-func (l *Ledger) scan(ctx context.Context, bucket string, from []byte, visit func(key, value []byte) (bool, error)) error {
-	for more := true; more; {
-		if err := errs.Context(ctx); err != nil {
-			return err
-		}
-		err := l.engine.View(ctx, func(s *state.State) error {
-			seen := 0
-			more = false
-			var fault error
-			err := s.Scan(bucket, from, func(key, value []byte) bool {
-				if seen++; seen > scanSize {
-					from, more = append([]byte(nil), key...), true
-					return false
-				}
-				var on bool
-				on, fault = visit(key, value)
-				return on && fault == nil
-			})
-			if err != nil {
-				return err
-			}
-			return fault
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Responses yields every response recorded at exactly this ε, in the order of the objects' names.
 // Reading is free: it charges nobody, needs no truth and leaves no event.
-func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon privacy.Epsilon) iter.Seq2[Response, error] {
+func (l *Ledger) Responses(
+	ctx context.Context, questionName string, epsilon privacy.Epsilon,
+) iter.Seq2[Response, error] {
 	return func(yield func(Response, error) bool) {
 		q, err := l.requests.Question(ctx, questionName)
 		if err != nil {
@@ -66,10 +37,11 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 			return
 		}
 		stopped := false
-		err = levelScan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, func(name string, at *state.Level) bool {
-			stopped = !yield(toldResponse(q, strings.Clone(name), *at))
+		visit := func(name string, at *state.Level) bool {
+			stopped = !yield(describeLevel(q, strings.Clone(name), *at))
 			return !stopped
-		})
+		}
+		err = levels{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, visit)
 		if err != nil && !stopped {
 			yield(Response{}, err)
 		}
@@ -79,16 +51,19 @@ func (l *Ledger) Responses(ctx context.Context, questionName string, epsilon pri
 // ResponsesPage returns some of what [Ledger.Responses] yields: at most limit responses, of the
 // objects after a name, "" for all. next is the name after which the next part begins; "" at the
 // end. A part may have fewer responses than the limit, or none, and not be the last.
-func (l *Ledger) ResponsesPage(ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int) (found []Response, next string, err error) {
+func (l *Ledger) ResponsesPage(
+	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
+) (found []Response, next string, err error) {
 	q, err := l.requests.Question(ctx, question)
 	if err = cmp.Or(err, request.CheckLimit(limit)); err != nil {
 		return nil, "", err
 	}
-	next, err = levelScan{Engine: &l.engine, Question: q, Epsilon: epsilon}.Page(ctx, after, limit, func(name string, at *state.Level) error {
-		one, err := toldResponse(q, strings.Clone(name), *at)
+	visit := func(name string, at *state.Level) error {
+		one, err := describeLevel(q, strings.Clone(name), *at)
 		found = append(found, one)
 		return err
-	})
+	}
+	next, err = levels{Engine: &l.engine, Question: q, Epsilon: epsilon}.Page(ctx, after, limit, visit)
 	return found, next, err
 }
 
@@ -224,8 +199,8 @@ func (r *objectReader) begin(key, value []byte) error {
 	}
 	r.object, r.known = o, true
 	r.out = ObjectState{
-		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned), Forgotten: o.Forgotten,
-		Currency: r.ledger.documents.About.Currency, Event: r.state.Counters.Events,
+		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned),
+		Forgotten: o.Forgotten, Currency: r.ledger.documents.About.Currency, Event: r.state.Counters.Events,
 	}
 	if o.Chains > 0 {
 		r.out.Chains = make([]ChainState, 0, min(o.Chains, scanSize))
@@ -259,7 +234,8 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	var c state.Chain
 	_, levels := c.DecodeHead(&d)
 	out = ChainState{
-		Question: q.Name, Epoch: len(c.Closed) + 1, Withdrawn: o.Withdrew(c), Buyers: c.Buyers, Answered: c.Answered, Ceiling: o.Cap, Levels: make([]LevelState, 0, levels),
+		Question: q.Name, Epoch: len(c.Closed) + 1, Withdrawn: o.Withdrew(c), Buyers: c.Buyers, Answered: c.Answered,
+		Ceiling: o.Cap, Levels: make([]LevelState, 0, levels),
 	}
 	for range levels {
 		var at state.Level
@@ -291,9 +267,9 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	return out, nil
 }
 
-// levelState puts a level in words.
+// levelState describes a level with its holders.
 func levelState(s *state.State, q *event.Question, name string, at state.Level) (out LevelState, err error) {
-	r, err := toldResponse(q, name, at)
+	r, err := describeLevel(q, name, at)
 	if err != nil {
 		return out, err
 	}
@@ -308,10 +284,13 @@ func levelState(s *state.State, q *event.Question, name string, at state.Level) 
 	return out, nil
 }
 
-// earlierEpochs puts the closed epochs of a chain in words.
-func earlierEpochs(s *state.State, q *event.Question, name string, closed []state.ClosedEpoch) (all []EarlierEpoch, err error) {
+// earlierEpochs describes the closed epochs of a chain.
+func earlierEpochs(
+	s *state.State, q *event.Question, name string, closed []state.ClosedEpoch,
+) (all []EarlierEpoch, err error) {
 	for i, one := range closed {
-		told := EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: make([]LevelState, 0, len(one.Levels))}
+		levels := make([]LevelState, 0, len(one.Levels))
+		told := EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: levels}
 		for _, at := range one.Levels {
 			l, err := levelState(s, q, name, at)
 			if err != nil {
@@ -339,12 +318,12 @@ type Stats struct {
 
 // Stats returns the counts, in constant time.
 func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
-	var out Stats
-	err := l.engine.View(ctx, func(s *state.State) error {
+	out, err := engine.Read(ctx, &l.engine, func(s *state.State) (Stats, error) {
 		c := s.Counters
-		out = Stats{Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events}
-		out.Buyers, out.Sales, out.Revenue, out.Currency = uint64(c.Buyers), c.Sold, int64(c.Revenue), l.documents.About.Currency
-		return nil
+		return Stats{
+			Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events,
+			Buyers: uint64(c.Buyers), Sales: c.Sold, Revenue: int64(c.Revenue), Currency: l.documents.About.Currency,
+		}, nil
 	})
 	if err != nil {
 		return Stats{}, err

@@ -59,7 +59,9 @@ type ReconcileRequest struct {
 
 // ReconcileResult tells what the ledger differs in from a table, and what was done about it.
 type ReconcileResult struct {
-	Questions []Reconciled `json:"questions"` // in the order in which they were defined: those with a row, or with somebody who takes part
+	// Questions are those with a row, or with an object that takes part, in the order in which they
+	// were defined.
+	Questions []Reconciled `json:"questions"`
 	// Gone are those who take part in something and have no row at all.
 	Gone      NameList `json:"gone"`
 	Withdrawn int      `json:"withdrawn"` // of those gone; 0 unless that was asked for

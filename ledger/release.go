@@ -29,11 +29,9 @@ type ReleaseRequest struct {
 // Errors: [*RefusedError] (nothing was changed), [ErrUnknown], [ErrInvalid], [ErrKeyConflict], the
 // error of the Truth function, and those of any write.
 func (l *Ledger) Release(ctx context.Context, r ReleaseRequest) (Response, error) {
-	q, given, err := l.requests.Release(ctx, request.Release{
-		Key: r.Key, Question: r.Question, Object: r.Object, Epsilon: r.Epsilon, Truth: r.Truth, TrueValue: r.TrueValue,
-	})
+	q, given, err := l.requests.Release(ctx, request.Release(r))
 	if err != nil {
 		return Response{}, err
 	}
-	return toldResponse(q, r.Object, given)
+	return describeLevel(q, r.Object, given)
 }

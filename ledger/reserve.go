@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -69,7 +70,8 @@ func (l *Ledger) Reserve(ctx context.Context, r ReserveRequest) (Reservation, er
 	if err != nil {
 		return Reservation{}, l.orderError(err)
 	}
-	return l.readReservation(context.WithoutCancel(ctx), number, request.AsGranted) // it is durable, even if ctx has ended
+	// It is durable, even if ctx has ended.
+	return l.readReservation(context.WithoutCancel(ctx), number, request.AsGranted)
 }
 
 // Reservation returns a reservation with its present state, or [ErrUnknown]. Reservations are kept
@@ -79,19 +81,16 @@ func (l *Ledger) Reservation(ctx context.Context, number uint64) (Reservation, e
 }
 
 // readReservation reads a reservation, which find returns or refuses.
-func (l *Ledger) readReservation(ctx context.Context, number uint64, find func(*state.State, uint64) (state.Sale, error)) (Reservation, error) {
-	var out Reservation
-	err := l.engine.View(ctx, func(s *state.State) error {
+func (l *Ledger) readReservation(
+	ctx context.Context, number uint64, find func(*state.State, uint64) (state.Sale, error),
+) (Reservation, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (Reservation, error) {
 		r, err := find(s, number)
-		if err == nil {
-			out, err = l.describeReserved(s, number, r)
+		if err != nil {
+			return Reservation{}, err
 		}
-		return err
+		return l.describeReserved(s, number, r)
 	})
-	if err != nil {
-		return Reservation{}, err
-	}
-	return out, nil
 }
 
 // describeReserved returns a reservation as hosts read it.
@@ -114,8 +113,9 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 		return out, err
 	}
 	out = Reservation{
-		Number: number, Ordinal: r.Ordinal, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price), Currency: l.documents.About.Currency, Objects: c.Objects,
-		Refused: left, Key: end.Key, Expires: c.Expires, First: end.First, Last: last,
+		Number: number, Ordinal: r.Ordinal, State: r.ReservationState(s.Now), Epsilon: c.Epsilon, Price: int64(c.Price),
+		Currency: l.documents.About.Currency, Objects: c.Objects, Refused: left, Key: end.Key, Expires: c.Expires,
+		First: end.First, Last: last,
 	}
 	out.Buyer, out.Question, err = s.NamesOf(r)
 	return out, err
@@ -138,9 +138,7 @@ type CaptureRequest struct {
 // the errors of Sell there is [*ReservationError], when the reservation has expired, was cancelled
 // or was captured under another key.
 func (l *Ledger) Capture(ctx context.Context, r CaptureRequest) (Sale, error) {
-	number, faults, err := l.requests.Capture(ctx, request.Capture{
-		Key: r.Key, Reservation: r.Reservation, Partial: r.Partial, Truth: r.Truth, Progress: r.Progress,
-	})
+	number, faults, err := l.requests.Capture(ctx, request.Capture(r))
 	return l.sold(ctx, number, faults, err)
 }
 

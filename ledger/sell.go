@@ -28,8 +28,10 @@ type SellRequest struct {
 
 // Sale is an order carried out.
 type Sale struct {
-	Number  uint64 `json:"sale"`    // 1, 2, …; shared with reservations
-	Ordinal uint64 `json:"ordinal"` // its place among the sales and reservations of its buyer, from 1: its number for the buyer
+	Number uint64 `json:"sale"` // 1, 2, …; shared with reservations
+	// Ordinal is its place among the sales and reservations of its buyer, from 1: its number for
+	// the buyer.
+	Ordinal uint64 `json:"ordinal"`
 	Offer
 	// Refund is what a reservation promised to cost beyond the price: for objects left out, or held
 	// by the buyer by now. What was delivered is not refunded.

@@ -78,11 +78,17 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r ChangeTermsRequest) (ChangeT
 			return ChangeTermsResult{}, err
 		}
 	}
-	x := enrollment.TermsChange{List: enrollment.List{Names: all, Each: []enrollment.Terms{{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}}}}
-	if x.Question, err = l.requests.Question(ctx, r.Question); err != nil {
+	q, err := l.requests.Question(ctx, r.Question)
+	if err != nil {
 		return ChangeTermsResult{}, err
 	}
-	x.Executor, x.Key, x.Id, x.Partial, x.Progress = &l.requests, r.Key, r.form(all), r.Partial, r.Progress
+	terms := enrollment.Terms{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}
+	x := enrollment.TermsChange{
+		Request: enrollment.Request{
+			Executor: &l.requests, Key: r.Key, Id: r.form(all), Question: q, Partial: r.Partial, Progress: r.Progress,
+		},
+		List: enrollment.List{Names: all, Each: []enrollment.Terms{terms}},
+	}
 	done, err := x.Run(ctx)
 	if err != nil {
 		return ChangeTermsResult{}, err

@@ -22,7 +22,8 @@ type Problem struct {
 	//   event       an event is missing, damaged, or cannot follow on those before it
 	//   tree        a hash of the tree is not that of the event, or of the hashes below it
 	//   ledger      what the ledger was created with, its format, its truth key
-	//   journal     the file was opened without its journal ([Options.WithoutJournal]): what comes after the event is missing
+	//   journal     the file was opened without its journal ([Options.WithoutJournal]): what comes
+	//               after the event is missing
 	//   clock       events lie in the future: a clock was wrong when they were written, or is now
 	//   counters    the sums over the log, the revenue among them
 	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
@@ -87,15 +88,20 @@ func (l *Ledger) Verify(ctx context.Context, r VerifyRequest) (Verification, err
 }
 
 func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Verification, error) {
-	asked := audit.Request{Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress, Missing: l.engine.Missing}
+	asked := audit.Request{
+		Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress, Missing: l.engine.Missing,
+		Exhausted: l.engine.Observer != nil,
+	}
 	if r.Report != nil {
 		asked.Report = func(p audit.Finding) { r.Report(Problem(p)) }
 	}
 	began := time.Now()
-	asked.Exhausted = l.engine.Observer != nil
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
 	l.engine.Observe(func(o observe.Observer) {
-		o.Audited(observe.Audit{Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted, Err: err})
+		o.Audited(observe.Audit{
+			Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted,
+			Err: err,
+		})
 	})
 	return Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
@@ -130,10 +136,12 @@ func (l *Ledger) auditCopy() error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("the file seems to be a copy, and is not what a ledger was at one instant; copy a ledger by Backup, or when it is closed: %w", err)
+		return fmt.Errorf("the file seems to be a copy, and is not what a ledger was at one instant; "+
+			"copy a ledger by Backup, or when it is closed: %w", err)
 	}
 	log.Now(func(log *zerolog.Logger) {
-		log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began)).Msg("audited a file that may be a copy")
+		line := log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began))
+		line.Msg("audited a file that may be a copy")
 	})
 	return nil
 }

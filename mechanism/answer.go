@@ -66,8 +66,7 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if at.Distance == Unreachable {
 		return at.Order[0], nil
 	}
-	l := answerLaw{curve: s.curveOf(epsilon, k)}
-	l.distance = min(uint64(at.Distance), l.farthest())
+	l := answerLaw{s, epsilon, k, min(uint64(at.Distance), farthest(epsilon))}
 	rank := exact.DrawRank(s.bits, s.bits.Uint64(), k-1, l.cumulative)
 	return pick(at.Order, rank), nil
 }
@@ -109,65 +108,55 @@ func pick(order []int, rank int) int {
 
 // answerLaw is the law of the rank, in the preference order, of a query's answer.
 type answerLaw struct {
-	*curve
+	sampler  *Sampler
+	epsilon  privacy.Epsilon
+	outputs  int
 	distance uint64
 }
 
-// curve is how the law of an answer changes from the boundary on.
+// curve is how the law of an answer changes from the boundary on, at some precision.
 type curve struct {
-	nano    int64 // ε
-	outputs int64
-	growth  []uint64 // by prefix, the steps during which it grows by e^ε each
-	bends   map[uint]bends
+	decay
+	starts []exact.Interval // S_j(0)
+	growth []uint64         // by prefix, the steps during which it grows by e^ε each
 }
 
 // curved names a curve.
 type curved struct {
-	nano    int64
+	epsilon privacy.Epsilon
 	outputs int
+	prec    uint
 }
 
-// bends are numbers of a curve at some precision.
-type bends struct {
-	decay
-	starts []exact.Interval // S_j(0)
-}
-
-// curveOf returns the curve of an ε and a number of outputs.
-func (s *Sampler) curveOf(epsilon privacy.Epsilon, outputs int) *curve {
-	return kept(&s.curves, curved{epsilon.Nano(), outputs}, func() *curve {
-		return &curve{epsilon.Nano(), int64(outputs), growthSteps(epsilon, outputs), map[uint]bends{}}
+// curveAt returns the curve of an ε and a number of outputs.
+func (s *Sampler) curveAt(c curved) *curve {
+	return kept(&s.curves, c, func() *curve {
+		e := exact.Exp(c.epsilon.Nano(), c.prec)
+		starts := make([]exact.Interval, c.outputs-1)
+		for i := range starts {
+			starts[i] = e.Add(exact.Int(int64(i))).Quo(e.Add(exact.Int(int64(c.outputs) - 1)))
+		}
+		return &curve{newDecay(e, c.epsilon.Nano(), c.prec), starts, growthSteps(c.epsilon, c.outputs)}
 	})
 }
 
 // farthest is the largest distance that is told from greater ones: there the answer is wrong with
 // probability e^(−10⁹), and to answer from farther away as from there costs no privacy.
-func (c *curve) farthest() uint64 {
+func farthest(epsilon privacy.Epsilon) uint64 {
 	const nats = 1_000_000_000
-	return nats * 1_000_000_000 / uint64(c.nano)
-}
-
-func (c *curve) at(prec uint) bends {
-	return kept(&c.bends, prec, func() bends {
-		e := exact.Exp(c.nano, prec)
-		b := bends{newDecay(e, c.nano, prec), make([]exact.Interval, c.outputs-1)}
-		for i := range b.starts {
-			b.starts[i] = e.Add(exact.Int(int64(i))).Quo(e.Add(exact.Int(c.outputs - 1)))
-		}
-		return b
-	})
+	return nats * 1_000_000_000 / uint64(epsilon.Nano())
 }
 
 // cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g
 // growing steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). None grows by more than a factor of
 // [MaxOutputs].
 func (l answerLaw) cumulative(prec uint) []exact.Interval {
-	one, b := exact.Int(1), l.at(prec)
-	sums := make([]exact.Interval, len(b.starts))
-	for i, start := range b.starts {
-		g := min(l.distance, l.growth[i])
-		rest := one.Sub(b.grown(g).Mul(start))
-		sums[i] = one.Sub(rest.Mul(b.pow(l.distance - g)))
+	one, c := exact.Int(1), l.sampler.curveAt(curved{l.epsilon, l.outputs, prec})
+	sums := make([]exact.Interval, len(c.starts))
+	for i, start := range c.starts {
+		g := min(l.distance, c.growth[i])
+		rest := one.Sub(c.grown(g).Mul(start))
+		sums[i] = one.Sub(rest.Mul(c.pow(l.distance - g)))
 	}
 	return sums
 }

@@ -23,8 +23,7 @@ func epsilonOf(t testing.TB, text string) privacy.Epsilon {
 
 // lawAt returns the exact law of the ranks at a distance, as floats.
 func lawAt(epsilon privacy.Epsilon, outputs int, distance uint64) []float64 {
-	l := answerLaw{curve: new(Sampler).curveOf(epsilon, outputs)}
-	l.distance = min(distance, l.farthest())
+	l := answerLaw{new(Sampler), epsilon, outputs, min(distance, farthest(epsilon))}
 	law, below := make([]float64, outputs), exact.Int(0)
 	for i, sum := range l.cumulative(256) {
 		law[i] = sum.Sub(below).Float64()
@@ -92,15 +91,12 @@ func TestGrowthSteps(t *testing.T) {
 // At the smallest ε and many outputs, growth takes more than 2³² steps. Prefix sums of neighbours just there must keep to e^ε.
 func TestGrowthStepsBeyond32Bits(t *testing.T) {
 	epsilon := epsilonOf(t, "0.000000001")
-	l := answerLaw{curve: NewSampler().curveOf(epsilon, 160)}
-	if want := uint64(math.Log(160./2) * 1e9); l.growth[0] < want-10 || l.growth[0] > want+10 {
-		t.Errorf("%d steps, want about %d", l.growth[0], want)
+	steps, sampler := growthSteps(epsilon, 160)[0], new(Sampler)
+	if want := uint64(math.Log(160./2) * 1e9); steps < want-10 || steps > want+10 {
+		t.Errorf("%d steps, want about %d", steps, want)
 	}
-	sums := func(d uint64) []exact.Interval {
-		l.distance = d
-		return l.cumulative(256)
-	}
-	for _, d := range []uint64{1<<32 - 1, l.growth[0] - 1} {
+	sums := func(d uint64) []exact.Interval { return answerLaw{sampler, epsilon, 160, d}.cumulative(256) }
+	for _, d := range []uint64{1<<32 - 1, steps - 1} {
 		near, far := sums(d), sums(d+1)
 		for i := range near {
 			if exact.Exp(epsilon.Nano(), 128).Mul(near[i]).Below(far[i]) {

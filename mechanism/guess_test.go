@@ -67,7 +67,7 @@ func TestWhatIsKeptOfLawsIsBounded(t *testing.T) {
 	}
 	for n := range int64(3 * mostKept) {
 		s.shapeOf(scoreLaw{at: 2e9 + n}, 192)
-		s.curveOf(epsilonOf(t, fmt.Sprintf("1.%03d", n)), 3)
+		s.curveAt(curved{epsilonOf(t, fmt.Sprintf("1.%03d", n)), 3, 192})
 	}
 	if len(s.shapes) > mostKept || len(s.curves) > mostKept {
 		t.Errorf("%d and %d laws are kept", len(s.shapes), len(s.curves))

@@ -101,22 +101,6 @@ func Plurality() Query { return Query{kind: kindPlurality} }
 // the same. Prefer Winner unless ε is that small and it matters how wrong a wrong answer is.
 func Winner() Query { return Query{kind: kindWinner} }
 
-// String returns the query as a call of its constructor, with its value by number. [Query.Text]
-// writes what [ParseQuery] reads.
-func (q Query) String() string {
-	switch q.kind {
-	case kindMajority:
-		return fmt.Sprintf("Majority(%d)", q.value)
-	case kindThreshold:
-		return fmt.Sprintf("Threshold(%d, %d)", q.value, q.threshold)
-	case kindPlurality:
-		return "Plurality()"
-	case kindWinner:
-		return "Winner()"
-	}
-	return "Query{}"
-}
-
 // Validate returns [ErrInvalid] unless the query can be asked of records with the given number of
 // values: from 2 to [MaxOutputs], and with a [Majority] or [Threshold] of one of them.
 func (q Query) Validate(values int) error {

@@ -287,8 +287,7 @@ func TestScoresAnswerAsDrawDoes(t *testing.T) {
 		epsilon := epsilonOf(t, text)
 		for _, d := range []int64{0, 1, 5, 1000, 1 << 31} {
 			right := exact.Int(1).Sub(scoreLaw{at: epsilon.Nano()}.cumulative(d, d, -1))
-			l := answerLaw{curve: new(Sampler).curveOf(epsilon, 2)}
-			l.distance = min(uint64(d), l.farthest())
+			l := answerLaw{new(Sampler), epsilon, 2, min(uint64(d), farthest(epsilon))}
 			want := l.cumulative(enumerated)[0]
 			if right.Below(want) || want.Below(right) || math.Abs(right.Float64()-want.Float64()) > 1e-15 {
 				t.Errorf("ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())

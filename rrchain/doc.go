@@ -67,7 +67,7 @@
 // function of the key and the truth; so any order of questions, a repeated one and a restored
 // backup all give the same answers.
 //
-//	key, err := rrchain.NewNoiseKey(secret)           // 32 random bytes, kept apart from the responses
+//	key, err := rrchain.NewNoiseKey(secret)           // 32 random bytes, kept elsewhere
 //	stairs, err := key.Staircase("colour v1", "ann", 4)
 //	high, err := stairs.Response(two, truth)          // ε = 2
 //	low, err := stairs.Response(half, high)           // ε = 0.5: free, and needs no truth

@@ -68,11 +68,7 @@ func (r Range) RoundKeyed(key []byte, question, object string, x float64) (int, 
 	block := uint64(0)
 	return r.round(x, func() uint64 {
 		mac := hmac.New(sha256.New, key)
-		for _, name := range []string{"sluice rounding", question, object} {
-			mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(name))))
-			mac.Write([]byte(name))
-		}
-		mac.Write(binary.BigEndian.AppendUint64(nil, block))
+		mac.Write(binary.BigEndian.AppendUint64(appendTexts(nil, "sluice rounding", question, object), block))
 		block++
 		return binary.BigEndian.Uint64(mac.Sum(nil))
 	})

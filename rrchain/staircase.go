@@ -83,14 +83,18 @@ func (k *NoiseKey) Staircase(question, object string, m int) (*Staircase, error)
 // give the same bytes.
 func (k *NoiseKey) noise(use, question, object string, m int) noise {
 	k.mac.Reset()
-	message := make([]byte, 0, 128)
-	for _, text := range []string{"sluice noise v1", use, question, object} {
-		message = binary.BigEndian.AppendUint64(message, uint64(len(text)))
-		message = append(message, text...)
-	}
+	message := appendTexts(make([]byte, 0, 128), "sluice noise v1", use, question, object)
 	k.mac.Write(binary.BigEndian.AppendUint64(message, uint64(m)))
 	block, _ := aes.NewCipher(k.mac.Sum(nil)) // 32 bytes are a key of AES-256
 	return noise{block: block}
+}
+
+// appendTexts appends each text after its length, in 8 bytes, the highest first.
+func appendTexts(message []byte, texts ...string) []byte {
+	for _, text := range texts {
+		message = append(binary.BigEndian.AppendUint64(message, uint64(len(text))), text...)
+	}
+	return message
 }
 
 // Staircase is the noise of one object and one question of m values, at every ε: see [NoiseKey].

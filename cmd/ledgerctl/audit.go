@@ -26,10 +26,7 @@ type checkpointFlags struct {
 
 func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags) error {
 	ctx := cmd.Context()
-	if err := a.loadSigner(ctx, f.Signer); err != nil {
-		return err
-	}
-	file, err := a.NewOutput("--out", f.Out)
+	file, err := a.beginSigned(ctx, f.Signer, f.Out)
 	if err != nil {
 		return err
 	}

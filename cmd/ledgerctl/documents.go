@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -39,12 +38,12 @@ type documentFlags struct {
 	Out string `flag:"out,required,writes"`
 }
 
-// begin loads the key that signs the document, and begins its file.
-func (f documentFlags) begin(ctx context.Context, a *app) (*input.Output, error) {
-	if err := a.loadSigner(ctx, f.Signer); err != nil {
+// beginSigned loads the key that signs a document, and begins its file.
+func (a *app) beginSigned(ctx context.Context, signer input.Signer, out string) (*input.Output, error) {
+	if err := a.loadSigner(ctx, signer); err != nil {
 		return nil, err
 	}
-	return a.NewOutput("--out", f.Out)
+	return a.NewOutput("--out", out)
 }
 
 // writeReceipt makes the receipt of a sale, and writes it to a file.
@@ -62,7 +61,7 @@ func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) e
 	if err != nil {
 		return output.UsageError(salesHint, "%q is not the number of a sale", args[0])
 	}
-	file, err := f.begin(ctx, a)
+	file, err := a.beginSigned(ctx, f.Signer, f.Out)
 	if err != nil {
 		return err
 	}
@@ -73,11 +72,8 @@ func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) e
 		out = newSold(receipt)
 		return err
 	})
-	if errors.Is(err, ledger.ErrUnknown) {
-		return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Hint: salesHint, Err: err}
-	}
 	if err != nil {
-		return err
+		return output.WithHint(err, ledger.ErrUnknown, salesHint)
 	}
 	out.Add("out", "receipt", f.Out)
 	return a.Print(out)
@@ -91,7 +87,7 @@ type statementFlags struct {
 }
 
 func (a *app) makeStatement(cmd *cobra.Command, args []string, f *statementFlags) error {
-	file, err := f.begin(cmd.Context(), a)
+	file, err := a.beginSigned(cmd.Context(), f.Signer, f.Out)
 	if err != nil {
 		return err
 	}

@@ -67,17 +67,10 @@ func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields)
 	out.Add("drawn", "drawn, and charged", done.Drawn)
 	out.Add("reused", "recorded before", done.Reused)
 	out.Add("derived", "derived from a higher ε", done.Derived)
-	out.Add("refused", "", done.Refused)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(done.Refused))
-	out.AddNonZero("unlisted", "", done.Unlisted)
-	out.Add("", "refused, and left out", len(done.Refused)+done.Unlisted)
+	addRefused(&out, done.Refused, done.Unlisted, a.key)
 	out.Add("events", "events", span{done.First, done.Last})
 	out.Add("key", "key", a.key)
 	out.AddNonZero("out", "responses", f.Out)
-	out.Section(func(w io.Writer) {
-		tableRefusals(w, done.Refused)
-		tableUnlisted(w, done.Unlisted, a.key)
-	})
 	return out
 }
 
@@ -312,7 +305,7 @@ func (q answerQuote) charge() string {
 	return q.Charge.String()
 }
 
-// consequence says what becomes of the others if somebody would be refused.
+// consequence says what becomes of the others if an object would be refused.
 func (q answerQuote) consequence() string {
 	if len(q.Refused) == 0 || q.request.Partial || q.Charge.IsZero() {
 		return ""

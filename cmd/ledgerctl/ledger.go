@@ -22,7 +22,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// book is a ledger as commands know it: in a file that they have open, or behind an address.
+// book is a ledger as commands know it: a file that they have open, or one that is served.
 type book interface {
 	About() ledger.About
 	Stats(ctx context.Context) (ledger.Stats, error)
@@ -105,7 +105,7 @@ func (a *app) place(cmd *cobra.Command) {
 	}
 }
 
-// file refuses a command that is about a file where the ledger is behind an address.
+// file refuses a command that is about a file where the ledger is served.
 func (a *app) file(cmd *cobra.Command) error {
 	if a.unclear != nil {
 		return a.unclear
@@ -135,7 +135,7 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 		return errors.Join(err, l.Close())
 	}
 	if mode == writing || a.Remote.Address != "" {
-		// What is done for good must be told even if nobody reads standard output any more.
+		// What is done for good must be reported even if standard output is closed.
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	if a.sign != nil {
@@ -161,7 +161,7 @@ func (a *app) find(ctx context.Context, mode access) (book, error) {
 	}
 	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.sign})
 	if a.sign != nil && errors.Is(err, ledger.ErrInvalid) {
-		return nil, &output.Error{Kind: "usage", Code: output.ExitMisuse, Hint: input.OtherSigner, Err: err}
+		return nil, output.UsageError(input.OtherSigner, "%w", err)
 	}
 	return l, err
 }
@@ -190,10 +190,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	l, err := ledger.Open(a.DB, options)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &output.Error{
-			Kind: "not-found", Code: output.ExitMisuse, Hint: `run "ledgerctl init" first, or give --db FILE`,
-			Err: fmt.Errorf("there is no ledger at %q", a.DB),
-		}
+		return nil, output.NotFound(`run "ledgerctl init" first, or give --db FILE`, "there is no ledger at %q", a.DB)
 	case errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal):
 		return nil, &output.Error{
 			Kind: "corrupt", Code: output.ExitIntegrity, Err: err,

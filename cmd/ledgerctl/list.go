@@ -34,7 +34,7 @@ func (f *filter) check(ctx context.Context, cmd *cobra.Command, l book) (err err
 	return err
 }
 
-// admits tells whether something about a question, at an ε, is to be listed.
+// admits reports whether something about a question, at an ε, is to be listed.
 func (f *filter) admits(question string, epsilon privacy.Epsilon) bool {
 	return (f.Question == "" || f.Question == question) && (f.Epsilon.IsZero() || f.Epsilon == epsilon)
 }

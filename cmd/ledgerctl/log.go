@@ -41,7 +41,7 @@ const (
 	// batch is how many events are read while the file is open. They are printed when it is closed,
 	// so that a pager standing still keeps no writer waiting.
 	batch = 4096
-	// pollEvery is how often a followed log is looked at.
+	// pollEvery is how often a followed log is read.
 	pollEvery = time.Second
 )
 
@@ -86,8 +86,8 @@ func (t *tail) loop(ctx context.Context) error {
 	}
 }
 
-// watch prints events of a ledger behind an address as they happen. When the connection breaks, it
-// comes back.
+// watch prints the events of a served ledger as they happen. When the connection breaks, it
+// reconnects.
 func (t *tail) watch(ctx context.Context) error {
 	for {
 		err := t.app.with(ctx, reading, func(l book) error {
@@ -185,7 +185,7 @@ func (t *tail) print(events []ledger.Event) error {
 	return err
 }
 
-// checkFound tells an object without events from one that does not exist.
+// checkFound returns an error if no event is about an object because it does not exist.
 func (t *tail) checkFound(ctx context.Context) error {
 	if t.found || t.Object == "" {
 		return nil

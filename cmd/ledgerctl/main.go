@@ -96,7 +96,7 @@ func asUsage(cmd *cobra.Command, err error) error {
 	return output.UsageError(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
 }
 
-// wantsJSON tells whether a command line asks for JSON, even if it is too broken to be parsed.
+// wantsJSON reports whether a command line asks for JSON, even if it is too broken to be parsed.
 func wantsJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

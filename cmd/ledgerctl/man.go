@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -24,50 +23,43 @@ func (a *app) man(cmd *cobra.Command, args []string, _ *input.None) error {
 	if err := os.MkdirAll(args[0], 0o755); err != nil {
 		return output.InputError("", "%w", err)
 	}
-	out := manResult{Dir: args[0], Pages: []string{}}
-	if err := a.manPages(cmd.Root(), &out); err != nil {
+	pages, err := a.manPages(cmd.Root(), args[0])
+	if err != nil {
 		return err
 	}
+	var out output.Fields
+	out.Add("dir", "in", args[0])
+	out.Add("pages", "", pages)
+	out.Add("", "pages", len(pages))
+	out.Add("", "to read them", "man -l "+filepath.Join(args[0], pages[0]))
 	return a.Print(out)
 }
 
-type manResult struct {
-	Dir   string   `json:"dir"`
-	Pages []string `json:"pages"` // the names of the files
-}
-
-func (r manResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "pages\t%d\nin\t%s\nto read them\tman -l %s\n", len(r.Pages), r.Dir,
-		filepath.Join(r.Dir, r.Pages[0]))
-}
-
-// manPages writes the page of a command, and those of the commands below it.
-func (a *app) manPages(cmd *cobra.Command, out *manResult) error {
+// manPages writes the page of a command, and those of the commands below it, into a directory. It
+// returns the names of the files.
+func (a *app) manPages(cmd *cobra.Command, dir string) ([]string, error) {
 	info, _ := debug.ReadBuildInfo()
 	name := manName(cmd) + ".1"
-	path := filepath.Join(out.Dir, name)
-	file, err := a.NewFile("man", path, ledgerfile.Unknown, 0o644) // it is for everybody
+	file, err := a.NewFile("man", filepath.Join(dir, name), ledgerfile.Unknown, 0o644) // it is for everybody
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Discard()
-	err = file.Save(func(w io.Writer) error {
-		_, err := io.WriteString(w, manPage(cmd, newVersion(info)))
-		return err
-	})
-	if err != nil {
-		return err
+	if err := file.SaveBytes([]byte(manPage(cmd, newVersion(info)))); err != nil {
+		return nil, err
 	}
-	out.Pages = append(out.Pages, name)
+	pages := []string{name}
 	for _, below := range cmd.Commands() {
 		if !below.IsAvailableCommand() {
 			continue
 		}
-		if err := a.manPages(below, out); err != nil {
-			return err
+		more, err := a.manPages(below, dir)
+		if err != nil {
+			return nil, err
 		}
+		pages = append(pages, more...)
 	}
-	return nil
+	return pages, nil
 }
 
 // manName is the name of a command's page.
@@ -98,7 +90,7 @@ func manPage(cmd *cobra.Command, v versionResult) string {
 	return page.String()
 }
 
-// manFlags explains the flags of a command. Those of all commands stand once, on the first page.
+// manFlags explains the flags of a command. Those of all commands are on the first page only.
 func manFlags(page *strings.Builder, cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	flags := cmd.NonInheritedFlags()
@@ -134,7 +126,7 @@ func manSeeAlso(page *strings.Builder, cmd *cobra.Command) {
 	page.WriteString(".SH SEE ALSO\n" + strings.Join(names, ",\n") + "\n")
 }
 
-// manParagraphs sets a help text: lines that are indented stand as they are, others are filled.
+// manParagraphs sets a help text: lines that are indented stay as they are, others are filled.
 func manParagraphs(text string) string {
 	var out strings.Builder
 	exact, gap := false, true

@@ -84,9 +84,9 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 	})
 }
 
-// tableInstead writes what would be possible where somebody is refused.
+// tableInstead writes what would be possible where objects are refused.
 func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
-	if b == nil || len(b.Levels) == 0 { // of a stranger behind an address it may say nothing
+	if b == nil || len(b.Levels) == 0 { // a served ledger may return none
 		return
 	}
 	if b.Largest.IsZero() {
@@ -108,7 +108,7 @@ func tableOffer(w io.Writer, o ledger.Offer) {
 	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon,
 		output.Money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
-	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a buyer behind an address is not told
+	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a server does not tell a buyer
 		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
 		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations,
 			o.Insertions)
@@ -197,28 +197,21 @@ func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) 
 	out.AddNonZero("id", "", d.quote)
 	out.Add("sale", "sale", s.Number)
 	out.Inline(s.Offer)
-	out.Add("", "time", s.Time)
+	out.Add("time", "time", s.Time)
 	out.Section(func(w io.Writer) { tableOffer(w, s.Offer) })
-	out.Add("refused", "", s.Refused)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(s.Refused))
-	out.Add("skipped", "", d.skipped)
+	addRefused(&out, s.Refused, 0, a.key)
 	if d.captured {
+		out.Add("refund", "", s.Refund)
 		out.Add("", "to be refunded", output.Money(s.Refund, s.Currency))
+		out.Add("skipped", "", d.skipped)
+	} else {
+		out.Add("skipped", "skipped, without a value", d.skipped)
 	}
-	out.Add("", "refused, and left out", len(s.Refused))
-	if !d.captured {
-		out.Add("", "skipped, without a value", d.skipped)
-	}
-	out.Add("time", "", s.Time)
 	out.Add("events", "events", span{s.First, s.Last})
 	out.Add("key", "key", a.key)
 	out.AddNonZero("out", "responses and prices", d.Out)
 	out.AddNonZero("forgotten", "", erased)
 	out.AddNonZero("receipt", "receipt", d.Receipt)
-	if d.captured {
-		out.Add("refund", "", s.Refund)
-	}
-	out.Section(func(w io.Writer) { tableRefusals(w, s.Refused) })
 	return out
 }
 
@@ -368,7 +361,7 @@ func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err e
 	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Capture(ctx, r)
-		return sale, reservationFault(err)
+		return sale, output.WithHint(err, ledger.ErrUnknown, reservationsHint)
 	}
 	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
 }
@@ -394,16 +387,9 @@ func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
 		var out output.Fields
 		out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
 		out.Add("key", "key", a.key)
-		return fmt.Sprintf("reservation %d is cancelled", number), out, reservationFault(l.Cancel(ctx, a.key, number))
+		err := output.WithHint(l.Cancel(ctx, a.key, number), ledger.ErrUnknown, reservationsHint)
+		return fmt.Sprintf("reservation %d is cancelled", number), out, err
 	})
-}
-
-// reservationFault adds what may help against the error of a request about a reservation.
-func reservationFault(err error) error {
-	if errors.Is(err, ledger.ErrUnknown) {
-		return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Hint: reservationsHint, Err: err}
-	}
-	return err
 }
 
 type budgetFlags struct {
@@ -468,7 +454,7 @@ func tableBudget(w io.Writer, b ledger.Budget, currency string) {
 		}
 		return row
 	})
-	if len(b.Refused) == 0 || len(b.Levels) == 0 { // the latter only of a stranger behind an address
+	if len(b.Refused) == 0 || len(b.Levels) == 0 { // a served ledger may return no levels
 		return
 	}
 	const columns = "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY"

@@ -16,18 +16,17 @@ import (
 // Names of the ledger are completed by the shell: questions, buyers, the numbers of sales and of
 // reservations, and ε.
 
-// completer finds what may stand in a place of a command line. Behind a tab there is an
+// completer finds the candidates for a place of a command line. After a tab there is an
 // explanation.
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
 // finder lists the names of one kind.
 type finder func(ctx context.Context, cmd *cobra.Command, l book) ([]cobra.Completion, error)
 
-// patience is how long somebody at a shell waits for names, of a ledger behind an address.
+// patience is how long a completion waits for a served ledger.
 const patience = 5 * time.Second
 
-// complete returns a completer. What goes wrong is told nobody: then there is nothing to choose
-// from.
+// complete returns a completer. An error is not reported: then there are no candidates.
 func (a *app) complete(find finder) completer {
 	return func(cmd *cobra.Command, _ []string, begun string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		a.Quiet = true

@@ -83,56 +83,46 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 		return err
 	}
 	var done ledger.EnrollResult
-	mode := writing
-	if f.DryRun {
-		mode = reading
-	}
-	err = a.with(ctx, mode, func(l book) error {
+	enroll := func(ctx context.Context, l book) (output.Result, error) {
 		if err := values.Check(ctx, l, f.Objects, f.Question); err != nil {
-			return err
+			return nil, err
 		}
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
 		done, err = l.Enroll(ctx, ledger.EnrollRequest{
 			Key: a.key, Question: f.Question, Objects: objects, Policy: terms, Cap: f.Cap, Partial: f.Partial,
-			Progress: progress,
-			New:      f.ByRow && !f.SameRows, DryRun: f.DryRun,
+			Progress: progress, New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
-		return output.WithKey(a.key, knownRows(output.Refusal(err, f.Partial)))
-	})
-	if err != nil {
-		return err
+		return a.enrolled(f, skipped, done), knownRows(output.Refusal(err, f.Partial))
 	}
-	if err := a.printEnrolled(f.Question, skipped, done, f.DryRun); err != nil {
+	if f.DryRun {
+		err = a.query(cmd, enroll)
+	} else {
+		err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+			out, err := enroll(ctx, l)
+			return "they are enrolled", out, err
+		})
+	}
+	if err != nil {
 		return err
 	}
 	return refusedAll(f.Question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
 }
 
-func (a *app) printEnrolled(question string, skipped int, done ledger.EnrollResult, dryRun bool) error {
-	var out output.Fields
-	out.Add("question", "question", question)
+// enrolled is the result of an enrolment.
+func (a *app) enrolled(f *enrollFlags, skipped int, done ledger.EnrollResult) (out output.Fields) {
+	out.Add("question", "question", f.Question)
 	out.Add("enrolled", "enrolled", done.Enrolled)
-	out.Add("", "already enrolled", done.Already)
 	out.Add("skipped", "skipped, without a value", skipped)
-	out.Add("already", "", done.Already)
-	out.Add("refused", "", done.Refused)
-	out.AddNonZero("unlisted", "", done.Unlisted)
-	out.AddNonZero("", "refused, and left out", len(done.Refused)+done.Unlisted)
-	if dryRun {
+	out.Add("already", "already enrolled", done.Already)
+	addRefused(&out, done.Refused, done.Unlisted, a.key)
+	if f.DryRun {
 		out.Add("dry_run", "", true)
 		out.Section(func(w io.Writer) { fmt.Fprintln(w, "a dry run: nothing was changed") })
 	} else {
 		out.Add("key", "key", a.key)
 	}
-	out.Section(func(w io.Writer) {
-		tableRefusals(w, done.Refused)
-		tableUnlisted(w, done.Unlisted, a.key)
-	})
-	if dryRun {
-		return a.Print(out)
-	}
-	return a.PrintDone("they are enrolled", a.key, out)
+	return out
 }
 
 // knownRows says what to do about rows whose numbers the ledger has already.
@@ -318,11 +308,8 @@ func (a *app) forgetOne(ctx context.Context, l book, object string, keepPages bo
 
 // unknownPerson adds to an error what may help if there is no such person.
 func unknownPerson(err error) error {
-	if !errors.Is(err, ledger.ErrUnknown) {
-		return err
-	}
-	return &output.Error{Kind: "unknown", Code: output.ExitMisuse, Err: err,
-		Hint: "people go by the ids that they were enrolled by: those of a column then, or row numbers"}
+	return output.WithHint(err, ledger.ErrUnknown,
+		"people go by the ids that they were enrolled by: those of a column then, or row numbers")
 }
 
 func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {

@@ -23,7 +23,7 @@ const (
 // plot shows an estimate: a group of bars for each value, and in it a bar for each ε.
 type plot struct {
 	whole      ledger.Estimate   // everybody counts once
-	levels     []ledger.Estimate // by rising ε: whoever answered at that ε counts
+	levels     []ledger.Estimate // by rising ε: of the objects that answered at that ε
 	recorded   int               // how many levels there are, shown or not
 	few        int               // how many of them are left out because few people are at them
 	values     []int             // the numbers of the values shown, from the top

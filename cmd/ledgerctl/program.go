@@ -272,12 +272,7 @@ func version() string {
 	return orUnknown(newVersion(info).Version)
 }
 
-func orUnknown(text string) string {
-	if text == "" {
-		return "(unknown)"
-	}
-	return text
-}
+func orUnknown(text string) string { return cmp.Or(text, "(unknown)") }
 
 func (r versionResult) Table(w io.Writer) {
 	changed := ""

@@ -74,7 +74,7 @@ func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error
 	})
 }
 
-// outline tells the levels of a mechanism without its probabilities.
+// outline describes the levels of a mechanism without its probabilities.
 func outline(m *ledger.Mechanism) string {
 	var outputs []string
 	for _, names := range m.Outputs {
@@ -93,11 +93,10 @@ func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsi
 	if failed != nil || q.Mechanism == nil {
 		return err
 	}
-	hint := nearest(q.Mechanism.Family.Epsilons(), epsilon)
-	if hint == "" {
-		return err
+	if hint := nearest(q.Mechanism.Family.Epsilons(), epsilon); hint != "" {
+		return output.WithHint(err, ledger.ErrInvalid, hint)
 	}
-	return &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: hint, Err: err}
+	return err
 }
 
 // nearest says which of some rising ε are next to one that is not among them. It returns "" for one

@@ -9,6 +9,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
+// addRefused adds the refusals of a request that is done for the others, and the table of the first
+// of them below everything else. key is that of the request.
+func addRefused(out *output.Fields, refused []ledger.Refusal, unlisted int, key string) {
+	out.Add("refused", "", refused)
+	out.AddNonZero("sums", "", vocabulary.SumRefusals(refused))
+	out.AddNonZero("unlisted", "", unlisted)
+	out.Add("", "refused, and left out", len(refused)+unlisted)
+	out.Below(func(w io.Writer) {
+		tableRefusals(w, refused)
+		tableUnlisted(w, unlisted, key)
+	})
+}
+
 // tableUnlisted says where the refusals are that are too many to be listed, or are of people who
 // were forgotten since.
 func tableUnlisted(w io.Writer, unlisted int, key string) {
@@ -18,7 +31,7 @@ func tableUnlisted(w io.Writer, unlisted int, key string) {
 	}
 }
 
-// refusedAll is the error of a request that left everybody out, and so did something for nobody.
+// refusedAll is the error of a request that left all objects out, and so did nothing.
 func refusedAll(question string, done int, refused []ledger.Refusal, unlisted int) error {
 	if done > 0 || len(refused)+unlisted == 0 {
 		return nil
@@ -48,7 +61,7 @@ func tableMore(w io.Writer, more int) {
 // mostRefusals is how many of them a table has.
 const mostRefusals = 20
 
-// fewRefusals are so few that nobody needs their sums.
+// fewRefusals are so few that their sums are of no use.
 const fewRefusals = 3
 
 // tableRefusals writes the first refusals, if there are any. All are listed.

@@ -1,6 +1,7 @@
-// Clipping chooses the range of numbers whose mean is to be estimated. Wages have a long tail: those of 28,155 men in 1988 reach
-// from 50 to 18,777 dollars a week. A low bound cuts income off the mean; a high one makes more noise. One man in ten is asked, at
-// ε = 2, in which of three brackets his wage is, and nothing else ever. That is enough to choose.
+// Clipping chooses the range of numbers whose mean is to be estimated. Wages have a long tail: those of 28,155 men in
+// 1988 reach from 50 to 18,777 dollars a week. A low bound cuts income off the mean; a high one makes more noise. One
+// man in ten is asked, at ε = 2, in which of three brackets his wage is, and nothing else ever. That is enough to
+// choose.
 // Run it from the top of the repository: go run ./examples/clipping
 package main
 
@@ -14,21 +15,16 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-func main() {
-	if err := run(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "clipping:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(os.Stdout)) }
 
 func run(out io.Writer) error {
-	all, err := data.ReadWages("testdata/cps1988_wages.csv", 1)
+	all, err := kit.ReadWages("testdata/cps1988_wages.csv", 1)
 	if err != nil {
 		return err
 	}
@@ -44,12 +40,12 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rows, n := data.NewTable(out), len(rest)
+	rows, n := kit.NewTable(out), len(rest)
 	fmt.Fprintf(out, "\nBOUND   What is cut off the mean of the %d others, the noise at ε = 2, and the error of both together (root mean square,\n"+
 		"in dollars), as it really is and as the pilot has it guess.\n", n)
-	fmt.Fprintln(rows, data.Left("bound")+"\tcut off\tnoise\terror\tguess: cut off\tnoise\terror\t")
+	fmt.Fprintln(rows, kit.Left("bound")+"\tcut off\tnoise\terror\tguess: cut off\tnoise\terror\t")
 	for _, b := range bounds() {
-		fmt.Fprintf(rows, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", data.Left(fmt.Sprint(b)), cut(rest.clipped, b), noise(rest.clipped, n, b, 2),
+		fmt.Fprintf(rows, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", kit.Left(fmt.Sprint(b)), cut(rest.clipped, b), noise(rest.clipped, n, b, 2),
 			totalError(rest.clipped, n, b, 2), cut(guess.clipped, b), noise(guess.clipped, n, b, 2), totalError(guess.clipped, n, b, 2))
 	}
 	rows.Flush()
@@ -60,7 +56,8 @@ func run(out io.Writer) error {
 // bracket is 0 for wages up to 500 dollars, 1 for those up to 1,000, and 2 above.
 func bracket(wage float64) int { return sort.SearchFloat64s([]float64{500, 1000}, wage) }
 
-// ask lets everybody in the pilot answer by randomized response, and guesses from the shares how the wages are distributed.
+// ask lets everybody in the pilot answer by randomized response, and guesses from the shares how the wages are
+// distributed.
 func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) {
 	sampler, counts := rrchain.NewSampler(), estimate.Counts{Epsilon: epsilon, ByValue: make([]int64, 3)}
 	for _, wage := range pilot {
@@ -83,8 +80,8 @@ func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) 
 
 func bounds() []float64 { return []float64{1000, 1500, 2000, 2500, 3000, 4000, 5000, 10000, 20000} }
 
-// wages is a distribution of wages, the real one or what is believed about it: the mean of the wages, and of their squares, when
-// those above a bound count as the bound.
+// wages is a distribution of wages, the real one or what is believed about it: the mean of the wages, and of their
+// squares, when those above a bound count as the bound.
 type wages func(bound float64) (mean, square float64)
 
 // cut returns what a bound cuts off the mean.
@@ -94,8 +91,9 @@ func cut(w wages, bound float64) float64 {
 	return whole - mean
 }
 
-// noise returns the standard error of the mean of n wages x that are rounded to 0 or to a bound b, and answered for at ε. With
-// E = e^ε its square is (b²·E/(E−1)² + mean of x(b−x)) / n: the first term is that of randomized response, the second of rounding.
+// noise returns the standard error of the mean of n wages x that are rounded to 0 or to a bound b, and answered for at
+// ε. With E = e^ε its square is (b²·E/(E−1)² + mean of x(b−x)) / n: the first term is that of randomized response, the
+// second of rounding.
 func noise(w wages, n int, bound, epsilon float64) float64 {
 	mean, square := w(bound)
 	e := math.Exp(epsilon)
@@ -123,8 +121,8 @@ func (l list) clipped(bound float64) (mean, square float64) {
 	return mean, square
 }
 
-// lognormal is the distribution of wages whose logarithms are normal with mean mu and standard deviation sigma, as is roughly true
-// of wages (J. Aitchison and J. A. C. Brown, The Lognormal Distribution, 1957).
+// lognormal is the distribution of wages whose logarithms are normal with mean mu and standard deviation sigma, as is
+// roughly true of wages (J. Aitchison and J. A. C. Brown, The Lognormal Distribution, 1957).
 type lognormal struct{ mu, sigma float64 }
 
 // fitLognormal returns the distribution that has given shares of wages below two bounds.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
@@ -71,7 +71,7 @@ func above(l list, bound float64) float64 {
 
 // The whole survey, with numbers that were computed apart from this code.
 func TestClippingOfTheSurvey(t *testing.T) {
-	all, err := data.ReadWages(filepath.Join("../..", wagesFile), 1)
+	all, err := kit.ReadWages(filepath.Join("../..", wagesFile), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

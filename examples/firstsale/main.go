@@ -1,5 +1,5 @@
-// Firstsale sells the answers of three people: to a buyer who comes back for more, and to a second one who gets what is there
-// already. The first buyer keeps a receipt, and anybody can check it without the ledger.
+// Firstsale sells the answers of three people: to a buyer who comes back for more, and to a second one who gets what is
+// there already. The first buyer keeps a receipt, and anybody can check it without the ledger.
 //
 //	go run ./examples/firstsale
 package main
@@ -62,7 +62,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return prove(ctx, out, l, public)
 }
 
-// enrol lets people offer their answers, each on terms of their own. Prices are in cents. The key names nobody: keys outlive whom they are about.
+// enrol lets people offer their answers, each on terms of their own. Prices are in cents. The key names nobody: keys
+// outlive whom they are about.
 func enrol(ctx context.Context, l *ledger.Ledger) error {
 	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		return err

@@ -1,6 +1,7 @@
-// Longterm asks the same clients again and again. RAPPOR as published keeps a noisy filter for each client, and blurs it anew
-// for each report: the reports never cost more than the filter, and never tell more. A chain is raised instead: its next report
-// is drawn from the last one and the truth. Both cost the same ε here. How many more clients does RAPPOR need to know as much?
+// Longterm asks the same clients again and again. RAPPOR as published keeps a noisy filter for each client, and blurs
+// it anew for each report: the reports never cost more than the filter, and never tell more. A chain is raised instead:
+// its next report is drawn from the last one and the truth. Both cost the same ε here. How many more clients does
+// RAPPOR need to know as much?
 //
 //	go run ./examples/longterm
 package main
@@ -10,26 +11,21 @@ import (
 	"io"
 	"os"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/rappor"
 )
 
-func main() {
-	if err := run(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "longterm:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(os.Stdout)) }
 
 func run(out io.Writer) error {
 	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1}
 	noise := rappor.Noise{F: 0.5, P: 0.75, Q: 0.25}
 	fmt.Fprintf(out, "RAPPOR (f = %v, p = %v, q = %v) beside chains that are raised to the same ε in all: the variance of the estimated\n"+
 		"frequency of a bit, times the number of clients (Pan 2024, Eq. (68), (67)).\n", noise.F, noise.P, noise.Q)
-	rows := data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("reports")+"\tε in all\tRAPPOR\tchains\tRAPPOR needs\t")
+	rows := kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("reports")+"\tε in all\tRAPPOR\tchains\tRAPPOR needs\t")
 	for _, reports := range []int{1, 2, 4, 8, 16} {
 		loss, err := noise.Loss(params, reports)
 		if err != nil {
@@ -43,7 +39,8 @@ func run(out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(rows, "%s\t%.3f\t%.2f\t%.2f\t%.1f × the clients\t\n", data.Left(fmt.Sprint(reports)), loss, published, raised, published/raised)
+		fmt.Fprintf(rows, "%s\t%.3f\t%.2f\t%.2f\t%.1f × the clients\t\n",
+			kit.Left(fmt.Sprint(reports)), loss, published, raised, published/raised)
 	}
 	return rows.Flush()
 }

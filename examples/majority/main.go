@@ -1,6 +1,7 @@
-// Majority asks questions about many people at once: which intention is the commonest, and has one of them a majority? The survey before the Chilean
-// plebiscite of 1988 answers through a ledger, region by region and at three ε. The farther the votes are from deciding
-// otherwise, the surer is the answer, and how many people there are does not matter.
+// Majority asks questions about many people at once: which intention is the commonest, and has one of them a majority?
+// The survey before the Chilean plebiscite of 1988 answers through a ledger, region by region and at three ε. The
+// farther the votes are from deciding otherwise, the surer is the answer, and how many people there are does not
+// matter.
 //
 // Run it from the top of the repository: go run ./examples/majority
 package main
@@ -15,7 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
@@ -30,15 +31,12 @@ func main() {
 	if err == nil {
 		err = errors.Join(run(context.Background(), os.Stdout, filepath.Join(dir, "panel.db")), os.RemoveAll(dir))
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "majority:", err)
-		os.Exit(1)
-	}
+	kit.Exit(err)
 }
 
 // run lets everybody take part, and asks.
 func run(ctx context.Context, out io.Writer, file string) (err error) {
-	chile, err := data.ReadSurvey("testdata/chile_plebiscite_1988.csv")
+	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
 		return err
 	}
@@ -50,7 +48,7 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: data.Votes()}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: kit.Votes()}); err != nil {
 		return err
 	}
 	budget := privacy.MustEpsilon("2.55") // for the winners of the own region and of all, 1.25 each, and a majority
@@ -64,17 +62,17 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 }
 
 // ask asks the people of a region, or of all if it is "". The ledger counts their votes, and charges each of them ε.
-func ask(ctx context.Context, l *ledger.Ledger, chile data.Survey, key, query, level, region string) (ledger.AnswerResult, error) {
+func ask(ctx context.Context, l *ledger.Ledger, chile kit.Survey, key, query, level, region string) (ledger.AnswerResult, error) {
 	return l.Answer(ctx, ledger.AnswerRequest{
 		Key: key, Question: question, Query: query, Epsilon: privacy.MustEpsilon(level),
 		Objects: chile.Members(region), Truth: chile.Truth,
 	})
 }
 
-// reveal computes from the real votes what a ledger never shows: the true answer, how many votes must change before it does, and
-// the probability that it is given.
-func reveal(chile data.Survey, level, region string) (truth string, changes int64, sure float64, err error) {
-	query, err := mechanism.ParseQuery("winner", data.Votes())
+// reveal computes from the real votes what a ledger never shows: the true answer, how many votes must change before it
+// does, and the probability that it is given.
+func reveal(chile kit.Survey, level, region string) (truth string, changes int64, sure float64, err error) {
+	query, err := mechanism.ParseQuery("winner", kit.Votes())
 	if err != nil {
 		return "", 0, 0, err
 	}
@@ -83,7 +81,7 @@ func reveal(chile data.Survey, level, region string) (truth string, changes int6
 		return "", 0, 0, err
 	}
 	epsilon := privacy.MustEpsilon(level).Float64()
-	law, err := graph.DefaultLaw(len(data.Votes()), epsilon)
+	law, err := graph.DefaultLaw(len(kit.Votes()), epsilon)
 	if err != nil {
 		return "", 0, 0, err
 	}
@@ -91,17 +89,17 @@ func reveal(chile data.Survey, level, region string) (truth string, changes int6
 	if err != nil {
 		return "", 0, 0, err
 	}
-	return data.Votes()[place.Color()], place.Distance + 1, law[0], nil
+	return kit.Votes()[place.Color()], place.Distance + 1, law[0], nil
 }
 
 // printWinners prints the answers beside the truth.
-func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile data.Survey) error {
+func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
 	fmt.Fprintln(out, "WINNER   Which intention is the commonest? The answers at three ε; a wrong one has an ✗. \"Changes\" is how many votes")
 	fmt.Fprintln(out, "must change before the answer does, and \"sure\" how probable it was to be true. A ledger shows neither.")
-	rows := data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("region")+"\tpeople\tcommonest\tchanges\tε = "+strings.ReplaceAll(levels, " ", "\tsure\tε = ")+"\tsure\t")
+	rows := kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("region")+"\tpeople\tcommonest\tchanges\tε = "+strings.ReplaceAll(levels, " ", "\tsure\tε = ")+"\tsure\t")
 	for _, region := range append(chile.Regions(), "") {
-		fmt.Fprintf(rows, "%s\t%d\t", data.Left(cmp.Or(data.RegionName(region), "ALL REGIONS")), chile.Size(region))
+		fmt.Fprintf(rows, "%s\t%d\t", kit.Left(cmp.Or(kit.RegionName(region), "ALL REGIONS")), chile.Size(region))
 		for i, level := range strings.Fields(levels) {
 			truth, changes, sure, err := reveal(chile, level, region)
 			if err != nil {
@@ -123,7 +121,7 @@ func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile da
 }
 
 // printPrivacy asks for a majority, asks a question again, and prints what all of that cost each person.
-func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile data.Survey) error {
+func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
 	most, err := ask(ctx, l, chile, "majority", "majority:Y", "0.05", "")
 	if err != nil {
 		return err
@@ -140,7 +138,7 @@ func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile da
 }
 
 // word puts a vote in one word.
-func word(vote string) string { return strings.Fields(data.VoteName(vote))[0] }
+func word(vote string) string { return strings.Fields(kit.VoteName(vote))[0] }
 
 // percent writes a probability. None here is 1, though one may be rounded to it.
 func percent(p float64) string {

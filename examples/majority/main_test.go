@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -48,7 +48,7 @@ func TestMajority(t *testing.T) {
 // The program looks at one person, because all are alike.
 func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 	t.Helper()
-	chile, err := data.ReadSurvey("testdata/chile_plebiscite_1988.csv")
+	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -29,15 +29,12 @@ func main() {
 	if err == nil {
 		err = errors.Join(run(os.Stdout, filepath.Join(dir, "panel.db"), ledger.Options{}), os.RemoveAll(dir))
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "plebiscite:", err)
-		os.Exit(1)
-	}
+	kit.Exit(err)
 }
 
 // run sells the answers in a new ledger, and looks whether they are all there when it is opened again.
 func run(out io.Writer, file string, options ledger.Options) error {
-	chile, err := data.ReadSurvey("testdata/chile_plebiscite_1988.csv")
+	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
 		return err
 	}
@@ -52,11 +49,13 @@ func run(out io.Writer, file string, options ledger.Options) error {
 	if err != nil || !slices.Equal(sold, again) {
 		return fmt.Errorf("%d answers were sold, and there are %d others now: %w", len(sold), len(again), err)
 	}
-	_, err = fmt.Fprintf(out, "\nREOPENED   The file was closed and opened again: all %d answers are the same.\n", len(again))
+	const reopened = "\nREOPENED   The file was closed and opened again: all %d answers are the same.\n"
+	_, err = fmt.Fprintf(out, reopened, len(again))
 	return err
 }
 
-// opened opens the ledger, uses it, and reads all recorded answers before it closes it. That is free, and needs no truth.
+// opened opens the ledger, uses it, and reads all recorded answers before it closes it. That is free, and needs no
+// truth.
 func opened(file string, options ledger.Options, use func(*ledger.Ledger) error) (answers []ledger.Response, err error) {
 	l, err := ledger.Open(file, options)
 	if err != nil {
@@ -72,19 +71,21 @@ func opened(file string, options ledger.Options, use func(*ledger.Ledger) error)
 }
 
 // sell enrols everybody, carries out four sales, and prints what came of them.
-func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile data.Survey) error {
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: data.Votes()}); err != nil {
+func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
+	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: kit.Votes()}); err != nil {
 		return err
 	}
 	budget := privacy.MustEpsilon("2")
-	enrolled, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: question, Objects: chile.People, Policy: policy.Fixed(budget), Cap: budget})
+	enrolled, err := l.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enroll", Question: question, Objects: chile.People, Policy: policy.Fixed(budget), Cap: budget,
+	})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%d people enrolled, each with a budget of ε = %s; %d more did not answer the survey.\n", enrolled.Enrolled, budget, chile.Silent)
 	fmt.Fprintln(out, "\nSALES   A first answer and a raise are drawn from the truth. Below a person's current ε nothing is.")
-	rows := data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("buyer")+"\tε\tdrawn from the truth\tderived without it\teach person's budget pays\t")
+	rows := kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("buyer")+"\tε\tdrawn from the truth\tderived without it\teach person's budget pays\t")
 	var spent, anew privacy.Epsilon
 	for i, sale := range [][2]string{{"Ana", "0.5"}, {"Ana", "1"}, {"Ana", "2"}, {"Ben", "0.7"}} {
 		level := privacy.MustEpsilon(sale[1])
@@ -99,35 +100,35 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile data.Surve
 		cost, _ := one.Spent.Sub(spent) // which only grows
 		spent = one.Spent
 		anew, _ = anew.Add(level)
-		fmt.Fprintf(rows, "%s\t%s\t%d\t%d\t%s\t\n", data.Left(sale[0]), level, done.Drawn, done.Derived, cost)
+		fmt.Fprintf(rows, "%s\t%s\t%d\t%d\t%s\t\n", kit.Left(sale[0]), level, done.Drawn, done.Derived, cost)
 	}
 	rows.Flush()
 	if err := printEstimates(ctx, out, l, chile); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "\nPRIVACY   What the four sales cost each person, whoever pools the answers.")
-	rows = data.NewTable(out)
-	fmt.Fprintf(rows, "%s\tε = %s\tthe largest level sold\t\n", data.Left("with the ledger"), spent)
-	fmt.Fprintf(rows, "%s\tε = %s\tthe sum of all levels\t\n", data.Left("asking anew"), anew)
+	rows = kit.NewTable(out)
+	fmt.Fprintf(rows, "%s\tε = %s\tthe largest level sold\t\n", kit.Left("with the ledger"), spent)
+	fmt.Fprintf(rows, "%s\tε = %s\tthe sum of all levels\t\n", kit.Left("asking anew"), anew)
 	return rows.Flush()
 }
 
 // printEstimates prints the share of each vote, and that of "no" in each region, beside the real ones.
-func printEstimates(ctx context.Context, out io.Writer, l *ledger.Ledger, chile data.Survey) (err error) {
+func printEstimates(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) (err error) {
 	columns := "\treal share\tat ε = " + strings.ReplaceAll(levels, " ", "\tat ε = ") + "\t"
 	fmt.Fprintln(out, "\nESTIMATES   The buyer's estimate of each share, with its 95 % interval, beside the real one.")
-	rows := data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("vote")+columns)
-	for v, vote := range data.Votes() {
-		fmt.Fprintf(rows, "%s\t%.1f %%\t", data.Left(data.VoteName(vote)), 100*chile.Share(vote, ""))
+	rows := kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("vote")+columns)
+	for v, vote := range kit.Votes() {
+		fmt.Fprintf(rows, "%s\t%.1f %%\t", kit.Left(kit.VoteName(vote)), 100*chile.Share(vote, ""))
 		err = errors.Join(err, printRow(ctx, rows, l, v, nil))
 	}
 	rows.Flush()
 	fmt.Fprintln(out, "\nBY REGION   The share of \"no\". Fewer people make wider intervals; a higher ε makes narrower ones.")
-	rows = data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("region")+"\tpeople"+columns)
+	rows = kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("region")+"\tpeople"+columns)
 	for _, region := range chile.Regions() {
-		fmt.Fprintf(rows, "%s\t%d\t%.1f %%\t", data.Left(data.RegionName(region)), chile.Size(region), 100*chile.Share("N", region))
+		fmt.Fprintf(rows, "%s\t%d\t%.1f %%\t", kit.Left(kit.RegionName(region)), chile.Size(region), 100*chile.Share("N", region))
 		err = errors.Join(err, printRow(ctx, rows, l, 0, func(person string) bool { return chile.Region[person] == region }))
 	}
 	return errors.Join(err, rows.Flush())

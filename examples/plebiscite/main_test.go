@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -42,7 +42,7 @@ func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	chile, err := data.ReadSurvey("testdata/chile_plebiscite_1988.csv")
+	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
 	if err != nil || len(chile.People) != 2532 {
 		t.Fatalf("%d people: %v", len(chile.People), err)
 	}

@@ -12,33 +12,28 @@ import (
 	"os"
 	"slices"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/rappor"
 )
 
-func main() {
-	if err := run(os.Stdout, 100_000, 500); err != nil {
-		fmt.Fprintln(os.Stderr, "rappor:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(os.Stdout, 100_000, 500)) }
 
-// run lets every client report at each level, and prints what the server finds. So many of the commonest names are candidates,
-// beside some that are made up.
+// run lets every client report at each level, and prints what the server finds. So many of the commonest names are
+// candidates, beside some that are made up.
 func run(out io.Writer, births, listed int) error {
-	all, err := data.ReadNames("testdata/us_baby_names_2016.csv")
+	all, err := kit.ReadNames("testdata/us_baby_names_2016.csv")
 	if err != nil {
 		return err
 	}
 	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1}
-	people := data.DrawBirths(all, births)
+	people := kit.DrawBirths(all, births)
 	clients, err := newClients(params, people)
 	if err != nil {
 		return err
 	}
-	candidates := data.InventedNames()
+	candidates := kit.InventedNames()
 	for _, name := range all[:listed] {
 		candidates = append(candidates, name.Name)
 	}
@@ -54,8 +49,8 @@ func run(out io.Writer, births, listed int) error {
 	fmt.Fprintf(out, "%d births of 2016 in the United States, drawn from %d. Each has a secret: the child's first name. It sets %d of %d bits,\n"+
 		"by a public hash for each of %d groups of clients. A client reports all bits, each with noise. A raise draws the next report\n"+
 		"from the last one and the name, so that all reports together cost the largest ε.\n",
-		births, data.Births(all), params.Hashes, params.Bits, params.Cohorts)
-	truth := data.NameShares(people)
+		births, kit.Births(all), params.Hashes, params.Bits, params.Cohorts)
+	truth := kit.NameShares(people)
 	if err := printNames(out, levels, found, truth); err != nil {
 		return err
 	}
@@ -99,13 +94,13 @@ func report(params rappor.Params, clients []*rappor.Client, level privacy.Epsilo
 func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
 	fmt.Fprintf(out, "\nNAMES   The commonest of %d candidates, as the server estimates them, with 95 %% intervals. * marks what\n"+
 		"is found: at each ε, the chance that any candidate has a false mark is at most 5 %%.\n", len(found[0].Shares))
-	rows := data.NewTable(out)
-	fmt.Fprint(rows, data.Left("name")+"\treal share\t")
+	rows := kit.NewTable(out)
+	fmt.Fprint(rows, kit.Left("name")+"\treal share\t")
 	for _, level := range levels {
 		fmt.Fprintf(rows, "at ε = %s  \t", level)
 	}
 	for _, top := range found[len(found)-1].Shares[:12] {
-		fmt.Fprintf(rows, "\n%s\t%.2f %%\t", data.Left(top.String), 100*truth[top.String])
+		fmt.Fprintf(rows, "\n%s\t%.2f %%\t", kit.Left(top.String), 100*truth[top.String])
 		for _, d := range found {
 			share := d.Shares[slices.IndexFunc(d.Shares, func(s rappor.Share) bool { return s.String == top.String })]
 			mark := map[bool]string{true: "*", false: " "}[share.Significant]
@@ -119,15 +114,15 @@ func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding
 // printFound holds what was found against the truth.
 func printFound(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
 	fmt.Fprintf(out, "\nFOUND   Names with a mark; %d candidates are made up, to see whether any of them gets one. The error of all\n"+
-		"estimates is their root mean square distance from the truth, beside what the server states without it.\n", len(data.InventedNames()))
-	rows := data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("report at")+"\tnames found\tmade up\tintervals that hold the truth\terror\tstated\t")
+		"estimates is their root mean square distance from the truth, beside what the server states without it.\n", len(kit.InventedNames()))
+	rows := kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("report at")+"\tnames found\tmade up\tintervals that hold the truth\terror\tstated\t")
 	for i, d := range found {
 		marked, madeUp, hold, square, stated := 0, 0, 0, 0.0, 0.0
 		for _, share := range d.Shares {
 			away := share.Estimate - truth[share.String]
 			switch {
-			case share.Significant && slices.Contains(data.InventedNames(), share.String):
+			case share.Significant && slices.Contains(kit.InventedNames(), share.String):
 				madeUp++
 			case share.Significant:
 				marked++
@@ -139,7 +134,7 @@ func printFound(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding
 			stated += share.StdErr * share.StdErr
 		}
 		n := float64(len(d.Shares))
-		fmt.Fprintf(rows, "%s\t%d\t%d\t%.1f %%\t%.3f %%\t%.3f %%\t\n", data.Left("ε = "+levels[i].String()), marked, madeUp,
+		fmt.Fprintf(rows, "%s\t%d\t%d\t%.1f %%\t%.3f %%\t%.3f %%\t\n", kit.Left("ε = "+levels[i].String()), marked, madeUp,
 			100*float64(hold)/n, 100*math.Sqrt(square/n), 100*math.Sqrt(stated/n))
 	}
 	return rows.Flush()

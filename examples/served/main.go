@@ -1,9 +1,10 @@
-// Served sells through a ledger that another program serves. The host is a command, in any language, and the server is killed again and
-// again while the host waits for an answer. Still every order is sold once, and no event is missed.
+// Served sells through a ledger that another program serves. The host is a command, in any language, and the server is
+// killed again and again while the host waits for an answer. Still every order is sold once, and no event is missed.
 //
 //	go run ./examples/served python3 examples/served/python/host.py
 //
-// The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. There it leaves events.ndjson and receipt.json.
+// The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. There it leaves
+// events.ndjson and receipt.json.
 package main
 
 import (
@@ -18,19 +19,14 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"github.com/sluicedp/sluice/examples/internal/hosts"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 )
 
 //go:embed shop.json
 var shop []byte
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "served:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(context.Background(), os.Args[1:], os.Stdout)) }
 
 // run has a host sell through a server that is killed.
 func run(ctx context.Context, host []string, out *os.File) error {
@@ -45,12 +41,12 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if err := os.WriteFile(filepath.Join(dir, "shop.json"), shop, 0o600); err != nil {
 		return err
 	}
-	server, err := hosts.New(ctx, dir, out,
-		hosts.Death{Key: "enrol", When: hosts.After},
-		hosts.Death{Key: "order-1", When: hosts.Before},
-		hosts.Death{Key: "order-2", When: hosts.After},
-		hosts.Death{Key: "order-3", When: hosts.During},
-		hosts.Death{Key: "order-5", When: hosts.After})
+	server, err := kit.NewServer(ctx, dir, out,
+		kit.Death{Key: "enrol", When: kit.After},
+		kit.Death{Key: "order-1", When: kit.Before},
+		kit.Death{Key: "order-2", When: kit.After},
+		kit.Death{Key: "order-3", When: kit.During},
+		kit.Death{Key: "order-5", When: kit.After})
 	if err != nil {
 		return err
 	}
@@ -80,7 +76,8 @@ func checkSales(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
 		return fmt.Errorf("the ledger has sold %v, and not %v", sold, want)
 	}
 	ana, err := l.Object(ctx, "ana")
-	fmt.Fprintf(out, "The ledger has sold orders 1, 2, 3 and 5 once each. ana has spent ε = %s, and earned %d¢.\n", ana.Spent, ana.Earned)
+	fmt.Fprintf(out, "The ledger has sold orders 1, 2, 3 and 5 once each. ana has spent ε = %s, and earned %d¢.\n",
+		ana.Spent, ana.Earned)
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/hosts"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -44,7 +44,7 @@ The ledger verifies: true.
 // A host in Python sells each order once, and follows each event, whenever the server is killed.
 func TestHostInPython(t *testing.T) {
 	python := pace.Command(t, "python3")
-	if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, python, "python/host.py"); err != nil || out != golden {
+	if out, err := kit.Output(t.Context(), pace.Scratch(t), run, python, "python/host.py"); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
@@ -55,7 +55,7 @@ func TestHostIsRunAgain(t *testing.T) {
 		t.Skip("a deep form")
 	}
 	const twice = "import subprocess, sys\nfor _ in range(2): subprocess.check_call([sys.executable, 'python/host.py', sys.argv[1]])"
-	out, err := hosts.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "python3"), "-c", twice)
+	out, err := kit.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "python3"), "-c", twice)
 	if err != nil || strings.Count(out, "order-5: sale 4, 300¢, 3 drawn") != 2 || !strings.Contains(out, "The ledger has sold orders 1, 2, 3 and 5 once each.") {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
@@ -64,7 +64,7 @@ func TestHostIsRunAgain(t *testing.T) {
 // A host in TypeScript does as the one in Python. It is compiled here, with what npm fetches.
 func TestHostInTypeScript(t *testing.T) {
 	build := typeScript(t)
-	if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
+	if out, err := kit.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
@@ -74,7 +74,7 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("a deep form: it links the command")
 	}
-	server, err := hosts.New(t.Context(), pace.Scratch(t), os.Stderr)
+	server, err := kit.NewServer(t.Context(), pace.Scratch(t), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, err := os.ReadFile(filepath.FromSlash(hosts.Document))
+	written, err := os.ReadFile(filepath.FromSlash(kit.Document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 			if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
+			if out, err := kit.Output(t.Context(), pace.Scratch(t), run, python, filepath.Join(dir, "host.py")); err == nil || !strings.Contains(err.Error(), c.found) {
 				t.Errorf("%v, and it prints\n%s", err, out)
 			}
 		})
@@ -248,7 +248,7 @@ func typeScript(t *testing.T) string {
 	}
 	pace.Command(t, "node")
 	pace.Command(t, "npm")
-	build, err := hosts.TypeScript(t.Context(), pace.Scratch(t))
+	build, err := kit.TypeScript(t.Context(), pace.Scratch(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Terms shows on which terms people can sell one and the same answer: at once or little by little, to everybody or not, for a
-// price that grows with ε. A policy is a line of JSON. It says, at any time, up to which ε the answer may be sold.
+// Terms shows on which terms people can sell one and the same answer: at once or little by little, to everybody or not,
+// for a price that grows with ε. A policy is a line of JSON. It says, at any time, up to which ε the answer may be
+// sold.
 //
 //	go run ./examples/terms
 package main
@@ -11,17 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func main() {
-	if err := run(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "terms:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(os.Stdout)) }
 
 // seller is somebody with a policy. DAY n in it stands for the midnight before a day of the month. Prices are in cents.
 type seller struct{ name, words, policy string }
@@ -46,8 +42,8 @@ func midnight(day int) time.Time { return time.Date(2027, 1, day, 0, 0, 0, 0, ti
 
 func run(out io.Writer) error {
 	fmt.Fprintln(out, "The largest ε that a first buyer can have on a day, and a third one on day 31; and what Atlas and Cobalt pay for ε = 0.5.")
-	rows := data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("terms")+"\tday 1\tday 11\tday 21\tday 31\tthird buyer\tAtlas\tCobalt\t   in words")
+	rows := kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("terms")+"\tday 1\tday 11\tday 21\tday 31\tthird buyer\tAtlas\tCobalt\t   in words")
 	for _, s := range sellers() {
 		text := s.policy
 		for day := 31; day > 0; day-- {
@@ -57,7 +53,7 @@ func run(out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		fmt.Fprintf(rows, "%s\t", data.Left(s.name))
+		fmt.Fprintf(rows, "%s\t", kit.Left(s.name))
 		for _, day := range []int{1, 11, 21, 31} {
 			fmt.Fprintf(rows, "%s\t", p.Ceiling(midnight(day), 1))
 		}

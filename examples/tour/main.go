@@ -9,19 +9,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
-	"github.com/sluicedp/sluice/examples/internal/hosts"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "tour:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(context.Background(), os.Args[1:], os.Stdout)) }
 
 // run serves a new ledger while the command runs, and verifies what the command leaves.
 func run(ctx context.Context, command []string, out *os.File) error {
@@ -33,7 +27,7 @@ func run(ctx context.Context, command []string, out *os.File) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	server, err := hosts.New(ctx, dir, out) // it is not killed during a tour
+	server, err := kit.NewServer(ctx, dir, out) // it is not killed during a tour
 	if err != nil {
 		return err
 	}

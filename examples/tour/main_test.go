@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/hosts"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -36,14 +36,14 @@ The ledger verifies: true.
 // The client is generated from the document of the API, and compiled with the types of the document.
 func TestTour_GeneratedClient_PrintsEachStep(t *testing.T) {
 	build := typeScript(t)
-	out, err := hosts.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "tour.js"))
+	out, err := kit.Output(t.Context(), pace.Scratch(t), run, pace.Command(t, "node"), filepath.Join(build, "tour.js"))
 	if err != nil || out != toured {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
 
 func TestTour_NoCommand_SaysWhatIsMissing(t *testing.T) {
-	if _, err := hosts.Output(t.Context(), pace.Scratch(t), run); err == nil || !strings.Contains(err.Error(), "say which command") {
+	if _, err := kit.Output(t.Context(), pace.Scratch(t), run); err == nil || !strings.Contains(err.Error(), "say which command") {
 		t.Error(err)
 	}
 }
@@ -62,7 +62,7 @@ func TestTour_BadCommand_IsAnError(t *testing.T) {
 		{"it leaves no receipt", []string{"go", "env"}, "receipt.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if out, err := hosts.Output(t.Context(), pace.Scratch(t), run, c.host...); err == nil || !strings.Contains(err.Error(), c.found) {
+			if out, err := kit.Output(t.Context(), pace.Scratch(t), run, c.host...); err == nil || !strings.Contains(err.Error(), c.found) {
 				t.Errorf("%v, and it prints\n%s", err, out)
 			}
 		})
@@ -77,7 +77,7 @@ func typeScript(t *testing.T) string {
 	}
 	pace.Command(t, "node")
 	pace.Command(t, "npm")
-	build, err := hosts.TypeScript(t.Context(), pace.Scratch(t))
+	build, err := kit.TypeScript(t.Context(), pace.Scratch(t))
 	if err != nil {
 		t.Fatal(err)
 	}

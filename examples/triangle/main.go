@@ -1,5 +1,5 @@
-// Triangle draws the mechanism behind "which option is the commonest?": all ways in which sixty people can split over the
-// options A, B and C, and how surely a private answer at ε = 0.2 is true in each.
+// Triangle draws the mechanism behind "which option is the commonest?": all ways in which sixty people can split over
+// the options A, B and C, and how surely a private answer at ε = 0.2 is true in each.
 //
 //	go run ./examples/triangle FILE.svg
 package main
@@ -93,8 +93,8 @@ func newTriangle(people int) (*triangle, error) {
 	return t, err
 }
 
-// edges goes through all pairs of ways of which one becomes the other when a single person chooses otherwise. The ways lie in
-// rows: in row r, r people have not chosen A, and in its column c, c of them have chosen C.
+// edges goes through all pairs of ways of which one becomes the other when a single person chooses otherwise. The ways
+// lie in rows: in row r, r people have not chosen A, and in its column c, c of them have chosen C.
 func (t *triangle) edges(yield func(v, w int) bool) {
 	for v, way := range t.ways {
 		row, column := t.people-int(way[0]), int(way[2])
@@ -112,7 +112,8 @@ func (t *triangle) sure(v int) float64 { return t.law.At(v)[t.preferences.Color(
 // at returns where in the picture a share of all people has chosen A, and another one C.
 func at(a, c float64) (x, y float64) { return 450 + 800*(c-(1-a)/2), 40 + 800*(1-a)*math.Sqrt(3)/2 }
 
-// draw returns a picture with a cell for each way. Its hue says which answer is true; the fuller it is, the surer is the answer.
+// draw returns a picture with a cell for each way. Its hue says which answer is true; the fuller it is, the surer is
+// the answer.
 func (t *triangle) draw() string {
 	var svg strings.Builder
 	n := float64(t.people)

@@ -1,6 +1,7 @@
-// Wages estimates a mean. In March 1988 the Current Population Survey asked 28,155 men in the United States for their wages.
-// Here each wage is rounded to one of two ends, 0 and 2,500 dollars a week, at random, but once: that end is the truth of a chain
-// of randomized responses that is raised from ε = 0.25 to 2. The ends are right on average, so the mean of the wages comes out.
+// Wages estimates a mean. In March 1988 the Current Population Survey asked 28,155 men in the United States for their
+// wages. Here each wage is rounded to one of two ends, 0 and 2,500 dollars a week, at random, but once: that end is the
+// truth of a chain of randomized responses that is raised from ε = 0.25 to 2. The ends are right on average, so the
+// mean of the wages comes out.
 // Run it from the top of the repository: go run ./examples/wages
 package main
 
@@ -14,7 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -30,16 +31,13 @@ func main() {
 	if err == nil {
 		err = errors.Join(run(context.Background(), os.Stdout, filepath.Join(dir, "panel.db"), 1), os.RemoveAll(dir))
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "wages:", err)
-		os.Exit(1)
-	}
+	kit.Exit(err)
 }
 
 // host knows the wages.
 type host struct {
 	ledger *ledger.Ledger
-	wages  data.Wages
+	wages  kit.Wages
 	ends   rrchain.Range
 	key    []byte // by which wages are rounded
 }
@@ -47,7 +45,7 @@ type host struct {
 // run asks every n-th person.
 func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 	h := host{key: []byte(rand.Text())} // hosts keep their keys; these end with the program
-	if h.wages, err = data.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
+	if h.wages, err = kit.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
 		return err
 	}
 	if h.ends, err = rrchain.NewRange(0, bound); err != nil {
@@ -92,10 +90,10 @@ func (h host) truth(_ context.Context, question string, people []string) (values
 
 // printMeans raises everybody level by level, and prints the mean of each group after each step, beside the real one.
 func (h host) printMeans(ctx context.Context, out io.Writer) error {
-	rows := data.NewTable(out)
-	fmt.Fprintln(rows, data.Left("dollars a week")+"\tall\tfull-time\tpart-time\t")
+	rows := kit.NewTable(out)
+	fmt.Fprintln(rows, kit.Left("dollars a week")+"\tall\tfull-time\tpart-time\t")
 	for _, limit := range []float64{1e9, bound} {
-		fmt.Fprintf(rows, "%s\t", data.Left(map[bool]string{true: "real, clipped", false: "real"}[limit == bound]))
+		fmt.Fprintf(rows, "%s\t", kit.Left(map[bool]string{true: "real, clipped", false: "real"}[limit == bound]))
 		for _, group := range groups() {
 			fmt.Fprintf(rows, "%.1f\t", h.wages.Mean(limit, group))
 		}
@@ -106,7 +104,7 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 		if _, err := h.ledger.Raise(ctx, r); err != nil {
 			return err
 		}
-		fmt.Fprintf(rows, "%s\t", data.Left("at ε = "+text))
+		fmt.Fprintf(rows, "%s\t", kit.Left("at ε = "+text))
 		for _, group := range groups() {
 			counts := estimate.Counts{Epsilon: r.Epsilon, ByValue: make([]int64, 2)}
 			for response, err := range h.ledger.Responses(ctx, question, r.Epsilon) {
@@ -128,8 +126,8 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 	return rows.Flush()
 }
 
-// roundAnew raises somebody by the other end. Ends that are rounded anew would average to the wage; a ledger with a truth key
-// draws from the first one only.
+// roundAnew raises somebody by the other end. Ends that are rounded anew would average to the wage; a ledger with a
+// truth key draws from the first one only.
 func (h host) roundAnew(ctx context.Context, out io.Writer) error {
 	person := h.wages.People[0]
 	kept, err := h.truth(ctx, question, []string{person})

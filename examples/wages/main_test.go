@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 )
 
 // An estimate that is off by more than this many of its real standard errors is wrong: by chance alone that happens less than
@@ -33,7 +33,7 @@ func TestWages(t *testing.T) {
 	if err := run(t.Context(), &out, filepath.Join(t.TempDir(), "panel.db"), 3); err != nil {
 		t.Fatal(err)
 	}
-	all, err := data.ReadWages("testdata/cps1988_wages.csv", 3)
+	all, err := kit.ReadWages("testdata/cps1988_wages.csv", 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package ledgerfile has what a ledger and its commands need of files. [Write] and [Create] replace a
-// file atomically, follow symbolic links, and keep its owner and mode. [Lock] locks a file, and
+// Package ledgerfile has what a ledger and its commands need of files. [Write] and [Create] replace
+// a file atomically, follow symbolic links, and keep its owner and mode. [Lock] locks a file, and
 // [Identity] tells it from its copies. [Recognize] and [CheckOutput] know which files belong to a
 // ledger, so that no output replaces one of them, or takes its place.
 package ledgerfile
@@ -51,8 +51,8 @@ func companions() []companion {
 	}
 }
 
-// Beside returns the path of a companion of a ledger's file. If path is a symbolic link, the companions are beside the file
-// that it leads to.
+// Beside returns the path of a companion of a ledger's file. If path is a symbolic link, the
+// companions are beside the file that it leads to.
 func Beside(path string, k Kind) string { return Companion(Real(path), k) }
 
 // Companion returns the path of a companion of a ledger's file, or, for the lock, of a token file.
@@ -76,7 +76,8 @@ func Real(path string) string {
 	return path
 }
 
-// ServedAt returns the file of the ledger that is served by default at an address, or "" if the address does not tell.
+// ServedAt returns the file of the ledger that is served by default at an address, or "" if the
+// address does not tell.
 func ServedAt(address string) string {
 	path, unix := strings.CutPrefix(address, "unix:")
 	db, beside := strings.CutSuffix(path, ".sock")
@@ -86,7 +87,8 @@ func ServedAt(address string) string {
 	return db
 }
 
-// OccupiedError says that an output would replace a file that belongs to a ledger, or take its place.
+// OccupiedError says that an output would replace a file that belongs to a ledger, or take its
+// place.
 type OccupiedError struct {
 	Path string // of the output
 	Kind Kind   // what is there, or belongs there
@@ -106,9 +108,10 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%q is the path of the %s of %q", e.Path, e.Kind, e.Of)
 }
 
-// CheckOutput returns an [*OccupiedError] if an output at path would replace or occupy a file that belongs to a ledger. path
-// is resolved ([Resolve]); it and each directory on the way may be created. as is what the output is: a file of
-// tokens may replace one, and a key, socket or other companion may have its place beside own, a ledger that need not exist yet.
+// CheckOutput returns an [*OccupiedError] if an output at path would replace or occupy a file that
+// belongs to a ledger. path is resolved ([Resolve]); it and each directory on the way may be
+// created. as is what the output is: a file of tokens may replace one, and a key, socket or other
+// companion may have its place beside own, a ledger that need not exist yet.
 func CheckOutput(path string, as Kind, own ...string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		if err := checkPlace(at, at == path, as, own); err != nil {
@@ -168,9 +171,10 @@ func contains(own []string, path string) bool {
 	return false
 }
 
-// NewLedger returns the resolved path for the file of a new ledger. It returns [fs.ErrExist] if there is a file, or the journal of
-// another ledger beside it, and an [*OccupiedError] if the path is empty, leads to own, or is that of a file that belongs to a
-// ledger. own is the file of which the new one is a copy, or "".
+// NewLedger returns the resolved path for the file of a new ledger. It returns [fs.ErrExist] if
+// there is a file, or the journal of another ledger beside it, and an [*OccupiedError] if the path
+// is empty, leads to own, or is that of a file that belongs to a ledger. own is the file of which
+// the new one is a copy, or "".
 func NewLedger(path, own string) (string, error) {
 	if path == "" {
 		return "", &OccupiedError{}
@@ -189,8 +193,8 @@ func NewLedger(path, own string) (string, error) {
 	}
 	journal := Companion(resolved, Journal)
 	if _, err := os.Stat(journal); err == nil { // a link to where no directory is yet says where the journal shall be
-		return "", fmt.Errorf("%w: %s may hold what another ledger has committed last: move it with the file that it belongs to, or remove it if there is no such file",
-			fs.ErrExist, journal)
+		return "", fmt.Errorf("%w: %s may hold what another ledger has committed last: "+
+			"move it with the file that it belongs to, or remove it if there is no such file", fs.ErrExist, journal)
 	}
 	return resolved, CheckOutput(resolved, Ledger)
 }

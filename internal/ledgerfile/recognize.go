@@ -19,7 +19,8 @@ import (
 // head is how many bytes of a file are read to recognize it.
 const head = 4096
 
-// Recognize returns what a file is to a ledger, by its content. Directories, pipes and devices are Unknown, unless they are a journal.
+// Recognize returns what a file is to a ledger, by its content. Directories, pipes and devices are
+// Unknown, unless they are a journal.
 func Recognize(path string) (Kind, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -48,8 +49,8 @@ func Recognize(path string) (Kind, error) {
 	return recognizeText(begin[:n]), nil
 }
 
-// isDatabase reports whether a file begins as one of bbolt does: with two pages, whose size is the system's, each with the magic
-// number. One of them may be damaged.
+// isDatabase reports whether a file begins as one of bbolt does: with two pages, whose size is the
+// system's, each with the magic number. One of them may be damaged.
 func isDatabase(file io.ReaderAt) bool {
 	const magic, behindHeader = 0xED0CDAED, 16
 	for _, page := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 64 << 10} {
@@ -86,7 +87,8 @@ func recognizeText(begin []byte) Kind {
 		}
 	}
 	switch {
-	case bytes.Contains(begin, []byte("-----BEGIN ")) && bytes.Contains(begin, []byte("PRIVATE KEY-----")), isSecret(begin):
+	case bytes.Contains(begin, []byte("-----BEGIN ")) && bytes.Contains(begin, []byte("PRIVATE KEY-----")),
+		isSecret(begin):
 		return SecretKey
 	case isTokens(text):
 		return Tokens
@@ -97,8 +99,8 @@ func recognizeText(begin []byte) Kind {
 // LockText is in the lock of a file of tokens, so that it is recognized.
 const LockText = "sluice token lock\n"
 
-// isSecret reports whether a file is a truth or noise key: 32 random bytes, or a line of hexadecimal digits. A text of 32 bytes
-// is not random.
+// isSecret reports whether a file is a truth or noise key: 32 random bytes, or a line of
+// hexadecimal digits. A text of 32 bytes is not random.
 func isSecret(content []byte) bool {
 	const size, least, most = 32, 32, 2048 // the latter two in digits
 	digits := strings.TrimRight(string(content), "\r\n")
@@ -109,7 +111,8 @@ func isSecret(content []byte) bool {
 }
 
 func isText(content []byte) bool {
-	return utf8.Valid(content) && !bytes.ContainsFunc(content, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
+	isBinary := func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
+	return utf8.Valid(content) && !bytes.ContainsFunc(content, isBinary)
 }
 
 // isTokens reports whether a text begins as a file of tokens does.

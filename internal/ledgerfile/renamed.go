@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Renamed returns an error of an operation on a file under a temporary name as one that names another path: that of the file which
-// was asked for. The temporary name no longer exists when the error is read. temps are the forms in which the error may
-// name the temporary file, the longest first; without any, it is the path of the [fs.PathError] that err wraps. nil stays nil.
+// Renamed returns an error of an operation on a file under a temporary name as one that names
+// another path: that of the file which was asked for. The temporary name no longer exists when the
+// error is read. temps are the forms in which the error may name the temporary file, the longest
+// first; without any, it is the path of the [fs.PathError] that err wraps. nil stays nil.
 //
-// The text of the error has path in place of each temporary name. [errors.As] finds an [fs.PathError] or [os.LinkError] with path,
-// and everything else as it was.
+// The text of the error has path in place of each temporary name. [errors.As] finds an
+// [fs.PathError] or [os.LinkError] with path, and everything else as it was.
 func Renamed(err error, path string, temps ...string) error {
 	if err == nil {
 		return nil

@@ -7,20 +7,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 )
 
-// Options say how a file is written. The zero value replaces a file, or creates one that only its owner can read.
+// Options say how a file is written. The zero value replaces a file, or creates one that only its
+// owner can read.
 type Options struct {
 	Mode   fs.FileMode             // of a file that does not exist yet; 0 is 0600
 	Suffix string                  // the end of the temporary file's name; a crash may leave that file
 	New    bool                    // the file must not exist: [fs.ErrExist]
-	Check  func(path string) error // is called with the resolved path at the beginning, and again before the file is replaced
+	Check  func(path string) error // is called with the resolved path first, and before the file is replaced
 }
 
-// File is the new content of a file, under a temporary name in the same directory. It replaces the file when it is committed. Its
-// errors name the file to be replaced, not the temporary one ([Renamed]).
+// File is the new content of a file, under a temporary name in the same directory. It replaces the
+// file when it is committed. Its errors name the file to be replaced, not the temporary one
+// ([Renamed]).
 type File struct {
 	new     *os.File
 	path    string // of the file to be replaced, without symbolic links
@@ -30,9 +30,9 @@ type File struct {
 	done    bool // committed or discarded
 }
 
-// Create begins to write the file that path names. Symbolic links are followed, also those to files that do not exist. What is
-// not a regular file, or has several hard links, of which only one would lead to the new file, is not replaced. Nor is a file
-// whose owner cannot be kept.
+// Create begins to write the file that path names. Symbolic links are followed, also those to files
+// that do not exist. What is not a regular file, or has several hard links, of which only one would
+// lead to the new file, is not replaced. Nor is a file whose owner cannot be kept.
 func Create(path string, o Options) (f *File, err error) {
 	if o.Mode == 0 {
 		o.Mode = 0o600
@@ -92,7 +92,8 @@ func (f *File) old() (fs.FileInfo, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%q is not a regular file", f.path)
 	case links(info) > 1:
-		return nil, fmt.Errorf("%q has %d hard links: the others would keep the old content; remove them, or use symbolic links", f.path, links(info))
+		return nil, fmt.Errorf("%q has %d hard links: the others would keep the old content; remove them, "+
+			"or use symbolic links", f.path, links(info))
 	}
 	return info, nil
 }
@@ -135,8 +136,8 @@ func Keep(f *os.File, of fs.FileInfo) error {
 	return f.Chmod(of.Mode().Perm()) // second: a change of the owner may take rights away
 }
 
-// Commit puts the new content in the place of the file, and returns when that is durable. An error leaves the old content, but
-// for one of the directory, which comes after.
+// Commit puts the new content in the place of the file, and returns when that is durable. An error
+// leaves the old content, but for one of the directory, which comes after.
 func (f *File) Commit() error {
 	if f.done {
 		return fs.ErrClosed
@@ -164,7 +165,7 @@ func (f *File) commit() error {
 	if err != nil {
 		return err
 	}
-	return f.syncDir()
+	return TrySyncDir(f.root.Name())
 }
 
 // link gives the new file its name, unless there is a file of that name.
@@ -174,22 +175,6 @@ func (f *File) link() error {
 		return err
 	}
 	return RenameNew(filepath.Join(f.root.Name(), f.temp), f.path) // the file system has no hard links
-}
-
-// syncDir makes the name durable, where directories can be flushed.
-func (f *File) syncDir() error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be opened for syncing there
-	}
-	dir, err := f.root.Open(".")
-	if err != nil {
-		return Renamed(err, f.root.Name())
-	}
-	err = dir.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
-		err = nil
-	}
-	return Renamed(errors.Join(err, dir.Close()), f.root.Name())
 }
 
 // Discard removes what was not committed. A second call does nothing, nor does one after Commit.

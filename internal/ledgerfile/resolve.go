@@ -13,9 +13,9 @@ import (
 // maxLinks is how many dangling links in a row are followed, as many as Linux follows.
 const maxLinks = 40
 
-// Resolve returns the absolute path, without symbolic links, of the file that path names. The file need not exist: a link
-// to nothing resolves to its target. The directory must exist. A link that the system does not follow for this process is
-// an error, such as another user's link in /tmp.
+// Resolve returns the absolute path, without symbolic links, of the file that path names. The file
+// need not exist: a link to nothing resolves to its target. The directory must exist. A link that
+// the system does not follow for this process is an error, such as another user's link in /tmp.
 func Resolve(path string) (string, error) {
 	for range maxLinks {
 		if path == "" {
@@ -53,7 +53,8 @@ func Resolve(path string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
 }
 
-// resolveExisting resolves the name of an existing file. What has no name of its own, such as the pipe of /dev/stdout, is an error.
+// resolveExisting resolves the name of an existing file. What has no name of its own, such as the
+// pipe of /dev/stdout, is an error.
 func resolveExisting(path string, info fs.FileInfo) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -74,7 +75,8 @@ func absolute(path string) (string, error) {
 	return filepath.Clean(path), err
 }
 
-// Absolute returns the absolute form of a path, with its symbolic links: it leads to the same file from any working directory.
+// Absolute returns the absolute form of a path, with its symbolic links: it leads to the same file
+// from any working directory.
 func Absolute(path string) (string, error) {
 	if runtime.GOOS == "windows" {
 		return filepath.Abs(path)

@@ -11,8 +11,8 @@ import (
 // name, until the file is removed. "" says that nothing does. A copy that is written over the file
 // has the identity of the file.
 //
-// It is the inode and its time of birth, if the file system has that: numbers of devices change when
-// a machine starts.
+// It is the inode and its time of birth, if the file system has that: numbers of devices change
+// when a machine starts.
 func Identity(path string) (string, error) {
 	var s unix.Statx_t
 	const wanted = unix.STATX_INO | unix.STATX_BTIME

@@ -64,28 +64,3 @@ func Binomial(random rand.Source, n int64, p float64) int64 {
 	}
 	return int64(distuv.Binomial{N: float64(n), P: p, Src: random}.Rand())
 }
-
-// Coverage counts how often intervals hold the truth, and how often they would if they were too
-// short.
-type Coverage struct {
-	Short float64 // by how much the short ones are shorter, as a share
-
-	n, held, heldShort int
-}
-
-// Add counts an interval that reaches half to each side of an estimate, which is off by so much.
-func (c *Coverage) Add(off, half float64) {
-	c.n++
-	if math.Abs(off) <= half {
-		c.held++
-	}
-	if math.Abs(off) <= (1-c.Short)*half {
-		c.heldShort++
-	}
-}
-
-// Held checks the intervals, each of which holds the truth with a probability from low to high.
-func (c *Coverage) Held(low, high float64) Verdict { return Share(c.held, c.n, low, high) }
-
-// HeldShort checks those that are too short.
-func (c *Coverage) HeldShort(low, high float64) Verdict { return Share(c.heldShort, c.n, low, high) }

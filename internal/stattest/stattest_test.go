@@ -102,34 +102,21 @@ func checks() map[string]check {
 			})
 		}
 	}
-	coverage := func(reach float64, verdict func(c *Coverage) Verdict) func(*rand.Rand) Verdict {
-		return func(random *rand.Rand) Verdict {
-			c := Coverage{Short: 0.2}
-			for range 2000 {
-				c.Add(random.NormFloat64(), reach)
-			}
-			return verdict(&c)
-		}
-	}
-	held := func(c *Coverage) Verdict { return c.Held(0.945, 0.955) }
-	short := func(c *Coverage) Verdict { return c.HeldShort(0.945, 0.955) }
 	return map[string]check{
-		"a share":                      {share(0.3), share(0.325)},
-		"a share between two":          {ends(0.29, 0.29, 0.31), ends(0.27, 0.29, 0.31)},
-		"a share of at most":           {ends(0.05, 0, 0.05), ends(0.06, 0, 0.05)},
-		"a share of at least":          {ends(0.95, 0.95, 1), ends(0.94, 0.95, 1)},
-		"cells":                        {fit(Cells[int], right()), fit(Cells[int], wrong())},
-		"a fit":                        {fit(Fit[int], right()), fit(Fit[int], wrong())},
-		"two fits, the first wrong":    {each(right(), []float64{0.5, 0.5}), each(wrong(), []float64{0.5, 0.5})},
-		"two fits, the second wrong":   {each(right(), []float64{0.5, 0.5}), each(right(), []float64{0.54, 0.46})},
-		"a normal number":              {func(r *rand.Rand) Verdict { return Normal(3*r.NormFloat64(), 3) }, func(r *rand.Rand) Verdict { return Normal(30+3*r.NormFloat64(), 3) }},
-		"a mean":                       {mean(0, 5, 5), mean(1, 5, 5)},
-		"a mean between two":           {mean(0, 5, 6), mean(-1, 5, 6)},
-		"a mean of at least":           {mean(0, 5, math.Inf(1)), mean(-1, 5, math.Inf(1))},
-		"squares, too large":           {squares(1), squares(0.4)},
-		"squares, too small":           {squares(1), squares(4)},
-		"intervals":                    {coverage(1.96, held), coverage(1.5, held)},
-		"intervals that are too short": {coverage(1.96/0.8, short), coverage(1.96, short)},
+		"a share":                    {share(0.3), share(0.325)},
+		"a share between two":        {ends(0.29, 0.29, 0.31), ends(0.27, 0.29, 0.31)},
+		"a share of at most":         {ends(0.05, 0, 0.05), ends(0.06, 0, 0.05)},
+		"a share of at least":        {ends(0.95, 0.95, 1), ends(0.94, 0.95, 1)},
+		"cells":                      {fit(Cells[int], right()), fit(Cells[int], wrong())},
+		"a fit":                      {fit(Fit[int], right()), fit(Fit[int], wrong())},
+		"two fits, the first wrong":  {each(right(), []float64{0.5, 0.5}), each(wrong(), []float64{0.5, 0.5})},
+		"two fits, the second wrong": {each(right(), []float64{0.5, 0.5}), each(right(), []float64{0.54, 0.46})},
+		"a normal number":            {func(r *rand.Rand) Verdict { return Normal(3*r.NormFloat64(), 3) }, func(r *rand.Rand) Verdict { return Normal(30+3*r.NormFloat64(), 3) }},
+		"a mean":                     {mean(0, 5, 5), mean(1, 5, 5)},
+		"a mean between two":         {mean(0, 5, 6), mean(-1, 5, 6)},
+		"a mean of at least":         {mean(0, 5, math.Inf(1)), mean(-1, 5, math.Inf(1))},
+		"squares, too large":         {squares(1), squares(0.4)},
+		"squares, too small":         {squares(1), squares(4)},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // With the true answer as the output and α its probability at the boundary of the region, it is
 // what the optimal mechanism does (doliveira2021 Theorem 4).
 //
-// It is computed in closed form, in a time that does not depend on the distance. Results have a
+// It is computed as [Line] is, in a time that does not depend on the distance. Results have a
 // relative error below 1e-12 and an absolute one below 1e-13 near 1; the corresponding error
 // probability, 1 less the result, has no digits beyond that: see [Privacy.Balanced] and
 // [BinaryHomogeneous].
@@ -23,19 +23,11 @@ func (dp Privacy) Truthful(alpha float64, distance int) (float64, error) {
 	if err := checkStart(alpha, distance); err != nil {
 		return 0, err
 	}
-	if truth := dp.grown(alpha, distance); truth <= 0.5 {
-		return truth, nil // every step before was below the threshold, so that it grew
+	law, err := Line([]float64{alpha, 1 - alpha}, dp, distance)
+	if err != nil {
+		return 0, err
 	}
-	// However d steps are split into growing and then shrinking ones, they lead to at least U^d(α),
-	// for U is the lesser of both. So a τ that rounding made wrong by one is harmless if its
-	// neighbours are tried.
-	truth, tau := 1.0, dp.tau(alpha, distance)
-	for _, growing := range [3]int{tau - 1, tau, min(tau, distance-1) + 1} {
-		growing = max(0, growing)
-		lie := dp.shrunk(1-dp.grown(alpha, growing), distance-growing)
-		truth = min(truth, 1-lie)
-	}
-	return max(alpha, truth), nil
+	return max(alpha, min(law[0], dp.grown(alpha, distance))), nil // the law has nothing below tiny but 0
 }
 
 func checkStart(alpha float64, distance int) error {
@@ -46,20 +38,6 @@ func checkStart(alpha float64, distance int) error {
 		return invalid("distance %d is negative", distance)
 	}
 	return nil
-}
-
-// tau is torkamani2023 Eq. (6), the number of steps in which α grows by e^ε, but clamped to 0 …
-// most. It is negative in the paper for α above (1−δ)/(e^ε+1), where Eq. (5) then disagrees with
-// U^d. All terms are divided by e^ε, which may be above all float64, and what α adds is scaled up
-// where it would be below all.
-func (dp Privacy) tau(alpha float64, most int) int {
-	lie, slope, unit := math.Exp(-dp.Epsilon), -math.Expm1(-dp.Epsilon), 1.0
-	if alpha < 0x1p-900 {
-		unit = 0x1p200
-	}
-	start := scaled(slope*unit*alpha, dp.Epsilon, 1) + dp.Delta*unit
-	logarithm := math.Log(slope+2*dp.Delta*lie) - math.Log1p(lie) - math.Log(start) + math.Log(unit)
-	return int(max(0, min(math.Ceil(logarithm/dp.Epsilon), float64(most))))
 }
 
 // grown is torkamani2023 Eq. (27), e^(nε) α + δ(e^(nε)−1)/(e^ε−1), at most 1.
@@ -122,7 +100,7 @@ func (p Pair) Truthful(alpha float64, distance int) (float64, error) {
 			break
 		}
 	}
-	return at.yes, steps.err()
+	return at.yes, steps.fault
 }
 
 // BinaryHomogeneous returns the optimal mechanism with two outputs that gives the true answer with
@@ -167,7 +145,7 @@ func BinaryBalanced(g *Graph, p *Preferences, b Bounds) (*Table, error) {
 	return homogeneous(g, p, steps, [2]chance{truth, truth})
 }
 
-func binarySteps(p *Preferences, b Bounds) (stepper, error) {
+func binarySteps(p *Preferences, b Bounds) (*stepper, error) {
 	if p.Outputs() != 2 {
 		return nil, invalid("preferences over %d outputs for a mechanism of 2", p.Outputs())
 	}
@@ -177,7 +155,7 @@ func binarySteps(p *Preferences, b Bounds) (stepper, error) {
 	return b.stepper()
 }
 
-func homogeneous(g *Graph, p *Preferences, steps stepper, boundary [2]chance) (*Table, error) {
+func homogeneous(g *Graph, p *Preferences, steps *stepper, boundary [2]chance) (*Table, error) {
 	distances, err := Distances(g, p)
 	if err != nil {
 		return nil, err
@@ -199,7 +177,7 @@ func homogeneous(g *Graph, p *Preferences, steps stepper, boundary [2]chance) (*
 		}
 		t.set(v, color, byDistance[color][distance])
 	}
-	if err := steps.err(); err != nil {
+	if err := steps.fault; err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -219,7 +197,7 @@ func (t *Table) chance(v, output int) chance {
 
 // checkAcross tests the chances of the two true answers across the first boundary edge. All others
 // are like it, in one direction or the other.
-func checkAcross(g *Graph, p *Preferences, steps stepper, distances []int32, boundary [2]chance) error {
+func checkAcross(g *Graph, p *Preferences, steps *stepper, distances []int32, boundary [2]chance) error {
 	for v, distance := range distances {
 		if distance != 0 {
 			continue
@@ -237,12 +215,12 @@ func checkAcross(g *Graph, p *Preferences, steps stepper, distances []int32, bou
 type edge struct{ from, to, output int }
 
 // checkEdge tests the chances of an output at both ends of an edge.
-func checkEdge(steps stepper, e edge, from, to chance) error {
+func checkEdge(steps *stepper, e edge, from, to chance) error {
 	for range 2 {
 		if !within(steps, from, steps.next(from), to) {
 			return conflict(steps, e, 1, from, to)
 		}
 		e.from, e.to, from, to = e.to, e.from, to, from
 	}
-	return steps.err()
+	return steps.fault
 }

@@ -419,7 +419,7 @@ func TestStepsAtThreshold(t *testing.T) {
 }
 
 // mustStep tests the bounds between a chance and the next, and that they leave nothing to be gained.
-func mustStep(t *testing.T, dp Privacy, steps stepper, c chance) {
+func mustStep(t *testing.T, dp Privacy, steps *stepper, c chance) {
 	t.Helper()
 	next := steps.next(c)
 	e, delta, above := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1+1e-14)

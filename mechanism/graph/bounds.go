@@ -9,7 +9,7 @@ import (
 // [Privacy], and any suitable [Pair].
 type Bounds interface {
 	// stepper prepares many evaluations, after testing the parameters.
-	stepper() (stepper, error)
+	stepper() (*stepper, error)
 }
 
 // chance is the probability of an event and of its opposite. Both are kept, so that neither loses
@@ -37,33 +37,18 @@ func (c chance) compare(d chance) int {
 }
 
 // stepper goes from a dataset to its neighbours.
-type stepper interface {
-	// next returns the largest chance of an output that a neighbour may have: Upper.
-	next(chance) chance
-	// balanced returns the largest chance of the true answer that all boundary datasets may have.
-	balanced() chance
-	// err returns the [*PairError] of a pair that has proved not to be suitable. From then on, next
-	// stays where it is, and results mean nothing.
-	err() error
+type stepper struct {
+	pair Pair
+	// fault is a [*PairError] once the pair has proved not to be suitable. From then on, next stays
+	// where it is, and results mean nothing.
+	fault error
 }
 
-// dpSteps are the steps of (ε,δ)-differential privacy.
-type dpSteps struct {
-	grow, again float64 // e^ε is their product; it may itself be above all float64
-	shrink      float64 // e^−ε
-	delta       float64
-}
-
-func (dp Privacy) stepper() (stepper, error) {
+func (dp Privacy) stepper() (*stepper, error) {
 	if err := dp.Validate(); err != nil {
 		return nil, err
 	}
-	s := dpSteps{scaled(1, dp.Epsilon, 1), 1, math.Exp(-dp.Epsilon), dp.Delta}
-	if dp.Epsilon > 700 {
-		s.grow = math.Exp(dp.Epsilon / 2)
-		s.again = s.grow
-	}
-	return s, nil
+	return dp.Pair().stepper()
 }
 
 // tiny is what a probability that must stay above 0 does not fall below, lest it be rounded to 0
@@ -71,48 +56,17 @@ func (dp Privacy) stepper() (stepper, error) {
 // privacy.
 const tiny = 1e-300
 
-// next is torkamani2023 Eq. (8) for both halves, each computed from the part that keeps its digits.
-// So c.no is at most e^ε times next(c).no plus δ to the last digit, and next(c).yes at most e^ε
-// times c.yes plus δ, however large ε is; and the halves do not drift apart, however many steps are
-// made.
-func (s dpSteps) next(c chance) chance {
-	grown := c.yes*s.grow*s.again + s.delta
-	if grown <= 0.5 { // by Lemma 3 this is then the lesser term, for the other is the lesser only from 1/2 on
-		return chance{grown, 1 - grown}
-	}
-	no := 0.0
-	if c.no > s.delta {
-		no = max(tiny, s.shrink*(c.no-s.delta))
-	}
-	no = min(c.no, max(no, 1-grown)) // the lesser term of Upper leaves the more of the opposite
-	return chance{1 - no, no}
-}
-
-// balanced solves x = e^ε (1 − x) + δ, as the proof of doliveira2021 Corollary 2 does.
-func (s dpSteps) balanced() chance {
-	no := max(tiny, (1-s.delta)*s.shrink/(1+s.shrink))
-	return chance{1 - no, no}
-}
-
-func (s dpSteps) err() error { return nil }
-
-// pairSteps are the steps of a suitable pair.
-type pairSteps struct {
-	pair  Pair
-	fault error
-}
-
-func (p Pair) stepper() (stepper, error) {
+func (p Pair) stepper() (*stepper, error) {
 	if p.Lower == nil || p.Upper == nil {
 		return nil, invalid("a pair without both of its bounds")
 	}
-	return &pairSteps{pair: p}, nil
+	return &stepper{pair: p}, nil
 }
 
-// next needs Upper alone: two chances are within the bounds of each other if each is at most the
-// Upper of the other (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite
-// chance.
-func (s *pairSteps) next(c chance) chance {
+// next returns the largest chance of an output that a neighbour may have. It needs Upper alone: two
+// chances are within the bounds of each other if each is at most the Upper of the other
+// (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite chance.
+func (s *stepper) next(c chance) chance {
 	if s.fault != nil {
 		return c
 	}
@@ -129,8 +83,6 @@ func (s *pairSteps) next(c chance) chance {
 	no = min(c.no, no)
 	return chance{1 - no, no}
 }
-
-func (s *pairSteps) err() error { return s.fault }
 
 // checkStep tests what concerns a chance c with Upper(c.yes) = yes.
 func (p Pair) checkStep(c chance, yes float64) error {
@@ -169,9 +121,10 @@ func (p Pair) opposite(c chance, yes float64) (float64, error) {
 	return 1 - yes, nil
 }
 
-// balanced searches the least error x ≤ 1/2 with 1 − Upper(x) ≤ x, to the last digit. The
+// balanced returns the largest chance of the true answer that all boundary datasets may have. It
+// searches the least error x ≤ 1/2 with 1 − Upper(x) ≤ x, to the last digit. The
 // difference of both sides increases with x, and at 1/2 it is at least 0.
-func (s *pairSteps) balanced() chance {
+func (s *stepper) balanced() chance {
 	low, high := 0.0, 0.5
 	for {
 		middle := (low + high) / 2
@@ -190,13 +143,13 @@ func (s *pairSteps) balanced() chance {
 // given. For both outputs what the bounds allow may be exceeded by [Tolerance]. That is more than
 // testing one of them: where e^ε is large, a harmless excess of a chance near 1 is a great one of
 // its opposite.
-func within(steps stepper, from, bound, to chance) bool {
+func within(steps *stepper, from, bound, to chance) bool {
 	return to.yes <= bound.yes && to.no >= bound.no ||
 		to.yes <= bound.yes+Tolerance && from.no <= steps.next(to.opposite()).yes+Tolerance
 }
 
 // walk returns the largest chance at a distance from a dataset with chance c.
-func walk(steps stepper, c chance, distance int) chance {
+func walk(steps *stepper, c chance, distance int) chance {
 	for range distance {
 		c = steps.next(c)
 	}

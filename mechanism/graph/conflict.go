@@ -25,14 +25,14 @@ func (e *ConflictError) Unwrap() error { return ErrInvalid }
 
 // conflict describes the chances of an output at two vertices that exclude each other. If it is the
 // opposite output whose probability is too large, in the other direction, it names that.
-func conflict(steps stepper, e edge, distance int, from, to chance) error {
+func conflict(steps *stepper, e edge, distance int, from, to chance) error {
 	bound := walk(steps, from, distance)
 	if to.yes <= bound.yes+Tolerance {
 		e = edge{e.to, e.from, 1 - e.output}
 		from, to = to.opposite(), from.opposite()
 		bound = walk(steps, from, distance)
 	}
-	if err := steps.err(); err != nil {
+	if err := steps.fault; err != nil {
 		return err
 	}
 	return &ConflictError{e.from, e.to, e.output, distance, from.yes, to.yes, bound.yes}

@@ -58,7 +58,7 @@ func Extend(g *Graph, p *Preferences, b Bounds, given []Given) (*Table, error) {
 			return nil, err
 		}
 	}
-	if err := s.steps.err(); err != nil {
+	if err := s.steps.fault; err != nil {
 		return nil, err
 	}
 	for v, from := range s.from {
@@ -95,7 +95,7 @@ func (e *MissedEdgeError) Unwrap() error { return ErrInvalid }
 // and (by torkamani2023 Lemma 9) it does not matter for which colour a path is tested.
 type sweep struct {
 	graph   *Graph
-	steps   stepper
+	steps   *stepper
 	table   *Table
 	sources [2][]source // the given vertices beside free ones, by the colour of these
 	queue   []uint32
@@ -228,7 +228,7 @@ func (s *sweep) visit(v uint32, color int) error {
 		// The order of the queue rests on this: the bound of a chance is not below those of smaller
 		// ones. Differences by rounding are no more than an error of that size in the result.
 		if last := s.table.chance(int(s.queue[n-1]), color); exceeds(last.yes, bound.yes) {
-			return cmp.Or[error](s.steps.err(), &PairError{UpperGrows, here.yes, last.yes, bound.yes})
+			return cmp.Or[error](s.steps.fault, &PairError{UpperGrows, here.yes, last.yes, bound.yes})
 		}
 	}
 	free := s.from[v] != v

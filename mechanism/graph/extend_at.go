@@ -69,7 +69,7 @@ func ExtendAt[V comparable](around Surroundings[V], b Bounds, at V) ([2]float64,
 // for.
 type search[V comparable] struct {
 	around Surroundings[V]
-	steps  stepper
+	steps  *stepper
 	color  int
 	least  float64 // of the true answer, at all given datasets
 	seen   map[V]struct{}
@@ -103,7 +103,7 @@ func (s *search[V]) search(at V) (chance, error) {
 				best = bound
 			}
 		}
-		if err := s.steps.err(); err != nil {
+		if err := s.steps.fault; err != nil {
 			return chance{}, err
 		}
 	}
@@ -171,11 +171,11 @@ func (s *search[V]) checkAround(here chance) error {
 	for i, r := range s.rings {
 		bound := s.steps.next(here)
 		if r.any && !within(s.steps, here, bound, r.most) {
-			return cmp.Or(s.steps.err(), faultAt(r.where,
+			return cmp.Or(s.steps.fault, faultAt(r.where,
 				"answers %d with probability %v; beside others it may with at most %v, at distance %d",
 				s.color, r.most.yes, bound.yes, i+1))
 		}
 		here = bound
 	}
-	return s.steps.err()
+	return s.steps.fault
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/lp"
@@ -239,12 +240,7 @@ func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, erro
 	if g.Vertices() > lp.MaxVars/p.Outputs() {
 		return nil, invalid("%d vertices with %d outputs are too many", g.Vertices(), p.Outputs())
 	}
-	farthest := int32(0)
-	for _, distance := range distances {
-		if distance != Unreachable {
-			farthest = max(farthest, distance)
-		}
-	}
+	farthest := slices.Max(append(distances, 0))
 	if bits := growth.Num().BitLen() + growth.Denom().BitLen(); farthest > 0 && bits > maxRationalBits/int(farthest) {
 		return nil, invalid("e^ε of %d bits is too long for vertices at distance %d from the boundary", bits, farthest)
 	}

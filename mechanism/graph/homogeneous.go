@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // DefaultLaw returns randomized response on k outputs in preference order: e^ε/(e^ε+k−1) for the
@@ -147,14 +148,10 @@ func unranked(order []int, law []float64) []float64 {
 // that each is private beside the next to the last digit.
 func lawsByDistance(boundary []float64, dp Privacy, farthest int) [][]float64 {
 	l := newLine(boundary, dp)
-	laws := make([][]float64, 0, farthest+1)
-	all := make([]float64, 0, (farthest+1)*len(boundary))
-	for d := range farthest + 1 {
-		if d > 0 {
-			l.walk(1)
-		}
-		all = append(all, l.law...)
-		laws = append(laws, all[len(all)-len(boundary):])
+	laws := [][]float64{boundary}
+	for range farthest {
+		l.walk(1)
+		laws = append(laws, slices.Clone(l.law))
 	}
 	return laws
 }

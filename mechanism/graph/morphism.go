@@ -144,31 +144,27 @@ func BoundaryMorphism(g *Graph, p *Preferences) (*Morphism, *Preferences, error)
 		}
 		n[p.Color(v)] = max(n[p.Color(v)], int(distance)+1)
 	}
-	return onLine(g, n, places(p, distances, n[0]))
-}
-
-// places returns the vertices of the line that those of the graph go to.
-func places(p *Preferences, distances []int32, n0 int) []int {
 	image := make([]int, len(distances))
 	for v, distance := range distances {
-		image[v] = n0 + int(distance)
+		image[v] = n[0] + int(distance)
 		if p.Color(v) == 0 {
-			image[v] = n0 - 1 - int(distance)
+			image[v] = n[0] - 1 - int(distance)
 		}
 	}
-	return image
-}
-
-// onLine returns the morphism to the (n₀,n₁)-line with the given images.
-func onLine(g *Graph, n [2]int, image []int) (*Morphism, *Preferences, error) {
 	var pairs []uint64
-	of := make([]uint32, n[0]+n[1])
-	for v := 1; v < len(of); v++ {
-		pairs = append(pairs, uint64(v-1)<<32|uint64(v))
+	colors := make([]int, n[0]+n[1])
+	for v := range colors {
+		if v > 0 {
+			pairs = append(pairs, uint64(v-1)<<32|uint64(v))
+		}
+		if v >= n[0] {
+			colors[v] = 1
+		}
 	}
-	for v := n[0]; v < len(of); v++ {
-		of[v] = 1
+	line, err := ColorsOf(2, colors)
+	if err != nil {
+		return nil, nil, err
 	}
-	m, err := NewMorphism(g, graphOf(len(of), pairs), image)
-	return m, &Preferences{2, [][]int{{0, 1}, {1, 0}}, of}, err
+	m, err := NewMorphism(g, graphOf(len(colors), pairs), image)
+	return m, line, err
 }

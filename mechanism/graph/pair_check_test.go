@@ -163,27 +163,42 @@ func TestSpoiledTradeoff(t *testing.T) {
 	}
 }
 
-// TestPairKeepsErrors solves with the bounds of (ε,δ) as a pair where errors are nothing beside 1.
+// TestPairKeepsErrors walks with the bounds of (ε,δ) as a pair where errors are nothing beside 1, and compares with the
+// formulas for both halves of a chance.
 func TestPairKeepsErrors(t *testing.T) {
-	g, p := pathGraph(t, 6), twoColors(t, 0, 0, 0, 1, 1, 1)
 	for _, dp := range []Privacy{{20, 0}, {40, 0}, {50, 1e-30}, {100, 0}, {250, 0}} {
-		want, err := BinaryBalanced(g, p, dp)
+		steps, err := dp.stepper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := BinaryBalanced(g, p, dp.Pair())
-		if err != nil {
-			t.Fatal(dp, err)
+		shrink := math.Exp(-dp.Epsilon)
+		lie := max(tiny, (1-dp.Delta)*shrink/(1+shrink))
+		starts := []struct{ got, want chance }{
+			{steps.balanced(), chance{1 - lie, lie}},
+			{chanceOf(shrink / 8), chanceOf(shrink / 8)}, // from an unlikely truth, growth passes 1/2 in one step
 		}
-		mustEqual(t, got, want, 1e-13, 0)
-		// From an unlikely truth, growth passes 1/2 in one step.
-		given := []Given{{Vertex: 3, Output: 1, Probability: math.Exp(-dp.Epsilon) / 8}, {Vertex: 2, Output: 1, Probability: math.Exp(-dp.Epsilon) / 8}}
-		if want, err = Extend(g, p, dp, given); err != nil {
-			t.Fatal(dp, err)
+		for _, at := range starts {
+			for d := range 6 {
+				if apart(at.got.yes, at.want.yes, 1e-13, 0) || apart(at.got.no, at.want.no, 1e-13, 0) {
+					t.Errorf("%v, distance %d: %v, want %v", dp, d, at.got, at.want)
+				}
+				at.got, at.want = steps.next(at.got), nextByFormula(dp, at.want)
+			}
 		}
-		if got, err = Extend(g, p, dp.Pair(), given); err != nil {
-			t.Fatal(dp, err)
-		}
-		mustEqual(t, got, want, 1e-13, 0)
 	}
+}
+
+// nextByFormula is torkamani2023 Eq. (8) for both halves, each computed from the part that keeps its digits.
+func nextByFormula(dp Privacy, c chance) chance {
+	half := math.Exp(dp.Epsilon / 2)
+	grown := c.yes*half*half + dp.Delta
+	if grown <= 0.5 {
+		return chanceOf(grown)
+	}
+	no := 0.0
+	if c.no > dp.Delta {
+		no = max(tiny, math.Exp(-dp.Epsilon)*(c.no-dp.Delta))
+	}
+	no = min(c.no, max(no, 1-grown))
+	return chance{1 - no, no}
 }

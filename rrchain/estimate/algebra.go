@@ -26,16 +26,20 @@ func dot(a, b []float64) (sum float64) {
 
 // pseudoInverse returns the inverse, by column, then row, of a matrix on its image, which must have
 // the given number of dimensions: so many singular values must be above faint, in relation to the
-// largest. It replaces the columns. They are rotated, two by two, until all
-// are orthogonal: then their lengths are the singular values (one-sided Jacobi; J. Demmel and
-// K. Veselić, "Jacobi's Method is More Accurate than QR", 1992).
+// largest. It replaces the columns. They are rotated, two by two, until all are orthogonal: then
+// their lengths are the singular values (one-sided Jacobi; J. Demmel and K. Veselić, "Jacobi's
+// Method is More Accurate than QR", 1992).
 func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]float64, ok bool) {
 	const sweeps = 60
 	rows, most := len(columns[0]), 0.0
+	if rank > min(rows, len(columns)) {
+		return nil, false
+	}
 	for _, column := range columns {
 		most = max(most, slices.Max(column), -slices.Min(column))
 	}
-	for j, column := range columns { // scaled, as squares may be too small; and beneath them, what is rotated alike
+	// They are scaled, as squares may be too small. Below them is the identity, which is rotated alike.
+	for j, column := range columns {
 		for i := range column {
 			column[i] /= most
 		}
@@ -52,7 +56,7 @@ func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]fl
 	}
 	square := func(column []float64) float64 { return dot(column[:rows], column[:rows]) }
 	slices.SortFunc(columns, func(a, b []float64) int { return cmp.Compare(square(b), square(a)) })
-	if rank > min(rows, len(columns)) || !(square(columns[rank-1]) > faint*faint*square(columns[0])) {
+	if !(square(columns[rank-1]) > faint*faint*square(columns[0])) {
 		return nil, false
 	}
 	inverse = newMatrix(len(columns), rows)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
 )
 
 // Coverage is exact here: the law of a count is that of the sum of two binomial numbers, of the objects that have the
@@ -178,4 +179,33 @@ func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// intervalCoverage counts how often intervals hold the truth, and how often they would if they were too
+// short.
+type intervalCoverage struct {
+	Short float64 // by how much the short ones are shorter, as a share
+
+	n, held, heldShort int
+}
+
+// Add counts an interval that reaches half to each side of an estimate, which is off by so much.
+func (c *intervalCoverage) Add(off, half float64) {
+	c.n++
+	if math.Abs(off) <= half {
+		c.held++
+	}
+	if math.Abs(off) <= (1-c.Short)*half {
+		c.heldShort++
+	}
+}
+
+// Held checks the intervals, each of which holds the truth with a probability from low to high.
+func (c *intervalCoverage) Held(low, high float64) stattest.Verdict {
+	return stattest.Share(c.held, c.n, low, high)
+}
+
+// HeldShort checks those that are too short.
+func (c *intervalCoverage) HeldShort(low, high float64) stattest.Verdict {
+	return stattest.Share(c.heldShort, c.n, low, high)
 }

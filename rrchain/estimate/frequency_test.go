@@ -247,12 +247,12 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 const surveys, tooShort = 10_000 / (stattest.Coarser * stattest.Coarser), 0.15 * stattest.Coarser
 
 // covers returns what counts intervals of so many values.
-func covers(values int) []stattest.Coverage {
-	return slices.Repeat([]stattest.Coverage{{Short: tooShort}}, values)
+func covers(values int) []intervalCoverage {
+	return slices.Repeat([]intervalCoverage{{Short: tooShort}}, values)
 }
 
 // coverage counts, for each value, the surveys whose interval holds the true share.
-func coverage(t *testing.T, o Options, holders []int64) []stattest.Coverage {
+func coverage(t *testing.T, o Options, holders []int64) []intervalCoverage {
 	random := rand.New(rand.NewPCG(7, 8))
 	var truths, levelOf []int
 	for v, n := range holders {

@@ -200,7 +200,7 @@ func TestMeanIntervalCovers(t *testing.T) {
 		{[]string{"0.2", "0.4", "0.8"}, 0.945, 0.955},
 		{[]string{"3", "6"}, 0.972, 1},
 	} {
-		covered := stattest.Coverage{Short: tooShort}
+		covered := intervalCoverage{Short: tooShort}
 		for range surveys {
 			f := mean(t, r, 0.95, meanSurvey(t, random, r, x, c.levels)...)
 			covered.Add(middleOf(f)-center, (f.High-f.Low)/2)

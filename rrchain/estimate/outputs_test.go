@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -349,7 +349,7 @@ func TestOutputIntervalCoversAsOftenAsItSays(t *testing.T) {
 		levelOf[i] = i % 3
 	}
 	for _, o := range optionsOf(0.95)[:2] {
-		coverage := slices.Repeat([]stattest.Coverage{{Short: 0.25}}, 4)
+		coverage := slices.Repeat([]intervalCoverage{{Short: 0.25}}, 4)
 		for range surveys {
 			random.Shuffle(len(levelOf), func(i, j int) { levelOf[i], levelOf[j] = levelOf[j], levelOf[i] })
 			counts := make([]OutputCounts, len(levels))
@@ -515,6 +515,21 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 func besides(t *testing.T, p, q *big.Rat) *finite.Matrix {
 	t.Helper()
 	return mechanismOf(t, []*big.Rat{p, minus(integer(1), p)}, []*big.Rat{q, minus(integer(1), q)})
+}
+
+// A mechanism of many inputs and few outputs is refused at once: nothing is rotated.
+func TestOutputEstimateRefusesManyInputsAtOnce(t *testing.T) {
+	rows := make([][]*big.Rat, finite.MaxCells/2)
+	for x := range rows {
+		rows[x] = []*big.Rat{big.NewRat(int64(x+1), int64(len(rows)+1)), big.NewRat(int64(len(rows)-x), int64(len(rows)+1))}
+	}
+	start := time.Now()
+	if _, err := OutputVariance(mechanismOf(t, rows...), make([]int64, len(rows))); !errors.Is(err, rrchain.ErrInvalid) {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
 }
 
 func TestOutputEstimateRefuses(t *testing.T) {

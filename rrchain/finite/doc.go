@@ -15,9 +15,9 @@
 //	design, err := finite.SubsetSelection(6, 2)
 //	family, err := design.Family(half, one, two)
 //	sampler := finite.NewSampler()
-//	first, err := sampler.Raise(family, rrchain.Level{}, half, truth) // ε = 0.5: a first response
-//	next, err := sampler.Raise(family, first, two, truth)             // ε = 2: costs 1.5 more, not 2
-//	mid, err := sampler.Between(family, first, next, one)             // ε = 1: free, and needs no truth
+//	first, err := sampler.Raise(family, rrchain.Level{}, half, truth) // ε = 0.5: the first
+//	next, err := sampler.Raise(family, first, two, truth)             // ε = 2: costs 1.5 more
+//	mid, err := sampler.Between(family, first, next, one)             // ε = 1: free, without truth
 //
 // # Which mechanisms are families
 //

@@ -142,7 +142,8 @@ func (o *object) settleCaps(record state.Object) (err error) {
 	limit := privacy.Epsilon{}
 	for _, row := range o.rows {
 		if !row.limit.IsZero() && !limit.IsZero() && row.limit != limit {
-			const text = "object %q has the cap %s in one row of the table, and %s in another: a cap is over all questions"
+			const text = "object %q has the cap %s in one row of the table, and %s in another: " +
+				"a cap is over all questions"
 			return errs.Invalid(text, o.name, limit, row.limit)
 		}
 		if limit.IsZero() {

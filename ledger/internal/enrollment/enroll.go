@@ -79,7 +79,9 @@ func (x *Enrolment) decide(
 	if !defined {
 		number = numbers.define(under)
 	}
-	return &event.Enrolled{Object: name, Question: x.Question.Number, Policy: number, Noise: noise, Cap: limit}, nil, nil
+	return &event.Enrolled{
+		Object: name, Question: x.Question.Number, Policy: number, Noise: noise, Cap: limit,
+	}, nil, nil
 }
 
 // capOf returns the cap of an object that is enrolled on some terms, or why it is refused.

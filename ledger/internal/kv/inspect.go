@@ -10,10 +10,11 @@ type Fault struct {
 
 // Inspector is a [Store] that can be read although it is damaged.
 type Inspector interface {
-	// Inspect is View with a Reader that relies on nothing in the bytes of the store: whatever they are, its
-	// methods return, and Scan passes rising keys. What Scan cannot read it reports to fault, and goes on
-	// behind it; the same part may be reported again by another Scan. What is wrong with the store as a whole
-	// is reported first. What Scan passes lasts only until visit returns. Get returns [ErrCorrupt] where it meets damage. It is slower than View at finding
+	// Inspect is View with a Reader that relies on nothing in the bytes of the store: whatever they
+	// are, its methods return, and Scan passes rising keys. What Scan cannot read it reports to
+	// fault, and goes on behind it; the same part may be reported again by another Scan. What is
+	// wrong with the store as a whole is reported first. What Scan passes lasts only until visit
+	// returns. Get returns [ErrCorrupt] where it meets damage. It is slower than View at finding
 	// single records.
 	Inspect(fault func(Fault), fn func(Reader) error) error
 }

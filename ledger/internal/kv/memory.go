@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Memory is a [Store] in memory, for tests. Its updates are as durable as the process. The zero value
-// is empty and ready.
+// Memory is a [Store] in memory, for tests. Its updates are as durable as the process. The zero
+// value is empty and ready.
 type Memory struct {
 	writing sync.Mutex
 	mu      sync.Mutex
@@ -78,8 +78,8 @@ func (n *node) remove(key []byte, update uint64) *node {
 	return n
 }
 
-// join returns a tree with the records of two, of which all keys of the first are below those of the
-// second.
+// join returns a tree with the records of two, of which all keys of the first are below those of
+// the second.
 func join(a, b *node, update uint64) *node {
 	switch {
 	case a == nil:
@@ -180,8 +180,8 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// Copy returns a store of its own that holds what this one does. It takes no longer for a large store
-// than for a small one.
+// Copy returns a store of its own that holds what this one does. It takes no longer for a large
+// store than for a small one.
 func (m *Memory) Copy() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,8 +2,8 @@ package kv
 
 import "bytes"
 
-// Walk reads pairs one at a time, where a scan would have to call back. It scans a part of the pairs at a time, and
-// copies them.
+// Walk reads pairs one at a time, where a scan would have to call back. It scans a part of the
+// pairs at a time, and copies them.
 type Walk struct {
 	scan  func(from []byte, visit func(key, value []byte) bool) error
 	from  []byte // where the next part begins
@@ -16,7 +16,8 @@ type Walk struct {
 // walkPart is how many pairs are scanned at a time.
 const walkPart = 256
 
-// NewWalk returns a walk from a key on, over the pairs that scan visits in rising order of their keys.
+// NewWalk returns a walk from a key on, over the pairs that scan visits in rising order of their
+// keys.
 func NewWalk(from []byte, scan func(from []byte, visit func(key, value []byte) bool) error) *Walk {
 	return &Walk{scan: scan, from: bytes.Clone(from)}
 }

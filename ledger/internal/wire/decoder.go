@@ -34,7 +34,7 @@ func (d *Decoder) Take(n uint64) []byte {
 		d.Fail("record ends early")
 		return nil
 	}
-	taken := d.Rest[:n]
+	taken := d.Rest[:n:n]
 	d.Rest = d.Rest[n:]
 	return taken
 }
@@ -84,19 +84,11 @@ func (d *Decoder) longUvarint() uint64 {
 	return v
 }
 
-// Uvarints reads numbers that stand one behind the other, as many as there is room for: faster than one by one.
+// Uvarints reads one number after the other, as many as into has.
 func (d *Decoder) Uvarints(into []uint64) {
-	rest := d.Rest
 	for i := range into {
-		if len(rest) > 0 && rest[0] < 0x80 {
-			into[i], rest = uint64(rest[0]), rest[1:]
-			continue
-		}
-		d.Rest = rest
-		into[i] = d.longUvarint()
-		rest = d.Rest
+		into[i] = d.Uvarint()
 	}
-	d.Rest = rest
 }
 
 // Uvarint32 reads a number that is kept in 32 bits.
@@ -131,9 +123,7 @@ func (d *Decoder) Numbers() []uint64 {
 		return nil
 	}
 	v := make([]uint64, n)
-	for i := range v {
-		v[i] = d.Uvarint()
-	}
+	d.Uvarints(v)
 	return v
 }
 
@@ -174,6 +164,15 @@ func (d *Decoder) Output() int {
 // Text reads what [Encoder.Text] writes.
 func (d *Decoder) Text() string { return d.Texts.of(d.Take(d.Uvarint())) }
 
+// Blobs reads n texts as bytes, which share the memory of Rest.
+func (d *Decoder) Blobs(n uint64) [][]byte {
+	all := make([][]byte, d.Fits(n, 1))
+	for i := range all {
+		all[i] = d.Take(d.Uvarint())
+	}
+	return all
+}
+
 // Array fills a field of fixed length. At a fault it leaves the rest of the field as it was.
 func (d *Decoder) Array(into []byte) { copy(into, d.Take(uint64(len(into)))) }
 
@@ -185,8 +184,8 @@ func (d *Decoder) Done() error {
 	return d.Err
 }
 
-// Texts puts many short texts one behind the other: memory for all of them is asked for at once, and in use as long as one
-// of them is. A nil one gives each its own.
+// Texts puts many short texts into one piece of memory, which is in use as long as one of them is. A
+// nil one gives each text memory of its own.
 type Texts struct{ strings.Builder }
 
 // of returns a text.

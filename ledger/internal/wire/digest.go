@@ -1,11 +1,9 @@
 package wire
 
-import (
-	"crypto/sha256"
-)
+import "crypto/sha256"
 
-// NewDigest begins the digest of some values, for a purpose of its own: values that are the same for two purposes have different
-// digests. The caller appends the values and calls [Encoder.Sum].
+// NewDigest begins the digest of some values, for a purpose of its own: values that are the same for
+// two purposes have different digests. The caller appends the values and calls [Encoder.Sum].
 func NewDigest(operation string) *Encoder {
 	e := &Encoder{make([]byte, 0, 256)} // enough for one object
 	e.Text(operation)

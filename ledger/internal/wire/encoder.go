@@ -55,18 +55,11 @@ func (e *Encoder) Flag(v bool) {
 	}
 }
 
-// AppendNumbers is [Encoder.Uvarint] for one number after the other, faster.
+// AppendNumbers is [Encoder.Uvarint] for several numbers. It grows b at most once.
 func AppendNumbers(b []byte, numbers ...uint64) []byte {
 	b = slices.Grow(b, len(numbers)*binary.MaxVarintLen64)
-	at := len(b)
-	b = b[:cap(b)]
 	for _, n := range numbers {
-		for ; n >= 0x80; n >>= 7 {
-			b[at] = byte(n) | 0x80
-			at++
-		}
-		b[at] = byte(n)
-		at++
+		b = binary.AppendUvarint(b, n)
 	}
-	return b[:at]
+	return b
 }

@@ -11,20 +11,20 @@ import (
 // SumLength is how many bytes of a stored value are its checksum, which ends it.
 const SumLength = 4
 
-// Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record that turns up under another key is
-// noticed as well as one with a flipped bit.
+// Seal appends to a payload the CRC-32C of bucket, key and payload. With the key in it, a record that
+// turns up under another key is noticed as well as one with a flipped bit.
 func Seal(bucket string, key, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(payload, checksum(bucket, key, payload))
 }
 
-// Unseal checks the checksum of a stored value and returns the payload before it, which shares its memory. A value that is too short or
-// has another sum is [errs.ErrCorrupt].
+// Unseal checks the checksum of a stored value and returns the payload before it, which shares its
+// memory. A value that is too short or has another sum is [errs.ErrCorrupt].
 func Unseal(bucket string, key, value []byte) ([]byte, error) {
 	return new(Sums).Unseal(bucket, key, value)
 }
 
-// Sums remembers how the last checksums began: many records in a row are of few buckets, with keys of one length. The zero
-// value is ready.
+// Sums remembers how the last checksums began: many records in a row are of few buckets, with keys of
+// one length. The zero value is ready.
 type Sums struct {
 	heads [4]sumHead
 	next  int // the one to be given up next
@@ -72,8 +72,9 @@ func (h *Sums) Head(bucket string, keyLength int) uint32 {
 	return k.head
 }
 
-// ChecksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes bucket and length
-// byte by byte, as crc32 does where it has no instruction for it: so nothing is allocated to put them together.
+// ChecksumHead begins the checksums of all records of a bucket whose keys have so many bytes. It takes
+// bucket and length byte by byte, as crc32 does where it has no instruction for it: so nothing is
+// allocated to put them together.
 func ChecksumHead(bucket string, keyLength int) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	crc := ^uint32(0)

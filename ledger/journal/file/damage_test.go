@@ -345,7 +345,7 @@ func contents(g journal.Group) (all []byte) {
 }
 
 // What is not of a journal is not destroyed; what others have open neither.
-func TestDestroyAndSweep(t *testing.T) {
+func TestRemoveAndSweep(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
 	var l journaltest.Log
 	j, err := Create(dir, shop, l.End())
@@ -354,9 +354,6 @@ func TestDestroyAndSweep(t *testing.T) {
 	}
 	if _, err := Create(dir, shop, l.End()); !errors.Is(err, os.ErrExist) {
 		t.Errorf("Create a second time: %v", err)
-	}
-	if err := Destroy(dir); !errors.Is(err, journal.ErrInUse) {
-		t.Errorf("Destroy of what is in use: %v", err)
 	}
 	if err := Sweep(dir); err != nil {
 		t.Errorf("Sweep beside a journal: %v", err)
@@ -386,17 +383,19 @@ func TestDestroyAndSweep(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Destroy(dir); !errors.Is(err, journal.ErrForeign) {
-		t.Errorf("Destroy with something else there: %v", err)
-	}
-	if err := os.Remove(mine); err != nil {
+	if err := os.Rename(dir, dir+asGone); err != nil {
 		t.Fatal(err)
 	}
-	if err := Destroy(dir); err != nil {
-		t.Errorf("Destroy: %v", err)
+	if err := Sweep(dir); !errors.Is(err, journal.ErrForeign) {
+		t.Errorf("Sweep with something else there: %v", err)
 	}
-	if err := Destroy(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Destroy again: %v", err)
+	if err := os.Remove(filepath.Join(dir+asGone, "mine.txt")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Sweep(dir); err != nil {
+			t.Errorf("Sweep: %v", err)
+		}
 	}
 	if _, err := Open(dir, shop); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Open: %v", err)

@@ -36,36 +36,13 @@ func (j *Journal) Remove() error {
 	}
 	err := j.letGo() // some systems do not remove a file that is open
 	if err == nil {
-		err = destroying(j.path, bury(j.parent, j.base, j.dir))
+		err = bury(j.parent, j.base, j.dir)
+	}
+	if err != nil { // the directory may have another name by now
+		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+asGone))
+		err = fmt.Errorf("destroying the journal %s: %w", j.path, err)
 	}
 	return errors.Join(err, j.release())
-}
-
-// Destroy destroys the bytes of a journal that nobody has open, whatever state it is in, and its
-// directory. Errors: [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForeign] if something else
-// lies there, those of the disk.
-func Destroy(dir string) error { return destroyAt(operatingSystem{}, dir) }
-
-// destroying says of an error that a journal was being destroyed, whose directory may have another
-// name by now.
-func destroying(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	gone := filepath.Base(path) + asGone
-	return fmt.Errorf("destroying the journal %s: %w", path, classify(ledgerfile.Renamed(err, path, gone)))
-}
-
-func destroyAt(disk system, path string) error {
-	parent, base, _, err := locate(disk, path)
-	if err != nil {
-		return err
-	}
-	dir, err := seize(parent, base)
-	if err == nil {
-		err = errors.Join(destroying(path, bury(parent, base, dir)), dir.close())
-	}
-	return errors.Join(err, parent.close())
 }
 
 // Sweep destroys what a crash has left of making or removing the journal of a directory. The

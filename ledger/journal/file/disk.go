@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
@@ -60,26 +59,7 @@ func (operatingSystem) stat(path string) (stamp, error) { return stampPath(path)
 
 func (operatingSystem) lstat(path string, how withTime) (stamp, error) { return lstampPath(path, how) }
 
-// mostLinks is how many symbolic links may lead from one to the next, as on Linux.
-const mostLinks = 40
-
-func (operatingSystem) resolve(path string) (string, error) {
-	for range mostLinks {
-		to, err := os.Readlink(path)
-		if err != nil {
-			return path, nil // it is no link, or nothing is there
-		}
-		if !filepath.IsAbs(to) {
-			parent, err := filepath.EvalSymlinks(filepath.Dir(path)) // ".." goes up from where the directory is
-			if err != nil {
-				return "", err
-			}
-			to = filepath.Join(parent, to)
-		}
-		path = to
-	}
-	return "", fmt.Errorf("%s: more than %d symbolic links", path, mostLinks)
-}
+func (operatingSystem) resolve(path string) (string, error) { return ledgerfile.Resolve(path) }
 
 func (operatingSystem) openFolder(path string) (folder, error) {
 	root, err := os.OpenRoot(path)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -51,10 +52,12 @@ func parseHeader(b []byte) (s segment, err error) {
 	if string(b[:len(magic)]) != magic {
 		return s, fmt.Errorf("%w: a segment of version %q", journal.ErrVersion, b[magicKind])
 	}
-	copy(s.ledger[:], b[16:])
-	copy(s.journal[:], b[32:])
-	s.number, s.term = binary.BigEndian.Uint64(b[48:]), binary.BigEndian.Uint64(b[56:])
-	s.begin, _ = cutPosition(b[64:])
+	d := &wire.Decoder{Rest: b[len(magic):headerSize]}
+	d.Array(s.ledger[:])
+	d.Array(s.journal[:])
+	s.number = d.U64()
+	s.term = d.U64()
+	s.begin = takePosition(d)
 	if !bytes.Equal(s.header(), b[:headerSize]) {
 		return s, fmt.Errorf("%w: the header of a segment does not have its checksum", journal.ErrCorrupt)
 	}
@@ -65,10 +68,11 @@ func appendPosition(b []byte, p journal.Position) []byte {
 	return append(binary.BigEndian.AppendUint64(b, p.Events), p.Root[:]...)
 }
 
-// cutPosition reads a position from the beginning of at least 40 bytes.
-func cutPosition(b []byte) (p journal.Position, rest []byte) {
-	p.Events = binary.BigEndian.Uint64(b)
-	return p, b[8+copy(p.Root[:], b[8:]):]
+// takePosition reads what appendPosition wrote.
+func takePosition(d *wire.Decoder) (p journal.Position) {
+	p.Events = d.U64()
+	d.Array(p.Root[:])
+	return p
 }
 
 // frame is what the head of a frame says.
@@ -118,29 +122,17 @@ func groupHead(b []byte, g journal.Group) []byte {
 
 // parseGroup reads a group from the contents of its frames. Its records are parts of b.
 func parseGroup(b []byte) (g journal.Group, err error) {
-	broken := fmt.Errorf("%w: a group of %d bytes is not what a journal writes", journal.ErrCorrupt, len(b))
-	if len(b) < 88 {
-		return g, broken
+	d := wire.Decoder{Rest: b}
+	g.Term = d.U64()
+	g.Before = takePosition(&d)
+	g.After = takePosition(&d)
+	g.Records = d.Blobs(d.Uvarint())
+	if err := d.Done(); err != nil {
+		return g, err
 	}
-	g.Term = binary.BigEndian.Uint64(b)
-	g.Before, b = cutPosition(b[8:])
-	g.After, b = cutPosition(b)
-	count, n := binary.Uvarint(b)
-	if n <= 0 || count > uint64(len(b)-n) { // a record takes a byte at least
-		return g, broken
-	}
-	b = b[n:]
-	g.Records = make([][]byte, count)
-	for i := range g.Records {
-		length, n := binary.Uvarint(b)
-		if n <= 0 || length > uint64(len(b)-n) {
-			return g, broken
-		}
-		end := n + int(length)
-		g.Records[i], b = b[n:end:end], b[end:]
-	}
-	if len(b) > 0 || !g.Fits() {
-		return g, broken
+	if !g.Fits() {
+		return g, fmt.Errorf("%w: a group of %d records from %v to %v", journal.ErrCorrupt, len(g.Records), g.Before,
+			g.After)
 	}
 	return g, nil
 }

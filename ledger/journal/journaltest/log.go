@@ -10,27 +10,24 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Log makes groups of records that nobody else reads, with the positions that they lead to. The
+// Log makes groups of records that no other program reads, with the positions that they lead to. The
 // zero Log is empty. Copies are made by Clone.
 type Log struct {
-	hashes hashes
+	hashes []tlog.Hash // of the tree, in the order of [tlog.StoredHashIndex]
 	at     uint64
 }
 
-// hashes are those of a tree, in the order of [tlog.StoredHashIndex].
-type hashes []tlog.Hash
-
-// ReadHashes is [tlog.HashReader].
-func (h hashes) ReadHashes(at []int64) (found []tlog.Hash, err error) {
+// read is a [tlog.HashReader] of the log's tree.
+func (l *Log) read(at []int64) (found []tlog.Hash, err error) {
 	for _, i := range at {
-		found = append(found, h[i])
+		found = append(found, l.hashes[i])
 	}
 	return found, nil
 }
 
 // End returns where the log ends.
 func (l *Log) End() journal.Position {
-	root, err := tlog.TreeHash(int64(l.at), l.hashes)
+	root, err := tlog.TreeHash(int64(l.at), tlog.HashReaderFunc(l.read))
 	if err != nil {
 		panic(err) // all hashes are there
 	}
@@ -41,7 +38,7 @@ func (l *Log) End() journal.Position {
 func (l *Log) Group(term uint64, records ...[]byte) journal.Group {
 	g := journal.Group{Term: term, Before: l.End(), Records: records}
 	for _, r := range records {
-		more, err := tlog.StoredHashes(int64(l.at), r, l.hashes)
+		more, err := tlog.StoredHashes(int64(l.at), r, tlog.HashReaderFunc(l.read))
 		if err != nil {
 			panic(err) // all hashes are there
 		}

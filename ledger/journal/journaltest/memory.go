@@ -27,7 +27,7 @@ type Memory struct {
 	host   string // of the newest claim
 	faults func(Call) Fault
 	bases  map[string]uint64 // how many events a host has folded
-	grown  chan struct{}     // closed when there is more to read; nil if nobody waits
+	grown  chan struct{}     // closed when there is more to read
 }
 
 // Op is what a call does.
@@ -62,7 +62,7 @@ type Fault struct {
 
 // NewMemory makes a journal that begins at a position.
 func NewMemory(at journal.Position) *Memory {
-	return &Memory{name: "memory:" + rand.Text(), begin: at, bases: map[string]uint64{}}
+	return &Memory{name: "memory:" + rand.Text(), begin: at, bases: map[string]uint64{}, grown: make(chan struct{})}
 }
 
 // Inject asks for a fault before each call from now on; nil ends that. Calls may come from several
@@ -252,12 +252,10 @@ func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 	})
 }
 
-// wake wakes whoever waits for more to read.
+// wake ends the waits for more to read.
 func (m *Memory) wake() {
-	if m.grown != nil {
-		close(m.grown)
-		m.grown = nil
-	}
+	close(m.grown)
+	m.grown = make(chan struct{})
 }
 
 // Await implements [journal.Follower].
@@ -285,9 +283,6 @@ func (h *handle) more(ctx context.Context, at journal.Position) (grown chan stru
 	}
 	if end < at.Events {
 		return nil, fmt.Errorf("%w: it ends with event %d, before event %d", journal.ErrLost, end, at.Events)
-	}
-	if h.in.grown == nil {
-		h.in.grown = make(chan struct{})
 	}
 	return h.in.grown, nil
 }

@@ -199,9 +199,7 @@ func (g *game) trimmed(through journal.Position) {
 // trim trims the journal.
 func (g *game) trim(through journal.Position) {
 	g.Helper()
-	if g.medium.Fold != nil {
-		g.medium.Fold(through)
-	}
+	g.fold(through)
 	if err := g.j.Trim(g.Context(), through); err != nil {
 		g.Fatalf("Trim(%v): %v", through, err)
 	}
@@ -232,6 +230,28 @@ func (g *game) same(at journal.Position, want []journal.Group) {
 		if !Equal(found[i], want[i]) || found[i].Cut {
 			g.Fatalf("Read(%v) returns %v as group %d instead of %v", at, found[i], i, want[i])
 		}
+	}
+}
+
+// wants checks that a call returned a sort of error.
+func (g *game) wants(want error, call string, err error) {
+	g.Helper()
+	if !errors.Is(err, want) {
+		g.Errorf("%s: %v, not %v", call, err, want)
+	}
+}
+
+// never returns a group that is never appended.
+func (g *game) never(term uint64) journal.Group {
+	group := g.log.Group(term, []byte("never"))
+	g.log.Undo(1)
+	return group
+}
+
+// fold has other hosts say that they have all up to a position, if Trim waits for that.
+func (g *game) fold(through journal.Position) {
+	if g.medium.Fold != nil {
+		g.medium.Fold(through)
 	}
 }
 
@@ -325,8 +345,8 @@ func testRejected(t *testing.T, k Kind) {
 	for name, change := range map[string]func(*journal.Group){
 		"before the end": func(x *journal.Group) { *x = g.groups[2] },
 		"behind the end": func(x *journal.Group) {
-			x.Before.Events, x.After.Events = x.Before.Events+1,
-				x.After.Events+1
+			x.Before.Events++
+			x.After.Events++
 		},
 		"another root":      func(x *journal.Group) { x.Before = otherRoot(x.Before) },
 		"no record":         func(x *journal.Group) { x.Records, x.After = nil, x.Before },
@@ -336,18 +356,12 @@ func testRejected(t *testing.T, k Kind) {
 	} {
 		bad := stored(good)
 		change(&bad)
-		if err := g.j.Append(t.Context(), bad); !errors.Is(err, journal.ErrOrder) || !isRejected(err) {
-			t.Errorf("%s: Append: %v, not ErrOrder", name, err)
-		}
+		g.wants(journal.ErrOrder, "Append: "+name, g.j.Append(t.Context(), bad))
 	}
 	for _, term := range []uint64{0, g.term - 1, g.term + 1} {
 		bad := good
-		if bad.Term = term; term == g.term {
-			continue
-		}
-		if err := g.j.Append(t.Context(), bad); !errors.Is(err, journal.ErrFenced) {
-			t.Errorf("Append under term %d instead of %d: %v, not ErrFenced", term, g.term, err)
-		}
+		bad.Term = term
+		g.wants(journal.ErrFenced, "Append under another term", g.j.Append(t.Context(), bad))
 	}
 	g.check()
 	g.fill(1)
@@ -379,19 +393,12 @@ func testTrim(t *testing.T, k Kind) {
 	for n := 0; n < groups; n += k.step(3) {
 		g := play(t, k)
 		g.fill(groups)
-		if g.medium.Fold != nil {
-			g.medium.Fold(g.log.End())
-		}
-		if err := g.j.Trim(t.Context(), otherRoot(g.groups[n].After)); !errors.Is(err, journal.ErrForked) {
-			t.Errorf("Trim to another root: %v", err)
-		}
-		if err := g.j.Trim(t.Context(), journal.Position{Events: g.groups[n].Before.Events + 1}); !errors.Is(err,
-			journal.ErrForked) {
-			t.Errorf("Trim into a group: %v", err)
-		}
-		if err := g.j.Trim(t.Context(), journal.Position{Events: g.log.at + 1}); !errors.Is(err, journal.ErrLost) {
-			t.Errorf("Trim beyond the end: %v", err)
-		}
+		g.fold(g.log.End())
+		inside := journal.Position{Events: g.groups[n].Before.Events + 1}
+		beyond := journal.Position{Events: g.log.at + 1}
+		g.wants(journal.ErrForked, "Trim to another root", g.j.Trim(t.Context(), otherRoot(g.groups[n].After)))
+		g.wants(journal.ErrForked, "Trim into a group", g.j.Trim(t.Context(), inside))
+		g.wants(journal.ErrLost, "Trim beyond the end", g.j.Trim(t.Context(), beyond))
 		g.check()
 		before, first := g.begin, g.groups[n/2].After
 		g.trim(first)
@@ -400,15 +407,11 @@ func testTrim(t *testing.T, k Kind) {
 		g.trim(g.groups[n-n/2-min(n, 1)].After)
 		g.check()
 		g.trim(g.begin) // again
-		if g.medium.Fold != nil {
-			g.medium.Fold(g.log.End())
-		}
+		g.fold(g.log.End())
 		for _, old := range []journal.Position{before, first, last.Before} {
 			if old.Events < g.begin.Events {
 				g.fails(old, journal.ErrLost)
-				if err := g.j.Trim(t.Context(), old); err != nil {
-					t.Errorf("Trim to what was trimmed: %v", err)
-				}
+				g.wants(nil, "Trim to what was trimmed", g.j.Trim(t.Context(), old))
 			}
 		}
 		g.add(false, "more")
@@ -488,13 +491,8 @@ func testReopen(t *testing.T, k Kind) {
 		}
 		g.open() // for reading only
 		g.check()
-		if err := g.j.Append(t.Context(), g.log.Group(0, []byte("no claim"))); !errors.Is(err, journal.ErrFenced) {
-			t.Errorf("Append without a claim: %v", err)
-		}
-		g.log.Undo(1)
-		if err := g.j.Trim(t.Context(), g.begin); !errors.Is(err, journal.ErrFenced) {
-			t.Errorf("Trim without a claim: %v", err)
-		}
+		g.wants(journal.ErrFenced, "Append without a claim", g.j.Append(t.Context(), g.never(0)))
+		g.wants(journal.ErrFenced, "Trim without a claim", g.j.Trim(t.Context(), g.begin))
 	}
 }
 
@@ -514,15 +512,12 @@ func testContext(t *testing.T, k Kind) {
 	if n != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Read returns %d groups, then %v", n, err)
 	}
-	next := g.log.Group(g.term, []byte("never"))
-	g.log.Undo(1)
+	appended := g.j.Append(ctx, g.never(g.term))
 	_, _, claimed := g.j.Claim(ctx)
-	for name, err := range map[string]error{"Append": g.j.Append(ctx, next), "Trim": g.j.Trim(ctx, next.Before),
-		"Claim": claimed} {
-		if !errors.Is(err, context.Canceled) || name == "Append" && !isRejected(err) {
-			t.Errorf("%s with a context that is done: %v", name, err)
-		}
-	}
+	g.wants(journal.ErrRejected, "Append with a context that is done", appended)
+	g.wants(context.Canceled, "Append with a context that is done", appended)
+	g.wants(context.Canceled, "Trim with a context that is done", g.j.Trim(ctx, g.log.End()))
+	g.wants(context.Canceled, "Claim with a context that is done", claimed)
 	g.check()
 	g.fill(1)
 	g.again()
@@ -533,28 +528,20 @@ func (g *game) refused(want error) {
 	g.Helper()
 	_, _, claimed := g.j.Claim(g.Context())
 	_, read := g.read(g.begin)
-	group := g.log.Group(g.term, []byte("never"))
-	g.log.Undo(1)
-	for name, err := range map[string]error{
-		"Claim": claimed, "Read": read, "Append": g.j.Append(g.Context(), group),
-		"Trim": g.j.Trim(g.Context(), g.begin),
-	} {
-		if !errors.Is(err, want) {
-			g.Errorf("%s: %v, not %v", name, err, want)
-		}
-	}
+	g.wants(want, "Claim", claimed)
+	g.wants(want, "Read", read)
+	g.wants(want, "Append", g.j.Append(g.Context(), g.never(g.term)))
+	g.wants(want, "Trim", g.j.Trim(g.Context(), g.begin))
 }
 
 func testClosed(t *testing.T, k Kind) {
 	g := play(t, k)
 	g.fill(2)
 	for group, err := range g.advancing(t.Context(), g.j, g.begin) {
-		if group.Before != g.begin && !errors.Is(err, journal.ErrClosed) {
-			t.Errorf("Read goes on after Close: %v", err)
+		if group.Before != g.begin {
+			g.wants(journal.ErrClosed, "Read after Close", err)
 		}
-		if err := g.j.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		g.wants(nil, "Close", g.j.Close())
 	}
 	g.refused(journal.ErrClosed)
 	g.open()
@@ -617,10 +604,7 @@ func testTerms(t *testing.T, k Kind) {
 		old := g.term
 		g.add(false, "under one term")
 		g.claim()
-		if err := g.j.Append(t.Context(), g.log.Group(old, []byte("late"))); !errors.Is(err, journal.ErrFenced) {
-			t.Fatalf("Append under an earlier term: %v", err)
-		}
-		g.log.Undo(1)
+		g.wants(journal.ErrFenced, "Append under an earlier term", g.j.Append(t.Context(), g.never(old)))
 		g.check()
 	}
 	g.again()
@@ -635,9 +619,7 @@ func testTwo(t *testing.T, k Kind) {
 			_, _, err = other.Claim(t.Context())
 			other.Close()
 		}
-		if !errors.Is(err, journal.ErrInUse) {
-			t.Errorf("the journal is claimed, and can be taken: %v", err)
-		}
+		g.wants(journal.ErrInUse, "Claim of a journal that is claimed", err)
 		g.add(false, "the first goes on")
 		g.check()
 		return
@@ -650,20 +632,11 @@ func testTwo(t *testing.T, k Kind) {
 	g.j = other
 	g.check()
 	g.claim()
-	late := g.log.Group(old, []byte("late"))
-	g.log.Undo(1)
-	if err := first.Append(t.Context(), late); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("Append of who was fenced: %v", err)
+	for _, term := range []uint64{old, g.term} {
+		g.wants(journal.ErrFenced, "Append after another claim", first.Append(t.Context(), g.never(term)))
 	}
-	if late.Term = g.term; !errors.Is(first.Append(t.Context(), late), journal.ErrFenced) {
-		t.Error("Append of who was fenced, under the term of another")
-	}
-	if g.medium.Fold != nil {
-		g.medium.Fold(g.log.End())
-	}
-	if err := first.Trim(t.Context(), g.log.End()); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("Trim of who was fenced: %v", err)
-	}
+	g.fold(g.log.End())
+	g.wants(journal.ErrFenced, "Trim after another claim", first.Trim(t.Context(), g.log.End()))
 	g.fill(2)
 	g.j = first
 	g.check()
@@ -692,22 +665,14 @@ func testTamper(t *testing.T, k Kind, how, call string) {
 	g := play(t, k)
 	g.fill(3)
 	g.medium.Tamper[how]()
-	var err error
-	switch next := g.log.Group(g.term, []byte("lost")); call {
+	switch call {
 	case "Append":
-		err = g.j.Append(t.Context(), next)
+		g.wants(journal.ErrReplaced, call, g.j.Append(t.Context(), g.never(g.term)))
 	case "Trim":
-		err = g.j.Trim(t.Context(), g.groups[0].After)
+		g.wants(journal.ErrReplaced, call, g.j.Trim(t.Context(), g.groups[0].After))
 	}
-	if call != "Close" && !errors.Is(err, journal.ErrReplaced) {
-		t.Errorf("%s: %v, not ErrReplaced", call, err)
-	}
-	if err := g.j.Close(); !errors.Is(err, journal.ErrReplaced) {
-		t.Errorf("Close after %s: %v, not ErrReplaced", call, err)
-	}
-	if err := g.j.Close(); err != nil {
-		t.Errorf("a second Close: %v", err)
-	}
+	g.wants(journal.ErrReplaced, "Close after "+call, g.j.Close())
+	g.wants(nil, "a second Close", g.j.Close())
 }
 
 // testMeanwhile appends, trims and claims while somebody reads.
@@ -781,37 +746,22 @@ func testFollow(t *testing.T, k Kind) {
 	defer other.Close()
 	f := other.(journal.Follower)
 	g.awaited(f)
+	ctx := t.Context()
 	for _, at := range []journal.Position{otherRoot(g.log.End()), {Events: g.log.End().Events - 1}} {
-		if err := f.Folded(t.Context(), at); !errors.Is(err, journal.ErrForked) {
-			t.Errorf("Folded of a position that is none: %v", err)
-		}
+		g.wants(journal.ErrForked, "Folded of a position that is none", f.Folded(ctx, at))
 	}
-	for _, events := range []uint64{1, g.log.End().Events + 1} {
-		if err := f.Folded(t.Context(), journal.Position{Events: events}); !errors.Is(err, journal.ErrLost) {
-			t.Errorf("Folded of event %d: %v", events, err)
-		}
-		if err := f.Await(t.Context(), journal.Position{Events: events}); (events > 1) != errors.Is(err,
-			journal.ErrLost) {
-			t.Errorf("Await behind event %d: %v", events, err)
-		}
-	}
-	if err := f.Folded(t.Context(), g.log.End()); err != nil {
-		t.Error(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	early, late := journal.Position{Events: 1}, journal.Position{Events: g.log.End().Events + 1}
+	g.wants(journal.ErrLost, "Folded before the journal begins", f.Folded(ctx, early))
+	g.wants(journal.ErrLost, "Folded beyond its end", f.Folded(ctx, late))
+	g.wants(nil, "Await before the journal begins", f.Await(ctx, early))
+	g.wants(journal.ErrLost, "Await beyond its end", f.Await(ctx, late))
+	g.wants(nil, "Folded", f.Folded(ctx, g.log.End()))
+	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := f.Await(ctx, g.log.End()); !errors.Is(err, context.Canceled) {
-		t.Errorf("Await with a context that is done: %v", err)
-	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	for name, err := range map[string]error{"Await": f.Await(t.Context(), g.begin),
-		"Folded": f.Folded(t.Context(), g.log.End())} {
-		if !errors.Is(err, journal.ErrClosed) {
-			t.Errorf("%s: %v, not ErrClosed", name, err)
-		}
-	}
+	g.wants(context.Canceled, "Await with a context that is done", f.Await(ended, g.log.End()))
+	g.wants(nil, "Close", f.Close())
+	g.wants(journal.ErrClosed, "Await after Close", f.Await(ctx, g.begin))
+	g.wants(journal.ErrClosed, "Folded after Close", f.Folded(ctx, g.log.End()))
 }
 
 // awaited has a follower wait for groups, and read them.

@@ -231,7 +231,8 @@ func (s *shelf) keep(below Segment, live []Segment) error {
 	}
 	next := kept{below, slices.Clone(live)}
 	content := sealed(s.journal, keptMagic, encoded(putKept, next))
-	if err := ledgerfile.Write(filepath.Join(s.path, keptName), content, ledgerfile.Options{Suffix: asNew}); err != nil {
+	path := filepath.Join(s.path, keptName)
+	if err := ledgerfile.Write(path, content, ledgerfile.Options{Suffix: asNew}); err != nil {
 		return err
 	}
 	s.kept = next

@@ -83,7 +83,7 @@ func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 
 func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 	if fits(through) {
-		n, err := j.change(ctx, foldedSQL, j.ledger, j.id, j.Host, through.Events, through.Root[:])
+		n, err := j.change(ctx, foldedSQL, j.ledger, through.Events, through.Root[:], j.id, j.Host)
 		if err != nil || n == 1 {
 			return err
 		}

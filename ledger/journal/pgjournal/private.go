@@ -30,15 +30,11 @@ func (e *privateError) Unwrap() error { return e.cause }
 // parseError returns the error of a connection string that pgx does not take.
 func parseError(address string, err error) error {
 	form := `as keyword=value pairs; a value with a blank, a quote or a backslash is written 'like \'this\''`
-	if isURL(address) {
+	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
 		form = "as a URL; special characters of a password are written %XX"
 	}
 	return &privateError{"the connection string cannot be read, " + form + parseReason(err) +
 		" (it is not shown, because it may have a password)", err}
-}
-
-func isURL(address string) bool {
-	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
 // parseReason returns what is wrong with a connection string, as the end of a phrase, if it is one

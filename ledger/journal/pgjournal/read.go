@@ -120,7 +120,8 @@ func (r *reader) follows(v view, found []frame) error {
 // fetch reads frames, and where the journal begins and ends.
 func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, err error) {
 	question := s.next()
-	rows, err := s.conn.Query(ctx, s.in(readSQL), question, r.ledger, r.tail.Events, len(r.frames), readBytes, readFrames)
+	args := []any{question, r.ledger, r.tail.Events, len(r.frames), readBytes, readFrames}
+	rows, err := s.conn.Query(ctx, s.in(readSQL), args...)
 	if err != nil {
 		return nil, v, err
 	}

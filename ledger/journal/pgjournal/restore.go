@@ -43,9 +43,6 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	behind := false
 	if err := j.using(ctx, func(s *session) error {
 		if err := j.install(ctx, s); err != nil {
-			return fmt.Errorf("make the tables: %w", err)
-		}
-		if err := j.checkVersion(ctx, s); err != nil {
 			return err
 		}
 		v, err := j.lookBy(ctx, s, journal.Position{})

@@ -82,6 +82,20 @@ const (
 SELECT $1::bigint, (SELECT count(*) FROM done)`
 )
 
+// isEnd holds if a group ends at $3 and $4 in the journal h of the ledger $2, or the journal begins
+// there.
+const isEnd = `$3 >= h.begin_events AND ((h.events, h.root) = ($3, $4) OR (h.begin_events, h.begin_root) = ($3, $4)
+	OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0))`
+
+// How statements add a frame, and a base in place of the one that a host had.
+const (
+	intoFrames = `INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root,
+		segment_term, segment_number, body)`
+	intoBases = `INSERT INTO @.bases (ledger, host, events, root, told)`
+	inPlace   = ` ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root,
+		told = excluded.told`
+)
+
 // The statements, with @ for the schema ([session.in]). Each answers with the number that it was
 // sent with, so that an answer to something else is not taken for its own. Those without "clear" or
 // "sweep" in their names change at most one row, which they count.
@@ -102,9 +116,7 @@ const (
 	// what is known of the journal, and whether a group ends at $3 and $4
 	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events,
 		h.begin_root, h.erased_events, h.erased_root, h.conceded,
-	h.begun, h.host, coalesce($3 >= h.begin_events AND ((h.events, h.root) = ($3, $4)
-		OR (h.begin_events, h.begin_root) = ($3, $4)
-		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $3 AND f.root = $4 AND f.frame = 0)), false),
+	h.begun, h.host, coalesce(` + isEnd + `, false),
 	(SELECT json_agg(s ORDER BY events) FROM @.segments s WHERE s.ledger = $2),
 	(SELECT json_agg(json_build_object('Host', host, 'Events', events, 'Seconds',
 		CASE WHEN told > 'epoch' THEN extract(epoch FROM now() - told)::bigint ELSE -1 END) ORDER BY host)
@@ -118,9 +130,7 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 		ELSE conceded END, host = $6, claimed = now()
 	WHERE ledger = $2 AND journal = $3 AND begun = $9 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + sure + `
 	RETURNING *), base AS (
-	INSERT INTO @.bases (ledger, host, events, root, told)
-		SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head
-	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root, told = excluded.told)
+	` + intoBases + ` SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head` + inPlace + `)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
 	// sessions of hosts that block $2, and have done nothing in their transaction for a second, are
@@ -146,22 +156,20 @@ SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN
 		AND (NOT $14 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
 	RETURNING ledger), segment AS (
 	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $15), frame AS (
-	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term,
-		segment_number, body)
+	` + intoFrames + `
 	SELECT ledger, $5, 0, $9, $4, $6, $7, $8, $10, $11, $12 FROM head)
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
 	// another frame of a group that was appended in the same transaction
-	frameSQL = with + `
-	INSERT INTO @.frames (ledger, events, frame, frames, term, root, after_events, after_root, segment_term,
-		segment_number, body)
+	frameSQL = with + intoFrames + `
 	SELECT ledger, $5, $14, $9, $4, $6, $7, $8, $10, $11, $12 FROM @.heads
 	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $7 AND root = $8` + count
 
 	// frames from one of a group on, as many as have some bytes together, and where the journal
 	// begins and ends
 	readSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.begin_events, h.begin_root, h.events, h.root,
-	f.events, coalesce(f.frame, 0), coalesce(f.frames, 0), f.term, f.root, f.after_events, f.after_root, f.segment_term, f.segment_number, f.body
+	f.events, coalesce(f.frame, 0), coalesce(f.frames, 0), f.term, f.root, f.after_events, f.after_root, f.segment_term,
+	f.segment_number, f.body
 FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2 LEFT JOIN LATERAL (
 	SELECT * FROM (
 		SELECT *, sum(octet_length(body)) OVER (ORDER BY events, frame) - octet_length(body) AS ahead FROM (
@@ -178,7 +186,8 @@ ORDER BY f.events, f.frame`
 	// and maybe with another one
 	cutSQL = `WITH head AS (
 	UPDATE @.heads SET begin_events = $5, begun = begun + 1,
-		begin_root = coalesce((SELECT root FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND frame = 0), root)
+		begin_root = CASE WHEN events = $5 THEN root
+			ELSE (SELECT f.root FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.frame = 0) END
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5
 		AND ` + sure + ` RETURNING 1), gone AS (
 	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($6) AND EXISTS (SELECT FROM head))
@@ -217,22 +226,13 @@ WHERE f.ledger = $2 AND NOT EXISTS (
 		WHERE ledger = $2 AND journal = $3 AND ` + sure + `)`
 
 	// a host has a base of its own
-	foldedSQL = with + `
-	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, $4, $5, $6, now() FROM @.heads h
-	WHERE ledger = $2 AND journal = $3 AND $5 >= begin_events AND ((events, root) = ($5, $6)
-		OR (begin_events, begin_root) = ($5, $6)
-		OR EXISTS (SELECT FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.root = $6
-		AND f.frame = 0)) AND ` + sure + `
-	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root,
-		told = excluded.told` + count
+	foldedSQL = with + intoBases + ` SELECT ledger, $6, $3, $4, now() FROM @.heads h
+	WHERE ledger = $2 AND journal = $5 AND ` + isEnd + ` AND ` + sure + inPlace + count
 
 	// the host that has the journal has a base of its own, in a transaction that has cut the
 	// journal up to there at most
-	leftSQL = with + `
-	INSERT INTO @.bases (ledger, host, events, root, told) SELECT ledger, host, $5, $6, 'epoch' FROM @.heads
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND $5 BETWEEN begin_events AND events
-	ON CONFLICT (ledger, host) DO UPDATE SET events = excluded.events, root = excluded.root,
-		told = excluded.told` + count
+	leftSQL = with + intoBases + ` SELECT ledger, host, $5, $6, 'epoch' FROM @.heads
+	WHERE ledger = $2 AND journal = $3 AND term = $4 AND $5 BETWEEN begin_events AND events` + inPlace + count
 
 	// a journal that ends before an event is none any more. There may be none: then it counts as
 	// one, too
@@ -254,9 +254,9 @@ SELECT $1::bigint, 0::bigint`
 // lockTables keeps two hosts from making the tables at once.
 const lockTables = `SELECT pg_advisory_xact_lock(7738141121405112431)`
 
-// install makes the tables, if there are none.
+// install makes the tables, if there are none, and checks their version.
 func (j *Journal) install(ctx context.Context, s *session) error {
-	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockTables); err != nil {
 			return err
 		}
@@ -276,6 +276,10 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 		_, err := tx.Conn().PgConn().Exec(ctx, text).ReadAll()
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("make the tables: %w", err)
+	}
+	return j.checkVersion(ctx, s)
 }
 
 // checkVersion says whether the tables are those that this program knows. [fs.ErrNotExist]: there
@@ -300,9 +304,6 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 	}
 	if err := j.using(ctx, func(s *session) error {
 		if err := j.install(ctx, s); err != nil {
-			return fmt.Errorf("make the tables: %w", err)
-		}
-		if err := j.checkVersion(ctx, s); err != nil {
 			return err
 		}
 		var id [16]byte

@@ -1,12 +1,14 @@
 package pgjournal
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
 	"math"
 
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -75,28 +77,12 @@ func textOf(g journal.Group) []byte {
 
 // recordsIn reads what textOf wrote of a group with so many records.
 func recordsIn(b []byte, count uint64) (records [][]byte, err error) {
-	broken := fmt.Errorf("%w: %d bytes are not %d records", journal.ErrCorrupt, len(b), count)
-	if count > uint64(len(b)) { // each takes a byte at least
-		return nil, broken
+	d := wire.Decoder{Rest: b}
+	records = d.Blobs(count)
+	if filler := d.Rest; len(filler) >= padTo || len(bytes.TrimLeft(filler, "\x00")) > 0 {
+		d.Fail("%d bytes are not %d records", len(b), count)
 	}
-	records = make([][]byte, count)
-	for i := range records {
-		length, n := binary.Uvarint(b)
-		if n <= 0 || length > uint64(len(b)-n) {
-			return nil, broken
-		}
-		end := n + int(length)
-		records[i], b = b[n:end:end], b[end:]
-	}
-	if len(b) >= padTo {
-		return nil, broken
-	}
-	for _, zero := range b {
-		if zero != 0 {
-			return nil, broken
-		}
-	}
-	return records, nil
+	return records, d.Err
 }
 
 // framesOf seals a group in frames.

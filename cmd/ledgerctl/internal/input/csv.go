@@ -21,7 +21,7 @@ import (
 type IDColumn struct {
 	ID     string `flag:"id-column" default:"id"` // "" for the number of the row, from 1
 	ByRow  bool   `flag:"id-rows"`                // as if ID were ""
-	Prefix string `flag:"id-prefix"`              // stands before the numbers of rows
+	Prefix string `flag:"id-prefix"`              // comes before the numbers of rows
 	Raw    bool   `flag:"raw-cells"`              // cells are taken as they are (see [plain])
 }
 
@@ -91,7 +91,7 @@ type sheet struct {
 const absent = -1
 
 // readCSV yields the rows of a CSV file in order. In a file of a single column a blank line is a
-// row with an empty field: otherwise filling it in later would shift the numbers of all rows behind
+// row with an empty field: otherwise filling it in later would shift the numbers of all rows after
 // it. The iteration ends with the first error.
 func readCSV(file string, in io.Reader, c Columns) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -260,7 +260,7 @@ func (s *sheet) guessValue(header []string, c Columns) error {
 	return nil
 }
 
-// next returns the row of the next record, behind those of blank lines that count.
+// next returns the row of the next record, after those of blank lines that count.
 func (s *sheet) next() ([]Entry, error) {
 	record, err := s.read()
 	if err != nil {

@@ -148,30 +148,25 @@ func (s *Files) CheckPlace(by, path string, as ledgerfile.Kind) error {
 	if path == "-" || path == "" {
 		return nil
 	}
-	resolved, err := ledgerfile.Resolve(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		// Directories on the way may be created: what is resolved is the first that exists.
-		if resolved, err = ledgerfile.Absolute(path); err == nil {
-			resolved, err = resolveAbove(filepath.Clean(resolved))
-		}
-	}
+	resolved, err := place(path)
 	if err != nil {
-		return nil // whatever opens it reports it
+		return nil // opening it reports the error
 	}
 	return s.checkResolved(by, resolved, as)
 }
 
-// resolveAbove resolves the directories of a path that exist.
-func resolveAbove(path string) (string, error) {
-	above := filepath.Dir(path)
-	if above == path {
-		return path, nil
+// place resolves a path as far as its directories exist: others may be created.
+func place(path string) (string, error) {
+	resolved, err := ledgerfile.Resolve(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return resolved, err
 	}
-	resolved, err := ledgerfile.Resolve(above)
-	if errors.Is(err, fs.ErrNotExist) {
-		resolved, err = resolveAbove(above)
+	path, err = ledgerfile.Absolute(path)
+	if path = filepath.Clean(path); err != nil || filepath.Dir(path) == path {
+		return path, err
 	}
-	return filepath.Join(resolved, filepath.Base(path)), err
+	above, err := place(filepath.Dir(path))
+	return filepath.Join(above, filepath.Base(path)), err
 }
 
 // checkResolved is CheckPlace for a resolved path.
@@ -206,7 +201,7 @@ func (s *Files) checkNamed(by, path string) error {
 	return nil
 }
 
-// same tells whether two names lead to one regular file, or would if it existed.
+// same reports whether two names lead to one regular file, or would if it existed.
 func (s *Files) same(one, other Named) bool {
 	info, err := s.stat(one)
 	otherInfo, otherErr := s.stat(other)
@@ -230,30 +225,20 @@ func (s *Files) stat(f Named) (os.FileInfo, error) {
 	return nil, fs.ErrInvalid
 }
 
-// samePlace tells whether two names of files, one of which does not exist, stand for the same
+// samePlace reports whether two names of files, one of which does not exist, stand for the same
 // place.
 func samePlace(a, b string) bool {
-	a, b = target(a), target(b)
-	if filepath.Base(a) != filepath.Base(b) {
-		return false
+	one, err := place(a)
+	other, otherErr := place(b)
+	if err != nil || otherErr != nil || filepath.Base(one) != filepath.Base(other) {
+		return false // opening it reports the error
 	}
-	one, err := os.Stat(filepath.Dir(a))
-	other, otherErr := os.Stat(filepath.Dir(b))
+	dir, err := os.Stat(filepath.Dir(one))
+	otherDir, otherErr := os.Stat(filepath.Dir(other))
 	if err != nil || otherErr != nil {
-		return a == b
+		return one == other
 	}
-	return os.SameFile(one, other)
-}
-
-// target resolves a path, as far as it leads.
-func target(path string) string {
-	if resolved, err := ledgerfile.Resolve(path); err == nil {
-		return resolved
-	}
-	if whole, err := filepath.Abs(path); err == nil {
-		return whole
-	}
-	return filepath.Clean(path)
+	return os.SameFile(dir, otherDir)
 }
 
 // open opens a file to read; the name - stands for stdin.
@@ -306,7 +291,7 @@ func openUntil(ctx context.Context, path string) (*os.File, error) {
 		select {
 		case done <- opened{file, err}:
 		case <-ctx.Done():
-			_ = file.Close() // nobody has read it
+			_ = file.Close() // it was not read
 		}
 	}()
 	select {
@@ -360,22 +345,12 @@ const byteOrderMark = "\ufeff"
 // Text returns a reader of a text without the byte order mark that it may begin with. All text
 // files that a command reads are read through it: the mark is no part of a text, and so of no
 // signed note in it.
-func Text(in io.Reader) io.Reader { return &text{in: bufio.NewReader(in)} }
-
-type text struct {
-	in    *bufio.Reader
-	begun bool
-}
-
-// Read implements [io.Reader].
-func (t *text) Read(p []byte) (int, error) {
-	if !t.begun {
-		t.begun = true
-		if mark, _ := t.in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-			_, _ = t.in.Discard(len(mark)) // it is there
-		}
+func Text(in io.Reader) io.Reader {
+	out := bufio.NewReader(in)
+	if mark, _ := out.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = out.Discard(len(mark)) // it is there
 	}
-	return t.in.Read(p)
+	return out
 }
 
 // TextOrFile returns the text of a flag, or of the file that it names after an @, up to a size and

@@ -11,7 +11,7 @@ import (
 // formulaSigns begin what a spreadsheet runs as a formula. Some run their wide forms, too.
 const formulaSigns = "=+-@\t\r\n＝＋－＠"
 
-// runs tells whether a spreadsheet would run a cell as a formula. A plain number it only shows.
+// runs reports whether a spreadsheet would run a cell as a formula. A plain number it only shows.
 func runs(cell string) bool {
 	first, _ := utf8.DecodeRuneInString(cell)
 	return strings.ContainsRune(formulaSigns, first) && !isDecimal(cell)

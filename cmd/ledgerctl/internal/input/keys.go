@@ -44,11 +44,8 @@ func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, er
 	path := cmp.Or(f.Path, SignerFile(db))
 	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &output.Error{
-			Kind: "not-found", Code: output.ExitMisuse,
-			Hint: `"ledgerctl init" made one together with the ledger; --signer FILE says where it is now`,
-			Err:  fmt.Errorf("there is no signing key at %q", path),
-		}
+		return nil, output.NotFound(`"ledgerctl init" made one together with the ledger; --signer FILE says where it `+
+			"is now", "there is no signing key at %q", path)
 	}
 	if err != nil {
 		return nil, err
@@ -69,7 +66,7 @@ func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, er
 // OtherSigner is the hint against a key that is not the ledger's.
 const OtherSigner = `--signer FILE names the key that "ledgerctl init" wrote for this ledger`
 
-// CheckSigner refuses a key whose signatures nobody could check who has the ledger's log key.
+// CheckSigner refuses a key whose signatures the ledger's log key does not verify.
 func CheckSigner(signer note.Signer, logKey string) error {
 	ours, err := note.NewVerifier(logKey)
 	if err != nil {
@@ -112,7 +109,7 @@ func verifier(ctx context.Context, s *Files, flag, given string) (note.Verifier,
 	case key == "":
 		return nil, output.UsageError("", "%s is empty", flag)
 	case strings.HasPrefix(key, secretPrefix):
-		// Whoever checks should not have it: it would prove nothing to them.
+		// A verifier should not have it: it would prove nothing.
 		return nil, output.UsageError("the log key is the public one of the pair",
 			"%s is given a signing key, which must stay secret", flag)
 	default:
@@ -132,7 +129,7 @@ type HostKeys struct {
 	truthGiven, currentGiven bool
 }
 
-// Given tells whether any key is given.
+// Given reports whether any key is given.
 func (k *HostKeys) Given() bool { return k.truthGiven || k.currentGiven || len(k.Noise) > 0 }
 
 // Settle notes which flags are given, and refuses those without a file.
@@ -237,8 +234,7 @@ func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 			"%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: secretHint,
-			Err: fmt.Errorf("%s: there is no key at %q", flag, path)}
+		return nil, output.NotFound(secretHint, "%s: there is no key at %q", flag, path)
 	}
 	if err != nil {
 		return nil, err
@@ -265,7 +261,7 @@ func parseSecret(text []byte) (key []byte, ok bool) {
 
 func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
 
-// Trust is the checkpoint that the ledger must go on from, whatever is done with it: an older copy,
+// Trust is the checkpoint that the ledger must go on from, for every command: an older copy,
 // put in its place, would draw again what was drawn since.
 type Trust struct {
 	File     string `flag:"trust,reads"`      // the file with the checkpoint
@@ -286,7 +282,7 @@ func (t *Trust) Settle() {
 
 // Set has the ledger held against the checkpoint when it is opened.
 func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) error {
-	// Whoever gives a key expects that something is checked by it.
+	// A caller that gives a key expects that something is checked by it.
 	if t.File == "" && t.keyGiven {
 		return output.UsageError("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed",
 			"--trust-key needs --trust")
@@ -304,10 +300,7 @@ func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) erro
 	}
 	signed, err := s.TextOrFile(ctx, "@"+t.File, MaxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &output.Error{
-			Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl audit checkpoint" makes one`,
-			Err: fmt.Errorf("there is no checkpoint at %q", t.File),
-		}
+		return output.NotFound(`"ledgerctl audit checkpoint" makes one`, "there is no checkpoint at %q", t.File)
 	}
 	options.Checkpoint, options.Verifiers = signed, note.VerifierList(key)
 	return err
@@ -325,7 +318,7 @@ type Remote struct {
 	Key     string `flag:"addr-key,reads"`  // the file with the key of Cert
 }
 
-// Dial returns the ledger behind the address.
+// Dial returns the ledger at the address.
 func (r *Remote) Dial(ctx context.Context, s *Files) (*ledgerclient.Client, error) {
 	token, err := r.secret(ctx, s)
 	if err != nil {
@@ -335,7 +328,7 @@ func (r *Remote) Dial(ctx context.Context, s *Files) (*ledgerclient.Client, erro
 	if err != nil {
 		return nil, err
 	}
-	// No proxy: of what stands between, nobody may read.
+	// No proxy: nothing between may read.
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token,
 		HTTP: &http.Client{Transport: transport}})

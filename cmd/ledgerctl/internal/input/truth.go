@@ -94,7 +94,7 @@ type Truths struct {
 	path    string // "" if there is no file
 	columns Columns
 	partial bool
-	// Several tells that the ledger may ask about more than one question. Then a column counts only
+	// Several means that the ledger may ask about more than one question. Then a column counts only
 	// for the question it is named like: another one's values would be drawn from, for good.
 	Several  bool
 	question string            // whose values are loaded
@@ -201,8 +201,8 @@ func (t *Truths) checkSeveral(question string) error {
 	return nil
 }
 
-// load reads the file. Values that the question does not have matter only if somebody's is asked
-// for.
+// load reads the file. Values that the question does not have matter only if the ledger asks
+// for them.
 func (t *Truths) load(ctx context.Context, question string) error {
 	if err := t.checkSeveral(question); err != nil {
 		return err

@@ -279,8 +279,8 @@ func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, e
 	return all, nil
 }
 
-// leads tells whether subset selection at a lower ε is a degradation of that at a higher one: the
-// condition that [finite.SubsetSelection] tells, but for what is too near the border for float64,
+// leads reports whether subset selection at a lower ε is a degradation of that at a higher one: the
+// condition that [finite.SubsetSelection] states, but for what is too near the border for float64,
 // and what would take a linear program of more than seconds. [finite.NewFamily] proves it
 // afterwards.
 func leads(values int, higher, lower step) bool {

@@ -22,7 +22,7 @@ import (
 )
 
 // mechanismFile is a file with a mechanism: a [ledger.Mechanism], and what "ledgerctl mechanism
-// family" tells besides, which may be left out.
+// family" adds, which may be left out.
 type mechanismFile struct {
 	ledger.Mechanism
 	Values []string      `json:"values,omitempty"` // the inputs, in their order
@@ -152,7 +152,7 @@ func familyHint(err error) string {
 	return countedHint
 }
 
-// familyLevel tells what a mechanism at one ε is good for.
+// familyLevel says what a mechanism at one ε is good for.
 type familyLevel struct {
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Size     int             `json:"size,omitempty"` // of the subsets

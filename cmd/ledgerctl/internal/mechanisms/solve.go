@@ -2,8 +2,10 @@
 package mechanisms
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -392,13 +394,32 @@ type solveResult struct {
 }
 
 type vertexResult struct {
-	ID            string             `json:"id"`
-	Color         string             `json:"color"`
-	Distance      *int32             `json:"distance"`      // nil if there is no boundary
-	Probabilities map[string]float64 `json:"probabilities"` // of each colour; nil if there is no mechanism
+	ID            string         `json:"id"`
+	Color         string         `json:"color"`
+	Distance      *int32         `json:"distance"`      // nil if there is no boundary
+	Probabilities *probabilities `json:"probabilities"` // nil if there is no mechanism
 
 	color int
-	law   []float64 // the probabilities in the order of the colours
+}
+
+// probabilities is a law in the order of the colours.
+type probabilities struct {
+	colors []string
+	values []float64
+}
+
+// MarshalJSON implements [json.Marshaler]. The members have the order of the colours.
+func (p *probabilities) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	for i, value := range p.values {
+		name, err := json.Marshal(p.colors[i])
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&out, "%c%s:%s", "{,"[min(i, 1)], name, strconv.FormatFloat(value, 'g', 17, 64))
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
 }
 
 // newSolveResult describes the mechanism, or the graph alone if there is a conflict.
@@ -425,10 +446,7 @@ func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflic
 			v.Distance = &distances[i]
 		}
 		if c == nil {
-			v.law, v.Probabilities = t.At(i), map[string]float64{}
-			for color, name := range g.Colors {
-				v.Probabilities[name] = v.law[color]
-			}
+			v.Probabilities = &probabilities{g.Colors, t.At(i)}
 		}
 		out.Vertices[i] = v
 	}
@@ -488,7 +506,7 @@ func (r solveResult) tableRegions(w io.Writer) {
 	}) {
 		first := of[at][0]
 		fmt.Fprintf(w, "%s\t%s\t%d%s\n", output.OneLine(first.Color), first.distance(), len(of[at]),
-			cells(first.law))
+			cells(first.Probabilities.values))
 	}
 }
 
@@ -501,7 +519,7 @@ func (r solveResult) tableVertices(w io.Writer) {
 			return
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
-			cells(v.law))
+			cells(v.Probabilities.values))
 	}
 }
 

@@ -61,6 +61,20 @@ func InputError(hint, format string, args ...any) error {
 	return &Error{Kind: "input", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
+// NotFound is an error of a file that is not there.
+func NotFound(hint, format string, args ...any) error {
+	return &Error{Kind: "not-found", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+// WithHint adds to an error what may help, if it is the one that the hint is against.
+func WithHint(err, against error, hint string) error {
+	if !errors.Is(err, against) {
+		return err
+	}
+	class := classify(err)
+	return &Error{Kind: class.Kind, Code: class.Code, Hint: hint, Err: err}
+}
+
 // Cause is why the operating system failed to do something with a file, without the name that it
 // was given.
 func Cause(err error) error {
@@ -75,7 +89,7 @@ func Cause(err error) error {
 	return err
 }
 
-// keyed tells the idempotency key of the request that failed, so that it can be taken up again.
+// keyed has the idempotency key of the request that failed, so that it can be taken up again.
 type keyed struct {
 	key string
 	err error
@@ -169,7 +183,7 @@ func permissionHint(err error) string {
 	return ""
 }
 
-// ofLedger returns the class of an error of a ledger, which may be behind an address. Others are
+// ofLedger returns the class of an error of a ledger, which may be served. Others are
 // unexpected.
 func ofLedger(err error) Error {
 	kind, exit, _ := problem.Classify(err)
@@ -412,7 +426,7 @@ func reservationHint(e *ledger.ReservationError) string {
 }
 
 // clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when
-// somebody has typed it.
+// the command has been typed.
 func clockHint(e *ledger.ClockError) string {
 	return "compare the clock with another; if it is right, give this command --clock-ahead " +
 		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"

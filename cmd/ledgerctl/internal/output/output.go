@@ -52,14 +52,28 @@ func (f *Fields) Inline(value any) { f.Add("", "", value) }
 // Section adds lines to the table.
 func (f *Fields) Section(write func(w io.Writer)) { f.Add("", "", write) }
 
+// Below adds lines below the table.
+func (f *Fields) Below(write func(w io.Writer)) { f.Add("", "", below(write)) }
+
+type below func(w io.Writer)
+
 // Table implements [Result].
 func (f Fields) Table(w io.Writer) {
+	var last []below
 	for _, one := range f {
-		if section, is := one.value.(func(io.Writer)); is {
-			section(w)
-		} else if one.label != "" {
-			fmt.Fprintf(w, "%s\t%v\n", one.label, cell(one.value))
+		switch value := one.value.(type) {
+		case func(io.Writer):
+			value(w)
+		case below:
+			last = append(last, value)
+		default:
+			if one.label != "" {
+				fmt.Fprintf(w, "%s\t%v\n", one.label, cell(value))
+			}
 		}
+	}
+	for _, write := range last {
+		write(w)
 	}
 }
 
@@ -78,8 +92,7 @@ func cell(value any) any {
 func (f Fields) MarshalJSON() ([]byte, error) {
 	var members [][]byte
 	for _, one := range f {
-		_, section := one.value.(func(io.Writer))
-		if section || one.key == "" && one.label != "" {
+		if reflect.ValueOf(one.value).Kind() == reflect.Func || one.key == "" && one.label != "" {
 			continue
 		}
 		var text bytes.Buffer
@@ -155,7 +168,7 @@ func (p *Printer) Print(r Result) error {
 // PrintDone prints the result of a request that is done for good. If that fails, the error says so,
 // and by which key the result is to be had again; "" is none.
 func (p *Printer) PrintDone(done, key string, r Result) error {
-	signal.Ignore(syscall.SIGPIPE) // it must be told even if nobody reads standard output any more
+	signal.Ignore(syscall.SIGPIPE) // it must be reported even if standard output is closed
 	err := Unfinished(done+", but the result is not printed", 0, p.Print(r))
 	if key == "" {
 		return err
@@ -163,7 +176,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 	return WithKey(key, err)
 }
 
-// Fail tells the user what went wrong and returns the exit code.
+// Fail reports what went wrong and returns the exit code.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
@@ -171,7 +184,7 @@ func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	}
 	f, code := Explain(err)
 	if p.JSON || jsonAsked {
-		// Nobody is left to tell that stderr cannot be written to.
+		// An error of stderr cannot be reported.
 		_ = WriteJSON(p.Stderr, map[string]Report{"error": f})
 		return code
 	}
@@ -183,7 +196,7 @@ func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	return code
 }
 
-// Warn prints a warning once, unless told to be quiet.
+// Warn prints a warning once, unless --quiet is given.
 func (p *Printer) Warn(text string) {
 	known := slices.Contains(p.warned, text)
 	p.warned = append(p.warned, text)

@@ -27,7 +27,7 @@ func (p *Printer) show(text []byte) error {
 	return err
 }
 
-// isLong tells whether a text takes more lines than there are on a terminal. What is none takes
+// isLong reports whether a text takes more lines than there are on a terminal. What is none takes
 // anything.
 func isLong(screen *os.File, text string) bool {
 	if !term.IsTerminal(int(screen.Fd())) {
@@ -45,7 +45,7 @@ func linesOf(text string, width int) (n int) {
 	return n
 }
 
-// page has a program show a text, and tells whether it did. The program is given by its name and
+// page has a program show a text, and reports whether it did. The program is given by its name and
 // arguments; no shell reads them.
 func page(pager string, screen *os.File, stderr io.Writer, text string) bool {
 	words := strings.Fields(pager)

@@ -192,8 +192,8 @@ type sharedJournal struct {
 	now     atomic.Pointer[pgjournal.Journal]
 }
 
-// openJournal reads the file of settings, and shows the keys that lie here until Close, which is to
-// be called after the ledger's. The journal itself is opened with the ledger.
+// openJournal reads the file of settings, and serves the keys that are here until Close, which is
+// to be called after the ledger's. The journal itself is opened with the ledger.
 func openJournal(ctx context.Context, f *input.Files, path string) (*sharedJournal, error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
@@ -263,7 +263,7 @@ func (j *sharedJournal) Restore(w journal.Wanted) (journal.Journal, error) {
 	return pgjournal.Restore(j.options)(w)
 }
 
-// leftOf returns where a ledger ends that an error says has lost events which were told.
+// leftOf returns where a ledger ends that an error says has lost acknowledged events.
 func leftOf(err error) (end journal.Position, lost bool) {
 	if l, is := errors.AsType[*pgjournal.LostError](err); is {
 		return l.End, true
@@ -271,7 +271,7 @@ func leftOf(err error) (end journal.Position, lost bool) {
 	return end, false
 }
 
-// AcceptLoss has the journal opened although more was told than it has, if it ends there.
+// AcceptLoss has the journal opened although it lacks acknowledged events, if it ends there.
 func (j *sharedJournal) AcceptLoss(end journal.Position) { j.options.AcceptLoss = &end }
 
 // dismissHost has the journal of a ledger forget the base of a host, and returns what the database

@@ -177,8 +177,8 @@ func abandoned(path string) error {
 	return inUse("another server listens there", path)
 }
 
-// lockWait is how long a server waits for the lock of its socket's directory. Another server holds it
-// while it looks for a server at its path and takes the path, which takes some milliseconds.
+// lockWait is how long a server waits for the lock of its socket's directory. Another server holds
+// it while it looks for a server at its path and takes the path, which takes some milliseconds.
 const lockWait = 10 * time.Second
 
 // lock locks the directory of a socket, so that no other server takes or leaves a path in it

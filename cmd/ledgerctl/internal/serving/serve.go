@@ -167,7 +167,7 @@ func (f *serveFlags) address(at net.Listener) string {
 	return "http://" + at.Addr().String()
 }
 
-// grace is how long requests under way may go on when the server is told to end.
+// grace is how long running requests may go on when the server ends.
 const grace = 20 * time.Second
 
 // until serves until ctx ends, and then until what is under way is done. What is not done by then
@@ -272,8 +272,7 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 	tokens, err := ledgerhttp.OpenTokens(path,
 		func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &output.Error{Kind: "not-found", Code: output.ExitMisuse, Hint: `"ledgerctl token add" makes it`,
-			Err: fmt.Errorf("there is no file of tokens at %q", path)}
+		return nil, output.NotFound(`"ledgerctl token add" makes it`, "there is no file of tokens at %q", path)
 	}
 	if err != nil {
 		return nil, output.InputError("", "%v", err)

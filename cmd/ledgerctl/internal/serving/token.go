@@ -56,9 +56,8 @@ type tokenAddFlags struct {
 func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags) error {
 	if path == "" {
 		if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
-			return &output.Error{Kind: "not-found", Code: output.ExitMisuse,
-				Hint: "give --db the ledger that is served, or --tokens FILE",
-				Err:  fmt.Errorf("there is no ledger at %q", *h.DB)}
+			return output.NotFound("give --db the ledger that is served, or --tokens FILE",
+				"there is no ledger at %q", *h.DB)
 		}
 	}
 	path = h.orTokens(path)
@@ -120,7 +119,7 @@ func (h *Host) changeTokens(ctx context.Context, path string, made bool,
 // would bring back a token that was removed. The lock is beside the file to which path leads.
 func lockTokens(path string) (unlock func(), err error) {
 	lock := ledgerfile.Beside(path, ledgerfile.TokensLock)
-	file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	err = ledgerfile.Write(lock, []byte(ledgerfile.LockText), ledgerfile.Options{New: true})
 	if errors.Is(err, fs.ErrExist) {
 		hint := fmt.Sprintf("try again; if none does, one was killed: remove %q", lock)
 		return nil, &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint,
@@ -130,13 +129,7 @@ func lockTokens(path string) (unlock func(), err error) {
 		return nil, output.InputError("", "--tokens: no file can be made in %q: %w", filepath.Dir(path),
 			output.Cause(err))
 	}
-	unlock = func() { _ = os.Remove(lock) }
-	_, err = file.WriteString(ledgerfile.LockText)
-	if err = errors.Join(err, file.Close()); err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
+	return func() { _ = os.Remove(lock) }, nil
 }
 
 // checkToken refuses what is wrong with a new token in the words of the command.
@@ -171,9 +164,8 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file l
 		return file, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return file, &output.Error{Kind: "not-found", Code: output.ExitMisuse,
-			Hint: `"ledgerctl token add" makes it; --tokens FILE says where it is`, Err: fmt.Errorf("there is no "+
-				"file of tokens at %q", path)}
+		return file, output.NotFound(`"ledgerctl token add" makes it; --tokens FILE says where it is`,
+			"there is no file of tokens at %q", path)
 	}
 	if err != nil {
 		return file, err
@@ -187,7 +179,7 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file l
 // maxTokens is more than any file of tokens has, in bytes.
 const maxTokens = 4 << 20
 
-// writeTokens replaces a file of tokens, if whoever reads it will take it.
+// writeTokens replaces a file of tokens, if a reader will accept it.
 func (h *Host) writeTokens(path string, file ledgerhttp.TokenFile) error {
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {

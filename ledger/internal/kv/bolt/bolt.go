@@ -33,10 +33,10 @@ const lockWait = 500 * time.Millisecond
 // Store is a bbolt file, locked against other processes for as long as it is open. It implements
 // [kv.Store] and [kv.Copier].
 //
-// [Create], [Store.CopyTo] and [Store.Compact] make a file under another name first: for a file NAME it is
-// .NAME.new-*.sluice-unfinished, or copy or compact instead of new. After a crash it may remain, and hold records. Nothing
-// reads it again, and the next of these calls in the same directory removes it, unless somebody has it open, or the system
-// has no flock: then delete it.
+// [Create], [Store.CopyTo] and [Store.Compact] make a file under another name first: for a file
+// NAME it is .NAME.new-*.sluice-unfinished, or copy or compact instead of new. After a crash it may
+// remain, and hold records. Nothing reads it again, and the next of these calls in the same
+// directory removes it, unless somebody has it open, or the system has no flock: then delete it.
 type Store struct {
 	path       string     // absolute and without symbolic links, so that a change of the working directory does no harm
 	named      string     // the absolute path by which the file was opened; a link there must go on leading to it
@@ -44,8 +44,7 @@ type Store struct {
 	writing    sync.Mutex // held by each Update, and by Compact until the new file has its place
 	halted     error      // why nothing may be written any more; guarded by writing
 	mu         sync.Mutex
-	current    *database                // changed only with both writing and mu held
-	coming     atomic.Pointer[database] // what the last Compact has made, or tried to
+	current    *database // changed only with both writing and mu held, when the path leads to it
 	hook       func(step string) error
 	naming     naming // of copies
 }
@@ -70,7 +69,8 @@ type database struct {
 
 // Create makes a new file at path with what fill writes, or none: the file is filled and synced
 // under another name in the same directory before it gets its own. It returns [fs.ErrExist] when
-// there is a file already, and [errors.ErrUnsupported] where nothing gives a file its name without overwriting another.
+// there is a file already, and [errors.ErrUnsupported] where nothing gives a file its name without
+// overwriting another.
 func Create(path string, fill func(kv.Writer) error) error {
 	err := system().place(path, kindNew, func(temp string) error { return fillNew(temp, fill) })
 	if err != nil {
@@ -90,12 +90,13 @@ func fillNew(path string, fill func(kv.Writer) error) error {
 
 // Open opens an existing file, for reading only or for both. It returns [fs.ErrNotExist] when there
 // is none, [kv.ErrInUse] when another process has it open in a way that excludes this one, and
-// [kv.ErrCorrupt] when it is not a bbolt file, or one whose pages are not held together as they should be. Some of
-// that can still be opened for reading: then what cannot be read without danger gives [kv.ErrCorrupt] each time, and
-// [Store.Inspect] reads around it.
+// [kv.ErrCorrupt] when it is not a bbolt file, or one whose pages are not held together as they
+// should be. Some of that can still be opened for reading: then what cannot be read without danger
+// gives [kv.ErrCorrupt] each time, and [Store.Inspect] reads around it.
 //
-// For writing it looks at a part of the file, which takes less than a second for one of 5 GiB; a damaged page of records may be met
-// later, and gives [kv.ErrCorrupt] before anything is done with it.
+// For writing it looks at a part of the file, which takes less than a second for one of 5 GiB; a
+// damaged page of records may be met later, and gives [kv.ErrCorrupt] before anything is done with
+// it.
 func Open(path string, readOnly bool) (*Store, error) {
 	for range 4 {
 		d, err := openExisting(path, readOnly)
@@ -104,8 +105,8 @@ func Open(path string, readOnly bool) (*Store, error) {
 		}
 		s := &Store{current: d, naming: system()}
 		err = s.locate(path)
-		// Who had the file open may have compacted it while this process waited for the lock, and so may
-		// have left the lock of a file that nobody finds any more.
+		// Who had the file open may have compacted it while this process waited for the lock, and
+		// so may have left the lock of a file that nobody finds any more.
 		if err == nil {
 			err = s.check(d)
 		}
@@ -166,7 +167,8 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	defer d.rescueLocked(&err) // bbolt panics on some damaged files
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	settings := Settings()
-	settings.Timeout, settings.ReadOnly, settings.OpenFile, settings.InitialMmapSize = lockWait, readOnly, d.openFile, mapSize(size)
+	settings.Timeout, settings.InitialMmapSize = lockWait, mapSize(size)
+	settings.ReadOnly, settings.OpenFile = readOnly, d.openFile
 	d.db, err = bbolt.Open(path, 0, settings)
 	if errors.Is(err, syscall.ENOMEM) { // there is not so much address space, or this process may not have it
 		d.file, settings.InitialMmapSize = nil, 0
@@ -175,7 +177,8 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open %s: %w", path, kv.ErrInUse)
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch),
+		errors.Is(err, bolterrors.ErrChecksum):
 		return nil, fmt.Errorf("open %s: %w: %w", path, kv.ErrCorrupt, err)
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -193,8 +196,8 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	return d, nil
 }
 
-// Settings are those of bbolt that decide what is written, and how fast. A [Store] also sets Bucket.FillPercent where it can tell that
-// keys rise.
+// Settings are those of bbolt that decide what is written, and how fast. A [Store] also sets
+// Bucket.FillPercent where it can tell that keys rise.
 func Settings() *bbolt.Options {
 	return &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize(0)}
 }
@@ -203,8 +206,9 @@ func Settings() *bbolt.Options {
 // reserved, would be 16 MiB from the first byte on.
 const Growth = 1 << 20
 
-// mapSize is the address space reserved at once for a file of a size: it may grow to four times that, and to 4 GiB in any case, before it is mapped anew.
-// That waits until nobody reads, and has who comes to read wait. It costs no memory. Windows would make the file as large.
+// mapSize is the address space reserved at once for a file of a size: it may grow to four times
+// that, and to 4 GiB in any case, before it is mapped anew. That waits until nobody reads, and has
+// who comes to read wait. It costs no memory. Windows would make the file as large.
 func mapSize(size int64) int {
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
 		return 0
@@ -213,7 +217,8 @@ func mapSize(size int64) int {
 	return int(max(least, 4*min(size, most/4)))
 }
 
-// openFile opens an existing file, remembers which one it was, and looks at it once nobody else can write to it.
+// openFile opens an existing file, remembers which one it was, and looks at it once nobody else can
+// write to it.
 func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
 	file, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
 	if err != nil {
@@ -231,8 +236,8 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 	return file, nil
 }
 
-// admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock files, that has to
-// wait until it has.
+// admit locks a file, as bbolt will do again, and looks at what is in it. Where only bbolt can lock
+// files, that has to wait until it has.
 func (d *database) admit(file *os.File) (err error) {
 	if err := ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse); err != nil {
 		return err
@@ -258,7 +263,8 @@ func (s *Store) View(fn func(kv.Reader) error) error {
 	return d.view(fn)
 }
 
-// view runs fn on a snapshot. If the file is not what it was, that is the error, whatever fn has met.
+// view runs fn on a snapshot. If the file is not what it was, that is the error, whatever fn has
+// met.
 func (d *database) view(fn func(kv.Reader) error) (err error) {
 	defer d.rename(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -296,7 +302,8 @@ func (s *Store) use() *database {
 	return s.current
 }
 
-// run runs fn in a transaction. If the file is not what it was, that is the error, whatever fn has met.
+// run runs fn in a transaction. If the file is not what it was, that is the error, whatever fn has
+// met.
 func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	defer d.rename(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -323,8 +330,8 @@ func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	return nil
 }
 
-// Update implements [kv.Store]. It refuses with [kv.ErrReplaced] when the path no longer leads to the open file, or
-// when that was overwritten.
+// Update implements [kv.Store]. It refuses with [kv.ErrReplaced] when the path no longer leads to
+// the open file, or when that was overwritten.
 func (s *Store) Update(fn func(kv.Writer) error) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -345,11 +352,12 @@ func (d *database) update(fn func(kv.Writer) error) error {
 func (s *Store) Check() error {
 	d := s.use()
 	defer d.users.Done()
-	err := s.check(d)
-	if next := s.coming.Load(); err != nil && next != nil && s.check(next) == nil {
-		return nil // a Compact has just put it there
+	if s.check(d) == nil {
+		return nil
 	}
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.check(s.current) // Compact may just have replaced the file
 }
 
 // check returns [kv.ErrReplaced] unless both paths lead to a file.
@@ -381,7 +389,8 @@ func (s *Store) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Free implements [kv.Spacious]. Of a file that is open for reading, or cannot be read, nothing is known to be free.
+// Free implements [kv.Spacious]. Of a file that is open for reading, or cannot be read, nothing is
+// known to be free.
 func (s *Store) Free() (free int64) {
 	d := s.use()
 	defer d.users.Done()
@@ -407,7 +416,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.current.checkFile(), s.current.close())
 }
 
-// rename has an error name the file by its path: the operating system's errors have the name that it was opened by.
+// rename has an error name the file by its path: the operating system's errors have the name that
+// it was opened by.
 func (d *database) rename(err *error) {
 	if *err != nil && d.temp != "" {
 		*err = ledgerfile.Renamed(*err, d.path, d.temp)
@@ -437,13 +447,12 @@ type transaction struct {
 // bucket is one in a transaction.
 type bucket struct {
 	*bbolt.Bucket
-	name   string
-	old    tree // before the transaction
-	at     span // the leaf looked at last
-	next   *bucket
-	put    bool   // something was
-	behind []byte // the last key before the transaction
-	last   []byte // the key put last; not kept once that does not matter
+	name string
+	old  tree // before the transaction
+	at   span // the leaf looked at last
+	next *bucket
+	put  bool   // something was
+	last []byte // the last key before the transaction
 }
 
 func (d *database) begin(writable bool) (t *transaction, err error) {
@@ -454,8 +463,9 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	if d.broken.Load() {
 		return nil, errBroken()
 	}
-	// Where no meta page is valid bbolt panics with locks held, for which others would wait for ever. So the file is
-	// checked first. What is overwritten within the microsecond between the two is not noticed in time.
+	// Where no meta page is valid bbolt panics with locks held, for which others would wait for
+	// ever. So the file is checked first. What is overwritten within the microsecond between the
+	// two is not noticed in time.
 	if err := d.checkFile(); err != nil {
 		return nil, err
 	}
@@ -468,7 +478,8 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &transaction{in: d, tx: tx, old: snapshot{in: d, pageSize: uint64(d.pageSize), root: uint64(tx.Cursor().Bucket().Root())}}
+	root := uint64(tx.Cursor().Bucket().Root())
+	t = &transaction{in: d, tx: tx, old: snapshot{in: d, pageSize: uint64(d.pageSize), root: root}}
 	if size := tx.Size(); size >= metaPages*int64(d.pageSize) && int64(int(size)) == size {
 		t.mapped = unsafe.Slice(*(**byte)(unsafe.Pointer(&tx.DB().Info().Data)), size)
 		t.old.data, t.old.known = t.mapped, t.old.first[:0]
@@ -489,8 +500,8 @@ func (t *transaction) end(err *error) {
 	}
 }
 
-// commit makes a transaction durable. After one that failed nothing more is written when the file is closed: what did not
-// reach the disk might be taken for durable then.
+// commit makes a transaction durable. After one that failed nothing more is written when the file
+// is closed: what did not reach the disk might be taken for durable then.
 func (t *transaction) commit() (err error) {
 	defer t.in.rescueLocked(&err)
 	number := uint64(t.tx.ID())
@@ -503,7 +514,8 @@ func (t *transaction) commit() (err error) {
 	return err
 }
 
-// bucket returns nil when there is no such bucket, and an error when its pages must not be followed.
+// bucket returns nil when there is no such bucket, and an error when its pages must not be
+// followed.
 func (t *transaction) bucket(name string) (b *bucket, err error) {
 	defer rescue(&err)
 	for b := t.buckets; b != nil; b = b.next {
@@ -591,45 +603,21 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 	return b.Put(key, value)
 }
 
-// How full pages are made when they are split.
-const (
-	// fillLog is for keys that are consecutive numbers: nothing will be added to a page.
-	fillLog = 1.0
-	// fillBehind is for rising keys behind all others: records may still grow, and not each that does should split a page.
-	fillBehind = 0.9
-	// fillBetween is for all others.
-	fillBetween = bbolt.DefaultFillPercent
-)
+// fillRising is how full pages are made when they are split, of keys that rise and are after all
+// others: records may still grow, and not each that does should split a page. Others are half full.
+const fillRising = 0.95
 
-// fill decides how full pages are made: as the puts of the transaction have it that need the most room.
+// fill decides how full pages are made.
 func (b *bucket) fill(key []byte) {
 	if !b.put {
-		b.put, b.FillPercent = true, fillBetween
+		b.put, b.FillPercent = true, bbolt.DefaultFillPercent
 		if b.at.high == nil { // it is in the last leaf
-			b.behind, b.last, b.FillPercent = b.at.last, b.at.last, fillLog
+			b.last, b.FillPercent = b.at.last, fillRising
 		}
 	}
-	switch {
-	case b.FillPercent == fillBetween:
-		return
-	case bytes.Compare(key, b.behind) <= 0:
-		b.FillPercent = fillBetween
-	case !isNext(b.last, key):
-		b.FillPercent = fillBehind
+	if bytes.Compare(key, b.last) <= 0 {
+		b.FillPercent = bbolt.DefaultFillPercent
 	}
-	b.last = key
-}
-
-// isNext tells whether a key is the number after another, of as many bytes, if there is another.
-func isNext(last, key []byte) bool {
-	if len(last) != len(key) {
-		return last == nil
-	}
-	i := len(key) - 1
-	for i > 0 && last[i] == 0xff && key[i] == 0 {
-		i--
-	}
-	return int(key[i]) == int(last[i])+1 && bytes.Equal(last[:i], key[:i])
 }
 
 // Delete implements [kv.Writer].
@@ -652,7 +640,8 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	return b.Delete(key)
 }
 
-// used returns how many bytes of the file are in use, or all of them where the free pages are not known.
+// used returns how many bytes of the file are in use, or all of them where the free pages are not
+// known.
 func (t *transaction) used() int64 {
 	db := t.tx.DB()
 	s := db.Stats()

@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// What a test can hold up or make fail: a step on the way, the last one that can be undone, and the one after it.
+// What a test can hold up or make fail: a step on the way, the last one that can be undone, and the
+// one after it.
 const (
 	stepPart = "sync a part of the copy"
 	stepName = "give the new file its name"
@@ -26,11 +27,15 @@ func (s *Store) at(step string) error {
 	return s.hook(step)
 }
 
-// CopyTo implements [kv.Copier]. It returns [errors.ErrUnsupported] where nothing gives a file its name without
-// overwriting another. While the copy is made others read and write, unless the file outgrows the address space reserved for it, which is four times its
-// size when it was opened, and 4 GiB at least (on Windows, on 32-bit systems, and where a process may not have so much: unless it grows by more than
-// bbolt has mapped). Then the writer waits until all is read, and so does who comes to read.
-func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error) error {
+// CopyTo implements [kv.Copier]. It returns [errors.ErrUnsupported] where nothing gives a file its
+// name without overwriting another. While the copy is made others read and write, unless the file
+// outgrows the address space reserved for it, which is four times its size when it was opened, and
+// 4 GiB at least (on Windows, on 32-bit systems, and where a process may not have so much: unless
+// it grows by more than bbolt has mapped). Then the writer waits until all is read, and so does who
+// comes to read.
+func (s *Store) CopyTo(
+	ctx context.Context, path string, how kv.Copying, progress kv.Progress, check func(path string) error,
+) error {
 	m := meter{ctx: ctx, progress: progress}
 	write := s.copyPages
 	switch how {
@@ -54,8 +59,9 @@ func (s *Store) CopyTo(ctx context.Context, path string, how kv.Copying, progres
 	return nil
 }
 
-// copyPages writes a copy over an empty file. The snapshot is held as long as that takes: pages that are freed meanwhile are not
-// used again. The copy lists its free pages if the last commit did; if not, who first writes to it will.
+// copyPages writes a copy over an empty file. The snapshot is held as long as that takes: pages
+// that are freed meanwhile are not used again. The copy lists its free pages if the last commit
+// did; if not, who first writes to it will.
 func (s *Store) copyPages(path string, m *meter) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -65,7 +71,8 @@ func (s *Store) copyPages(path string, m *meter) error {
 		if err := m.begin(tx.tx.Size()); err != nil {
 			return err
 		}
-		return tx.writeTo(metered{&synced{Writer: file, sync: func() error { return errors.Join(s.at(stepPart), file.Sync()) }}, m})
+		part := func() error { return errors.Join(s.at(stepPart), file.Sync()) }
+		return tx.writeTo(&copier{Writer: file, meter: m, sync: part})
 	})
 	if err == nil {
 		err = m.end()
@@ -84,7 +91,8 @@ func (s *Store) copyRecords(path string, m *meter) error {
 	return d.close()
 }
 
-// filled makes a file of all records over an empty one, and syncs it once more when dress has returned nil.
+// filled makes a file of all records over an empty one, and syncs it once more when dress has
+// returned nil.
 func (s *Store) filled(path string, m *meter, dress func(*os.File) error) (d *database, err error) {
 	size, _ := s.Size() // if it is not known, the least is reserved
 	if d, err = open(path, false, size); err != nil {
@@ -148,25 +156,23 @@ func (s *Store) replace(m *meter) (old *database, err error) {
 	if err := ledgerfile.SyncDir(dir.Name()); err != nil {
 		return nil, err
 	}
-	next, err := s.rewrite(m)
-	if err != nil {
+	old = s.current
+	if err := s.rewrite(m); err != nil {
 		return nil, err
 	}
-	// From here on the path leads to the new file, and what was written to the old one would be lost.
+	// From here on the path leads to the new file, and what was written to the old one would be
+	// lost.
 	if err := errors.Join(s.at(stepSync), dir.Sync()); err != nil {
 		s.halted = fmt.Errorf("%w: the new file is in its place, but perhaps not durably: %w", kv.ErrUncertain, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old, s.current = s.current, next
 	return old, s.halted
 }
 
-// rewrite makes a new file of the records in the current one, and renames it to the store's path. It is locked
-// before that, so that no other process can come first.
-func (s *Store) rewrite(m *meter) (next *database, err error) {
-	err = unnamed(s.path, kindCompact, func(temp string) error {
-		next, err = s.filled(temp, m, func(f *os.File) error { return dress(f, s.current.file) })
+// rewrite makes a new file of the records in the current one, and replaces that by it. The new file
+// is locked before, so that no other process can come first.
+func (s *Store) rewrite(m *meter) error {
+	return unnamed(s.path, kindCompact, func(temp string) error {
+		next, err := s.filled(temp, m, func(f *os.File) error { return dress(f, s.current.file) })
 		if err != nil {
 			return err
 		}
@@ -178,16 +184,25 @@ func (s *Store) rewrite(m *meter) (next *database, err error) {
 			err = s.check(s.current)
 		}
 		if err == nil {
-			next.temp, next.path = temp, s.path
-			s.coming.Store(next)
-			err = os.Rename(temp, s.path)
+			err = s.put(next, temp)
 		}
 		if err != nil {
 			err = errors.Join(err, next.close()) // before it is removed, as Windows demands
 		}
 		return err
 	})
-	return next, err
+}
+
+// put replaces the current file.
+func (s *Store) put(next *database, temp string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.Rename(temp, s.path); err != nil {
+		return err
+	}
+	next.temp, next.path = temp, s.path
+	s.current = next
+	return nil
 }
 
 // dress gives a new file the owner and the mode of another.
@@ -200,15 +215,16 @@ func dress(f, as *os.File) error {
 }
 
 const (
-	// batch is how many bytes of records are written in one transaction: a compromise between memory, with how long commits to another
-	// file wait behind its flush, and writing the ends of the buckets again and again.
+	// batch is how many bytes of records are written in one transaction: a compromise between
+	// memory, with how long commits to another file wait behind its flush, and writing the ends of
+	// the buckets again and again.
 	batch = 4 << 20
 	// overhead is what a record costs in memory besides its bytes.
 	overhead = 64
 )
 
-// fill copies all records into a new file. Each transaction is flushed: else all of a large file would be written at
-// once, and commits would wait for that.
+// fill copies all records into a new file. Each transaction is flushed: else all of a large file
+// would be written at once, and commits would wait for that.
 func (d *database) fill(from *transaction, m *meter) (err error) {
 	d.db.NoGrowSync = true // else bbolt makes the file longer than it need be
 	defer func() { d.db.NoGrowSync = false }()
@@ -229,8 +245,8 @@ func (d *database) fill(from *transaction, m *meter) (err error) {
 	return err
 }
 
-// batches writes records to a file that is of no use before it has all of them, in transactions of about [batch] bytes.
-// It is a [kv.Writer] once a transaction has begun.
+// batches writes records to a file that is of no use before it has all of them, in transactions of
+// about [batch] bytes. It is a [kv.Writer] once a transaction has begun.
 type batches struct {
 	into *database
 	tx   *transaction // nil if none is open
@@ -299,7 +315,8 @@ func (b *batches) end(err *error) {
 	}
 }
 
-// meter follows what is read of a file to be copied: it tells how far that has come, and stops it with its context.
+// meter follows what is read of a file to be copied: it tells how far that has come, and stops it
+// with its context.
 type meter struct {
 	ctx         context.Context
 	progress    kv.Progress
@@ -332,21 +349,11 @@ func (m *meter) tell(done int64) error {
 	return m.ctx.Err()
 }
 
-// metered counts what is written to it.
-type metered struct {
+// copier writes to a copy, and counts what it writes. It syncs now and then: else all of a large
+// copy would go to the disk at once, and commits would wait for that.
+type copier struct {
 	io.Writer
 	*meter
-}
-
-func (w metered) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	return n, errors.Join(err, w.add(n))
-}
-
-// synced syncs what is written to it every now and then. Else all of a large copy would go to the disk at once, and commits
-// would wait behind it.
-type synced struct {
-	io.Writer
 	sync  func() error
 	since int // bytes that are not synced
 }
@@ -354,12 +361,12 @@ type synced struct {
 // syncStep is after how many bytes: 1 MiB, for which a commit waits some milliseconds.
 const syncStep = 1 << 20
 
-func (w *synced) Write(p []byte) (int, error) {
+func (w *copier) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	if w.since += n; err == nil && w.since >= syncStep {
 		w.since, err = 0, w.sync()
 	}
-	return n, err
+	return n, errors.Join(err, w.add(n))
 }
 
 // each visits all records. What Put never writes, and keys out of order, which are damage that a

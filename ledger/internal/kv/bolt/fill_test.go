@@ -119,32 +119,3 @@ func TestALogFillsItsPages(t *testing.T) {
 		t.Errorf("in no order: pages are %.2f full", fill)
 	}
 }
-
-func TestIsNext(t *testing.T) {
-	for _, test := range []struct {
-		last, key string
-		want      bool
-	}{
-		{"\x00\x01", "\x00\x02", true},
-		{"\x00\xff", "\x01\x00", true},
-		{"\x00\xff\xff", "\x01\x00\x00", true},
-		{"a", "b", true},
-		{"\x00\x01", "\x00\x03", false},
-		{"\x00\x01", "\x01\x02", false},
-		{"\x00\xff", "\x02\x00", false},
-		{"\x00\xff", "\x00\x00", false},
-		{"\xff", "\x00", false},
-		{"\xff\xff", "\x00\x00", false},
-		{"a", "ab", false},
-		{"ab", "b", false},
-		{"", "b", true},
-	} {
-		last := []byte(test.last)
-		if test.last == "" {
-			last = nil
-		}
-		if got := isNext(last, []byte(test.key)); got != test.want {
-			t.Errorf("%q after %q: %v", test.key, test.last, got)
-		}
-	}
-}

@@ -15,20 +15,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// What bbolt does with some damaged files, nobody can stop: on branch pages that form a circle it overflows the
-// stack, and a list of free pages may ask for more memory than there is; both end the process. A list that names
-// a page in use lets it overwrite records. So a file is looked at before bbolt sees it, once it is locked: the meta
-// pages, the list of free pages, every branch page, and where the elements of leaves are, unless there are too many.
-// It takes 0.2 s for a file of 5 GiB that is in the page cache, and else 0.5 s.
+// What bbolt does with some damaged files, nobody can stop: on branch pages that form a circle it
+// overflows the stack, and a list of free pages may ask for more memory than there is; both end the
+// process. A list that names a page in use lets it overwrite records. So a file is looked at before
+// bbolt sees it, once it is locked: the meta pages, the list of free pages, every branch page, and
+// where the elements of leaves are, unless there are too many. It takes 0.2 s for a file of 5 GiB
+// that is in the page cache, and else 0.5 s.
 //
-// Leaves that were not looked at are before they are used: by a transaction that writes ([transaction.look]), a snapshot and an
-// audit ([Store.Inspect]) alike.
+// Leaves that were not looked at are before they are used: by a transaction that writes
+// ([transaction.look]), a snapshot and an audit ([Store.Inspect]) alike.
 
 const (
 	noFreeList = ^uint64(0)
 	manyFree   = 1<<16 - 1 // instead of the number of free pages, which stands elsewhere then
-	// mostLeaves is the number of leaves that are looked at: 256 MiB of usual pages. Where there are more, the
-	// leaves of the largest buckets are only counted. Opening then takes little longer because the file is larger.
+	// mostLeaves is the number of leaves that are looked at: 256 MiB of usual pages. Where there
+	// are more, the leaves of the largest buckets are only counted. Opening then takes little
+	// longer because the file is larger.
 	mostLeaves = 1 << 16
 )
 
@@ -60,8 +62,8 @@ func (f findings) report(fault func(kv.Fault)) {
 	}
 }
 
-// examine looks at a file that nobody writes to, until it is known to be fit for reading only, or for writing, too.
-// An error says that it cannot be opened at all.
+// examine looks at a file that nobody writes to, until it is known to be fit for reading only, or
+// for writing, too. An error says that it cannot be opened at all.
 func examine(file *os.File, readOnly bool) (found findings, err error) {
 	m, known, err := newestMeta(file)
 	if err != nil || !known {
@@ -71,12 +73,13 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 	if err != nil {
 		return found, err
 	}
-	// The missing pages of a file that was cut off would be found one by one, and each as a memory fault.
+	// The missing pages of a file that was cut off would be found one by one, and each as a memory
+	// fault.
 	if pages := uint64(info.Size() / m.pageSize()); pages < m.pages() {
 		return found, fmt.Errorf("%w: the file has %d pages of %d", kv.ErrCorrupt, pages, m.pages())
 	}
-	s := pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, met: pageSet{}, leaves: mostLeaves}
-	s.ahead = windowSize / s.pageSize
+	s := m.walk(file)
+	s.leaves, s.ahead = mostLeaves, windowSize/s.pageSize
 	buckets, err := s.buckets(m.root())
 	if err != nil {
 		return found, fmt.Errorf("%w: the buckets: %w", kv.ErrCorrupt, err)
@@ -105,58 +108,38 @@ type pageWalk struct {
 	leaves int // that may still be looked at
 }
 
-// buckets refuses a file whose tree of buckets is damaged, or one of the small buckets that stand in it.
-// bbolt may copy these to the heap, where reading past their end is no fault that can be rescued: it may take
-// the process down.
+// walk returns a walk over the pages of a file.
+func (m *meta) walk(file *os.File) pageWalk {
+	return pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, met: pageSet{}}
+}
+
+// buckets refuses a file whose tree of buckets is damaged, or one of the small buckets that stand
+// in it. bbolt may copy these to the heap, where reading past their end is no fault that can be
+// rescued: it may take the process down.
 func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
-	var faults faultList
-	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { faults.add(errors.New(f.Text)) }}
+	var err error
+	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { err = cmp.Or(err, errors.New(f.Text)) }}
 	i.findBuckets(root)
 	for name, t := range i.buckets {
 		if t.root != 0 {
 			continue
 		}
-		p, err := inlinePage(t.inline)
-		if err == nil {
-			_, err = p.used(uint64(len(t.inline)))
+		p, damage := inlinePage(t.inline)
+		if damage == nil {
+			_, damage = p.used(uint64(len(t.inline)))
 		}
-		if err != nil {
-			faults.add(fmt.Errorf("bucket %q: %w", name, err))
+		if damage != nil {
+			err = cmp.Or(err, fmt.Errorf("bucket %q: %w", name, damage))
 		}
 	}
-	err := faults.err()
 	if err == nil {
 		err = s.tree(root)
 	}
 	return i.buckets, err
 }
 
-// mostFaults is how many faults an error names. A damaged file may have one for each element of its pages.
-const mostFaults = 16
-
-// faultList has the first faults of a file, and counts the rest.
-type faultList struct {
-	first []error
-	more  int
-}
-
-func (l *faultList) add(err error) {
-	if len(l.first) == mostFaults {
-		l.more++
-		return
-	}
-	l.first = append(l.first, err)
-}
-
-// err returns nil if there are none.
-func (l *faultList) err() error {
-	if l.more > 0 {
-		return errors.Join(append(slices.Clone(l.first), fmt.Errorf("and %d faults more", l.more))...)
-	}
-	return errors.Join(l.first...)
-}
-
-// place is where a page is in a tree: its first key, and one above all of its keys, if they are known.
+// place is where a page is in a tree: its first key, and one above all of its keys, if they are
+// known.
 type place struct {
 	id          uint64
 	first, high []byte
@@ -177,8 +160,9 @@ func (s *pageWalk) tree(root uint64) (err error) {
 	return err
 }
 
-// level looks at pages that are equally far from the root, in the order of the file, which is the fastest, and returns those below, unless
-// these are too many leaves. In a tree of bbolt's all leaves are on one level.
+// level looks at pages that are equally far from the root, in the order of the file, which is the
+// fastest, and returns those below, unless these are too many leaves. In a tree of bbolt's all
+// leaves are on one level.
 func (s *pageWalk) level(level []place) (below []place, err error) {
 	slices.SortFunc(level, func(a, b place) int { return cmp.Compare(a.id, b.id) })
 	leaves, branches, tooMany := 0, 0, false
@@ -222,23 +206,25 @@ func (s *pageWalk) level(level []place) (below []place, err error) {
 // areLeaves tells of what kind pages on one level are, by the first that can be read.
 func (s *pageWalk) areLeaves(level []place) bool {
 	for _, at := range level {
-		if b, err := s.near(at.id); err == nil && headOf(b).id == at.id {
-			return headOf(b).kind != branchPage
+		if b, err := s.near(at.id); err == nil && b.id() == at.id {
+			return b.kind() != branchPage
 		}
 	}
 	return true
 }
 
-// look looks at a page that was claimed, and claims those behind it that belong to it. It begins with the key that leads to it: else
-// bbolt, when it writes, does not find the element that leads to it, adds another one, and leaves what was there before to
-// be read. A page that bbolt refuses by itself is no danger, and passed over; an audit reports it. But one that holds no records is taken
-// for a branch page by bbolt, going from leaf to leaf.
+// look looks at a page that was claimed, and claims those behind it that belong to it. It begins
+// with the key that leads to it: else bbolt, when it writes, does not find the element that leads
+// to it, adds another one, and leaves what was there before to be read. A page that bbolt refuses
+// by itself is no danger, and passed over; an audit reports it. But one that holds no records is
+// taken for a branch page by bbolt, going from leaf to leaf.
 func (s *pageWalk) look(at place) (page, error) {
 	b, err := s.near(at.id)
 	if err != nil {
 		return nil, err
 	}
-	if h := headOf(b); h.id != at.id || !slices.Contains([]uint16{leafPage, branchPage, freePage, metaPage}, h.kind) {
+	kinds := []uint16{leafPage, branchPage, freePage, metaPage}
+	if b.id() != at.id || !slices.Contains(kinds, b.kind()) {
 		return nil, nil
 	}
 	p, size, err := s.load(at.id, longestKey)
@@ -274,24 +260,25 @@ func (s *pageWalk) claim(first, n uint64) error {
 	return nil
 }
 
-// freeList looks at the list of free pages, and passes each to visit: none is in use, or named twice. Its head has the number of pages
-// in 2 bytes, or if that is not enough 65535, and the number stands before the first of them.
+// freeList looks at the list of free pages, and passes each to visit: none is in use, or named
+// twice. Its head has the number of pages in 2 bytes, or if that is not enough 65535, and the
+// number stands before the first of them.
 func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	b, err := s.near(id)
 	if err != nil {
 		return err
 	}
-	h, size := headOf(b), int64(s.pageSize)
-	more := uint64(h.more)
-	if h.id != id || h.kind != freePage || more >= s.pages-id {
+	size, more, count := int64(s.pageSize), b.more(), uint64(b.count())
+	if b.id() != id || b.kind() != freePage || more >= s.pages-id {
 		return fmt.Errorf("page %d holds no list", id)
 	}
 	if err := s.claim(id, more+1); err != nil {
 		return err
 	}
-	// A page may say that it is as long as the file, which need not take up any room on disk: so it is not read at once.
+	// A page may say that it is as long as the file, which need not take up any room on disk: so it
+	// is not read at once.
 	list := bufio.NewReaderSize(io.NewSectionReader(s.file, int64(id)*size, int64(more+1)*size), 1<<16)
-	count, room := uint64(h.count), (more+1)*uint64(size)-headerSize
+	room := (more+1)*uint64(size) - headerSize
 	var field [8]byte
 	if _, err := list.Discard(headerSize); err != nil {
 		return err
@@ -324,7 +311,8 @@ func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	return nil
 }
 
-// pageSet is a set of pages, with room only for those that are near others in it: a file may say that it is as long as it likes.
+// pageSet is a set of pages, with room only for those that are near others in it: a file may say
+// that it is as long as it likes.
 type pageSet map[uint64]uint64
 
 // add tells whether the page is a new one.

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -9,9 +10,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A key that is changed on a branch page makes bbolt lose sight of records without a word; and when the newer of the two meta pages is
-// damaged it silently goes back to the transaction before. So an audit reads the file itself, and not by mapped memory, where a page that
-// the disk does not give is a fault. What the pages of a snapshot hold does not change while it is open.
+// A key that is changed on a branch page makes bbolt lose sight of records without a word; and when
+// the newer of the two meta pages is damaged it silently goes back to the transaction before. So an
+// audit reads the file itself, and not by mapped memory, where a page that the disk does not give
+// is a fault. What the pages of a snapshot hold does not change while it is open.
 
 // inspection is a snapshot that is read with care. It implements [kv.Reader].
 type inspection struct {
@@ -24,7 +26,9 @@ type inspection struct {
 // Inspect implements [kv.Inspector].
 func (s *Store) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	return s.snapshot(func(tx *transaction) error {
-		i := &inspection{pager: pager{file: tx.in.file, pageSize: tx.in.pageSize, pages: uint64(len(tx.mapped) / tx.in.pageSize)}, fault: fault}
+		size := tx.in.pageSize
+		pages := pager{file: tx.in.file, pageSize: size, pages: uint64(len(tx.mapped) / size)}
+		i := &inspection{pager: pages, fault: fault}
 		if err := i.checkMeta(); err != nil {
 			return err
 		}
@@ -34,8 +38,8 @@ func (s *Store) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	})
 }
 
-// checkMeta reports a damaged meta page. They are written in turn, and a reader takes the newer one that is
-// whole.
+// checkMeta reports a damaged meta page. They are written in turn, and a reader takes the newer one
+// that is whole.
 func (i *inspection) checkMeta() error {
 	var transactions [metaPages]uint64
 	for id := range uint64(metaPages) {
@@ -62,8 +66,8 @@ func (i *inspection) checkMeta() error {
 // meta reads a meta page. It is not whole if it is not where it belongs.
 func (i *inspection) meta(id uint64) (m meta, whole bool, err error) {
 	m, err = readMeta(i.file, int64(id)*int64(i.pageSize))
-	h := headOf(m[:])
-	return m, m.whole() && h.id == id && h.kind == metaPage, err
+	p := page(m[:])
+	return m, m.whole() && p.id() == id && p.kind() == metaPage, err
 }
 
 // findBuckets reads the tree of the buckets.
@@ -89,9 +93,8 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 	if !found {
 		return nil, nil
 	}
-	var faults faultList
 	w := i.walk(bucket, key)
-	w.fault = func(f kv.Fault) { faults.add(corrupt(errors.New(f.Text))) }
+	w.fault = func(f kv.Fault) { err = cmp.Or(err, corrupt(errors.New(f.Text))) }
 	w.visit = func(k, v []byte) bool {
 		if bytes.Equal(k, key) {
 			value = v
@@ -99,10 +102,10 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 		return false
 	}
 	w.tree(t)
-	if value == nil {
-		err = faults.err()
+	if value != nil {
+		return value, nil
 	}
-	return value, err
+	return nil, err
 }
 
 // Scan implements [kv.Reader].
@@ -134,7 +137,8 @@ func (i *inspection) walk(bucket string, from []byte) *walk {
 }
 
 func (w *walk) report(from, to []byte, format string, args ...any) {
-	w.fault(kv.Fault{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Text: fmt.Sprintf(format, args...)})
+	text := fmt.Sprintf(format, args...)
+	w.fault(kv.Fault{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Text: text})
 }
 
 func (w *walk) tree(t tree) {
@@ -147,8 +151,8 @@ func (w *walk) tree(t tree) {
 	}
 }
 
-// page visits the records on a page and below it, which have keys from low on and below high, and begin with the first key
-// if it is known. It returns false when there is no more to visit.
+// page visits the records on a page and below it, which have keys from low on and below high, and
+// begin with the first key if it is known. It returns false when there is no more to visit.
 func (w *walk) page(id uint64, first, low, high []byte) bool {
 	if !w.met.add(id) {
 		w.report(low, high, "page %d is met a second time", id)
@@ -198,8 +202,8 @@ func (w *walk) branch(p page, low, high []byte) bool {
 	return true
 }
 
-// leaf visits the records on a page that can be read and stand in order. Of two that do not, the one is left out that does not fit
-// between its neighbours.
+// leaf visits the records on a page that can be read and stand in order. Of two that do not, the
+// one is left out that does not fit between its neighbours.
 func (w *walk) leaf(p page, low, high []byte) bool {
 	before := w.last
 	defer func() { w.last = append(w.last[:0], before...) }()
@@ -226,7 +230,8 @@ func (w *walk) leaf(p page, low, high []byte) bool {
 	return true
 }
 
-// misfit tells whether an element does not fit between the one before and the next one, which fits behind the one before.
+// misfit tells whether an element does not fit between the one before and the next one, which fits
+// behind the one before.
 func (w *walk) misfit(p page, n int, before, key []byte) bool {
 	next, _, flags, ok := p.record(n + 1)
 	return ok && flags == w.flags && bytes.Compare(key, next) >= 0 && (before == nil || bytes.Compare(before, next) < 0)

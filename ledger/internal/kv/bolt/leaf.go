@@ -2,11 +2,13 @@ package bolt
 
 import "bytes"
 
-// bbolt, when it writes, trusts each leaf that it comes to: if one was forged to be a branch page that leads back up, it does
-// not return from there, and from one that says that pages of others belong to it, it gives these away. It comes to the leaf
-// of a key; when it deletes, also to the leaves beside it, which it may merge; and when it goes from key to key, to the next one.
-// So a transaction looks at these before bbolt does. Until the commit the tree stands in the file as it was: what is changed is
-// in memory, and the way to a leaf is the same. Branch pages were looked at when the file was opened.
+// bbolt, when it writes, trusts each leaf that it comes to: if one was forged to be a branch page
+// that leads back up, it does not return from there, and from one that says that pages of others
+// belong to it, it gives these away. It comes to the leaf of a key; when it deletes, also to the
+// leaves beside it, which it may merge; and when it goes from key to key, to the next one. So a
+// transaction looks at these before bbolt does. Until the commit the tree stands in the file as it
+// was: what is changed is in memory, and the way to a leaf is the same. Branch pages were looked at
+// when the file was opened.
 
 // span is what is known of a leaf that was looked at.
 type span struct {
@@ -44,8 +46,9 @@ func (t *transaction) lookAround(b *bucket, key []byte) error {
 	return nil
 }
 
-// leaf looks at the leaf of a key, or the last one whose keys are all before it. It refuses one that this package has not written: one
-// that does not begin with the key that leads to it, whose records lie outside of it, or which has pages that it does not need.
+// leaf looks at the leaf of a key, or the last one whose keys are all before it. It refuses one
+// that this package has not written: one that does not begin with the key that leads to it, whose
+// records lie outside of it, or which has pages that it does not need.
 func (t *transaction) leaf(of tree, key []byte, before bool) (at span, err error) {
 	var first []byte
 	sound := true

@@ -11,9 +11,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A file that is overwritten in place (cp backup.db live.db) keeps its inode and its lock, and bbolt would go on with what it
-// knows of the former one: where pages are free, above all. So the meta pages, one of which changes with each commit, are
-// compared with what this process wrote there, or found when it opened the file.
+// A file that is overwritten in place (cp backup.db live.db) keeps its inode and its lock, and
+// bbolt would go on with what it knows of the former one: where pages are free, above all. So the
+// meta pages, one of which changes with each commit, are compared with what this process wrote
+// there, or found when it opened the file.
 
 // meta is the beginning of a meta page: its head, its fields and their checksum.
 type meta [headerSize + metaSize + 8]byte
@@ -30,7 +31,8 @@ func (m *meta) free() uint64        { return m.long(32) } // the page of the lis
 func (m *meta) pages() uint64       { return m.long(40) } // of the file
 func (m *meta) transaction() uint64 { return m.long(48) }
 
-// whole tells whether bbolt would take it: it has the marks of bbolt's, and the checksum of its fields, FNV-1a.
+// whole tells whether bbolt would take it: it has the marks of bbolt's, and the checksum of its
+// fields, FNV-1a.
 func (m *meta) whole() bool {
 	const magic, version = 0xED0CDAED, 2
 	sum := fnv.New64a()
@@ -46,7 +48,8 @@ func readMeta(file io.ReaderAt, at int64) (m meta, err error) {
 	return m, err
 }
 
-// newestMeta returns what bbolt takes for the newest transaction. It is not known if no meta page is whole.
+// newestMeta returns what bbolt takes for the newest transaction. It is not known if no meta page
+// is whole.
 func newestMeta(file io.ReaderAt) (newest meta, known bool, err error) {
 	newest, known, err = wholeMeta(file, 0)
 	from, to := int64(1<<10), int64(1<<24) // where bbolt looks for the other one; the first that is whole counts
@@ -79,8 +82,8 @@ func wholeMeta(file io.ReaderAt, at int64) (m meta, whole bool, err error) {
 		return meta{}, false, err
 	case size < smallest || size > largest || bits.OnesCount32(size) != 1:
 		return meta{}, false, fmt.Errorf("%w: pages of %d bytes", kv.ErrCorrupt, size)
-	case m.transaction() > 1<<62:
-		return meta{}, false, fmt.Errorf("%w: transaction %d", kv.ErrCorrupt, m.transaction()) // the last ones would wrap round
+	case m.transaction() > 1<<62: // the last ones would wrap round
+		return meta{}, false, fmt.Errorf("%w: transaction %d", kv.ErrCorrupt, m.transaction())
 	}
 	return m, true, nil
 }
@@ -114,7 +117,8 @@ func (d *database) readMetas() (now metas, err error) {
 	return now, nil
 }
 
-// remember notes what a file is like that is locked, and may not be changed by anybody else from now on.
+// remember notes what a file is like that is locked, and may not be changed by anybody else from
+// now on.
 func (d *database) remember(now metas) {
 	newest := &now[0]
 	if second := &now[1]; !newest.whole() || second.whole() && second.transaction() > newest.transaction() {

@@ -9,14 +9,16 @@ import (
 	"slices"
 )
 
-// bbolt trusts the pages that it reads. On a damaged one it may panic, follow a page to itself for ever, or ask for memory
-// without end. So this package reads them by itself, all of them by what is here, and lets bbolt only at pages that it has looked at.
+// bbolt trusts the pages that it reads. On a damaged one it may panic, follow a page to itself for
+// ever, or ask for memory without end. So this package reads them by itself, all of them by what is
+// here, and lets bbolt only at pages that it has looked at.
 //
-// A page begins with id (8 bytes), kind (2), number of elements (2) and the number of pages behind it that
-// belong to it (4), in the byte order of the machine. Each element of a branch page is the place of a key
-// relative to the element (4), its length (4) and a page (8); of a leaf page: flags (4), place (4), and the
-// lengths of key and value (4 each). Keys and values stand behind the elements. The value of a bucket is its root page (8), 8 bytes
-// that are not used, and, if the root page is 0, a page of its own.
+// A page begins with id (8 bytes), kind (2), number of elements (2) and the number of pages behind
+// it that belong to it (4), in the byte order of the machine. Each element of a branch page is the
+// place of a key relative to the element (4), its length (4) and a page (8); of a leaf page: flags
+// (4), place (4), and the lengths of key and value (4 each). Keys and values stand behind the
+// elements. The value of a bucket is its root page (8), 8 bytes that are not used, and, if the root
+// page is 0, a page of its own.
 
 const (
 	headerSize  = 16
@@ -36,35 +38,30 @@ const (
 	deepest = 64
 )
 
-// head is what a page says of itself.
-type head struct {
-	id    uint64
-	kind  uint16
-	count uint16
-	more  uint32
-}
+// page is one with those behind it that belong to it, or as much of them as somebody wants. It has
+// room for the elements it says when it is made; but somebody may write to the file meanwhile.
+type page []byte
 
-func headOf(b []byte) head {
-	return head{binary.NativeEndian.Uint64(b), binary.NativeEndian.Uint16(b[8:]), binary.NativeEndian.Uint16(b[10:]), binary.NativeEndian.Uint32(b[12:])}
-}
+func (p page) id() uint64   { return binary.NativeEndian.Uint64(p) }
+func (p page) kind() uint16 { return binary.NativeEndian.Uint16(p[8:]) }
+func (p page) count() int   { return int(binary.NativeEndian.Uint16(p[10:])) }
+func (p page) more() uint64 { return long(p[12:]) } // pages after it that belong to it
+func (p page) leaf() bool   { return p.kind() == leafPage }
+
+// long returns a field of 4 bytes.
+func long(b []byte) uint64 { return uint64(binary.NativeEndian.Uint32(b)) }
 
 // size returns how many bytes a page has that is one of so many, or why it cannot be what it says.
-func (h head) size(id, pages, pageSize uint64) (size uint64, err error) {
-	size = (uint64(h.more) + 1) * pageSize
-	isBranch := h.kind == branchPage && h.count > 0 && size <= longestBranch+2*pageSize
-	if h.id != id || h.kind != leafPage && !isBranch || uint64(h.more) >= pages-id || size > longestPage || headerSize+uint64(h.count)*elementSize > size {
-		return 0, fmt.Errorf("page %d says that it is page %d of kind %d, with %d elements and %d pages behind it", id, h.id, h.kind, h.count, h.more)
+func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
+	size = (p.more() + 1) * pageSize
+	isBranch := p.kind() == branchPage && p.count() > 0 && size <= longestBranch+2*pageSize
+	isThere := p.id() == id && p.more() < pages-id && size <= longestPage
+	if !isThere || !p.leaf() && !isBranch || headerSize+uint64(p.count())*elementSize > size {
+		return 0, fmt.Errorf("page %d says that it is page %d of kind %d, with %d elements and %d pages after it",
+			id, p.id(), p.kind(), p.count(), p.more())
 	}
 	return size, nil
 }
-
-// page is one with those behind it that belong to it, or as much of them as somebody wants. It has room for the elements it says when it is
-// made; but somebody may write to the file meanwhile.
-type page []byte
-
-func (p page) id() uint64 { return binary.NativeEndian.Uint64(p) }
-func (p page) count() int { return int(binary.NativeEndian.Uint16(p[10:])) }
-func (p page) leaf() bool { return binary.NativeEndian.Uint16(p[8:]) == leafPage }
 
 func (p page) damaged() error {
 	return fmt.Errorf("page %d: an element lies outside of its page", p.id())
@@ -80,7 +77,8 @@ func inlinePage(b []byte) (page, error) {
 	return nil, errors.New("a small bucket reaches beyond its end")
 }
 
-// element returns the fields of an element, or nil. Those of a leaf begin with flags, which its branch does not have: they are no part of the rest.
+// element returns the fields of an element, or nil. Those of a leaf begin with flags, which its
+// branch does not have: they are no part of the rest.
 func (p page) element(n int) (at uint64, fields []byte) {
 	at = headerSize + uint64(n)*elementSize
 	if at+elementSize > uint64(len(p)) {
@@ -105,22 +103,23 @@ func (p page) keyBehind(n int, flags uint64) (key []byte, ok bool) {
 	if at+elementSize > uint64(len(p)) {
 		return nil, false
 	}
-	start := at + uint64(binary.NativeEndian.Uint32(p[at+flags:]))
-	if end := start + uint64(binary.NativeEndian.Uint32(p[at+flags+4:])); end <= uint64(len(p)) {
+	start := at + long(p[at+flags:])
+	if end := start + long(p[at+flags+4:]); end <= uint64(len(p)) {
 		return p[start:end:end], true
 	}
 	return nil, false
 }
 
-// record returns that of an element of a leaf. It is not ok if it lies outside of the page, or is empty.
+// record returns that of an element of a leaf. It is not ok if it lies outside of the page, or is
+// empty.
 func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 	at, fields := p.element(n)
 	if fields == nil {
 		return nil, nil, 0, false
 	}
-	start := at + uint64(binary.NativeEndian.Uint32(fields[4:]))
-	middle := start + uint64(binary.NativeEndian.Uint32(fields[8:]))
-	end := middle + uint64(binary.NativeEndian.Uint32(fields[12:]))
+	start := at + long(fields[4:])
+	middle := start + long(fields[8:])
+	end := middle + long(fields[12:])
 	if end > uint64(len(p)) || start < headerSize+uint64(p.count())*elementSize {
 		return nil, nil, 0, false
 	}
@@ -177,12 +176,16 @@ func (p page) under(key []byte) (n int, err error) {
 	return n, err
 }
 
-// inOrder tells whether the keys rise from low on and below high, and begin with first, if that is known.
+// inOrder tells whether the keys rise from low on and below high, and begin with first, if that is
+// known.
 func (p page) inOrder(first, low, high []byte) bool {
 	before := low
 	for n := range p.count() {
 		key, ok := p.key(n)
-		if !ok || len(key) == 0 || !within(key, before, high) || n > 0 && bytes.Equal(key, before) || n == 0 && first != nil && !bytes.Equal(key, first) {
+		switch {
+		case !ok, len(key) == 0, !within(key, before, high), n > 0 && bytes.Equal(key, before):
+			return false
+		case n == 0 && first != nil && !bytes.Equal(key, first):
 			return false
 		}
 		before = key
@@ -195,7 +198,8 @@ func within(key, low, high []byte) bool {
 	return bytes.Compare(key, low) >= 0 && (high == nil || bytes.Compare(key, high) < 0)
 }
 
-// used returns how many bytes the elements of a page take that lie within it, and an error if there are others. It has so many bytes.
+// used returns how many bytes the elements of a page take that lie within it, and an error if there
+// are others. It has so many bytes.
 func (p page) used(size uint64) (used uint64, err error) {
 	behind := headerSize + uint64(p.count())*elementSize
 	used = behind
@@ -206,9 +210,9 @@ func (p page) used(size uint64) (used uint64, err error) {
 		}
 		value := uint64(0)
 		if p.leaf() {
-			fields, value = fields[4:], uint64(binary.NativeEndian.Uint32(fields[12:]))
+			fields, value = fields[4:], long(fields[12:])
 		}
-		start, length := at+uint64(binary.NativeEndian.Uint32(fields)), uint64(binary.NativeEndian.Uint32(fields[4:]))+value
+		start, length := at+long(fields), long(fields[4:])+value
 		if start >= behind && start+length <= size {
 			used += length
 		} else {
@@ -218,7 +222,8 @@ func (p page) used(size uint64) (used uint64, err error) {
 	return used, err
 }
 
-// needs tells whether a page needs those behind it: others would be given back with it, although something else may hold them.
+// needs tells whether a page needs those behind it: others would be given back with it, although
+// something else may hold them.
 func (p page) needs(pageSize int) bool {
 	size := uint64(len(p))
 	if size <= 2*uint64(pageSize) {
@@ -228,7 +233,8 @@ func (p page) needs(pageSize int) bool {
 	return size < used+2*uint64(pageSize)
 }
 
-// pager reads pages of a file. Where it comes from one to another close behind, it reads many at a time.
+// pager reads pages of a file. Where it comes from one to another close behind, it reads many at a
+// time.
 type pager struct {
 	file     io.ReaderAt
 	pageSize int
@@ -245,7 +251,7 @@ const (
 )
 
 // near returns the bytes of one page, until the next call.
-func (r *pager) near(id uint64) (b []byte, err error) {
+func (r *pager) near(id uint64) (b page, err error) {
 	if id < metaPages || id >= r.pages {
 		return nil, fmt.Errorf("page %d is beyond the %d in use", id, r.pages)
 	}
@@ -266,7 +272,7 @@ func (r *pager) near(id uint64) (b []byte, err error) {
 		}
 	}
 	r.last = id
-	return r.window[(id-r.first)*size:][:size], nil
+	return page(r.window[(id-r.first)*size:][:size]), nil
 }
 
 func (r *pager) read(into []byte, id uint64) error {
@@ -274,27 +280,27 @@ func (r *pager) read(into []byte, id uint64) error {
 	return err
 }
 
-// load returns a page, and its size. Of a leaf at least so many bytes behind its elements can be read, until the next call.
+// load returns a page, and its size. Of a leaf at least so many bytes behind its elements can be
+// read, until the next call.
 func (r *pager) load(id, most uint64) (p page, size uint64, err error) {
 	b, err := r.near(id)
 	if err != nil {
 		return nil, 0, err
 	}
-	h := headOf(b)
-	all, err := h.size(id, r.pages, uint64(r.pageSize))
+	all, err := b.size(id, r.pages, uint64(r.pageSize))
 	if err != nil {
 		return nil, 0, err
 	}
-	if h.kind == branchPage {
+	if b.kind() == branchPage {
 		most = all
 	}
-	if want := min(all, headerSize+uint64(h.count)*elementSize+most); want > uint64(len(b)) {
-		b = make([]byte, want)
+	if want := min(all, headerSize+uint64(b.count())*elementSize+most); want > uint64(len(b)) {
+		b = make(page, want)
 		if err := r.read(b, id); err != nil {
 			return nil, 0, fmt.Errorf("page %d: %w", id, err)
 		}
-	} else if h.kind == branchPage {
-		b = bytes.Clone(b) // the way down is kept
+	} else if b.kind() == branchPage {
+		b = page(bytes.Clone(b)) // the way down is kept
 	}
 	return b, all, nil
 }

@@ -38,8 +38,8 @@ func (n naming) place(path, kind string, write func(temp string) error) error {
 	})
 }
 
-// unnamed makes an empty file beside path, which only its owner may use, for somebody who gives it its name. Nothing is left of it else. Errors
-// name path.
+// unnamed makes an empty file beside path, which only its owner may use, for somebody who gives it
+// its name. Nothing is left of it else. Errors name path.
 func unnamed(path, kind string, use func(temp string) error) error {
 	defer enter(filepath.Dir(path))()
 	temp, err := createTemp(path, kind)
@@ -50,8 +50,8 @@ func unnamed(path, kind string, use func(temp string) error) error {
 	return ledgerfile.Renamed(use(temp), path, temp)
 }
 
-// give moves a file to a path where somebody else may have made one meanwhile: that one stays. Not every file system has
-// links, and not every system a rename that spares a file.
+// give moves a file to a path where somebody else may have made one meanwhile: that one stays. Not
+// every file system has links, and not every system a rename that spares a file.
 func (n naming) give(temp, path string) error {
 	linked := n.link(temp, path)
 	if errors.Is(linked, fs.ErrExist) {

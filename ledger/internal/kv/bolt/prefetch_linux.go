@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// mostPrefetched is how many keys are looked for at a time. What is behind them is read when it is needed.
+// mostPrefetched is how many keys are looked for at a time. What is behind them is read when it is
+// needed.
 const mostPrefetched = 1 << 12
 
 // sought is a page, with the keys that it leads to.
@@ -17,9 +18,9 @@ type sought struct {
 	keys [][]byte
 }
 
-// Prefetch implements [kv.Prefetcher]. It asks the operating system for all pages of one level of the tree at once, then
-// for those of the next: so there are as many waits as levels, not as pages. Where a page is not as it should be, it ends, and whoever
-// reads the record will meet that.
+// Prefetch implements [kv.Prefetcher]. It asks the operating system for all pages of one level of
+// the tree at once, then for those of the next: so there are as many waits as levels, not as pages.
+// Where a page is not as it should be, it ends, and whoever reads the record will meet that.
 func (s *snapshot) Prefetch(bucket string, keys [][]byte) {
 	t, err := s.find(bucket)
 	if t == nil || err != nil || t.root == 0 { // Get will say it; a small bucket has no page of its own
@@ -40,7 +41,8 @@ func (s *snapshot) descend(level []sought) (next []sought) {
 	}
 	space := make([]byte, s.pageSize)
 	for _, one := range level {
-		// This waits no longer than a look at the mapped page would, and the system reads what is near, too.
+		// This waits no longer than a look at the mapped page would, and the system reads what is
+		// near, too.
 		_, _ = s.in.file.ReadAt(space, int64(one.page*s.pageSize))
 		p, err := s.page(one.page)
 		if err != nil || p.leaf() {
@@ -56,7 +58,8 @@ func (s *snapshot) descend(level []sought) (next []sought) {
 // ask has a page read in the background. It returns 0, or why that cannot be.
 func (s *snapshot) ask(page uint64) syscall.Errno {
 	const willNeed = 3 // POSIX_FADV_WILLNEED
-	_, _, failed := syscall.Syscall6(syscall.SYS_FADVISE64, s.in.file.Fd(), uintptr(page*s.pageSize), uintptr(s.pageSize), willNeed, 0, 0)
+	at, size := uintptr(page*s.pageSize), uintptr(s.pageSize)
+	_, _, failed := syscall.Syscall6(syscall.SYS_FADVISE64, s.in.file.Fd(), at, size, willNeed, 0, 0)
 	return failed
 }
 

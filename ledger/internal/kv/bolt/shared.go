@@ -2,9 +2,10 @@ package bolt
 
 import "sync"
 
-// sharing is the transaction that readers of a file share as long as nobody writes: to begin one for each takes longer than to read a
-// record. While somebody writes, each has one of its own, so that none lasts longer than its reader: bbolt uses the pages again that only
-// those see who read before, and may have to wait for all readers when the file grows.
+// sharing is the transaction that readers of a file share as long as nobody writes: to begin one
+// for each takes longer than to read a record. While somebody writes, each has one of its own, so
+// that none lasts longer than its reader: bbolt uses the pages again that only those see who read
+// before, and may have to wait for all readers when the file grows.
 type sharing struct {
 	mu      sync.Mutex
 	writing bool
@@ -22,7 +23,8 @@ func (d *database) borrow() (*shared, error) {
 	if x, err := d.join(); x != nil || err != nil {
 		return x, err
 	}
-	// While the file is mapped anew bbolt lets nobody begin, and waits for others to end: so no lock is held here.
+	// While the file is mapped anew bbolt lets nobody begin, and waits for others to end: so no
+	// lock is held here.
 	tx, err := d.begin(false)
 	return &shared{tx, 1}, err
 }
@@ -56,7 +58,8 @@ func (d *database) giveBack(x *shared, err *error) {
 	}
 }
 
-// unshare has readers share nothing, until it is called again, and what they shared ends with the last of them.
+// unshare has readers share nothing, until it is called again, and what they shared ends with the
+// last of them.
 func (d *database) unshare(writing bool) (err error) {
 	d.sharing.mu.Lock()
 	x := d.sharing.open

@@ -8,11 +8,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// A snapshot reads the pages of the mapped file. bbolt would do it, too, but its cursors also look for pages that the transaction
-// has changed, and here there are none. Where pages are damaged a snapshot ends with an error.
+// A snapshot reads the pages of the mapped file. bbolt would do it, too, but its cursors also look
+// for pages that the transaction has changed, and here there are none. Where pages are damaged a
+// snapshot ends with an error.
 
-// snapshot implements [kv.Reader] and, on some systems, [kv.Prefetcher], while its transaction is open: so long bbolt neither writes to its
-// pages nor maps the file anew.
+// snapshot implements [kv.Reader] and, on some systems, [kv.Prefetcher], while its transaction is
+// open: so long bbolt neither writes to its pages nor maps the file anew.
 type snapshot struct {
 	in       *database
 	data     []byte // the pages that it may see
@@ -117,8 +118,8 @@ func (s *snapshot) near(t *bucketTree, key []byte) (page, error) {
 	return p, err
 }
 
-// leaf returns the leaf where a key is, or would be. way, unless nil, is told each branch page on the way to it, with the number of the
-// element that leads there, and may take another.
+// leaf returns the leaf where a key is, or would be. way, unless nil, is told each branch page on
+// the way to it, with the number of the element that leads there, and may take another.
 func (s *snapshot) leaf(t tree, key []byte, way func(p page, n int) int) (page, error) {
 	p, err := s.top(t)
 	for depth := 0; err == nil && !p.leaf(); depth++ {
@@ -160,13 +161,12 @@ func (s *snapshot) page(id uint64) (page, error) {
 	if id < metaPages || id >= pages {
 		return nil, fmt.Errorf("page %d is beyond the %d in use", id, pages)
 	}
-	b := s.data[id*s.pageSize:]
-	h := headOf(b)
-	size, err := h.size(id, pages, s.pageSize)
+	p := page(s.data[id*s.pageSize:])
+	size, err := p.size(id, pages, s.pageSize)
 	if err != nil {
 		return nil, err
 	}
-	return page(b[:size]), nil
+	return p[:size], nil
 }
 
 // scan visits the records of a tree, which are elements with some flags.

@@ -20,9 +20,10 @@ const (
 	unfinished = ".sluice-unfinished"
 )
 
-// enter says that this process makes files in a directory, until it is told that it has. If it is the only one, and only
-// then, it removes first what crashes have left there. Who works in a directory has a shared lock on it. That may be refused,
-// to somebody whose own script has locked the directory, say: but then nobody else can be alone there either.
+// enter says that this process makes files in a directory, until it is told that it has. If it is
+// the only one, and only then, it removes first what crashes have left there. Who works in a
+// directory has a shared lock on it. That may be refused, to somebody whose own script has locked
+// the directory, say: but then nobody else can be alone there either.
 func enter(path string) (leave func()) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -57,8 +58,8 @@ func unfinishedName(temp string) (name string, ok bool) {
 	return rest[1:dot], err == nil && slices.Contains([]string{kindNew, kindCopy, kindCompact}, kind)
 }
 
-// sweepFile removes an unfinished file, unless it is open. It is another name of a finished one after a crash between
-// the link and the removal of the first name; then only that name goes.
+// sweepFile removes an unfinished file, unless it is open. It is another name of a finished one
+// after a crash between the link and the removal of the first name; then only that name goes.
 func sweepFile(temp, name string) {
 	file, err := os.OpenFile(temp, os.O_RDWR, 0)
 	if err != nil {

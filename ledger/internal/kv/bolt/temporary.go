@@ -12,12 +12,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Temporary is a [kv.Store] for data that are needed once: what a memtable spills. It is empty at first. The first
-// Update creates its file, which has no name where an open file can be removed. Nothing is durable, and Close removes
-// everything. An Update that fails may leave some of its writes.
+// Temporary is a [kv.Store] for data that are needed once: what a memtable spills. It is empty at
+// first. The first Update creates its file, which has no name where an open file can be removed.
+// Nothing is durable, and Close removes everything. An Update that fails may leave some of its
+// writes.
 //
-// Its records have checksums. Damage of the file is an error that is neither [kv.ErrCorrupt] nor [kv.ErrReplaced],
-// because it is no damage of a ledger.
+// Its records have checksums. Damage of the file is an error that is neither [kv.ErrCorrupt] nor
+// [kv.ErrReplaced], because it is no damage of a ledger.
 type Temporary struct {
 	dir     string
 	writing sync.Mutex // held by each Update, until it is known what its commit wrote
@@ -32,8 +33,8 @@ var (
 	errTemporaryDamaged = errors.New("read a spill file: other bytes than were written")
 )
 
-// NewTemporary returns an empty store. Its file is created in dir, or in the default directory for temporary files if
-// dir is empty.
+// NewTemporary returns an empty store. Its file is created in dir, or in the default directory for
+// temporary files if dir is empty.
 func NewTemporary(dir string) *Temporary {
 	if dir == "" {
 		dir = os.TempDir()
@@ -110,7 +111,8 @@ func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
 	return b.commit()
 }
 
-// ownError returns an error that is about the file, and not of the caller's function, as one about a spill file.
+// ownError returns an error that is about the file, and not of the caller's function, as one about
+// a spill file.
 func ownError(err, callers error) error {
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrReplaced) {
 		if !errors.Is(callers, kv.ErrCorrupt) && !errors.Is(callers, kv.ErrReplaced) {

@@ -1,10 +1,20 @@
-package data
+package kit
 
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"text/tabwriter"
 )
+
+// Exit ends a program with an error, if there is one.
+func Exit(err error) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
+		os.Exit(1)
+	}
+}
 
 // NewTable returns a table. Its columns end with tabs, its lines with newlines, and all columns are
 // aligned to the right. Flush prints it.

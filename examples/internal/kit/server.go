@@ -1,6 +1,4 @@
-// Package hosts serves a ledger by "ledgerctl serve", runs hosts in other languages beside it, and
-// kills the server while they wait for its answers.
-package hosts
+package kit
 
 import (
 	"bufio"
@@ -66,9 +64,9 @@ type Server struct {
 	unheard bool            // nobody does
 }
 
-// New makes a ledger in a folder, and serves it. The server dies as it is told, in that order, and
+// NewServer makes a ledger in a folder, and serves it. The server dies as it is told, in that order, and
 // says so. Three requests after each death it is started again.
-func New(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Server, error) {
+func NewServer(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Server, error) {
 	s := &Server{File: filepath.Join(dir, "ledger.db"), command: filepath.Join(dir, "ledgerctl.exe"), out: out,
 		deaths: deaths, needed: map[string]bool{}}
 	if text, err := exec.CommandContext(ctx, "go", "build", "-o", s.command,

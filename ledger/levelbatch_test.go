@@ -14,7 +14,7 @@ import (
 )
 
 // samePick fails unless a scan finds in a chain what decoding all of it finds there. It returns whether the chain is sound.
-func samePick(t *testing.T, x levelScan, payload []byte) (sound bool) {
+func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	t.Helper()
 	var found foundLevel
 	picked, err := x.pick(newLevelBatch(), payload, &found)
@@ -62,7 +62,7 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 	sound := 0
 	for range 50_000 {
 		payload := fixture.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
-		if samePick(t, levelScan{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
+		if samePick(t, levels{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
 			sound++
 		}
 	}
@@ -79,7 +79,7 @@ func TestRowsAndOthersInOneBatch(t *testing.T) {
 		return event.Value{Bits: bits}
 	}
 	want := []event.Value{row(1), {}, {Index: 2}, row(), row(0, 2), {Index: 1}}
-	b, x := newLevelBatch(), levelScan{Question: &event.Question{Number: 7}, Current: true}
+	b, x := newLevelBatch(), levels{Question: &event.Question{Number: 7}, Current: true}
 	for i, response := range want {
 		key := state.ChainKey(7, string('a'+rune(i)))
 		c := state.Chain{Enrolled: 1, Levels: []state.Level{state.NewLevel(nano(t, 5), row(0), 1), state.NewLevel(nano(t, 1e9), response, uint64(i))}}
@@ -109,7 +109,7 @@ func FuzzPick(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, epsilon int64, current bool) {
 		if at, err := privacy.EpsilonFromNano(epsilon); err == nil {
-			samePick(t, levelScan{Epsilon: at, Current: current}, payload)
+			samePick(t, levels{Epsilon: at, Current: current}, payload)
 		}
 	})
 }

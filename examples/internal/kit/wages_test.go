@@ -1,4 +1,4 @@
-package data_test
+package kit_test
 
 import (
 	"math"
@@ -7,14 +7,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 )
 
 const wagesFile = "../../../testdata/cps1988_wages.csv"
 
 // The numbers are those of testdata/README.md.
 func TestWages(t *testing.T) {
-	wages, err := data.ReadWages(wagesFile, 1)
+	wages, err := kit.ReadWages(wagesFile, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,12 +39,12 @@ func TestWages(t *testing.T) {
 }
 
 func TestEveryNthWage(t *testing.T) {
-	wages, err := data.ReadWages(wagesFile, 10000)
+	wages, err := kit.ReadWages(wagesFile, 10000)
 	if err != nil || !slices.Equal(wages.People, []string{"10000", "20000"}) {
 		t.Errorf("%v, %v", wages.People, err)
 	}
 	for _, n := range []int{-1, 0, 28156} {
-		if wages, err := data.ReadWages(wagesFile, n); err == nil {
+		if wages, err := kit.ReadWages(wagesFile, n); err == nil {
 			t.Errorf("every %d-th person: %v", n, wages.People)
 		}
 	}
@@ -58,7 +58,7 @@ func TestWagesThatAreNone(t *testing.T) {
 		if err := os.WriteFile(path, []byte("wage,parttime\n"+row+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if wages, err := data.ReadWages(path, 1); err == nil {
+		if wages, err := kit.ReadWages(path, 1); err == nil {
 			t.Errorf("%s: read as %v", name, wages)
 		}
 	}

@@ -1,4 +1,4 @@
-package hosts
+package kit
 
 import (
 	"io"
@@ -16,7 +16,7 @@ func TestRequestsUnderWayAreHit(t *testing.T) {
 		t.Skip("deep: it links the command, as examples/served does")
 	}
 	var out strings.Builder
-	s, err := New(t.Context(), pace.Scratch(t), &out, Death{"one", Before}, Death{"two", After}, Death{"three", During})
+	s, err := NewServer(t.Context(), pace.Scratch(t), &out, Death{"one", Before}, Death{"two", After}, Death{"three", During})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDeathsThatDoNotComeAreFaults(t *testing.T) {
 	if !pace.Deep() {
 		t.Skip("deep: it links the command, as examples/served does")
 	}
-	s, err := New(t.Context(), pace.Scratch(t), io.Discard, Death{"one", Before})
+	s, err := NewServer(t.Context(), pace.Scratch(t), io.Discard, Death{"one", Before})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package data_test
+package kit_test
 
 import (
 	"math"
@@ -8,19 +8,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/examples/internal/data"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 )
 
 // The numbers are those of testdata/README.md.
 func TestNames(t *testing.T) {
-	all, err := data.ReadNames("../../../testdata/us_baby_names_2016.csv")
+	all, err := kit.ReadNames("../../../testdata/us_baby_names_2016.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 30_294 || data.Births(all) != 3_637_321 {
-		t.Errorf("%d names of %d births", len(all), data.Births(all))
+	if len(all) != 30_294 || kit.Births(all) != 3_637_321 {
+		t.Errorf("%d names of %d births", len(all), kit.Births(all))
 	}
-	want := []data.Name{{"Emma", 19_432}, {"Olivia", 19_261}, {"Noah", 19_146}, {"Liam", 18_157}, {"Ava", 16_247}}
+	want := []kit.Name{{"Emma", 19_432}, {"Olivia", 19_261}, {"Noah", 19_146}, {"Liam", 18_157}, {"Ava", 16_247}}
 	for i, name := range want {
 		if all[i] != name {
 			t.Errorf("number %d is %v, not %v", i+1, all[i], name)
@@ -29,24 +29,24 @@ func TestNames(t *testing.T) {
 }
 
 func TestDraw(t *testing.T) {
-	all := []data.Name{{"Emma", 75}, {"Noah", 25}}
-	drawn := data.DrawBirths(all, 100_000)
-	if again := data.DrawBirths(all, 100_000); !slices.Equal(drawn, again) {
+	all := []kit.Name{{"Emma", 75}, {"Noah", 25}}
+	drawn := kit.DrawBirths(all, 100_000)
+	if again := kit.DrawBirths(all, 100_000); !slices.Equal(drawn, again) {
 		t.Error("the draw is another each time")
 	}
-	shares := data.NameShares(drawn)
+	shares := kit.NameShares(drawn)
 	if len(shares) != 2 || math.Abs(shares["Emma"]-0.75) > 0.01 || math.Abs(shares["Noah"]-0.25) > 0.01 {
 		t.Errorf("shares %v", shares)
 	}
 }
 
 func TestNobodyHasAnInventedName(t *testing.T) {
-	all, err := data.ReadNames("../../../testdata/us_baby_names_2016.csv")
+	all, err := kit.ReadNames("../../../testdata/us_baby_names_2016.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, invented := range data.InventedNames() {
-		if slices.ContainsFunc(all, func(n data.Name) bool { return n.Name == invented }) {
+	for _, invented := range kit.InventedNames() {
+		if slices.ContainsFunc(all, func(n kit.Name) bool { return n.Name == invented }) {
 			t.Errorf("children are called %s", invented)
 		}
 	}
@@ -65,11 +65,11 @@ func TestNamesRefuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := data.ReadNames(path); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := kit.ReadNames(path); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v", content, err)
 		}
 	}
-	if _, err := data.ReadNames("nowhere.csv"); err == nil || !strings.Contains(err.Error(), "top of the repository") {
+	if _, err := kit.ReadNames("nowhere.csv"); err == nil || !strings.Contains(err.Error(), "top of the repository") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

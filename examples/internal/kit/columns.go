@@ -1,10 +1,9 @@
-// Package data reads the data that the examples are about, counts the truth to compare with, and
-// prints tables.
-package data
+// Package kit has what several examples need: the data that they are about, with the truth to
+// compare with, tables, and a server that serves a ledger, is killed and started again.
+package kit
 
 import (
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -23,22 +22,14 @@ func columns(path string, names ...string) ([][]string, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("%s is empty", path)
+		rows = [][]string{nil}
 	}
-	picked, err := pick(rows, names)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return picked, nil
-}
-
-func pick(rows [][]string, names []string) ([][]string, error) {
 	var places []int
 	for _, name := range names {
 		places = append(places, slices.Index(rows[0], name))
 	}
 	if slices.Contains(places, -1) {
-		return nil, errors.New("no columns " + strings.Join(names, " and "))
+		return nil, fmt.Errorf("%s: no columns %s", path, strings.Join(names, " and "))
 	}
 	picked := make([][]string, 0, len(rows)-1)
 	for _, row := range rows[1:] {

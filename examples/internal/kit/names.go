@@ -1,12 +1,9 @@
-package data
+package kit
 
 import (
 	"cmp"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sort"
 	"strconv"
@@ -21,18 +18,20 @@ type Name struct {
 // ReadNames reads a CSV file with the columns name, sex and count. It adds up the sexes, and
 // returns each name once, the commonest first, equally common ones in the order of the alphabet.
 func ReadNames(path string) ([]Name, error) {
-	file, err := os.Open(path)
+	rows, err := columns(path, "name", "sex", "count")
 	if err != nil {
-		return nil, fmt.Errorf("%w (run from the top of the repository)", err)
+		return nil, err
 	}
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: no names", path)
 	}
-	counts, err := add(rows)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	counts := map[string]int{}
+	for i, row := range rows {
+		count, err := strconv.Atoi(row[2])
+		if err != nil || count <= 0 {
+			return nil, fmt.Errorf("%s: row %d: there is no count %q", path, i+1, row[2])
+		}
+		counts[row[0]] += count
 	}
 	all := make([]Name, 0, len(counts))
 	for name, count := range counts {
@@ -42,21 +41,6 @@ func ReadNames(path string) ([]Name, error) {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
-}
-
-func add(rows [][]string) (map[string]int, error) {
-	if len(rows) < 2 || !slices.Equal(rows[0], []string{"name", "sex", "count"}) {
-		return nil, errors.New("no columns name, sex and count, or no names")
-	}
-	counts := map[string]int{}
-	for i, row := range rows[1:] {
-		count, err := strconv.Atoi(row[2])
-		if err != nil || count <= 0 {
-			return nil, fmt.Errorf("row %d: there is no count %q", i+1, row[2])
-		}
-		counts[row[0]] += count
-	}
-	return counts, nil
 }
 
 // Births returns the number of births in all.

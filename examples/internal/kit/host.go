@@ -1,4 +1,4 @@
-package hosts
+package kit
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // Run runs the command of a host, and waits until it ends. The host gets $LEDGER_ADDR,
 // $LEDGER_TOKEN, and as its last argument the folder of the ledger. It prints to the writer of
-// [New], concurrently with the server: use an *os.File.
+// [NewServer], concurrently with the server: use an *os.File.
 func (s *Server) Run(ctx context.Context, name string, args ...string) error {
 	host := exec.CommandContext(ctx, name, append(slices.Clip(args), s.folder())...)
 	host.Env = append(os.Environ(),

@@ -18,9 +18,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// levelScan passes one recorded level of each chain of a question on, in the order of the objects'
+// levels passes one recorded level of each chain of a question on, in the order of the objects'
 // names.
-type levelScan struct {
+type levels struct {
 	Engine   *engine.Engine  // of the ledger
 	Question *event.Question // whose chains are read
 	Epsilon  privacy.Epsilon // which level: the one at exactly this ε
@@ -75,7 +75,7 @@ const sharing = 64
 // Records behind the first batch are read and checked in the background. Only visit is called where
 // each is, so that it need not be safe for concurrent use, and what it gets does not depend on how
 // many processors there are.
-func (x levelScan) Each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
+func (x levels) Each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
 	first := newLevelBatch()
 	x.read(ctx, first, state.ChainKey(x.Question.Number, ""))
 	x.check(first)
@@ -102,7 +102,9 @@ func (x levelScan) Each(ctx context.Context, visit func(name string, at *state.L
 // Page calls visit for at most limit objects after a name, "" for all. It reads one batch: next is
 // the name after which the next part begins, "" at the end of the list, and there may be fewer
 // objects than the limit, or none, before it. visit must not keep the level.
-func (x levelScan) Page(ctx context.Context, after string, limit int, visit func(name string, at *state.Level) error) (next string, err error) {
+func (x levels) Page(
+	ctx context.Context, after string, limit int, visit func(name string, at *state.Level) error,
+) (next string, err error) {
 	from := state.ChainKey(x.Question.Number, after)
 	if after != "" {
 		from = append(from, 0) // the first key that is greater
@@ -177,7 +179,7 @@ func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (on bo
 	return true, nil
 }
 
-// levelReader reads and checks batches in the background, one behind the other.
+// levelReader reads and checks batches in the background, one after the other.
 type levelReader struct {
 	batches chan *levelBatch // in order, perhaps not checked yet
 	free    chan *levelBatch // to be used again
@@ -185,7 +187,7 @@ type levelReader struct {
 }
 
 // readOn begins with the batch at a key. Who calls it must call stop.
-func (x levelScan) readOn(ctx context.Context, next []byte) *levelReader {
+func (x levels) readOn(ctx context.Context, next []byte) *levelReader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &levelReader{make(chan *levelBatch, levelsAhead), make(chan *levelBatch, levelsAhead), cancel}
 	for range levelsAhead {
@@ -196,7 +198,7 @@ func (x levelScan) readOn(ctx context.Context, next []byte) *levelReader {
 }
 
 // run never waits in the midst of a snapshot.
-func (x levelScan) run(ctx context.Context, r *levelReader, next []byte) {
+func (x levels) run(ctx context.Context, r *levelReader, next []byte) {
 	defer close(r.batches)
 	for len(next) > 0 {
 		select {
@@ -221,9 +223,10 @@ func (r *levelReader) stop() {
 
 // read fills a batch with the records from a key on, as they are. What panics in the background
 // goes on where it is visited.
-func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
+func (x levels) read(ctx context.Context, b *levelBatch, from []byte) {
 	*b = levelBatch{
-		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0], rows: b.rows[:0], checked: b.checked,
+		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0],
+		rows: b.rows[:0], checked: b.checked,
 	}
 	defer func() { b.panic = recover() }()
 	b.err = x.Engine.View(ctx, func(s *state.State) error {
@@ -244,7 +247,7 @@ func (x levelScan) read(ctx context.Context, b *levelBatch, from []byte) {
 
 // check holds each record of a batch against its checksum, decodes all of it, and keeps the level
 // that is wanted.
-func (x levelScan) check(b *levelBatch) {
+func (x levels) check(b *levelBatch) {
 	defer func() {
 		if p := recover(); p != nil {
 			b.panic = p
@@ -262,9 +265,10 @@ func (x levelScan) check(b *levelBatch) {
 		record := b.stored[start:r.end]
 		start = r.end
 		key, value := record[:r.key], record[r.key:]
-		// Key and payload lie side by side: so this is unseal, in a third of the time.
+		// Key and payload are side by side: so this is Unseal, in a third of the time.
 		end := len(record) - wire.SumLength
-		if end < r.key || crc32.Update(head.Head(state.BucketChains, r.key), table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
+		begun := head.Head(state.BucketChains, r.key)
+		if end < r.key || crc32.Update(begun, table, record[:end]) != binary.BigEndian.Uint32(record[end:]) {
 			if _, b.err = wire.Unseal(state.BucketChains, key, value); b.err != nil { // which says what is wrong
 				return
 			}
@@ -285,7 +289,7 @@ func (x levelScan) check(b *levelBatch) {
 }
 
 // pick decodes a chain, and takes the level that is wanted, if there is one.
-func (x levelScan) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
+func (x levels) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain
 	_, levels := c.DecodeHead(&d)
