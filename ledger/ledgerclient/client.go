@@ -238,16 +238,11 @@ func problemOf(ctx context.Context, response *http.Response) error {
 // call sends a request, and reads the answer into what out points to.
 func (c *Client) call(ctx context.Context, m message, out any) error {
 	m.most = limitOf(m.body, out)
-	response, err := c.do(ctx, m)
+	text, err := c.whole(ctx, m)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }()
-	err = stdjson.NewDecoder(response.Body).Decode(out)
-	switch {
-	case errors.As(err, new(*problem.Problem)):
-		return err // it is too long
-	case err != nil:
+	if err := stdjson.Unmarshal(text, out); err != nil {
 		return unreachable(ctx, fmt.Errorf("the answer is broken: %w", err))
 	}
 	return nil
@@ -302,9 +297,8 @@ func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error
 	return err
 }
 
-// whole reads an answer that is a document of so many bytes at most.
-func (c *Client) whole(ctx context.Context, m message, most int) ([]byte, error) {
-	m.most = int64(most)
+// whole sends a request, and reads the answer to its end.
+func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
 	response, err := c.do(ctx, m)
 	if err != nil {
 		return nil, err

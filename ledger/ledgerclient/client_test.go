@@ -413,7 +413,8 @@ func TestWatch(t *testing.T) {
 type replies map[string]func(*http.Request) io.ReadCloser
 
 func (r replies) RoundTrip(request *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: r[request.URL.Path](request), Request: request}, nil
+	body := r[request.URL.Path](request)
+	return &http.Response{StatusCode: http.StatusOK, Body: body, ContentLength: -1, Request: request}, nil
 }
 
 // aboutALedger is what a ledger says of itself.

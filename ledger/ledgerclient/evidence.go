@@ -24,7 +24,7 @@ import (
 
 // Receipt is [ledger.Ledger.Receipt].
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
-	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt")}, evidence.MaxDocument)
+	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt"), most: evidence.MaxDocument})
 	if err != nil {
 		return evidence.Receipt{}, err
 	}
@@ -34,7 +34,8 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 // Statement is [ledger.Ledger.Statement].
 func (c *Client) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
 	m := message{path: "/v1/statements", keyed: true, key: key, body: &api.Object{Object: object}}
-	text, err := c.whole(ctx, m, evidence.MaxDocument)
+	m.most = evidence.MaxDocument
+	text, err := c.whole(ctx, m)
 	if err != nil {
 		return evidence.Statement{}, err
 	}
@@ -46,7 +47,7 @@ const maxCheckpoint = 1 << 20
 
 // Checkpoint is [ledger.Ledger.Checkpoint].
 func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
-	return c.whole(ctx, message{path: "/v1/checkpoint"}, maxCheckpoint)
+	return c.whole(ctx, message{path: "/v1/checkpoint", most: maxCheckpoint})
 }
 
 // Head is [ledger.Ledger.Head].
@@ -101,8 +102,8 @@ func (c *Client) copyTo(
 	return done, err
 }
 
-// withFetched calls use with a copy of the server's ledger, as it is at one instant. The copy is in a
-// new directory in dir, which is removed at the end, so that errors call it by another name.
+// withFetched calls use with a copy of the server's ledger, as it is at one instant. The copy is in
+// a new directory in dir, which is removed at the end: errors call it by name.
 func (c *Client) withFetched(
 	ctx context.Context, dir, name string, query url.Values, use func(*ledger.Ledger) error,
 ) (err error) {

@@ -72,14 +72,11 @@ func (t telling) ask(
 ) (map[string]api.Truths, error) {
 	told := map[string]api.Truths{}
 	for _, need := range needs {
-		for objects := range slices.Chunk(need.Objects, atATime) {
-			objects = slices.DeleteFunc(slices.Clone(objects), func(object string) bool {
-				_, is := known[need.Question][object]
-				return is
-			})
-			if len(objects) == 0 {
-				continue
-			}
+		unknown := slices.DeleteFunc(slices.Clone(need.Objects), func(object string) bool {
+			_, is := known[need.Question][object]
+			return is
+		})
+		for objects := range slices.Chunk(unknown, atATime) {
 			values, err := t.valuesOf(ctx, need.Question, objects)
 			if err != nil {
 				return nil, fmt.Errorf("question %q: %w", need.Question, err)

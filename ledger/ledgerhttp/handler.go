@@ -73,7 +73,8 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
 	}
 	h := &Handler{
-		options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(), unknown: newQuiet(time.Now), ticker: everySecond,
+		options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(),
+		unknown: newQuiet(time.Now), ticker: everySecond,
 	}
 	h.ledger.Store(l)
 	h.follows.Store(o.Leader != nil)

@@ -18,7 +18,7 @@ const documentPath = "/openapi.json"
 //go:embed openapi.json
 var documentText []byte
 
-// description is the document of the API. Any caller may read it, since it says nothing of a ledger.
+// description is the document of the API. Any caller may read it: it says nothing of a ledger.
 type description struct {
 	text []byte // without white space
 	tag  string // the entity tag of the text

@@ -12,7 +12,7 @@ import (
 // removed. Those that wait for events, or for their readers, are also checked each second (see
 // watch).
 
-// recheckItems is after how many items of a list, or events, the gate is asked again.
+// recheckItems is after how many items of a list the gate is asked again.
 const recheckItems = 64
 
 // permitted returns an error if the caller may not read on: its token was removed, or is another's.

@@ -213,8 +213,8 @@ func readEvents(c *call, p page) (found []ledger.Event, next string, err error) 
 	return found, "", nil
 }
 
-// takeBlock takes up to n events off a range, and returns them: the first ones in their order, or the
-// last ones with the newest first.
+// takeBlock takes up to n events off a range, and returns them: the first ones in their order, or
+// the last ones with the newest first.
 func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []ledger.Event, err error) {
 	first := r.first
 	if n = min(n, r.last-r.first+1); newest {

@@ -1,7 +1,7 @@
 package ledgerhttp
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,9 +14,8 @@ import (
 // feed sends events as they happen, as server-sent events: the id of each is its number, so that
 // whoever comes back with the header Last-Event-ID goes on behind it.
 type feed struct {
-	call      *call
-	next      uint64
-	unchecked int // events since the gate was asked
+	call *call
+	next uint64
 }
 
 // sendTo is a [body]. It goes on until the reader leaves, does not read, or may not any more,
@@ -43,77 +42,65 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	}
 }
 
-// beat sends the events of some seconds and, if there are none, a sign of life. An error of a
-// caller that may not read on comes behind a whole event.
+// beat sends a sign of life, and then the events of some seconds. An error of a caller that may not
+// read on comes after a whole event.
 func (f *feed) beat(ctx context.Context, w *writer) error {
-	if err := f.call.permitted(); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(w, ":\n\n"); err != nil {
-		return err
-	}
-	if err := w.flush(); err != nil {
+	if err := f.send(w, bytes.NewBufferString(":\n\n")); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, f.call.handler.limits.Beat)
 	defer cancel()
-	out := bufio.NewWriterSize(w, 4<<10)
-	f.unchecked = 0
+	var out bytes.Buffer // whole events
 	for event, err := range f.call.ledger().Watch(within, f.next) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
 		if isRevoked(context.Cause(ctx)) {
-			return out.Flush()
+			return nil
 		}
 		if err != nil {
-			return errors.Join(out.Flush(), f.end(w, err)) // behind a whole event
-		}
-		if f.unchecked%recheckItems == 0 {
-			if err := f.call.permitted(); err != nil {
-				return cmp.Or(out.Flush(), err)
+			if failed := f.send(w, &out); failed != nil {
+				return failed
 			}
+			return f.end(w, err)
 		}
-		f.unchecked++
 		f.next = event.Number + 1
-		if _, err := fmt.Fprintf(out, "id: %d\ndata: ", event.Number); err != nil {
+		_, _ = fmt.Fprintf(&out, "id: %d\ndata: ", event.Number)
+		if err := encode(&out, event); err != nil {
 			return err
 		}
-		if err := encode(out, event); err != nil {
-			return err
+		_ = out.WriteByte('\n')
+		stats, err := f.call.ledger().Stats(ctx)
+		if err == nil && (f.next > stats.Events || out.Len() >= partSize) {
+			err = f.send(w, &out)
 		}
-		if err := out.WriteByte('\n'); err != nil {
-			return err
-		}
-		if err := f.catchUp(ctx, w, out); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	return out.Flush()
+	return f.send(w, &out)
 }
 
-// catchUp sends what was written once there is nothing more to write.
-func (f *feed) catchUp(ctx context.Context, w *writer, out *bufio.Writer) error {
-	stats, err := f.call.ledger().Stats(ctx)
-	if err != nil || f.next <= stats.Events {
+// send sends whole events, unless the caller may not read on.
+func (f *feed) send(w *writer, events *bytes.Buffer) error {
+	if err := f.call.permitted(); err != nil {
 		return err
 	}
-	if err := out.Flush(); err != nil {
+	if _, err := events.WriteTo(w); err != nil {
 		return err
 	}
-	f.unchecked = 0 // what comes next was not there when the gate was asked
 	return w.flush()
 }
 
 // end says in the stream why it ends.
 func (f *feed) end(w *writer, reason error) error {
-	if _, err := fmt.Fprint(w, "event: problem\ndata: "); err != nil {
+	var out bytes.Buffer
+	_, _ = out.WriteString("event: problem\ndata: ")
+	if err := encode(&out, f.call.told(reason)); err != nil {
 		return err
 	}
-	if err := encode(w, f.call.told(reason)); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(w, "\n"); err != nil {
+	_ = out.WriteByte('\n')
+	if _, err := out.WriteTo(w); err != nil {
 		return err
 	}
 	return errors.Join(w.flush(), reason)

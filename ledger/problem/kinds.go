@@ -195,8 +195,11 @@ func classOf(kind Kind) class {
 
 // kindOf returns the kind of an error by what it wraps.
 func kindOf(err error) Kind {
+	var p *Problem
 	var quote *ledger.QuoteError
 	switch {
+	case errors.As(err, &p):
+		return p.Kind
 	case errors.As(err, new(*ledger.DisplacedError)):
 		return Displaced
 	case errors.As(err, new(*ledger.GoneError)):
@@ -215,12 +218,11 @@ func kindOf(err error) Kind {
 			return c.kind
 		}
 	}
-	for _, invalid := range []error{policy.ErrInvalid, rrchain.ErrInvalid, finite.ErrInvalid, mechanism.ErrInvalid} {
-		if errors.Is(err, invalid) {
-			return Invalid
-		}
+	isInvalid := errors.As(err, new(*privacy.ParseError))
+	for _, target := range []error{policy.ErrInvalid, rrchain.ErrInvalid, finite.ErrInvalid, mechanism.ErrInvalid} {
+		isInvalid = isInvalid || errors.Is(err, target)
 	}
-	if errors.As(err, new(*privacy.ParseError)) {
+	if isInvalid {
 		return Invalid
 	}
 	return Unexpected

@@ -106,8 +106,7 @@ func Of(err error) *Problem {
 	if errors.As(err, &p) {
 		return p
 	}
-	kind, _, _ := Classify(err)
-	p = New(kind, "%s", err.Error())
+	p = New(kindOf(err), "%s", err.Error())
 	switch {
 	case errors.Is(err, journal.ErrRestored):
 		p.Hint = Restored
@@ -171,28 +170,21 @@ func orNone[T any](all []T) []T {
 
 // smaller notes what other errors have to say.
 func (p *Problem) smaller(err error) {
-	var conflict *ledger.KeyConflictError
-	var name *ledger.NameError
-	var clock *ledger.ClockError
-	var score *mechanism.ScoreError
-	var gone *ledger.GoneError
 	var displaced *ledger.DisplacedError
-	var closed *ledger.ReservationError
+	var score *mechanism.ScoreError
+	var conflict *ledger.KeyConflictError
 	switch {
 	case errors.As(err, &displaced):
 		p.Question, p.Displaced = displaced.Question, displaced.Displaced
-	case errors.As(err, &closed):
-		p.Reservation, p.Hint = closed, closedHint(closed.State)
-	case errors.As(err, &gone):
-		p.Gone = gone
+	case errors.As(err, &p.Reservation):
+		p.Hint = closedHint(p.Reservation.State)
 	case errors.As(err, &score):
 		p.Outputs = score.Outputs
 	case errors.As(err, &conflict):
 		p.Key, p.Field = conflict.Key, conflict.Field
-	case errors.As(err, &name):
-		p.Field, p.Name = name.What, name
-	case errors.As(err, &clock):
-		p.Clock = clock
+	case errors.As(err, &p.Name):
+		p.Field = p.Name.What
+	case errors.As(err, &p.Gone), errors.As(err, &p.Clock): // there is nothing more to say
 	case errors.Is(err, ledger.ErrTruthSource):
 		p.Field = truths
 	}
@@ -271,12 +263,7 @@ func (p *Problem) typed() error {
 // Classify returns the kind of an error, and the exit code and the HTTP status that go with it. The
 // kind of an error that it does not know is [Unexpected].
 func Classify(err error) (kind Kind, exit, status int) {
-	var p *Problem
-	if errors.As(err, &p) {
-		kind = p.Kind
-	} else {
-		kind = kindOf(err)
-	}
+	kind = kindOf(err)
 	c := classOf(kind)
 	return kind, c.exit, c.status
 }

@@ -2,7 +2,6 @@ package request
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -27,7 +26,7 @@ func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *vocab
 	y.Executor, y.question, y.epsilon, y.panel = x.Executor, x.question, x.epsilon, x.panel
 	y.start(s, Standing{Through: s.Counters.Events})
 	y.request.Partial = true
-	if err := errors.Join(y.convene(s), y.recall(s)); err != nil {
+	if err := y.convene(s); err != nil {
 		return err
 	}
 	_, without, free := y.recorded() // what a partial request would get at once

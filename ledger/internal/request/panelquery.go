@@ -71,9 +71,6 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.Answe
 		if err := x.convene(s); err != nil {
 			return err
 		}
-		if err := x.recall(s); err != nil {
-			return err
-		}
 		q.Event = s.Counters.Events
 		q.Held = state.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
 		if _, base, free := x.recorded(); free {
@@ -144,12 +141,15 @@ func (x *panelQuery) set(ctx context.Context, e *Executor, r Query) (err error) 
 	return nil
 }
 
-// convene finds the objects of the panel.
+// convene finds the objects of the panel, and what they answered before.
 func (x *panelQuery) convene(s *state.State) (err error) {
-	if x.names, err = x.panel.Whole(s, x.question); err == nil && x.panel.All {
+	if x.names, err = x.panel.Whole(s, x.question); err != nil {
+		return err
+	}
+	if x.panel.All {
 		x.whole = event.PanelOf(x.names)
 	}
-	return err
+	return x.recall(s)
 }
 
 // about identifies the objects that the answer is about: the ones asked for, or as many as are not
@@ -188,9 +188,6 @@ func (x *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, fr
 func (x *panelQuery) look(s *state.State) error {
 	x.able, x.lacking = rules.Needy{}, nil
 	if err := x.convene(s); err != nil {
-		return err
-	}
-	if err := x.recall(s); err != nil {
 		return err
 	}
 	if _, _, free := x.recorded(); free {

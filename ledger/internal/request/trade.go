@@ -176,7 +176,7 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 			return err
 		}
 		if p.All && t.keeps() {
-			t.names = append(roomFor(t.names[:count], len(some)), some...)
+			t.names = append(t.names[:count], some...)
 		}
 		if last = end; count+len(some) <= most {
 			err = t.assessPart(s, count, some, at, taken)
@@ -228,7 +228,7 @@ func (t *trade) assessPart(
 	s *state.State, from int, names []string, at time.Time, taken func(x rules.Subject, one *line),
 ) error {
 	if t.keeps() {
-		t.lines = roomFor(t.lines, max(len(names), len(t.names)-len(t.lines)))
+		t.lines = slices.Grow(t.lines, max(len(names), len(t.names)-len(t.lines)))
 	}
 	for i, name := range names {
 		one, x, refusal, err := t.assess(s, from+i, name, at)
@@ -273,14 +273,6 @@ func (t *trade) count(name string, one *line) {
 	if t.sum.add(one); t.quoting {
 		t.offer.sells(name, one.price)
 	}
-}
-
-// roomFor makes room for more items of a list that may get many.
-func roomFor[T any](list []T, more int) []T {
-	if cap(list)-len(list) < more {
-		list = slices.Grow(list, max(more, len(list)))
-	}
-	return list
 }
 
 // assess returns what the trade means for one object, by its place among the names, and at what

@@ -27,14 +27,11 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 			out <- one
 		}
 	}
-	if err == nil {
-		err = unwell
-	}
-	if err != nil {
-		out <- gaugeOf("sluice_up", up, 0)
+	isUp := err == nil && unwell == nil
+	out <- gaugeOf("sluice_up", up, oneIf(isUp))
+	if !isUp {
 		return
 	}
-	out <- gaugeOf("sluice_up", up, 1)
 	for _, one := range append(counted(stats), standingOf(health)...) {
 		out <- one
 	}
@@ -72,18 +69,14 @@ func counted(s ledger.Stats) []prometheus.Metric {
 
 // hostOf are the metrics of the part that the host has in the ledger.
 func hostOf(h observe.Host) []prometheus.Metric {
-	is := func(name, help string, truth bool) prometheus.Metric {
-		if truth {
-			return gaugeOf(name, help, 1)
-		}
-		return gaugeOf(name, help, 0)
-	}
 	all := []prometheus.Metric{
-		is("sluice_host_leader", "Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
-			h.Role == observe.Leader),
-		is("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.", h.Fenced),
-		is("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.",
-			h.Answered),
+		gaugeOf("sluice_host_leader",
+			"Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
+			oneIf(h.Role == observe.Leader)),
+		gaugeOf("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.",
+			oneIf(h.Fenced)),
+		gaugeOf("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.",
+			oneIf(h.Answered)),
 	}
 	if h.Answered {
 		all = append(all,
@@ -93,6 +86,13 @@ func hostOf(h observe.Host) []prometheus.Metric {
 				float64(h.Lag)))
 	}
 	return all
+}
+
+func oneIf(truth bool) float64 {
+	if truth {
+		return 1
+	}
+	return 0
 }
 
 // standingOf are the metrics of what changes both ways.
