@@ -103,7 +103,9 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 
 // Pace bounds what the audit does at a time.
 type Pace struct {
-	Memory   int    // bytes of the state that are kept in memory, about; the heap grows to about three times that
+	// Memory is about how many bytes of the state are kept in memory before they are spilled. While they are
+	// written there may be as many again, and with its garbage the heap grows to about four times Memory.
+	Memory   int
 	Events   int    // that a step folds
 	Bytes    int    // of these events
 	Records  int    // that a step compares
@@ -121,7 +123,7 @@ func Usual() Pace {
 		Events:   1 << 16,
 		Bytes:    16 << 20,
 		Records:  1 << 17,
-		Batch:    64,
+		Batch:    256,
 		Problems: 10_000,
 		Rest:     runtime.Gosched,
 	}
@@ -130,7 +132,7 @@ func Usual() Pace {
 // folded returns the empty state that the log is folded into. Its memtable is spilled to a
 // temporary file.
 func (p Pace) folded() (*memtable.Table, error) {
-	return memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: int64(p.Memory) / 2, Newest: true})
+	return memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: int64(p.Memory), Newest: true})
 }
 
 // auditor is a Verify being carried out. Each step reads one snapshot: it folds more of the log and

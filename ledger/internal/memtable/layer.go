@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // layer holds what was written since some moment: of each record the newest version, and older ones
@@ -38,11 +37,9 @@ type layer struct {
 // the bucket.
 type bucket struct {
 	name   string
-	rising []id          // whose keys were above all others when they came
-	last   atomic.Int64  // where one of these was found last
-	others map[uint64]id // by the hash of the key, or behind it if that is another's
-	fresh  []id          // of the others, in no run yet
-	most   int           // how many others there have been before
+	index  index // of all records
+	rising []id  // records whose keys were above all others when they came
+	fresh  []id  // the others, in no run yet
 
 	sorting sync.Mutex
 	runs    [][]id // of the others, in the order of keys, each more than twice as long as the next; guarded by sorting
@@ -97,73 +94,13 @@ func (l *layer) reset() {
 }
 
 func (b *bucket) reset() {
-	const rest = 8 // a map keeps the room for as many as it has ever had
-	if b.most = max(b.most, len(b.others)); len(b.others)*rest < b.most {
-		b.most, b.others = 0, map[uint64]id{}
-	}
-	clear(b.others)
+	b.index.reset()
 	b.rising, b.fresh, b.runs = b.rising[:0], nil, nil
-	b.last.Store(0)
 }
 
 func (l *layer) record(i id) *record { return &l.records[i/pageRecords][i%pageRecords] }
 
 func (l *layer) key(i id) []byte { return l.pieces.bytes(l.record(i).key) }
-
-// found is where a record is, or would be.
-type found struct {
-	id    id
-	is    bool   // there is one
-	above bool   // its key is above all others
-	hash  uint64 // of the others, where in the map it is, or may be put
-}
-
-// find tells which record has a key, which has a hash. The caller holds mu.
-func (l *layer) find(b *bucket, key []byte, hash uint64) found {
-	n := len(b.rising)
-	if n == 0 || bytes.Compare(l.key(b.rising[n-1]), key) < 0 {
-		return found{above: true}
-	}
-	if i, is := l.behind(b, key); is {
-		return found{id: i, is: true}
-	}
-	i, hash, is := l.hashed(b, key, hash)
-	if is {
-		return found{id: i, is: true}
-	}
-	at, is := l.search(b.rising, key)
-	if !is {
-		return found{hash: hash}
-	}
-	b.last.Store(int64(at))
-	return found{id: b.rising[at], is: true}
-}
-
-// reach is how far behind the last record found the next one is looked for: who asks for many asks
-// for them in order.
-const reach = 3
-
-// behind looks there.
-func (l *layer) behind(b *bucket, key []byte) (i id, found bool) {
-	last := int(b.last.Load())
-	for n, i := range b.rising[last:min(last+reach, len(b.rising))] {
-		if bytes.Equal(l.key(i), key) {
-			b.last.Store(int64(last + n))
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// hashed looks among the others of a bucket. It returns where in the map the record is, or may be
-// put.
-func (l *layer) hashed(b *bucket, key []byte, hash uint64) (i id, at uint64, found bool) {
-	for ; ; hash++ {
-		if i, found = b.others[hash]; !found || bytes.Equal(l.key(i), key) {
-			return i, hash, found
-		}
-	}
-}
 
 // search finds the first record whose key is not below another.
 func (l *layer) search(records []id, key []byte) (at int, found bool) {
@@ -189,7 +126,7 @@ func (l *layer) lengths() map[string]int {
 	defer l.mu.RUnlock()
 	n := map[string]int{}
 	for _, b := range l.buckets {
-		n[b.name] = len(b.rising) + len(b.others)
+		n[b.name] = b.index.count
 	}
 	return n
 }
@@ -199,8 +136,8 @@ func (l *layer) lengths() map[string]int {
 // meanwhile.
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
 	if b := l.bucket(bucket); b != nil {
-		if f := l.find(b, key, hash); f.is {
-			return l.seen(f.id, at)
+		if i, found := b.index.find(l, key, hash); found {
+			return l.seen(i, at)
 		}
 	}
 	return nil, false
@@ -254,21 +191,21 @@ func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, to
 func (l *layer) add(name string, key []byte, hash uint64) id {
 	b := l.bucket(name)
 	if b == nil {
-		b = &bucket{name: name, others: map[uint64]id{}}
+		b = &bucket{name: name}
 		at, _ := slices.BinarySearchFunc(l.buckets, name, func(b *bucket, name string) int {
 			return strings.Compare(b.name, name)
 		})
 		l.buckets = slices.Insert(l.buckets, at, b)
 	}
-	f := l.find(b, key, hash)
-	if f.is {
-		return f.id
+	if i, found := b.index.find(l, key, hash); found {
+		return i
 	}
 	i := l.newRecord(key)
-	if f.above {
+	b.index.add(hash, i)
+	if n := len(b.rising); n == 0 || bytes.Compare(l.key(b.rising[n-1]), key) < 0 {
 		b.rising = append(b.rising, i)
 	} else {
-		b.fresh, b.others[f.hash] = append(b.fresh, i), i
+		b.fresh = append(b.fresh, i)
 	}
 	return i
 }

@@ -1,0 +1,69 @@
+package memtable
+
+import "bytes"
+
+// index finds the records of a bucket by the hashes of their keys: an open-addressed table without
+// pointers, so that the collector of garbage does not look into it. The zero value is empty.
+type index struct {
+	slots []slot // a power of two of them, at most three quarters taken
+	count int    // of those taken
+}
+
+// slot is a record in an index, or free.
+type slot struct {
+	hash   uint32 // the lower half: enough for an index of as many records as a layer can have
+	number uint32 // the [id] of the record, plus 1; 0 if the slot is free
+}
+
+// find returns the record of a layer whose key has a hash.
+func (x *index) find(in *layer, key []byte, hash uint64) (i id, found bool) {
+	if x.count == 0 {
+		return 0, false
+	}
+	mask := len(x.slots) - 1
+	for at := int(uint32(hash)) & mask; ; at = (at + 1) & mask {
+		s := x.slots[at]
+		if s.number == 0 {
+			return 0, false
+		}
+		if s.hash == uint32(hash) && bytes.Equal(in.key(id(s.number-1)), key) {
+			return id(s.number - 1), true
+		}
+	}
+}
+
+// add adds a record that is not there.
+func (x *index) add(hash uint64, i id) {
+	const smallest = 8
+	if 4*(x.count+1) > 3*len(x.slots) {
+		before := x.slots
+		x.slots = make([]slot, max(smallest, 2*len(before)))
+		for _, s := range before {
+			if s.number > 0 {
+				x.place(s)
+			}
+		}
+	}
+	x.place(slot{uint32(hash), uint32(i) + 1})
+	x.count++
+}
+
+// place puts a slot into the first free place for its hash.
+func (x *index) place(s slot) {
+	mask := len(x.slots) - 1
+	at := int(s.hash) & mask
+	for x.slots[at].number > 0 {
+		at = (at + 1) & mask
+	}
+	x.slots[at] = s
+}
+
+// reset empties the index. It keeps the memory unless most of it was free.
+func (x *index) reset() {
+	const rest = 16
+	if x.count*rest < len(x.slots) {
+		x.slots = nil
+	}
+	clear(x.slots)
+	x.count = 0
+}

@@ -1,0 +1,37 @@
+package memtable
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// An index finds what was added, and nothing else, whatever the hashes have in common.
+func TestIndex_AnyHashes_FindsWhatWasAdded(t *testing.T) {
+	for name, hash := range map[string]func(uint64) uint64{
+		"spread":    func(n uint64) uint64 { return n * 0x9E3779B97F4A7C15 },
+		"in a row":  func(n uint64) uint64 { return n },
+		"all equal": func(uint64) uint64 { return 7 },
+		"at the end, so that the search goes on at the beginning": func(n uint64) uint64 { return 1<<32 - 1 - n%3 },
+	} {
+		l, x := &layer{}, &index{}
+		key := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+		const most = 500
+		for n := range uint64(most) {
+			if _, found := x.find(l, key(n), hash(n)); found {
+				t.Fatalf("%s: record %d is found before it was added", name, n)
+			}
+			x.add(hash(n), l.newRecord(key(n)))
+			for m := range n + 1 {
+				if i, found := x.find(l, key(m), hash(m)); !found || i != id(m) {
+					t.Fatalf("%s: of %d records record %d is found as %d, %v", name, n+1, m, i, found)
+				}
+			}
+		}
+		if x.reset(); x.count != 0 {
+			t.Errorf("%s: after a reset there are %d", name, x.count)
+		}
+		if _, found := x.find(l, key(1), hash(1)); found {
+			t.Errorf("%s: a record is found after a reset", name)
+		}
+	}
+}
